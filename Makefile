@@ -99,8 +99,8 @@ format:  ## format Rust and Python
 # The files that `make mutants` changes, a little at a time, to see whether a test fails
 # (docs/mutants.md).
 MUTATED = $(addprefix core/src/,merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs \
-    rank_file.rs special_tokens.rs normalize.rs truncate.rs train/extend.rs) \
-    hf/src/*.rs
+    rank_file.rs special_tokens.rs normalize.rs engine/truncate.rs train/extend.rs) \
+    hf/src/*.rs hf/src/model/*.rs
 
 mutants:  ## look for changes of the crates that no Rust test notices (needs cargo-mutants; hours)
 	cargo mutants --package bpe-core --package bpe-hf --profile checked \

@@ -58,7 +58,7 @@ _Disallowed = str | Iterable[str] | None
 
 @disjoint_base
 class Engine:
-    """What every tokenizer class works with: an encoding, or the tokenizer of a file.
+    """The engine of every tokenizer class: an encoding, or the tokenizer of a file.
 
     `allowed_special` and `disallowed_special` are those of `bpe_engine.Encoding.encode`; a tokenizer
     of a file looks for all of its special tokens or for none, and always for other added tokens.

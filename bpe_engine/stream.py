@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from ._engine import EngineMethods
+from ._core import Engine
 
 __all__ = ["StreamDecoder"]
+
+
+class _Tokenizer(Protocol):
+    """An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`."""
+
+    @property
+    def _native_engine(self) -> Engine: ...
 
 
 class StreamDecoder:
@@ -38,7 +44,7 @@ class StreamDecoder:
 
     def __init__(
         self,
-        tokenizer: EngineMethods,
+        tokenizer: _Tokenizer,
         errors: str = "replace",
         prompt: int | Sequence[int] = (),
         skipped: Collection[int] = (),

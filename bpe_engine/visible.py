@@ -37,7 +37,9 @@ def with_base(text: str) -> str:
 def joins(text: str, place: int) -> bool:
     """True for a character that joins letters or emoji: it is part of how they look."""
     around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
-    return text[place] in "\u200c\u200d" and all(one > "\x7f" for one in around)
+    return text[place] in "\u200c\u200d" and all(
+        one > "\x7f" and not "\ud800" <= one <= "\udfff" for one in around
+    )
 
 
 def visible(text: str, signs: Mapping[str, str] = ESCAPES) -> str:

@@ -56,6 +56,13 @@ class Run:
             return lambda item: operation(item, self.threads)
         return operation
 
+    def warmed(self) -> Callable[[Any], Any]:
+        """Returns the operation, after calls with the texts to warm on."""
+        call = self.call()
+        for item in self.inputs.warm:
+            call(item)
+        return call
+
 
 @dataclass
 class Value:
@@ -153,9 +160,7 @@ def throughput(run: Run) -> Iterator[Value]:
 
 def calls(run: Run) -> Iterator[Value]:
     """Yields microseconds a call over many different prompts, the first time and again."""
-    call = run.call()
-    for item in run.inputs.warm:
-        call(item)
+    call = run.warmed()
 
     def each(texts: list[str]) -> None:
         deque(map(call, texts), maxlen=0)
@@ -171,9 +176,7 @@ def calls(run: Run) -> Iterator[Value]:
 
 def milliseconds(run: Run) -> Iterator[Value]:
     """Yields milliseconds of each timed item, the first time."""
-    call = run.call()
-    for item in run.inputs.warm:
-        call(item)
+    call = run.warmed()
     for label, item in run.inputs.timed.items():
         seconds, result = timed(call, item)
         yield Value("first", seconds * 1e3, "ms", label, **_judged(result, item))
@@ -239,9 +242,7 @@ def memory(run: Run) -> Iterator[Value]:
 
 def stream(run: Run) -> Iterator[Value]:
     """Yields the speed of many distinct words, and the growth of resident memory."""
-    encode = run.call()
-    for item in run.inputs.warm:
-        encode(item)
+    encode = run.warmed()
     before = resident()
     highest = before.get("now", before["peak"])
     seconds = 0.0
@@ -263,9 +264,7 @@ def stream(run: Run) -> Iterator[Value]:
 
 def collision(run: Run) -> Iterator[Value]:
     """Yields milliseconds of chosen words, and their ratios to ordinary text and random words."""
-    call = run.call()
-    for item in run.inputs.warm:
-        call(item)
+    call = run.warmed()
     first: dict[str, float] = {}
     seen: dict[str, float] = {}
     judged: dict[str, Any] = {}
@@ -284,9 +283,7 @@ def collision(run: Run) -> Iterator[Value]:
 
 def held(run: Run) -> Iterator[Value]:
     """Yields bytes for each byte of text: of the result, and of the peak of memory beside it."""
-    call = run.call()
-    for item in run.inputs.warm:
-        call(item)
+    call = run.warmed()
     for label, item in run.inputs.timed.items():
         gc.collect()
         before = resident()
@@ -359,9 +356,7 @@ def training(run: Run) -> Iterator[Value]:
 
 def growth(run: Run) -> Iterator[Value]:
     """Yields milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
-    call = run.call()
-    for item in run.inputs.warm:
-        call(item)
+    call = run.warmed()
     seconds: dict[str, float] = {}
     for label, item in run.inputs.timed.items():
         seconds[label], result = timed(call, item)

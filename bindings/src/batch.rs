@@ -295,7 +295,7 @@ impl EncodedRows {
 
     /// The start and end of each token in its text, in characters; for detailed rows.
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let lists = PyList::empty(py);
+        let lists = new_list::<PyAny>(py, Vec::new())?;
         for row in &self.rows {
             let offsets = row.details.iter().flat_map(|details| details.offsets.iter().copied());
             lists.append(list_of_spans(py, offsets)?)?;
@@ -304,7 +304,8 @@ impl EncodedRows {
     }
 
     /// The rows as objects; for detailed rows.
-    fn encodings(&self) -> Vec<HfEncoding> {
-        self.rows.iter().cloned().map(HfEncoding::complete).collect()
+    fn encodings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows = Encoding::try_clone_all(&self.rows).or_raise()?;
+        hf::list_of_encodings(py, rows.into_iter().map(HfEncoding::complete))
     }
 }

@@ -227,7 +227,7 @@ impl CoreBpe {
         let encoding = &slf.get().encoding;
         let request =
             request::read(encoding.special_tokens(), allowed_special, disallowed_special)?;
-        let list = PyList::empty(text.py());
+        let list = new_list::<PyAny>(text.py(), Vec::new())?;
         let (pieces, mut failure) = (list.clone().unbind(), None);
         let result = slf.as_super().get().run(text, |text| {
             encoding.split(text, &request, |text, batch| {

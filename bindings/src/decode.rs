@@ -60,7 +60,8 @@ impl PyEngine {
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
         // Appended one by one: making a list of a known length panics when memory runs out.
-        let (list, engine, mut bytes) = (PyList::empty(py), self.current(), Vec::new());
+        let list = new_list::<PyAny>(py, Vec::new())?;
+        let (engine, mut bytes) = (self.current(), Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
             check_signals(py, index)?;
             bytes.clear();

@@ -131,7 +131,7 @@ impl PyEngine {
         let original = stored.utf8().or_raise()?;
         let work = || engine.encode_with_spans(&original, &request);
         let (ids, places) = gil::run(py, stored.size(), work)?;
-        let spans = PyList::empty(py);
+        let spans = new_list::<PyAny>(py, Vec::new())?;
         let mut characters = text::CharacterSpans::new(&original);
         for (index, span) in places.into_iter().enumerate() {
             check_signals(py, index)?;

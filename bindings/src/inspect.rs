@@ -5,7 +5,7 @@ use pyo3::types::PyList;
 
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
-use crate::objects::{check_signals, new_named_span};
+use crate::objects::{check_signals, new_list, new_named_span};
 use crate::{gil, ids, text};
 
 #[pymethods]
@@ -30,7 +30,7 @@ impl PyEngine {
         let engine = self.current();
         let found = gil::run(py, stored.size(), || engine.find_special(&original))?;
         let mut characters = text::CharacterSpans::new(&original);
-        let list = PyList::empty(py);
+        let list = new_list::<PyAny>(py, Vec::new())?;
         for (index, (name, span)) in found.into_iter().enumerate() {
             check_signals(py, index)?;
             list.append(new_named_span(py, name, characters.next(span))?)?;

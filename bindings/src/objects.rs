@@ -2,11 +2,10 @@
 //! `MemoryError`.
 
 use bpe_core::memory::reserve;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
-
-use crate::errors::OrRaise;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 /// Handles signals now and then in a loop that makes objects, depending on the `index` of the
 /// object.
@@ -15,6 +14,20 @@ pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
     const EVERY: usize = 1 << 14;
     if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
 }
+
+/// Returns `MemoryError` for memory that the system does not give.
+fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
+    reserved.map_err(|error| PyMemoryError::new_err(error.to_string()))
+}
+
+/// Fails if `count` objects of `each` bytes, and their places in a list, have no room in memory: call it
+/// before a conversion that panics without memory.
+pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
+    allocated(reserve(&mut Vec::<u8>::new(), count.saturating_mul(each + size_of::<usize>())))
+}
+
+/// The bytes of memory of a small tuple of numbers.
+pub const ROW: usize = 256;
 
 /// Returns a `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -49,8 +62,27 @@ pub fn new_int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)) }
 }
 
+/// Returns a number, or None.
+pub fn new_optional_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+    number.map_or_else(|| Ok(py.None().into_bound(py)), |number| new_int(py, number))
+}
+
+/// Returns an empty dict.
+pub fn new_dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // SAFETY: attached; the call returns a new dict, or null with an exception set.
+    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
+}
+
+/// Returns a list of `str`.
+pub fn new_strs<'py, 'a>(
+    py: Python<'py>,
+    texts: impl Iterator<Item = &'a String>,
+) -> PyResult<Bound<'py, PyList>> {
+    new_list(py, collected(texts.map(|text| new_str(py, text)))?)
+}
+
 /// Returns a tuple of these objects.
-fn new_tuple<'py, const N: usize>(
+pub fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
 ) -> PyResult<Bound<'py, PyTuple>> {
@@ -82,7 +114,7 @@ pub fn new_named_span<'py>(
 
 /// Appends a value to a list that grows with the input.
 pub fn push<T>(values: &mut Vec<T>, value: T) -> PyResult<()> {
-    reserve(values, 1).or_raise()?;
+    allocated(reserve(values, 1))?;
     values.push(value);
     Ok(())
 }
@@ -90,7 +122,7 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> PyResult<()> {
 /// Collects the values of an iterator, or returns its first error.
 pub fn collected<T>(mut values: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
-    reserve(&mut list, values.size_hint().0).or_raise()?;
+    allocated(reserve(&mut list, values.size_hint().0))?;
     values.try_for_each(|value| push(&mut list, value?))?;
     Ok(list)
 }
@@ -117,7 +149,7 @@ pub fn list_of_spans<'py>(
     py: Python<'py>,
     spans: impl Iterator<Item = (usize, usize)>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
+    let list = new_list::<PyAny>(py, Vec::new())?;
     for (index, span) in spans.enumerate() {
         check_signals(py, index)?;
         list.append(new_span(py, span)?)?;

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::errors::{OrRaise, to_python};
 use crate::gil::detached;
 use crate::ids;
-use crate::objects::{check_signals, new_bytes};
+use crate::objects::{check_signals, new_bytes, new_dict, new_int};
 
 /// Reads the tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
@@ -97,10 +97,10 @@ pub fn parse_ranks<'py>(
     };
     let list = from_files(py, &[(label.clone(), contents)])?;
     let list = detached(py, || list.sorted_by_id())?.map_err(blame)?;
-    let ranks = PyDict::new(py);
+    let ranks = new_dict(py)?;
     for (index, (token, id)) in list.iter().enumerate() {
         check_signals(py, index)?;
-        ranks.set_item(new_bytes(py, token)?, id)?;
+        ranks.set_item(new_bytes(py, token)?, new_int(py, id as usize)?)?;
     }
     if list.is_empty() || ranks.len() < list.len() {
         // Raises an error that names the repeated token, or the lack of tokens.
@@ -111,9 +111,12 @@ pub fn parse_ranks<'py>(
 
 /// Returns a vocabulary as `dict[bytes, int]`, in the order of ids.
 pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<'py, PyDict>> {
-    let ranks = PyDict::new(py);
+    let ranks = new_dict(py)?;
     for rank in 0..vocabulary.len() as u32 {
-        ranks.set_item(new_bytes(py, vocabulary.token(rank))?, vocabulary.id(rank))?;
+        ranks.set_item(
+            new_bytes(py, vocabulary.token(rank))?,
+            new_int(py, vocabulary.id(rank) as usize)?,
+        )?;
     }
     Ok(ranks)
 }

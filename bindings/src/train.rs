@@ -19,6 +19,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::errors::OrRaise;
 use crate::gil;
+use crate::objects::{ROW, ask_for, collected, new_bytes, new_list};
 use crate::progress::ProgressReporter;
 
 /// Counts of the pieces of texts.
@@ -234,10 +235,10 @@ impl CountReader {
     /// Returns up to `most` pieces and their counts; empty lists at the end.
     fn read<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Bound<'py, PyList>, Vec<u64>)> {
         let mut merged = self.merged.lock().unwrap_or_else(PoisonError::into_inner);
-        let (pieces, mut counts) = (PyList::empty(py), Vec::new());
+        let (pieces, mut counts) = (new_list::<PyAny>(py, Vec::new())?, Vec::new());
         while counts.len() < most {
             let Some((piece, count)) = merged.next_piece()? else { break };
-            pieces.append(PyBytes::new(py, piece))?;
+            pieces.append(new_bytes(py, piece)?)?;
             counts.push(count);
         }
         Ok((pieces, counts))
@@ -321,7 +322,8 @@ pub fn train_bpe<'py>(
         return Err(reporter.failure());
     }
     let trained = trained.or_raise()?;
-    let new = trained.tokens.iter().map(|token| PyBytes::new(py, token)).collect();
+    ask_for(trained.merges.len(), 2 * ROW)?;
+    let new = collected(trained.tokens.iter().map(|token| new_bytes(py, token)))?;
     let merges = trained.merges.iter();
     let merges = merges
         .map(|merge| (merge.left, merge.right, merge.token, merge.frequency, merge.corpus))

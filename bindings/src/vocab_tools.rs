@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
-use bpe_core::memory::reserve;
+use bpe_core::memory::{self, reserve};
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
+use crate::objects::{ROW, ask_for, collected, new_bytes, push};
 use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
 
@@ -54,17 +55,18 @@ pub fn learn_merges<'py>(
         extend::learn(&base, &words, &options, &mut report)
     });
     let Ok(learned) = learned else { return Err(reporter.failure()) };
+    ask_for(learned.merges.len() + learned.paths.len(), 2 * ROW)?;
     let merges = learned.merges.into_iter().map(|merge| {
         let novelty = match merge.novelty {
             Novelty::New => "new",
             Novelty::InBase => "in base",
         };
-        let (left, right) = (PyBytes::new(py, &merge.left), PyBytes::new(py, &merge.right));
-        (left, right, novelty, merge.frequency, merge.words)
+        let (left, right) = (new_bytes(py, &merge.left)?, new_bytes(py, &merge.right)?);
+        Ok((left, right, novelty, merge.frequency, merge.words))
     });
     let paths = learned.paths.into_iter();
     let paths = paths.map(|path| (path.first, path.last, path.merges, path.blocked));
-    Ok((merges.collect(), paths.collect()))
+    Ok((collected(merges)?, paths.collect()))
 }
 
 /// Returns the ids at which merging each of `pieces` stops, without splitting it or looking it up as
@@ -76,6 +78,7 @@ pub fn merge_bytes(
     pieces: Vec<Vec<u8>>,
 ) -> PyResult<Vec<Option<Vec<u32>>>> {
     let vocabulary = vocabulary(ranks)?;
+    ask_for(pieces.iter().map(Vec::len).sum::<usize>() + pieces.len(), ROW)?;
     Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
 }
 
@@ -87,6 +90,7 @@ pub fn token_splits(
     ranks: &Bound<'_, PyDict>,
 ) -> PyResult<Vec<Option<(u32, u32)>>> {
     let vocabulary = vocabulary(ranks)?;
+    ask_for(vocabulary.len(), ROW)?;
     let id = |part: u32| ((part as usize) < vocabulary.len()).then(|| vocabulary.id(part));
     let split = |rank| {
         let (left, right) = vocabulary.split(rank)?;
@@ -121,14 +125,19 @@ pub fn count_tokens(
                 *times.entry(id).or_default() += 1;
             }
         }
-        let mut times: Vec<_> = times.into_iter().collect();
+        let mut times = memory::collected(times.into_iter())?;
         times.sort_unstable();
         Ok((lengths, times))
     })?;
-    counted.or_raise()
+    let (lengths, times) = counted.or_raise()?;
+    ask_for(lengths.len() + times.len(), ROW)?;
+    Ok((lengths, times))
 }
 
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
+
+/// The numbers of lines that are malformed, and why.
+type Problems = Vec<(usize, String)>;
 
 /// Parses the lines of a rank file: `(token, id, line number)` of valid ones, and `(line number,
 /// problem)` of the others. Repeated tokens and ids are not checked.
@@ -136,17 +145,21 @@ type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
 pub fn parse_rank_lines<'py>(
     py: Python<'py>,
     contents: &[u8],
-) -> (Vec<Line<'py>>, Vec<(usize, String)>) {
+) -> PyResult<(Vec<Line<'py>>, Problems)> {
     let (mut tokens, mut bad) = (Vec::new(), Vec::new());
+    ask_for(contents.iter().filter(|&&byte| byte == b'\n').count(), 2 * ROW)?;
     for (number, line) in rank_file::lines(contents) {
         match rank_file::parse(line) {
-            Ok(parsed) => tokens
-                .extend(parsed.iter().map(|(token, id)| (PyBytes::new(py, token), id, number))),
+            Ok(parsed) => {
+                for (token, id) in parsed.iter() {
+                    push(&mut tokens, (new_bytes(py, token)?, id, number))?;
+                }
+            }
             Err(Error::RankFile { reason, .. }) => bad.push((number, reason)),
             Err(other) => bad.push((number, other.to_string())),
         }
     }
-    (tokens, bad)
+    Ok((tokens, bad))
 }
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.

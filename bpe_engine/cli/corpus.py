@@ -29,7 +29,7 @@ class _Group(click.Group):
     """A group that takes its arguments for inputs unless the first names a command."""
 
     command_class: type[click.Command] | None = Command
-    #: What runs then. It has no name, and its options are in the help of the group.
+    #: The command without a name, whose options are in the help of the group.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:

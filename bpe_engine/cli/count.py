@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-from ..any_tokenizer import count as count_ids
-from ..any_tokenizer import name_of
 from ..texts import STANDARD, has_rows, read_rows
 from . import options, streams
 from .group import Command
@@ -73,7 +71,7 @@ def count(
             f"-f {named}. To count those of its name: echo -n {named} | bpe-engine count"
         )
     tokenizer = options.choose_tokenizer(**choice)
-    name, allowed = name_of(tokenizer), options.choose_special(tokenizer, allow_special)
+    allowed = options.choose_special(tokenizer, allow_special)
     inputs: Sequence[str | None] = paths or [None]
     totals = []
     for path in inputs:
@@ -87,13 +85,14 @@ def count(
             raise click.UsageError("--field is for files and standard input, not for TEXT.")
         else:
             texts = read_rows(path or STANDARD, field, errors)
-        totals.append(sum(count_ids(tokenizer, text, allowed) for text in texts))
+        names: Any = {"allowed_special": allowed, "disallowed_special": ()}
+        totals.append(sum(tokenizer.count(text, **names) for text in texts))
     total = sum(totals)
     if as_json and len(paths) > 1:
         listed = [{"file": path, "tokens": tokens} for path, tokens in zip(paths, totals)]
-        streams.print_json({"encoding": name, "files": listed, "tokens": total})
+        streams.print_json({"encoding": tokenizer._label, "files": listed, "tokens": total})
     elif as_json:
-        streams.print_json({"encoding": name, "tokens": total})
+        streams.print_json({"encoding": tokenizer._label, "tokens": total})
     elif len(paths) > 1:
         width = len(str(total))
         for tokens, path in zip([*totals, total], [*paths, "total"]):

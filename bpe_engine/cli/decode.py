@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..any_tokenizer import decode_bytes, name_of
+from .. import Encoding
 from . import options, streams
 from .group import Command
 
@@ -49,10 +49,15 @@ def decode(
     )
     tokens = _parse_ids(source)
     try:
-        contents = decode_bytes(tokenizer, tokens)
+        if not isinstance(tokenizer, Encoding):
+            # It leaves out unknown ids.
+            for id in tokens:
+                if tokenizer.id_to_token(id) is None:
+                    raise KeyError(f"Invalid token for decoding: {id}")
+        contents = tokenizer.decode_bytes(tokens)
         text = "" if raw else contents.decode("utf-8", errors)
     except (KeyError, OverflowError) as error:
-        raise click.ClickException(f"{error.args[0]} ({name_of(tokenizer)})") from None
+        raise click.ClickException(f"{error.args[0]} ({tokenizer._label})") from None
     except UnicodeDecodeError as error:
         raise click.ClickException(
             f"the ids are not UTF-8 at byte {error.start} (0x{contents[error.start]:02x}); "

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
-from ..any_tokenizer import AnyTokenizer, name_of
+from ..any_tokenizer import AnyTokenizer
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..model import models_of
 from ..visible import CONTINUED, visible_bytes, whole_characters
@@ -98,7 +98,7 @@ def show_tokens(
         both = Text("\n").join((above, below))
         console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
     legend = "; * marks special tokens" if size.has_special else ""
-    console.print(Text(f"{size}, {name_of(tokenizer)}{legend}", _ID), soft_wrap=True)
+    console.print(Text(f"{size}, {tokenizer._label}{legend}", _ID), soft_wrap=True)
 
 
 @dataclass(frozen=True)

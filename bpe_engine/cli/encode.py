@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from .. import any_tokenizer
 from . import options, streams
 from .group import Command
 
@@ -35,7 +34,8 @@ def encode(
     """
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)
-    ids = any_tokenizer.encode(tokenizer, streams.read_text(words, path, errors), allowed)
+    text = streams.read_text(words, path, errors)
+    ids = tokenizer._native_engine.encode(text, allowed, ())
     if as_json:
         streams.print_json(ids)
     else:

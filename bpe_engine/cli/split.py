@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from .. import any_tokenizer
 from ..visible import visible
 from . import options, streams
 from .group import Command
@@ -39,7 +38,7 @@ def split(
     """
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)
-    pieces = any_tokenizer.split(tokenizer, streams.read_text(words, path, errors), allowed)
+    pieces = tokenizer.split(streams.read_text(words, path, errors), allowed_special=allowed)
     if as_json:
         streams.print_json(pieces)
     else:

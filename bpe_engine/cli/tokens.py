@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .. import Encoding
-from ..any_tokenizer import AnyTokenizer, encode_with_offsets
+from ..any_tokenizer import AnyTokenizer
 from ..builtin import BUILTIN
 
 # Places where every built-in pattern ends a piece, whatever is before and after them, so that the
@@ -56,7 +56,10 @@ def tokens_of(
     """
     position, table = 0, tokenizer.token_table()
     for text in _parts(tokenizer, chunks, allowed_special):
-        for id, (start, end) in zip(*encode_with_offsets(tokenizer, text, allowed_special)):
+        found = tokenizer.encode_with_offsets(
+            text, allowed_special=allowed_special, disallowed_special=()
+        )
+        for id, (start, end) in zip(*found):
             special = table.kind(id) == "special"
             yield DecodedToken(id, table[id], special, position + start, position + end)
         position += len(text)

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .._core import NameCounter
-from ..any_tokenizer import AnyTokenizer, name_of, special_ids, unknown_special
+from ..any_tokenizer import AnyTokenizer, special_ids, unknown_special
 from ..columns import parts_of
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
@@ -60,7 +60,7 @@ class Coder:
     def __init__(self, engine: Engine, allow_special: Collection[str] = ()):
         self.engine = engine
         self._ids = special_ids(engine)
-        self.name: str = name_of(engine)
+        self.name: str = engine._label
         self.largest_id: int
         if isinstance(engine, Encoding):
             self.largest_id = engine.max_token_value

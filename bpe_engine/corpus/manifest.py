@@ -49,7 +49,7 @@ class Manifest:
     #: Bytes of text, and ids with BOS and EOD.
     bytes: int = 0
     tokens: int = 0
-    #: Of merged files: the documents and ids among them that are held out, at the end.
+    #: Documents and ids at the end of merged files that are held out.
     held_out: tuple[int, int] = (0, 0)
     first_id: int | None = None
     last_id: int | None = None

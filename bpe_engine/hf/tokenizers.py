@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Iterable, Sequence
+from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods
@@ -186,13 +186,21 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def _special_ids(self) -> set[int]:
         return {id for id, token in self.get_added_tokens_decoder().items() if token.special}
 
-    def split(self, text: str) -> list[str]:
+    def split(
+        self, text: str, *, allowed_special: Literal["all"] | Collection[str] = ()
+    ) -> list[str]:
         """Returns the pieces of a text, normalized, into which the pre-tokenizer cuts it. The names of
         special tokens are ordinary text.
 
         Raises:
-            ValueError: The file has no pre-tokenizer: it merges the whole text.
+            ValueError: The file has no pre-tokenizer and merges the whole text, or an allowed special
+                token is in the text.
         """
+        names = self.special_tokens_set if allowed_special == "all" else allowed_special
+        if found := next((name for name in names if name in text), None):
+            raise ValueError(
+                f"the text has the special token {found!r}; split what is between them"
+            )
         step, normalizer = self.pre_tokenizer, self.normalizer
         if step is None:
             raise ValueError(

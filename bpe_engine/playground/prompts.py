@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..any_tokenizer import encode_with_offsets
 from ..prompt import Segment, render_chat, special, trusted, untrusted
 from .vocabularies import Vocabulary
 
@@ -49,7 +48,7 @@ def prompt(
         for owner, is_special in zip(audit.segments, audit.special)
     ]
     text = "".join(segment.text for segment in segments)
-    ids, spans = encode_with_offsets(tokenizer, text, set(tokenizer.special_tokens_set))
+    ids, spans = tokenizer.encode_with_offsets(text, allowed_special="all", disallowed_special=())
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from .. import any_tokenizer
 from ..prompt import Conversation
 from .vocabularies import Vocabularies, Vocabulary
 
@@ -167,7 +166,7 @@ def piece_at(vocabulary: Vocabulary, text: str, place: int, special: bool) -> st
     """Returns the piece with the byte `place` of all tokens' bytes, or "" after the last."""
     allowed = set(vocabulary.tokenizer.special_tokens_set) if special else set()
     position = 0
-    for piece in any_tokenizer.split(vocabulary.tokenizer, text, allowed):
+    for piece in vocabulary.tokenizer.split(text, allowed_special=allowed):
         position += len(piece.encode())
         if position > place:
             return piece

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Sequence
 
-from .. import any_tokenizer, encoding_for_model, get_encoding, list_encoding_names
+from .. import encoding_for_model, get_encoding, list_encoding_names
 from ..any_tokenizer import AnyTokenizer
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
@@ -38,9 +38,7 @@ class Vocabulary:
 
     def joined(self, ids: Sequence[int]) -> bytes:
         """Returns the bytes of ids, one after the other."""
-        if isinstance(self.tokenizer, Encoding):
-            return self.tokenizer.decode_bytes(ids)
-        return b"".join(map(self._table.__getitem__, ids))
+        return b"".join(self.tokenizer._native_engine.decode_tokens_bytes(ids))
 
     @functools.cached_property
     def tokens(self) -> dict[int, bytes]:
@@ -72,7 +70,7 @@ class Vocabulary:
         if self.is_special(id):
             return "OK_SPECIAL", ""
         try:
-            ids = any_tokenizer.encode(self.tokenizer, self.bytes_of(id).decode(), frozenset())
+            ids = self.tokenizer._native_engine.encode(self.bytes_of(id).decode(), (), ())
         except UnicodeDecodeError:
             return "UNDECODEABLE", ""
         number = "SINGLE" if len(ids) == 1 else "MULTI"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import any_tokenizer
 from ..vocabulary import make_encoding
 from .vocabularies import Vocabulary
 
@@ -43,7 +42,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any
 
 def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
     """Returns the pieces of a short text, and the merges of one of them step by step."""
-    pieces = any_tokenizer.split(vocabulary.tokenizer, text[:10_000], frozenset())
+    pieces = vocabulary.tokenizer.split(text[:10_000])
     if not pieces:
         return {"pieces": [], "more": 0}
     index = min(max(index, 0), len(pieces) - 1, _MOST_PIECES - 1)

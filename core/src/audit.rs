@@ -4,13 +4,13 @@
 use std::ops::ControlFlow;
 
 use crate::encoding::Encoding;
+use crate::engine::threads::{cores, in_order};
 use crate::error::Result;
 use crate::memory::append;
 use crate::merge;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece, Splitter};
-use crate::threads::{cores, in_order};
 use crate::vocabulary::Vocabulary;
 
 /// The relation of a token's bytes to UTF-8.

@@ -31,7 +31,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`encoding`] | owns the components, and runs the stages |
-//! | [`engine`] | what every ability is written over: an encoding, or the tokenizer of a file |
+//! | [`engine`] | the trait that every ability is written over: an encoding, or the tokenizer of a file |
+//! | [`segments`], `conversation`, [`truncate`], [`inspect`], `threads` | the abilities over it, in the folder of `engine` |
 //! | [`request`] | the special tokens that a caller allows and disallows |
 //! | `char_boundary` | rounds positions to characters |
 //! | `code_points` | converts text as interpreters store it to UTF-8 |
@@ -45,13 +46,8 @@
 //! | `merge` | finds the tokens of a piece that is not a token itself |
 //! | [`sink`] | collects the results of a walk: ids, a count, positions |
 //! | `pool` | workspaces, caches among them, that calls borrow |
-//! | `threads` | encodes one text on several threads |
 //! | [`offsets`] | finds the bytes of the text that each token covers |
-//! | [`truncate`] | truncates text to a number of tokens, and cuts it into chunks |
 //! | [`fingerprint`] | names an encoding by what decides its ids |
-//! | [`inspect`] | pieces and special tokens of a text; canonical ids |
-//! | [`segments`] | prompts of trusted and untrusted segments |
-//! | `conversation` | encodes texts that grow and change, at the cost of the change |
 //! | `prefix_cache` | encodes the beginnings that prompts share once |
 //! | `unstable` | the tokens that a text may become as it is still being typed |
 //! | `sorted_tokens` | tokens sorted by their bytes |
@@ -102,14 +98,11 @@ pub mod cache;
 pub mod char_boundary;
 #[doc(hidden)]
 pub mod code_points;
-#[doc(hidden)]
-pub mod conversation;
 pub mod encoding;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
 pub(crate) mod hash;
-pub mod inspect;
 pub(crate) mod lookup;
 #[doc(hidden)]
 pub mod memory;
@@ -127,7 +120,6 @@ pub mod prefix_cache;
 pub mod rank_file;
 pub mod request;
 pub(crate) mod rule;
-pub mod segments;
 pub mod sink;
 #[doc(hidden)]
 pub mod sorted_tokens;
@@ -137,13 +129,10 @@ pub mod split;
 pub mod stops;
 pub mod stream_pool;
 #[doc(hidden)]
-pub mod threads;
-#[doc(hidden)]
 pub mod tier;
 #[doc(hidden)]
 pub mod token_table;
 pub mod train;
-pub mod truncate;
 #[doc(hidden)]
 pub mod unstable;
 pub mod vocabulary;
@@ -154,6 +143,9 @@ mod test_support;
 
 pub use encoding::Encoding;
 pub use engine::Engine;
+#[doc(hidden)]
+pub use engine::{conversation, threads};
+pub use engine::{inspect, segments, truncate};
 pub use error::{Error, Result};
 pub use normalize::Normalization;
 pub use request::Request;

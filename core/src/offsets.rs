@@ -220,7 +220,8 @@ impl Aligned<'_> {
 }
 
 /// Returns, for each of the ascending byte positions `starts`, the index of the character of
-/// `String::from_utf8_lossy(bytes)` that contains it.
+/// `String::from_utf8_lossy(bytes)` that contains it; at the end of `bytes`, the number of
+/// characters.
 pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
     let mut indices = with_capacity(starts.len())?;
     let mut starts = starts.iter().copied().peekable();
@@ -238,6 +239,7 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
             pass(chunk.invalid().len());
         }
     }
+    indices.extend(starts.map(|_| index));
     Ok(indices)
 }
 

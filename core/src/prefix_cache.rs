@@ -18,14 +18,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
-use crate::conversation::normalize_runs;
 use crate::engine::Engine;
+use crate::engine::conversation::normalize_runs;
+use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes, random_seeds};
 use crate::memory::{append, collected, push, push_text, reserve};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::request::{Disallowed, Request};
-use crate::segments::{Fixed, Prompt};
 use crate::special_tokens::Names;
 
 /// The least bytes of a block that ends inside text.
@@ -135,7 +135,7 @@ struct Node {
 
 impl<'a> Plan<'a> {
     /// Plans a text with the special tokens of `request`, as a
-    /// [`Conversation`](crate::conversation::Conversation) reads it.
+    /// [`Conversation`](crate::engine::conversation::Conversation) reads it.
     pub fn of_text<E: Engine + ?Sized>(
         engine: &E,
         text: &'a str,

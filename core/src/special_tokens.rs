@@ -224,7 +224,11 @@ impl SpecialTokens {
                 flags[place] = true;
             }
         }
-        Selection::Some(flags)
+        match flags.iter().filter(|&&flag| flag).count() {
+            0 => Selection::None,
+            count if count == flags.len() => Selection::All,
+            _ => Selection::Some(flags),
+        }
     }
 
     /// Returns the next special token at or after byte `from` that is in `allowed`, with its id.

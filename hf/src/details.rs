@@ -54,7 +54,7 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
 /// The bytes of memory that a walk with details takes per byte of text: at most 200.
 const MEMORY: usize = 200;
 
-/// Fails if there is no memory for a walk with details. It takes many small allocations, so this
+/// Fails if a walk with details has no room in memory. It takes many small allocations, so this
 /// checks for the sum first.
 pub(crate) fn reserve_details(text: &str) -> Result<()> {
     reserve(&mut Vec::<u8>::new(), text.len().saturating_mul(MEMORY))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bpe_core::char_boundary::ceil;
 use bpe_core::engine::{EncodeRun, Originals};
 use bpe_core::fingerprint::Digest;
-use bpe_core::memory::{append, push};
+use bpe_core::memory::{append, collected, push};
 use bpe_core::offsets::{TokenEnd, ends_of};
 use bpe_core::pool::Pool;
 use bpe_core::request::Disallowed;
@@ -24,8 +24,9 @@ use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
+use crate::post;
 use crate::prompt::Item;
-use crate::spec::PrependScheme;
+use crate::spec::{PostProcessor, PrependScheme};
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
 
@@ -84,18 +85,29 @@ impl Engine for Tokenizer {
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         Engine::check(self, text, request)?;
         let tokenizer = self.under(&request.allowed)?;
-        if tokenizer.normalizer().is_none() {
+        let processor = tokenizer.post_processor_spec();
+        let trims = processor.is_some_and(trims_offsets);
+        if tokenizer.normalizer().is_none() && !trims {
             return tokenizer.ids_and_spans(text);
         }
-        let (mut ids, mut spans) = (Vec::new(), Vec::new());
-        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
-            tokenizer.each_span(piece, added, |id, (start, end)| {
-                push(&mut ids, id)?;
-                push(&mut spans, start..end)
-            })
-        });
-        tokenizer.walk(text, &mut pieces)?;
-        Ok((ids, spans))
+        if !trims {
+            let (mut ids, mut spans) = (Vec::new(), Vec::new());
+            let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+                tokenizer.each_span(piece, added, |id, (start, end)| {
+                    push(&mut ids, id)?;
+                    push(&mut spans, start..end)
+                })
+            });
+            tokenizer.walk(text, &mut pieces)?;
+            return Ok((ids, spans));
+        }
+        let whole = vec![tokenizer.encode_detailed(text, 0, None)?];
+        let made = post::post_process(whole, None, processor.filter(|_| trims), false)?;
+        let places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
+        let places = collected(places)?;
+        let offsets = made.details.map(|details| details.offsets).unwrap_or_default();
+        let spans = collected(offsets.iter().map(|&(start, end)| places[start]..places[end]))?;
+        Ok((made.ids, spans))
     }
 
     fn token_ends(
@@ -406,5 +418,15 @@ impl Tokenizer {
             before = after;
         }
         None
+    }
+}
+
+/// Whether a post-processor leaves white space out of offsets.
+fn trims_offsets(processor: &PostProcessor) -> bool {
+    match processor {
+        PostProcessor::ByteLevel { trim_offsets, .. }
+        | PostProcessor::RobertaProcessing { trim_offsets, .. } => *trim_offsets,
+        PostProcessor::Sequence { processors } => processors.iter().any(trims_offsets),
+        _ => false,
     }
 }

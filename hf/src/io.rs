@@ -1,11 +1,12 @@
 //! Reads and writes whole files.
 
+use bpe_core::memory::append;
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;
 
 use crate::added::{AddedTokenWithId, AddedTokens};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ask_for};
 use crate::model::ModelFile;
 use crate::spec::{Component, Padding, Truncation};
 use crate::split::Split;
@@ -64,9 +65,35 @@ impl Tokenizer {
 
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
-        let written =
-            if pretty { serde_json::to_string_pretty(self) } else { serde_json::to_string(self) };
-        written.map_err(|error| Error::Invalid(error.to_string()))
+        // Tokens take many small allocations, so checks for the sum first.
+        ask_for(self.vocab_size(true).saturating_mul(TOKEN))?;
+        let mut json = Written(Vec::new());
+        let written = match pretty {
+            true => serde_json::to_writer_pretty(&mut json, self),
+            false => serde_json::to_writer(&mut json, self),
+        };
+        match written {
+            Ok(()) => String::from_utf8(json.0).map_err(|error| Error::Invalid(error.to_string())),
+            Err(error) if error.is_io() => Err(Error::OutOfMemory { bytes: json.0.len() }),
+            Err(error) => Err(Error::Invalid(error.to_string())),
+        }
+    }
+}
+
+/// Bytes of memory for a token while it is written.
+const TOKEN: usize = 512;
+
+/// JSON that grows only as far as there is memory.
+struct Written(Vec<u8>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, json: &[u8]) -> std::io::Result<usize> {
+        append(&mut self.0, json).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

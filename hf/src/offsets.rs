@@ -40,7 +40,7 @@ impl Aligned {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false })
     }
 
-    /// The same text. What is made of it keeps whole origins.
+    /// Returns the text so that everything made of it keeps whole origins.
     pub(crate) fn with_whole_origins(self) -> Self {
         Self { is_whole: true, ..self }
     }

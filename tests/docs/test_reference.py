@@ -23,6 +23,8 @@ NOT_LISTED = {
     "load",
     "model",
     "registry",
+    "any_tokenizer",
+    "brief",
     "builtin",
     "byte_level",
     "cli",

@@ -17,15 +17,9 @@ def make(**changes):
 
 
 TEXT_METHODS = [
-    "encode",
-    "encode_ordinary",
-    "encode_to_numpy",
-    "encode_with_unstable",
-    "encode_with_offsets",
-    "count",
-    "split",
-    "find_special",
-]
+    "encode", "encode_ordinary", "encode_to_numpy", "encode_with_unstable", "encode_with_offsets",
+    "count", "split", "find_special",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", TEXT_METHODS)

@@ -26,7 +26,7 @@ texts = st.lists(
             "👩‍💻",
             "؟ ",
             "<|endoftext|>",
-        ]
+        ]  # fmt: skip
     ),
     max_size=60,
 ).map("".join)

@@ -120,15 +120,8 @@ def test_no_text_takes_much_work(both: Pair, kind):
 
 def test_a_long_text_of_everything(both: Pair):
     parts = [
-        "Hello, world! ",
-        "don't ",
-        "12345 ",
-        "世界 ",
-        "e\u0301 ",
-        "🤖",
-        "\n\n  ",
-        "<|endoftext|>",
-    ]
+        "Hello, world! ", "don't ", "12345 ", "世界 ", "e\u0301 ", "🤖", "\n\n  ", "<|endoftext|>",
+    ]  # fmt: skip
     text = "".join(_random.choices(parts, k=20_000))
     assert both.ours.encode(text, allowed_special="all") == both.theirs.encode(
         normalized(both.name, text), allowed_special="all"

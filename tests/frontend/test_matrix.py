@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import random
 import subprocess
 import sys
 import unicodedata
@@ -76,7 +75,7 @@ def byte_level_file(normalizer: Any = None, permuted: bool = False, prefix: bool
     vocab, merges = merges_of(words, letters)
     ids = list(range(len(vocab)))
     if permuted:
-        random.Random(1).shuffle(ids)
+        seeded("matrix permuted").shuffle(ids)
     model = {"vocab": dict(zip(vocab, ids)), "merges": merges}
     level = {**LEVEL, "add_prefix_space": prefix}
     return file_of(model, normalizer=normalizer, pre_tokenizer=level, decoder=level)
@@ -120,7 +119,7 @@ class Case(NamedTuple):
 
     face: Any
     oracle: Callable[[str], tuple[list[int], list[tuple[int, int]] | None]]
-    #: What `decode` gives, special tokens included.
+    #: The text of ids, special tokens included.
     decode: Callable[[list[int]], str]
 
 

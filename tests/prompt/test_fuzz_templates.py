@@ -23,17 +23,8 @@ CASES = 300 * max(1, int(float(os.environ.get("FUZZ_SECONDS", "1"))))
 # Only the caller's strings have these.
 MARKED = "\ue000\ue001\ue002"
 LITERALS = [
-    "'<|im_start|>'",
-    "'|'",
-    "'<'",
-    "'a b\\n c'",
-    "''",
-    "'%s'",
-    "'{}'",
-    "' '",
-    "'\\t'",
-    "'é'",
-]
+    "'<|im_start|>'", "'|'", "'<'", "'a b\\n c'", "''", "'%s'", "'{}'", "' '", "'\\t'", "'é'",
+]  # fmt: skip
 
 # Jinja folds a literal that cannot be sliced to nothing, but raises for anything else.
 UNARY = [
@@ -85,7 +76,7 @@ def template(rng: random.Random) -> str:
                     "{%% for c in (%s)|string %%}{{ c }}{{ '.' if not loop.last }}{%% endfor %%}",
                     "{%% if %s %%}<|im_start|>{{ m.role }}{%% else %%}{{ x }}{%% endif %%}",
                     "{%% generation %%}{{ %s }}{%% endgeneration %%}",
-                ]
+                ]  # fmt: skip
             )
             % part
         )

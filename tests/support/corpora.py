@@ -13,18 +13,8 @@ import numpy as np
 from seeds import seeded
 
 WORDS = [
-    "the",
-    "cat",
-    "Zürich",
-    "東京",
-    "naïve",
-    "🙂",
-    "x = 1\n",
-    "\t",
-    "don't",
-    "12345",
-    "<|endoftext|>",
-]
+    "the", "cat", "Zürich", "東京", "naïve", "🙂", "x = 1\n", "\t", "don't", "12345", "<|endoftext|>",
+]  # fmt: skip
 
 #: The end of a document in gpt2.
 EOD = 50256

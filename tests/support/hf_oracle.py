@@ -18,16 +18,9 @@ FILES = ["deepseek", "dolma2", "gpt-neox-pii", "gpt2", "phi-2", "roberta-base", 
 CHARACTER_FILES = ["mistral-7b-v0.3", "phi-3-mini.sentencepiece-like"]
 
 FIELDS = [
-    "ids",
-    "type_ids",
-    "tokens",
-    "offsets",
-    "attention_mask",
-    "special_tokens_mask",
-    "word_ids",
-    "sequence_ids",
-    "n_sequences",
-]
+    "ids", "type_ids", "tokens", "offsets", "attention_mask", "special_tokens_mask", "word_ids",
+    "sequence_ids", "n_sequences",
+]  # fmt: skip
 
 # White space of every kind, combining marks, emoji, scripts, line ends, digits.
 TEXTS = [

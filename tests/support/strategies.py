@@ -5,15 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 SPECIAL_NAMES = [
-    "<|endoftext|>",
-    "<|endofprompt|>",
-    "<|fim_prefix|>",
-    "<|im_start|>",
-    "<|extra_0|>",
-    "<|extra_20|>",
-    "<|reserved_200018|>",
-    "<|start|>",
-]
+    "<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|>", "<|im_start|>", "<|extra_0|>",
+    "<|extra_20|>", "<|reserved_200018|>", "<|start|>",
+]  # fmt: skip
 
 _fragments = st.sampled_from(
     [

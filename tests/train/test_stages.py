@@ -21,15 +21,8 @@ BASE = [bytes([byte]) for byte in ORDER]
 def english(tmp_path: Path) -> Path:
     chooser = seeded("superwords")
     phrases = [
-        "by the way",
-        "on the other hand",
-        "as well as",
-        "cat",
-        "dog",
-        "in",
-        "1990",
-        "at all",
-    ]
+        "by the way", "on the other hand", "as well as", "cat", "dog", "in", "1990", "at all",
+    ]  # fmt: skip
     path = tmp_path / "english.txt"
     lines = (" ".join(chooser.choices(phrases, k=8)) + ".\n" for _ in range(400))
     path.write_text("".join(lines), encoding="utf-8")

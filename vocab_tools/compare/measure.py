@@ -95,9 +95,9 @@ def compare_tokenizers(
         ValueError: a file is not UTF-8, or all files are empty.
         OSError: a file cannot be read.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "text.txt"
+    ...     path = pathlib.Path(folder) / "text.txt"
     ...     _ = path.write_text("hello world\\n")
     ...     found = compare_tokenizers(["gpt2"], [path])
     >>> found.rows[0].tokens, found.total.words

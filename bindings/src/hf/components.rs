@@ -3,14 +3,20 @@
 use bpe_hf::spec::{Component, PostProcessor};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
 
 use super::encoding::HfEncoding;
 use super::tokenizer::HfTokenizer;
 use crate::errors::OrRaise;
+use crate::objects::{collected, new_list, new_span, new_str, new_tuple};
 
-fn json<T: serde::Serialize>(component: Option<&T>) -> PyResult<Option<String>> {
-    let write = |component: &T| {
-        serde_json::to_string(component).map_err(|error| PyValueError::new_err(error.to_string()))
+fn json<'py, T: serde::Serialize>(
+    py: Python<'py>,
+    component: Option<&T>,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    let write = |component: &T| match serde_json::to_string(component) {
+        Ok(json) => new_str(py, &json),
+        Err(error) => Err(PyValueError::new_err(error.to_string())),
     };
     component.map(write).transpose()
 }
@@ -24,14 +30,26 @@ pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
 
 /// Normalizes a text with a normalizer given as JSON.
 #[pyfunction]
-pub fn hf_normalize(json: &str, text: &str) -> PyResult<String> {
-    bpe_hf::normalize(&component(json, "normalizer")?, text).or_raise()
+pub fn hf_normalize<'py>(
+    py: Python<'py>,
+    json: &str,
+    text: &str,
+) -> PyResult<Bound<'py, PyString>> {
+    new_str(py, &bpe_hf::normalize(&component(json, "normalizer")?, text).or_raise()?)
 }
 
 /// Splits a text with a pre-tokenizer given as JSON. Returns the pieces and their offsets.
 #[pyfunction]
-pub fn hf_pre_tokenize(json: &str, text: &str) -> PyResult<Vec<(String, (usize, usize))>> {
-    bpe_hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()
+pub fn hf_pre_tokenize<'py>(
+    py: Python<'py>,
+    json: &str,
+    text: &str,
+) -> PyResult<Bound<'py, PyList>> {
+    let pieces = bpe_hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()?;
+    let pieces = pieces.into_iter().map(|(piece, span)| {
+        new_tuple(py, [new_str(py, &piece)?.into_any(), new_span(py, span)?.into_any()])
+    });
+    new_list(py, collected(pieces)?)
 }
 
 /// Counts the tokens that a post-processor given as JSON adds to one sequence, or to a pair.
@@ -60,21 +78,29 @@ pub fn hf_process(
 
 /// Decodes tokens with a decoder given as JSON.
 #[pyfunction]
-pub fn hf_decode(json: &str, tokens: Vec<String>) -> PyResult<String> {
-    bpe_hf::decode(&component(json, "decoder")?, tokens).or_raise()
+pub fn hf_decode<'py>(
+    py: Python<'py>,
+    json: &str,
+    tokens: Vec<String>,
+) -> PyResult<Bound<'py, PyString>> {
+    new_str(py, &bpe_hf::decode(&component(json, "decoder")?, tokens).or_raise()?)
 }
 
 #[pymethods]
 impl HfTokenizer {
     /// Returns the JSON of a component: `normalizer`, `pre_tokenizer`, `post_processor` or
     /// `decoder`.
-    fn _component(&self, name: &str) -> PyResult<Option<String>> {
+    fn _component<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
         let tokenizer = self.current();
         match name {
-            "normalizer" => json(tokenizer.normalizer_spec()),
-            "pre_tokenizer" => json(tokenizer.pre_tokenizer_spec()),
-            "post_processor" => json(tokenizer.post_processor_spec()),
-            "decoder" => json(tokenizer.decoder_spec()),
+            "normalizer" => json(py, tokenizer.normalizer_spec()),
+            "pre_tokenizer" => json(py, tokenizer.pre_tokenizer_spec()),
+            "post_processor" => json(py, tokenizer.post_processor_spec()),
+            "decoder" => json(py, tokenizer.decoder_spec()),
             _ => Err(PyValueError::new_err(format!("no component is called {name:?}"))),
         }
     }

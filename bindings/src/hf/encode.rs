@@ -56,9 +56,6 @@ pub fn encode_each<T: Send>(
     Ok(encodings)
 }
 
-/// Bytes of memory for the encoding of a short text.
-const ENCODING: usize = 1024;
-
 /// Encodes inputs as one batch, and pads it. Keeps the order.
 fn encode_all<'py>(
     py: Python<'py>,
@@ -68,7 +65,8 @@ fn encode_all<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     // Encodings of short texts take many small allocations, so checks for the sum first.
-    reserve(&mut Vec::<[u8; ENCODING]>::new(), given.len()).or_raise()?;
+    let memory = given.iter().map(|given| State::memory(py, given)).fold(0, usize::saturating_add);
+    reserve(&mut Vec::<u8>::new(), memory).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;

@@ -9,11 +9,13 @@ use bpe_hf::run_length::Runs;
 use bpe_hf::spec::Direction;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 
 use super::state::{Current, State};
 use crate::errors::OrRaise;
-use crate::objects::{collected, list_of_spans, new_list, new_str};
+use crate::objects::{
+    collected, list_of_spans, new_int, new_list, new_optional_int, new_strs, new_tuple,
+};
 use crate::{buffer_pool, int_cache};
 
 /// The ids of one or two texts, and the fields that go with them.
@@ -117,6 +119,14 @@ impl HfEncoding {
     }
 }
 
+/// Returns a list of encodings.
+pub fn list_of_encodings(
+    py: Python<'_>,
+    encodings: impl Iterator<Item = HfEncoding>,
+) -> PyResult<Bound<'_, PyList>> {
+    new_list(py, collected(encodings.map(|encoding| Bound::new(py, encoding)))?)
+}
+
 impl Drop for HfEncoding {
     fn drop(&mut self) {
         buffer_pool::IDS.give(self.state.take_ids());
@@ -167,8 +177,7 @@ impl HfEncoding {
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
-        let tokens = state.details().tokens.iter();
-        new_list(py, collected(tokens.map(|token| new_str(py, token)))?)
+        new_strs(py, state.details().tokens.iter())
     }
 
     /// The start and end of each token in its text, in characters.
@@ -180,7 +189,10 @@ impl HfEncoding {
     /// The number of the word of each token.
     #[getter]
     fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, &self.detailed(py)?.details().words)
+        let state = self.detailed(py)?;
+        let words = state.details().words.iter();
+        let numbers = words.map(|word| new_optional_int(py, word.map(|word| word as usize)));
+        new_list(py, collected(numbers)?)
     }
 
     /// Alias of `word_ids`.
@@ -191,8 +203,9 @@ impl HfEncoding {
 
     /// The sequence of each token.
     #[getter]
-    fn sequence_ids(&self) -> PyResult<Vec<Option<usize>>> {
-        self.encoding()?.sequence_ids().or_raise()
+    fn sequence_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let numbers = self.encoding()?.sequence_ids().or_raise()?.into_iter();
+        new_list(py, collected(numbers.map(|number| new_optional_int(py, number)))?)
     }
 
     /// The number of sequences.
@@ -203,12 +216,12 @@ impl HfEncoding {
 
     /// The parts that truncation cut off.
     #[getter]
-    fn overflowing(&self, py: Python<'_>) -> PyResult<Vec<HfEncoding>> {
+    fn overflowing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let parts = match self.changed() {
             Some(changed) => State::complete_parts(&changed)?,
             None => self.state.overflow(py)?,
         };
-        Ok(parts.into_iter().map(Self::new).collect())
+        list_of_encodings(py, parts.into_iter().map(Self::new))
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -347,25 +360,23 @@ impl HfEncoding {
     }
 
     /// All fields, for pickling.
-    fn _state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn _state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let masks = [self.special_tokens_mask(py)?, self.attention_mask(py)?].map(Bound::into_any);
+        let masks = new_tuple(py, masks)?.into_any();
+        let ids = [self.ids(py)?.into_any(), self.type_ids(py)?.into_any(), masks];
+        let details = [self.tokens(py)?, self.offsets(py)?, self.words(py)?].map(Bound::into_any);
         let state = self.whole(py)?;
-        let (encoding, details) = (&*state, state.details());
-        let ranges: Vec<(usize, usize, usize)> = encoding
-            .sequence_ranges
-            .iter()
-            .map(|(sequence, range)| (*sequence, range.start, range.end))
-            .collect();
-        let parts: Vec<HfEncoding> =
-            encoding.overflowing.iter().cloned().map(Self::complete).collect();
-        let mask = |runs: &Runs<u8>| runs.iter().collect::<Vec<u8>>();
-        let masks = (mask(&encoding.special_tokens_mask), mask(&encoding.attention_mask));
-        let type_ids: Vec<u32> = encoding.type_ids.iter().collect();
-        let state = (
-            (&encoding.ids, type_ids, masks),
-            (&details.tokens, &details.offsets, &details.words),
-            (parts, ranges),
-        );
-        Ok(state.into_pyobject(py)?.into_any().unbind())
+        let ranges = state.sequence_ranges.iter().map(|(sequence, range)| {
+            let numbers = [*sequence, range.start, range.end].map(|number| new_int(py, number));
+            let [sequence, start, end] = numbers;
+            new_tuple(py, [sequence?, start?, end?])
+        });
+        let ranges = new_list(py, collected(ranges)?)?.into_any();
+        let parts = Encoding::try_clone_all(&state.overflowing).or_raise()?;
+        let parts = list_of_encodings(py, parts.into_iter().map(Self::complete))?.into_any();
+        let rest = new_tuple(py, [parts, ranges])?;
+        let state = [new_tuple(py, ids)?, new_tuple(py, details)?, rest];
+        new_tuple(py, state.map(Bound::into_any))
     }
 
     /// Restores an encoding from the result of `_state`.
@@ -408,9 +419,9 @@ impl HfEncoding {
         }))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Py<PyAny>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let maker = slf.get_type().getattr("_from_state")?;
-        Ok((maker, slf.get()._state(slf.py())?))
+        new_tuple(slf.py(), [maker, slf.get()._state(slf.py())?.into_any()])
     }
 }
 

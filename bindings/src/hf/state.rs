@@ -11,6 +11,7 @@ use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::encoding::HfEncoding;
 use super::input::GivenInput;
 use crate::errors::OrRaise;
 use crate::gil;
@@ -104,6 +105,17 @@ impl State {
             }
             Encoded::Complete(encoding) => Self::Complete(encoding),
         }
+    }
+
+    /// Returns the bytes of memory that an encoding of an input takes, with its Python object.
+    pub fn memory(py: Python<'_>, given: &GivenInput) -> usize {
+        /// The lists of an encoding that are not ids, and what an allocator adds to each part.
+        const OTHERS: usize = 512;
+        size_of::<HfEncoding>()
+            + size_of::<Origin>()
+            + size_of::<Encoding>()
+            + OTHERS
+            + given.most_ids(py).saturating_mul(size_of::<u32>())
     }
 
     pub fn ids(&self) -> &[u32] {

@@ -1,15 +1,20 @@
 //! Methods of `HfTokenizer` that look up tokens and ids.
 
-use bpe_core::memory::push_text;
+use bpe_core::memory::{push_text, reserve};
 use bpe_hf::AddedToken;
-use bpe_hf::details::Token;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::input::items;
 use super::tokenizer::HfTokenizer;
 use crate::errors::OrRaise;
+use crate::objects::{
+    collected, new_bytes, new_dict, new_int, new_list, new_span, new_str, new_tuple,
+};
+
+/// Bytes of memory for a token in a list.
+const TOKEN: usize = 192;
 
 /// Copies a text.
 fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
@@ -66,8 +71,8 @@ impl HfTokenizer {
     }
 
     /// The token of an id, or None.
-    fn id_to_token(&self, id: u32) -> Option<String> {
-        self.current().id_to_token(id)
+    fn id_to_token<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<Bound<'py, PyString>>> {
+        self.current().id_to_token(id).map(|token| new_str(py, &token)).transpose()
     }
 
     /// The tokens and their ids.
@@ -77,9 +82,12 @@ impl HfTokenizer {
         py: Python<'py>,
         with_added_tokens: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let vocab = PyDict::new(py);
-        for (token, id) in self.current().vocab(with_added_tokens) {
-            vocab.set_item(token, id)?;
+        let tokenizer = self.current();
+        // Tokens take many small allocations, so checks for the sum first.
+        reserve(&mut Vec::<[u8; TOKEN]>::new(), tokenizer.vocab_size(true)).or_raise()?;
+        let vocab = new_dict(py)?;
+        for (token, id) in tokenizer.vocab(with_added_tokens) {
+            vocab.set_item(new_str(py, &token)?, new_int(py, id as usize)?)?;
         }
         Ok(vocab)
     }
@@ -103,16 +111,16 @@ impl HfTokenizer {
     }
 
     /// The added tokens as `(id, (content, single_word, lstrip, rstrip, normalized, special))`.
-    #[allow(clippy::type_complexity)]
-    fn _added_tokens(&self) -> Vec<(u32, (String, bool, bool, bool, bool, bool))> {
+    fn _added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let tokenizer = self.current();
-        let tokens = tokenizer.added_tokens_by_id().into_iter();
-        let row = |(id, token): (u32, &AddedToken)| {
-            let AddedToken { content, single_word, lstrip, rstrip, normalized, special } =
-                token.clone();
-            (id, (content, single_word, lstrip, rstrip, normalized, special))
-        };
-        tokens.map(row).collect()
+        let rows = tokenizer.added_tokens_by_id().into_iter().map(|(id, token)| {
+            let AddedToken { content, single_word, lstrip, rstrip, normalized, special } = token;
+            let flag = |flag: &bool| PyBool::new(py, *flag).to_owned().into_any();
+            let [a, b, c, d, e] = [single_word, lstrip, rstrip, normalized, special].map(flag);
+            let row = new_tuple(py, [new_str(py, content)?.into_any(), a, b, c, d, e])?;
+            new_tuple(py, [new_int(py, id as usize)?, row.into_any()])
+        });
+        new_list(py, collected(rows)?)
     }
 
     /// The number of tokens that the post-processor adds to one sequence, or to a pair.
@@ -121,17 +129,22 @@ impl HfTokenizer {
     }
 
     /// Runs only the model on a text. Returns `(id, token, (start, end))` for each token.
-    fn _tokenize(&self, text: &str) -> PyResult<Vec<Token>> {
-        self.current().tokenize(text).or_raise()
+    fn _tokenize<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
+        let tokens = self.current().tokenize(text).or_raise()?;
+        let rows = tokens.into_iter().map(|(id, token, span)| {
+            let (id, token) = (new_int(py, id as usize)?, new_str(py, &token)?);
+            new_tuple(py, [id, token.into_any(), new_span(py, span)?.into_any()])
+        });
+        new_list(py, collected(rows)?)
     }
 
     /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
     /// pattern is None if the pre-tokenizer does more than split by one pattern.
     fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
         let tokenizer = self.current();
-        let ranks = PyDict::new(py);
+        let ranks = new_dict(py)?;
         for (bytes, id) in tokenizer.ranks().or_raise()? {
-            ranks.set_item(PyBytes::new(py, bytes), id)?;
+            ranks.set_item(new_bytes(py, bytes)?, new_int(py, id as usize)?)?;
         }
         Ok((ranks, tokenizer.pattern().map(str::to_owned)))
     }
@@ -140,7 +153,11 @@ impl HfTokenizer {
         self.current().model_token_to_id(token)
     }
 
-    fn _model_id_to_token(&self, id: u32) -> Option<String> {
-        self.current().model_id_to_token(id)
+    fn _model_id_to_token<'py>(
+        &self,
+        py: Python<'py>,
+        id: u32,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        self.current().model_id_to_token(id).map(|token| new_str(py, &token)).transpose()
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Table {
     first_hidden: Option<u32>,
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
-    /// The same lists over characters, for pieces whose characters represent no bytes.
+    /// A model of these lists over characters, for pieces whose characters represent no bytes.
     pub(super) over_characters: OnceBox<Bpe>,
 }
 
@@ -123,7 +123,7 @@ impl Bpe {
         Self { core, table: Arc::new(table) }
     }
 
-    /// The same lists for another split of text.
+    /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         if split.is_byte_level() == self.is_byte_level() {
             return Self::with(self.vocabulary().clone(), split.splitter()?, self.table.clone());
@@ -132,12 +132,12 @@ impl Bpe {
         Self::with(built.vocabulary().clone(), split.splitter()?, built.table)
     }
 
-    /// The same lists with another header.
+    /// Builds the model again with another header.
     pub(crate) fn with_header(&self, header: Header) -> Result<Self> {
         self.rebuilt(header, self.is_byte_level())
     }
 
-    /// The same lists with another header, and from bytes or from characters.
+    /// Builds the lists again with another header, from bytes or from characters.
     pub(super) fn rebuilt(&self, header: Header, is_byte_level: bool) -> Result<Self> {
         let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
         self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;

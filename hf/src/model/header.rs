@@ -47,7 +47,7 @@ impl Header {
 
     /// Copies the header with another value of a field.
     ///
-    /// Fails if no field has this name, or the value is none of its type.
+    /// Fails if no field has this name, or the value has another type.
     pub(crate) fn with(&self, field: &str, value: Value) -> Result<Self> {
         let invalid = |reason: String| Error::Invalid(format!("model.{field}: {reason}"));
         let mut fields = serde_json::to_value(self).map_err(|error| invalid(error.to_string()))?;

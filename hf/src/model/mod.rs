@@ -121,13 +121,13 @@ impl Model {
         }
     }
 
-    /// The same model for another split of text.
+    /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         let Self::Bpe(bpe) = self else { return Err(no_fields("pre_tokenizer")) };
         bpe.with_split(split).map(Self::Bpe)
     }
 
-    /// The same lists with another value of a field, as in the JSON.
+    /// Copies the model with another value of a field, given as in the JSON.
     pub(crate) fn with_field(&self, name: &str, value: Value) -> Result<Self> {
         let Self::Bpe(bpe) = self else { return Err(no_fields("model")) };
         bpe.with_header(bpe.header().with(name, value)?).map(Self::Bpe)

@@ -2,11 +2,11 @@
 
 use crate::encoding::Encoding;
 use crate::engine::Engine;
+use crate::engine::segments::Prompt;
 use crate::error::Result;
 use crate::memory::with_capacity;
 use crate::polling::poll;
 use crate::request::Request;
-use crate::segments::Prompt;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 
@@ -73,8 +73,9 @@ fn text_of<E: Engine + ?Sized>(engine: &E, ids: &[u32], is_first: bool) -> Resul
         poll(1)?;
         engine.append_token(id, &mut bytes)?;
     }
+    let Ok(mut text) = String::from_utf8(bytes) else { return Ok(None) };
     if is_first || engine.prepends(false) {
-        bytes.drain(..engine.left_out(ids, &bytes)?);
+        text.drain(..engine.left_out(ids, text.as_bytes())?);
     }
-    Ok(String::from_utf8(bytes).ok())
+    Ok(Some(text))
 }

@@ -3,27 +3,33 @@
 //! An ability (counting, truncation, segments, streams ...) is written once, over [`Engine`]; a new
 //! kind of tokenizer implements the methods without a body, and has all of them.
 
+#[doc(hidden)]
+pub mod conversation;
+pub mod inspect;
+pub mod segments;
+#[doc(hidden)]
+pub mod threads;
+pub mod truncate;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::conversation::beginning;
 use crate::encoding::Encoding;
+use crate::engine::conversation::beginning;
+use crate::engine::segments::{Fixed, FixedIds, Prompt};
+use crate::engine::truncate::Cutter;
 use crate::error::{Error, Result};
 use crate::fingerprint::Digest;
-use crate::inspect;
 use crate::memory::{append, push, reserve, with_capacity};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::{Disallowed, Request};
-use crate::segments::{Fixed, FixedIds, Prompt};
 use crate::sink::{Count, Pieces};
 use crate::special_tokens::{Selection, SpecialTokens};
-use crate::threads;
 use crate::token_table::TokenTable;
-use crate::truncate::{self, Cutter};
 
 /// Maps bytes of a changed text to bytes of the original.
 pub type Originals<'a> = Box<dyn Fn(Range<usize>) -> Range<usize> + 'a>;

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 
 use crate::char_boundary::floor;
 use crate::engine::Engine;
+use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
 use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
-use crate::segments::{Fixed, Prompt};
 use crate::special_tokens::Selection;
 
 /// The minimum number of bytes between two checkpoints.

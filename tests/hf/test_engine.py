@@ -1,0 +1,203 @@
+"""The abilities of native engines, over tokenizer files of every kind: against `tokenizers`."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy
+import pytest
+from hf_components import (
+    added_tokens,
+    examples,
+    extra_texts,
+    flags,
+    model,
+    normalizer_chains,
+    pre_tokenizer_chains,
+)
+from hf_oracle import (
+    CHARACTER_FILES,
+    FILES,
+    TEXTS,
+    both,
+    texts_with_added,
+    tokenizer_path,
+    tokenizers,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+
+from bpe_engine import hf
+
+WORDS = (
+    "Hello world, don't STOP  12345 \n\n e\u0301 日本語。 😀 <s> </s> <mask>x <|endoftext|> a_b ﬁ "
+)
+
+
+def engine_of(ours: hf.Tokenizer) -> Any:
+    return ours._native_engine
+
+
+def ends_of(spans: list[tuple[int, int]], length: int) -> set[int]:
+    """The places where a token ends, and both ends of the text."""
+    ends = {0, length}
+    for index, (_, end) in enumerate(spans):
+        later = min((start for start, _ in spans[index + 1 :]), default=length)
+        if max(end for _, end in spans[: index + 1]) <= later:
+            ends.add(end)
+    return ends
+
+
+def check(ours: hf.Tokenizer, theirs: Any, text: str, limits: list[int]) -> None:
+    """Compares every ability with what `tokenizers` gives for a text."""
+    engine = engine_of(ours)
+    try:
+        expected = theirs.encode(text, add_special_tokens=False)
+    except Exception:  # As no unknown token: each ability raises, too.
+        with pytest.raises(ValueError):
+            engine.count(text, None, "all", ())
+        return
+    ids = expected.ids
+    assert engine.encode(text, "all", ()) == ids
+    assert (
+        numpy.frombuffer(engine.encode_to_buffer(text, 4, "all", ()), numpy.uint32).tolist() == ids
+    )
+    assert engine.encode_batch([text, "", text], 2, "all", ())[2] == ids
+    assert engine.encode_with_offsets(text, "all", ()) == (ids, expected.offsets)
+    assert engine.count(text, None, "all", ()) == len(ids)
+    for name, start, end in engine.find_special(text):
+        assert name.strip() in text[start:end] or ours.normalizer is not None
+    for limit in limits:
+        count = engine.count(text, limit, "all", ())
+        assert count == len(ids) or min(count, len(ids)) > limit
+        check_parts(ours, engine, text, limit)
+
+
+def check_parts(ours: hf.Tokenizer, engine: Any, text: str, limit: int) -> None:
+    def count(part: str) -> int:
+        return len(ours.encode(part, add_special_tokens=False).ids)
+
+    kept = engine.truncate(text, limit, False, "all", ())
+    last = engine.truncate(text, limit, True, "all", ())
+    assert count(text[:kept]) <= limit, (text, kept)
+    assert count(text[len(text) - last :]) <= limit, (text, last)
+    if count(text) <= limit:
+        assert kept == last == len(text)
+    for overlap in (0, limit // 2):
+        try:
+            chunks = engine.chunk(text, max(limit, 1), overlap, "all", ())
+        except ValueError as error:
+            assert "alone has more than" in str(error)
+            continue
+        assert all(count(text[start:end]) <= max(limit, 1) for start, end in chunks)
+        joined = chunks[0][0] if chunks else 0
+        for start, end in chunks:
+            assert start <= joined < end
+            joined = end
+        assert joined == len(text)
+
+
+@pytest.mark.parametrize("name", [*FILES, *CHARACTER_FILES])
+def test_real_files(name):
+    path = tokenizer_path(name)
+    with open(path, encoding="utf-8") as file:
+        ours, theirs = both(file.read())
+    for text in [*TEXTS, *texts_with_added(path), WORDS * 3]:
+        check(ours, theirs, text, [0, 1, 7])
+    long = WORDS * 40
+    check(ours, theirs, long, [100, 1000])
+
+
+@pytest.mark.parametrize("name", [*FILES, *CHARACTER_FILES])
+def test_long_texts_are_cut_near_the_limit(name):
+    with open(tokenizer_path(name), encoding="utf-8") as file:
+        ours, _ = both(file.read())
+    engine, text = engine_of(ours), WORDS * 3000
+    ids = ours.encode(text, add_special_tokens=False).ids
+    assert (
+        numpy.frombuffer(engine.encode_to_buffer(text, 2, "all", ()), numpy.uint32).tolist() == ids
+    )
+    for from_left in (False, True):
+        kept = engine.truncate(text, 1000, from_left, "all", ())
+        part = text[len(text) - kept :] if from_left else text[:kept]
+        assert 990 <= engine.count(part, None, "all", ()) <= 1000
+
+
+@pytest.mark.parametrize("name", [*FILES, *CHARACTER_FILES])
+def test_ids_are_decoded(name):
+    with open(tokenizer_path(name), encoding="utf-8") as file:
+        ours, theirs = both(file.read())
+    engine = engine_of(ours)
+    for text in [*TEXTS, WORDS]:
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        decoded = theirs.decode(ids, skip_special_tokens=False)
+        try:
+            assert engine.decode(ids, "replace") == decoded
+        except hf.UnsupportedTokenizer:
+            assert "\ufffd" in decoded
+            continue
+        found, starts = engine.decode_with_offsets(ids)
+        assert found == decoded and len(starts) == len(ids) and sorted(starts) == starts
+        if theirs.encode(decoded, add_special_tokens=False).ids == ids and "<" not in text:
+            assert engine.is_canonical(ids), text
+    ids = theirs.encode(WORDS, add_special_tokens=False).ids
+    shuffled = seeded("shuffled").sample(ids, len(ids))
+    assert not engine.is_canonical(shuffled)
+
+
+@examples(120)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["bytes", "characters", "fallback"]),
+    permuted=flags,
+    split=pre_tokenizer_chains,
+    normalizer=normalizer_chains,
+    added=added_tokens,
+    texts=st.lists(extra_texts, min_size=1, max_size=4),
+    limit=st.integers(0, 12),
+)
+def test_random_files(seed, kind, permuted, split, normalizer, added, texts, limit):
+    over = kind != "bytes"
+    byte_tokens = 256 if kind == "fallback" else 0
+    theirs = tokenizers.Tokenizer(
+        model(
+            seed,
+            False,
+            permuted,
+            40,
+            unk_token="<u>",
+            over_characters=over,
+            byte_tokens=byte_tokens,
+        )
+    )
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.pre_tokenizer = split if over else (split or level)
+    theirs.normalizer = normalizer
+    try:
+        theirs.add_tokens(added)
+        ours, theirs = both(theirs.to_str())
+    except Exception:  # Refused here, or there: other tests compare why.
+        return
+    for text in texts:
+        check(ours, theirs, text + " " + text, [limit])
+
+
+def test_caches_stay_as_they_are_set(monkeypatch):
+    monkeypatch.setenv("BPE_ENGINE_CACHE", "off")
+    monkeypatch.setenv("BPE_ENGINE_CACHE_SIZE", "1 MiB")
+    with open(tokenizer_path("gpt2"), encoding="utf-8") as file:
+        ours = hf.Tokenizer.from_str(file.read())
+    monkeypatch.delenv("BPE_ENGINE_CACHE")
+    engine = engine_of(ours)
+    assert not engine.is_caching and engine.cache_size == 1 << 20
+    ours.add_tokens(["<new>"])
+    ours.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    assert not engine.is_caching and engine.cache_size == 1 << 20
+    engine.set_caching(True)
+    ours.pre_tokenizer = pre_tokenizers.ByteLevel()
+    assert engine.is_caching
+    engine.clear_cache()
+    assert json.loads(ours.to_str())["added_tokens"][-1]["content"] == "<new>"
