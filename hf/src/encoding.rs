@@ -138,17 +138,9 @@ impl Encoding {
     /// Copies the encoding; fails without memory.
     pub fn try_clone(&self) -> Result<Self> {
         Ok(Self {
-            ids: copied(&self.ids)?,
-            details: match &self.details {
-                Some(details) => Some(Box::new(details.slice(0..details.tokens.len())?)),
-                None => None,
-            },
             overflowing: Self::try_clone_all(&self.overflowing)?,
-            // Small: these have one item per run of tokens, or per sequence.
-            type_ids: self.type_ids.clone(),
-            special_tokens_mask: self.special_tokens_mask.clone(),
-            attention_mask: self.attention_mask.clone(),
             sequence_ranges: self.sequence_ranges.clone(),
+            ..self.slice(0..self.len())?
         })
     }
 

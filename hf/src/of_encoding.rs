@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use bpe_core::{Engine, SpecialTokens};
 use bpe_core::memory::{append, push, reserve};
 use bpe_core::offsets::Characters;
 use bpe_core::token_table::Kind;
+use bpe_core::{Engine, SpecialTokens};
 
 use crate::added::{AddedToken, AddedTokens, FreeIds};
 use crate::decode::Decoder;

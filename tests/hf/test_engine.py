@@ -28,6 +28,7 @@ from hf_oracle import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from seeds import seeded
 from tokenizers import pre_tokenizers
 
 from bpe_engine import hf

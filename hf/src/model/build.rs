@@ -252,18 +252,10 @@ fn in_general(
 
     let bytes_of_id: FastMap<u32, &[u8]> =
         by_bytes.iter().map(|(&bytes, &id)| (id, bytes)).collect();
-    let unknown = match &header.unk_token {
-        None => Unknown::Dropped,
-        Some(token) => {
-            let id = match bytes_of(token) {
-                Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]),
-                _ => by_text.get(token.as_str()),
-            };
-            let fused = header.fuse_unk;
-            let known = id.map(|&id| Unknown::Token { id, fused });
-            known.unwrap_or_else(|| Unknown::Fails(token.clone()))
-        }
-    };
+    let unknown = Unknown::new(header, |token| match bytes_of(token) {
+        Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]).copied(),
+        _ => by_text.get(token).copied(),
+    });
     let tokens_of_bytes = header.fallback(|name| by_bytes.get(name.as_bytes()).copied());
     let fallback = CHAR_OF.map(|character| {
         let bytes = character.to_string().into_bytes().into_iter();

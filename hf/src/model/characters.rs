@@ -272,15 +272,7 @@ impl Characters {
         id: impl Fn(&str) -> Option<u32>,
     ) -> Result<Self> {
         let cutter = Cutter::new(single.iter().map(|&(character, _)| character))?;
-        let bytes = header.fallback(&id);
-        let unknown = match &header.unk_token {
-            None => Unknown::Dropped,
-            Some(token) => match id(token) {
-                Some(id) => Unknown::Token { id, fused: header.fuse_unk },
-                None => Unknown::Fails(token.clone()),
-            },
-        };
-        Ok(Self { cutter, bytes, unknown })
+        Ok(Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) })
     }
 
     /// The tokens that characters that are not tokens may become.
