@@ -144,7 +144,9 @@ impl PyEngine {
             })?);
         }
         let mut decoded = Vec::new();
-        rows::decode_rows(&*self.current(), &rows, num_threads, |bytes| {
+        let (engine, threads) = (self.current(), rows::threads(num_threads)?);
+        let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
+        rows::decode_rows(py, &rows, threads, decode, |bytes| {
             let row = match errors {
                 Some(errors) => decode_utf8(py, bytes, errors)?,
                 None => new_bytes(py, bytes)?.into_any(),

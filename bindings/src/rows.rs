@@ -157,7 +157,7 @@ fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
     PyTypeError::new_err(format!("row {row}: {}", error.value(py)))
 }
 
-/// Decodes sequences of ids. `take` receives the bytes of each.
+/// Decodes sequences of ids with an engine. `take` receives the bytes of each.
 pub fn decode_each(
     engine: &dyn Engine,
     batch: &Bound<'_, PyAny>,
@@ -172,20 +172,21 @@ pub fn decode_each(
     };
     let batch = collected(batch.try_iter()?.map(read))?;
     let rows = collected(batch.iter().map(|ids| Ok(ids.as_slice())))?;
-    decode_rows(engine, &rows, num_threads, take)
+    let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
+    decode_rows(py, &rows, threads(num_threads)?, decode, take)
 }
 
-/// Like [`decode_each`], for slices of ids.
+/// Decodes slices of ids with `decode`, which appends bytes. `take` receives the bytes of each.
 pub fn decode_rows(
-    engine: &dyn Engine,
+    py: Python<'_>,
     rows: &[&[u32]],
-    num_threads: &Bound<'_, PyAny>,
+    threads: usize,
+    decode: impl Fn(&[u32], &mut Vec<u8>) -> Result<()> + Sync,
     mut take: impl FnMut(&[u8]) -> PyResult<()>,
 ) -> PyResult<()> {
-    let threads = threads(num_threads)?;
-    let row = |ids: &&[u32], bytes: &mut Vec<u8>, _: &mut Vec<u8>| engine.append_bytes(ids, bytes);
+    let row = |ids: &&[u32], bytes: &mut Vec<u8>, _: &mut Vec<u8>| decode(ids, bytes);
     let take = |rows: &Rows<u8>| rows.rows().try_for_each(&mut take);
-    map(num_threads.py(), rows, |ids| ids.len(), threads, row, take)
+    map(py, rows, |ids| ids.len(), threads, row, take)
 }
 
 /// Makes a row from every input, on at most `threads` threads and one per core. `take` receives the

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push, reserve};
+use bpe_core::memory::{push, reserve, with_capacity};
 
 use crate::error::{Error, Result};
+use crate::offsets::joined;
 use crate::run_length::Runs;
 use crate::spec::Direction;
 
@@ -20,7 +21,7 @@ pub struct Details {
 impl Details {
     fn slice(&self, range: Range<usize>) -> Result<Self> {
         Ok(Self {
-            tokens: copied(&self.tokens[range.clone()])?,
+            tokens: copied_texts(self.tokens[range.clone()].iter())?,
             offsets: copied(&self.offsets[range.clone()])?,
             words: copied(&self.words[range])?,
         })
@@ -33,6 +34,15 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     reserve(&mut copy, items.len())?;
     copy.extend_from_slice(items);
     Ok(copy)
+}
+
+/// Copies texts; fails without memory.
+fn copied_texts<'a>(texts: impl ExactSizeIterator<Item = &'a String>) -> Result<Vec<String>> {
+    let mut copies = with_capacity(texts.len())?;
+    for text in texts {
+        copies.push(joined(text, "")?);
+    }
+    Ok(copies)
 }
 
 /// The fields of a token, to compute its minimum memory.
@@ -305,7 +315,10 @@ impl Encoding {
             return Ok(());
         };
         reserve(&mut self.ids, missing)?;
+        let mut padding = Vec::new();
         if let Some(details) = &mut self.details {
+            let token = joined(token, "")?;
+            padding = copied_texts(std::iter::repeat_n(&token, missing))?;
             reserve(&mut details.tokens, missing)?;
             reserve(&mut details.offsets, missing)?;
             reserve(&mut details.words, missing)?;
@@ -315,7 +328,8 @@ impl Encoding {
         fill_runs(&mut self.special_tokens_mask, missing, 1, direction);
         fill_runs(&mut self.attention_mask, missing, 0, direction);
         if let Some(details) = &mut self.details {
-            fill(&mut details.tokens, missing, token.to_owned(), direction);
+            let at = if direction == Direction::Left { 0 } else { details.tokens.len() };
+            details.tokens.splice(at..at, padding);
             fill(&mut details.offsets, missing, (0, 0), direction);
             fill(&mut details.words, missing, None, direction);
         }

@@ -121,13 +121,23 @@ impl Engine for Tokenizer {
     }
 
     fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
+        let tokenizer = self.under(&Selection::All)?;
         let mut found = Vec::new();
+        let mut note = |id, span| match self.added().token(id) {
+            Some(token) => push(&mut found, (token.content.as_str(), span)),
+            None => Ok(()),
+        };
+        if self.normalizer().is_none() || !self.added().has_normalized() {
+            for fixed in tokenizer.locate_in_text(text)? {
+                fixed.ids.as_slice().iter().try_for_each(|&id| note(id, fixed.start..fixed.end))?;
+            }
+            return Ok(found);
+        }
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
-            let Some(token) = added.and_then(|id| self.added().token(id)) else { return Ok(()) };
             let (start, end) = piece.origin(0..piece.text.len());
-            push(&mut found, (token.content.as_str(), start..end))
+            added.map_or(Ok(()), |id| note(id, start..end))
         });
-        self.under(&Selection::All)?.walk(text, &mut pieces)?;
+        tokenizer.walk(text, &mut pieces)?;
         Ok(found)
     }
 

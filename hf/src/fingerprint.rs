@@ -3,7 +3,8 @@
 use bpe_core::fingerprint::Digest;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ask_for};
+use crate::io::TOKEN;
 use crate::tokenizer::Tokenizer;
 
 impl Tokenizer {
@@ -25,6 +26,7 @@ impl Tokenizer {
             }
             fields.insert("encoding".into(), hex(digest));
         } else {
+            ask_for(self.vocab_size(true).saturating_mul(TOKEN))?;
             let digest = self.model().digest(&mut sha256)?;
             fields.insert("model".into(), hex(digest));
         }

@@ -81,7 +81,7 @@ impl Tokenizer {
 }
 
 /// Bytes of memory for a token while it is written.
-const TOKEN: usize = 512;
+pub(crate) const TOKEN: usize = 512;
 
 /// JSON that grows only as far as there is memory.
 struct Written(Vec<u8>);

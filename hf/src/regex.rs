@@ -9,6 +9,9 @@ use onig::{MatchParam, Region, SearchOptions};
 
 use crate::error::{Error, Result};
 
+/// The code of Oniguruma's error for an allocation that failed.
+const NO_MEMORY: i32 = -5;
+
 /// A compiled pattern.
 #[derive(Clone)]
 pub(crate) enum Regex {
@@ -57,11 +60,12 @@ impl Regex {
                     Some(&mut region),
                     MatchParam::default(),
                 )
-                .map_err(|error| {
-                    Error::Invalid(format!(
+                .map_err(|error| match error.code() {
+                    NO_MEMORY => Error::OutOfMemory { bytes: text.len() },
+                    _ => Error::Invalid(format!(
                         "matching the pattern failed after byte {from} of the text: {}",
                         error.description()
-                    ))
+                    )),
                 })?;
             let Some((start, end)) = at.and_then(|_| region.pos(0)) else { return Ok(()) };
             if start == end && last_end == Some(end) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import numpy
@@ -42,16 +41,6 @@ def engine_of(ours: hf.Tokenizer) -> Any:
     return ours._native_engine
 
 
-def ends_of(spans: list[tuple[int, int]], length: int) -> set[int]:
-    """The places where a token ends, and both ends of the text."""
-    ends = {0, length}
-    for index, (_, end) in enumerate(spans):
-        later = min((start for start, _ in spans[index + 1 :]), default=length)
-        if max(end for _, end in spans[: index + 1]) <= later:
-            ends.add(end)
-    return ends
-
-
 def check(ours: hf.Tokenizer, theirs: Any, text: str, limits: list[int]) -> None:
     """Compares every ability with what `tokenizers` gives for a text."""
     engine = engine_of(ours)
@@ -71,13 +60,17 @@ def check(ours: hf.Tokenizer, theirs: Any, text: str, limits: list[int]) -> None
     assert engine.count(text, None, "all", ()) == len(ids)
     for name, start, end in engine.find_special(text):
         assert name.strip() in text[start:end] or ours.normalizer is not None
+    borders = {0, len(text), *(place for span in expected.offsets for place in span)}
     for limit in limits:
         count = engine.count(text, limit, "all", ())
         assert count == len(ids) or min(count, len(ids)) > limit
-        check_parts(ours, engine, text, limit)
+        for place in check_parts(ours, engine, text, limit):
+            assert place in borders or ours.post_processor is not None, (text, place)
 
 
-def check_parts(ours: hf.Tokenizer, engine: Any, text: str, limit: int) -> None:
+def check_parts(ours: hf.Tokenizer, engine: Any, text: str, limit: int) -> list[int]:
+    """Compares the counts of parts. Returns where `truncate` cuts."""
+
     def count(part: str) -> int:
         return len(ours.encode(part, add_special_tokens=False).ids)
 
@@ -99,6 +92,7 @@ def check_parts(ours: hf.Tokenizer, engine: Any, text: str, limit: int) -> None:
             assert start <= joined < end
             joined = end
         assert joined == len(text)
+    return [kept, len(text) - last]
 
 
 @pytest.mark.parametrize("name", [*FILES, *CHARACTER_FILES])

@@ -1,14 +1,12 @@
 //! Methods of `HfTokenizer` that decode ids.
 
-use bpe_core::memory::reserve;
-use bpe_core::threads::{cores, in_order};
+use bpe_core::memory::append;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::input::items;
-use super::tokenizer::{HfTokenizer, SHARE};
-use crate::errors::OrRaise;
-use crate::objects::{collected, new_bytes, new_list, new_str};
+use super::tokenizer::HfTokenizer;
+use crate::objects::{collected, new_bytes, new_list, new_str, push};
 use crate::{gil, ids, rows};
 
 #[pymethods]
@@ -57,29 +55,13 @@ impl HfTokenizer {
         let sequences = collected(sequences)?;
         let tokenizer = self.current();
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
-        let total: usize = sequences.iter().map(Vec::len).sum();
-        let share = 256;
-        let shares = sequences.len().div_ceil(share);
-        let mut texts = Vec::new();
-        reserve(&mut texts, sequences.len()).or_raise()?;
-        let decode = |index: usize, made: &mut Vec<bpe_hf::Result<String>>| {
-            made.clear();
-            let part = sequences.iter().skip(index * share).take(share);
-            made.extend(part.map(|ids| tokenizer.decode(ids, skip_special_tokens)));
+        let rows = collected(sequences.iter().map(|ids| Ok(ids.as_slice())))?;
+        let decode = |ids: &[u32], bytes: &mut Vec<u8>| {
+            append(bytes, tokenizer.decode(ids, skip_special_tokens)?.as_bytes())
         };
-        let threads = threads.min(cores()).min(total / SHARE + 1);
-        in_order(
-            shares,
-            threads,
-            decode,
-            |job| gil::run_job(py, total, job),
-            |made| {
-                for text in made {
-                    texts.push(new_str(py, text.as_deref().map_err(Clone::clone).or_raise()?)?);
-                }
-                Ok::<(), PyErr>(())
-            },
-        )?;
+        let mut texts = Vec::new();
+        let take = |text: &[u8]| push(&mut texts, PyString::from_bytes(py, text)?);
+        rows::decode_rows(py, &rows, threads, decode, take)?;
         new_list(py, texts)
     }
 }

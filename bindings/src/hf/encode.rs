@@ -33,8 +33,9 @@ pub fn encode_each<T: Send>(
     let shares = rows::shares(inputs.iter().map(|input| input.size()), SHARE)?;
     let encode = |share: usize, part: &mut Part<T>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
-        *failure = None;
-        for &input in &inputs[shares[share].clone()] {
+        let inputs = &inputs[shares[share].clone()];
+        *failure = ask_for_encodings(inputs).err();
+        for &input in if failure.is_none() { inputs } else { &[] } {
             match reserve(made, 1).and_then(|()| encode(input)) {
                 Ok(encoding) => made.push(encoding),
                 Err(error) => {
@@ -56,6 +57,17 @@ pub fn encode_each<T: Send>(
     Ok(encodings)
 }
 
+/// Fails if there is no memory for the encodings of some inputs, which take many small allocations.
+fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
+    /// Bytes of memory for each byte of text, for each input, and for anything else.
+    const BYTE: usize = 100;
+    const INPUT: usize = 1024;
+    const MORE: usize = 1 << 20;
+    let size: usize = inputs.iter().map(|input| input.size()).sum();
+    let memory = size.saturating_mul(BYTE).saturating_add(inputs.len() * INPUT + MORE);
+    reserve(&mut Vec::<u8>::new(), memory)
+}
+
 /// Encodes inputs as one batch, and pads it. Keeps the order.
 fn encode_all<'py>(
     py: Python<'py>,
@@ -64,12 +76,13 @@ fn encode_all<'py>(
     add_special_tokens: bool,
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
-    // Encodings of short texts take many small allocations, so checks for the sum first.
-    let memory = given.iter().map(|given| State::memory(py, given)).fold(0, usize::saturating_add);
-    reserve(&mut Vec::<u8>::new(), memory).or_raise()?;
+    let encodings = given.len();
+    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
+    // Those that were made take memory of their own, so asks for the objects again.
+    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))

@@ -83,15 +83,6 @@ impl GivenInput {
         Ok(Self { first: read(&first)?, second, surrogates })
     }
 
-    /// Returns the most ids that room is made for at first.
-    pub fn most_ids(&self, py: Python<'_>) -> usize {
-        let of_text = |given: &Given| match given {
-            Given::Text(text) => text.bind(py).len().unwrap_or(0).saturating_mul(4).min(SHORT),
-            Given::Words(words) => words.iter().map(String::len).sum(),
-        };
-        of_text(&self.first) + self.second.as_ref().map_or(0, of_text)
-    }
-
     /// Reads the texts as UTF-8.
     pub fn utf8<'a>(&'a self, py: Python<'a>) -> PyResult<ReadInput<'a>> {
         let read = |given: &'a Given| given.utf8(py, self.surrogates);
@@ -150,9 +141,6 @@ pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
     }
     given.try_iter()
 }
-
-/// Room for this many ids is made at once, whatever the length of the text.
-const SHORT: usize = 4096;
 
 /// Bytes of memory for a short word.
 const SHORT_WORD: usize = 64;

@@ -11,7 +11,6 @@ use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::encoding::HfEncoding;
 use super::input::GivenInput;
 use crate::errors::OrRaise;
 use crate::gil;
@@ -107,16 +106,9 @@ impl State {
         }
     }
 
-    /// Returns the bytes of memory that an encoding of an input takes, with its Python object.
-    pub fn memory(py: Python<'_>, given: &GivenInput) -> usize {
-        /// The lists of an encoding that are not ids, and what an allocator adds to each part.
-        const OTHERS: usize = 512;
-        size_of::<HfEncoding>()
-            + size_of::<Origin>()
-            + size_of::<Encoding>()
-            + OTHERS
-            + given.most_ids(py).saturating_mul(size_of::<u32>())
-    }
+    /// The bytes of memory that an encoding takes with its Python object, but for its lists and
+    /// strings. The last number is what an object and an allocator add.
+    pub const MEMORY: usize = size_of::<Self>() + size_of::<Origin>() + 160;
 
     pub fn ids(&self) -> &[u32] {
         match self {

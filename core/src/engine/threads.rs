@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::memory::{append, collected, push, with_capacity};
+use crate::memory::{Zeroed, append, collected, push, with_capacity};
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -22,6 +22,9 @@ const WORTH_A_THREAD: usize = 64 * 1024;
 
 /// The average number of shares per thread: enough that no thread is idle for long at the end.
 const SHARES_PER_THREAD: usize = 6;
+
+/// The bytes of memory that a thread may need to start: its stack, and some to allocate from.
+const MEMORY: usize = 4 << 20;
 
 /// How long the calling thread waits for another one before it calls `aside` again.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -66,7 +69,11 @@ pub fn in_order<R: Default + Send, E>(
     mut take: impl FnMut(&R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let threads = threads.min(shares);
-    let Some(queue) = (threads > 1).then(|| Queue::new(shares, threads).ok()).flatten() else {
+    // A thread that starts without memory would end the process.
+    let has_memory = || Zeroed::on_small_pages(threads.saturating_mul(MEMORY)).is_some();
+    let Some(queue) =
+        (threads > 1 && has_memory()).then(|| Queue::new(shares, threads).ok()).flatten()
+    else {
         let mut result = R::default();
         for share in 0..shares {
             aside(&mut || work(share, &mut result))?;
