@@ -258,29 +258,19 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Calls `found` with the tokens in `part` of a text before normalization, if `permits` accepts
+    /// Calls `found` with the tokens in `part` of a text, normalized or not, if `permits` accepts
     /// them. Whitespace that belongs to a token may lie outside the part.
-    pub(crate) fn find_raw(
+    pub(crate) fn find_in(
         &self,
+        is_normalized: bool,
         text: &str,
         part: Range<usize>,
         state: &mut Found,
         permits: impl Fn(&AddedToken) -> bool,
         found: impl FnMut(Range<usize>, u32) -> Result<()>,
     ) -> Result<()> {
-        self.find(&self.raw, text, part, state, permits, found)
-    }
-
-    /// [`AddedTokens::find_raw`] for a normalized text.
-    pub(crate) fn find_normalized(
-        &self,
-        text: &str,
-        part: Range<usize>,
-        state: &mut Found,
-        permits: impl Fn(&AddedToken) -> bool,
-        found: impl FnMut(Range<usize>, u32) -> Result<()>,
-    ) -> Result<()> {
-        self.find(&self.normalized, text, part, state, permits, found)
+        let searcher = if is_normalized { &self.normalized } else { &self.raw };
+        self.find(searcher, text, part, state, permits, found)
     }
 
     fn find(

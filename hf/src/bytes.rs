@@ -86,11 +86,6 @@ pub(crate) fn represents_byte(character: char) -> bool {
     BYTE_OF.get(character as usize).is_some_and(|&byte| byte != NONE)
 }
 
-/// Appends the characters that represent `bytes`.
-pub(crate) fn append_text(bytes: &[u8], text: &mut String) {
-    text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));
-}
-
 /// The length of [`text_of`] `bytes`.
 pub(crate) fn text_length(bytes: &[u8]) -> usize {
     bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)].len_utf8()).sum()
@@ -99,7 +94,7 @@ pub(crate) fn text_length(bytes: &[u8]) -> usize {
 /// The characters that represent `bytes` in byte-level vocabularies.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 4);
-    append_text(bytes, &mut text);
+    text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));
     text
 }
 

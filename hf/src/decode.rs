@@ -205,7 +205,7 @@ fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Res
     for token in tokens {
         let mut stretches = Vec::new();
         if !token.is_empty() {
-            regex.each(token, |found| Ok(push(&mut stretches, found)?))?;
+            regex.each(token, |found| push(&mut stretches, found))?;
         }
         total += stretches.len().saturating_mul(content.len()).saturating_add(token.len());
         if total > limit {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push, reserve, with_capacity};
+use bpe_core::memory::{push, with_capacity};
 use bpe_core::polling::poll;
 
 use crate::encoding::{Details, Encoding};
-use crate::error::Result;
+use crate::error::{Result, ask_for};
 use crate::normalize::Normalizer;
 use crate::offsets::{Aligned, WORK, joined};
 use crate::split::PreTokenizer;
@@ -57,7 +57,7 @@ const MEMORY: usize = 200;
 /// Fails if a walk with details has no room in memory. It takes many small allocations, so this
 /// checks for the sum first.
 pub(crate) fn reserve_details(text: &str) -> Result<()> {
-    reserve(&mut Vec::<u8>::new(), text.len().saturating_mul(MEMORY))
+    ask_for(text.len().saturating_mul(MEMORY))
 }
 
 /// A token: its id, its text, and the range of bytes it came from.

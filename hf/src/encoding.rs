@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push_text, reserve, with_capacity};
+use bpe_core::memory::{push, push_text, reserve, with_capacity};
 
 use crate::error::{Error, Result, ask_for};
 use crate::run_length::Runs;
@@ -236,11 +236,11 @@ impl Encoding {
         let mut done = 0;
         loop {
             let (start, end) = (done, (done + max_length).min(length));
-            reserve(&mut parts, 1)?;
-            parts.push(match direction {
-                Direction::Right => self.slice(start..end)?,
-                Direction::Left => self.slice(length - end..length - start)?,
-            });
+            let part = match direction {
+                Direction::Right => start..end,
+                Direction::Left => length - end..length - start,
+            };
+            push(&mut parts, self.slice(part)?)?;
             if end == length {
                 break;
             }
@@ -263,20 +263,19 @@ impl Encoding {
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
             reserve(&mut Vec::<Token>::new(), tokens)?;
         }
+        let combined = |own: &Self, right: &Self| {
+            let mut merged = own.try_clone()?;
+            merged.merge_with(right.try_clone()?, growing_offsets)?;
+            Ok(merged)
+        };
         let mut overflowing = Vec::new();
         for own in &self.overflowing {
             for right in std::iter::once(&other).chain(&other.overflowing) {
-                let mut merged = own.try_clone()?;
-                merged.merge_with(right.try_clone()?, growing_offsets)?;
-                reserve(&mut overflowing, 1)?;
-                overflowing.push(merged);
+                push(&mut overflowing, combined(own, right)?)?;
             }
         }
         for right in &other.overflowing {
-            let mut merged = self.try_clone()?;
-            merged.merge_with(right.try_clone()?, growing_offsets)?;
-            reserve(&mut overflowing, 1)?;
-            overflowing.push(merged);
+            push(&mut overflowing, combined(self, right)?)?;
         }
         let length = self.len();
         for (sequence, range) in other.sequence_ranges {

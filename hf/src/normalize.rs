@@ -245,7 +245,7 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {
-        regex.each(text, |stretch| Ok(push(&mut stretches, stretch)?))?;
+        regex.each(text, |stretch| push(&mut stretches, stretch))?;
     }
     if !content.is_empty() && stretches.iter().any(Range::is_empty) {
         return Err(inserts("normalizer"));

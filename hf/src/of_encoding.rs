@@ -4,13 +4,12 @@
 
 use std::sync::Arc;
 
-use bpe_core::SpecialTokens;
 use bpe_core::memory::{append, push, reserve};
 use bpe_core::offsets::Characters;
 use bpe_core::token_table::Kind;
+use bpe_core::{Engine, SpecialTokens};
 
 use crate::added::{AddedToken, AddedTokens, FreeIds};
-use crate::bytes::text_of;
 use crate::decode::Decoder;
 use crate::encoding::{Details, Encoding};
 use crate::error::{Error, Result};
@@ -88,20 +87,19 @@ impl Tokenizer {
         word: Option<u32>,
     ) -> Result<Encoding> {
         let core = self.model().core();
-        let aligned = core.encode_aligned(text, self.request())?;
+        let (ids, spans) = core.encode_with_spans(text, self.request())?;
         let (mut starts, mut ends) = (Characters::new(text), Characters::new(text));
         let mut details = Details::default();
-        for (span, &id) in aligned.spans(core).zip(&aligned.ids) {
-            let span = span?;
+        for (span, &id) in spans.iter().zip(&ids) {
             let token = match core.special_tokens().name(id) {
                 Some(name) => name.to_owned(),
-                None => text_of(core.token_bytes(id).unwrap_or_default()),
+                None => self.model().id_to_token(id).unwrap_or_default(),
             };
             push(&mut details.offsets, (starts.index(span.start), ends.index(span.end)))?;
             push(&mut details.tokens, token)?;
             push(&mut details.words, word)?;
         }
-        Ok(Encoding::new(aligned.ids, type_id, Some(details)))
+        Ok(Encoding::new(ids, type_id, Some(details)))
     }
 
     /// Appends the bytes of an id, and returns its kind.
@@ -115,13 +113,13 @@ impl Tokenizer {
     pub(crate) fn decode_plain(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
         let core = self.model().core();
         if !skip_special_tokens {
-            return Ok(core.decode_bytes(ids)?);
+            return core.decode_bytes(ids);
         }
         let is_skipped = |id: u32| self.added().token(id).is_some_and(|token| token.special);
         let mut kept = Vec::new();
         reserve(&mut kept, ids.len())?;
         kept.extend(ids.iter().copied().filter(|&id| !is_skipped(id)));
-        Ok(core.decode_bytes(&kept)?)
+        core.decode_bytes(&kept)
     }
 }
 

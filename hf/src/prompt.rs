@@ -50,12 +50,13 @@ impl Tokenizer {
                     let end = given.peek().map_or(text.len(), |&(_, start)| start);
                     let text = &text[..end];
                     let permits = |token: &AddedToken| permits(token, allowed);
-                    self.added().find_raw(
+                    self.added().find_in(
+                        false,
                         text,
                         part.clone(),
                         &mut state,
                         permits,
-                        |range, id| Ok(push(&mut tokens, (special(range, id), *segment))?),
+                        |range, id| push(&mut tokens, (special(range, id), *segment)),
                     )?;
                 }
                 Item::Fixed(fixed) => {
@@ -110,10 +111,9 @@ impl Tokenizer {
                         let permits = |token: &AddedToken| permits(token, allowed);
                         let found = |range: Range<usize>, id| {
                             let range = start + range.start..start + range.end;
-                            Ok(push(&mut found, (special(range, id), *segment))?)
+                            push(&mut found, (special(range, id), *segment))
                         };
-                        self.added()
-                            .find_normalized(stretch, within, &mut state, permits, found)?;
+                        self.added().find_in(true, stretch, within, &mut state, permits, found)?;
                     }
                     if part.end > end {
                         break;

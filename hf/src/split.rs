@@ -124,11 +124,8 @@ impl PreTokenizer {
                 Step::Split { by, behavior, invert } => {
                     let mut parts = with_capacity(pieces.len())?;
                     for piece in &pieces {
-                        let found = by.cut(&piece.text, *invert)?;
-                        for range in behave(found, *behavior)? {
-                            if !range.is_empty() {
-                                push(&mut parts, piece.slice(range)?)?;
-                            }
+                        for range in by.parts(&piece.text, *behavior, *invert)? {
+                            push(&mut parts, piece.slice(range)?)?;
                         }
                     }
                     pieces = parts;
@@ -259,11 +256,8 @@ impl spec::Metaspace {
         if !self.split {
             return Ok(Vec::from_iter((!text.is_empty()).then_some(0..text.len())));
         }
-        let found =
-            By::Regex(Regex::Text(mark.encode_utf8(&mut [0; 4]).into())).cut(text, false)?;
-        let mut parts = behave(found, Behavior::MergedWithNext)?;
-        parts.retain(|part| !part.is_empty());
-        Ok(parts)
+        let marks = By::Regex(Regex::Text(mark.encode_utf8(&mut [0; 4]).into()));
+        marks.parts(text, Behavior::MergedWithNext, false)
     }
 }
 
@@ -271,6 +265,13 @@ impl spec::Metaspace {
 type Stretch = (Range<usize>, bool);
 
 impl By {
+    /// The pieces of a text that are not empty.
+    fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
+        let mut parts = behave(self.cut(text, invert)?, behavior)?;
+        parts.retain(|part| !part.is_empty());
+        Ok(parts)
+    }
+
     /// Cuts the whole text where matches begin and end.
     fn cut(&self, text: &str, invert: bool) -> Result<Vec<Stretch>> {
         let mut stretches = Vec::new();
@@ -281,7 +282,7 @@ impl By {
                 push(&mut stretches, (last..range.start, invert))?;
             }
             last = range.end;
-            Ok(push(&mut stretches, (range, !invert))?)
+            push(&mut stretches, (range, !invert))
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
@@ -516,11 +517,10 @@ impl PreTokenizer {
             let Step::Split { by, behavior, invert } = step else { continue };
             let mut parts = with_capacity(pieces.len())?;
             for piece in pieces {
-                let found = by.cut(&text[piece.clone()], *invert)?;
-                let kept = behave(found, *behavior)?;
-                reserve(&mut parts, kept.len())?;
-                let kept = kept.into_iter().filter(|range| !range.is_empty());
-                parts.extend(kept.map(|part| piece.start + part.start..piece.start + part.end));
+                let found = by.parts(&text[piece.clone()], *behavior, *invert)?;
+                reserve(&mut parts, found.len())?;
+                let place = |part: Range<usize>| piece.start + part.start..piece.start + part.end;
+                parts.extend(found.into_iter().map(place));
             }
             pieces = parts;
         }

@@ -107,6 +107,9 @@ impl Tokenizer {
         if let Some(normalizer) = self.normalizer() {
             T::normalize(&mut run, normalizer)?;
         }
+        if !self.added().has_normalized() {
+            return tracer.stretch(self, run, is_first.then_some(0));
+        }
         search(&run, &mut |range, id| {
             let start = is_first.then_some(range.start);
             let part = T::slice(&run, range)?;

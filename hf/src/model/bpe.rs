@@ -30,7 +30,7 @@ pub(crate) struct Bpe {
     pub(super) table: Arc<Table>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) header: Header,
     /// The mapping between ids of the core and of the file; `None` if they are equal.
@@ -48,8 +48,8 @@ pub(super) struct Table {
     /// [`Ids::id_of`], but for bytes the tokens that stand for those of characters that are not
     /// tokens, if all such characters become these.
     pub(super) with_bytes: Option<Vec<u32>>,
-    /// The first id of the tokens that the file does not have.
-    first_hidden: u32,
+    /// The first id of the tokens that the file does not have; `None` without any.
+    first_hidden: Option<u32>,
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
     /// A model of these lists over characters, for pieces whose characters represent no bytes.
@@ -68,27 +68,27 @@ impl Bpe {
     ) -> Result<Self> {
         if is_byte_level {
             let built = build(tokens, merges, &header)?;
-            return Self::of_parts(header, built, splitter, u32::MAX, None);
+            return Self::of_parts(header, built, splitter, None);
         }
         if let Some((built, characters, first_hidden)) = by_cuts(tokens, merges, &header)? {
-            return Self::of_parts(header, built, splitter, first_hidden, Some(characters));
+            return Self::of_parts(header, built, splitter, Some((characters, first_hidden)));
         }
         let InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters } =
             in_bytes(tokens, merges, &header)?;
         let built = build_in_bytes(&tokens, &others, merges, &header, assembling, hidden)?;
-        Self::of_parts(header, built, splitter, first_hidden, Some(characters))
+        Self::of_parts(header, built, splitter, Some((characters, first_hidden)))
     }
 
     fn of_parts(
         header: Header,
         built: Built,
         splitter: Splitter,
-        first_hidden: u32,
-        characters: Option<Characters>,
+        characters: Option<(Characters, u32)>,
     ) -> Result<Self> {
         let Built { vocabulary, ids, others, size, listed, is_core, merges } = built;
-        let with_bytes = match (&characters, &ids) {
-            (Some(characters), Some(ids)) if is_core => {
+        let (characters, first_hidden) = characters.unzip();
+        let with_bytes = match (&characters, &ids, first_hidden) {
+            (Some(characters), Some(ids), Some(first_hidden)) if is_core => {
                 with_bytes(&vocabulary, &ids.id_of, characters, first_hidden)
             }
             _ => None,
@@ -96,7 +96,6 @@ impl Bpe {
         // Text over characters is cut at more places before.
         let vocabulary =
             if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
-        let (digest, over_characters) = (OnceBox::new(), OnceBox::new());
         let table = Table {
             header,
             ids,
@@ -108,8 +107,7 @@ impl Bpe {
             characters,
             with_bytes,
             first_hidden,
-            digest,
-            over_characters,
+            ..Table::default()
         };
         Self::with(vocabulary, splitter, Arc::new(table))
     }
@@ -121,20 +119,7 @@ impl Bpe {
 
     /// Wraps an encoding of the core.
     pub(crate) fn of_encoding(core: Arc<bpe_core::Encoding>) -> Self {
-        let table = Table {
-            header: Header::default(),
-            ids: None,
-            others: Others::default(),
-            size: core.vocabulary().len(),
-            listed: None,
-            is_core: true,
-            merges: Merges::Pairs(Vec::new()),
-            characters: None,
-            with_bytes: None,
-            first_hidden: u32::MAX,
-            digest: OnceBox::new(),
-            over_characters: OnceBox::new(),
-        };
+        let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
     }
 
@@ -191,13 +176,17 @@ impl Bpe {
         self.is_byte_level() && self.table.listed.as_ref().is_none_or(Listed::has_all_bytes)
     }
 
+    fn is_hidden(&self, id: u32) -> bool {
+        self.table.first_hidden.is_some_and(|first| id >= first)
+    }
+
     pub(super) fn file_id(&self, core: u32) -> u32 {
         self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
     }
 
     /// The bytes that the core has for a token that merging makes.
     fn merged(&self, id: u32) -> Option<&[u8]> {
-        if id >= self.table.first_hidden {
+        if self.is_hidden(id) {
             return None;
         }
         let core = match &self.table.ids {
@@ -318,7 +307,7 @@ impl Questions for Bpe {
         }
         let rank = self.vocabulary().rank(&self.spelling().bytes_of(text)?)?;
         let id = self.file_id(self.vocabulary().id(rank));
-        (id < self.table.first_hidden).then_some(id)
+        (!self.is_hidden(id)).then_some(id)
     }
 
     fn id_to_token(&self, id: u32) -> Option<String> {
@@ -335,7 +324,7 @@ impl Questions for Bpe {
     fn max_id(&self) -> Option<u32> {
         let ranks = 0..self.vocabulary().len() as u32;
         let of_core = ranks.map(|rank| self.file_id(self.vocabulary().id(rank)));
-        let of_core = of_core.filter(|&id| id < self.table.first_hidden);
+        let of_core = of_core.filter(|&id| !self.is_hidden(id));
         of_core.chain(self.table.others.by_id.keys().copied()).max()
     }
 
@@ -343,7 +332,7 @@ impl Questions for Bpe {
         let (vocabulary, spelling) = (self.vocabulary(), self.spelling());
         let of_core = (0..vocabulary.len() as u32)
             .map(|rank| (vocabulary.token(rank), self.file_id(vocabulary.id(rank))))
-            .filter(|&(_, id)| id < self.table.first_hidden)
+            .filter(|&(_, id)| !self.is_hidden(id))
             .map(|(bytes, id)| (spelling.text_of(bytes), id));
         let others = self.table.others.by_text.iter().map(|(text, &id)| (text.clone(), id));
         let mut tokens: Vec<_> = of_core.chain(others).collect();

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use bpe_core::Vocabulary;
 use bpe_core::ablation::Mechanism;
 use bpe_core::audit::merge_alone;
-use bpe_core::memory::{push, push_text, with_capacity};
+use bpe_core::memory::{filled, push, push_text, with_capacity};
 use bpe_core::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
@@ -70,6 +70,12 @@ pub(crate) enum Merges {
     Cuts(Vec<(u32, u32)>),
     /// Pairs of ids.
     Pairs(Vec<Pair>),
+}
+
+impl Default for Merges {
+    fn default() -> Self {
+        Self::Pairs(Vec::new())
+    }
 }
 
 /// Builds a byte-level vocabulary.
@@ -142,26 +148,31 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     if !tokens.are_sorted() {
         return Ok(None);
     }
-    let Some(mut cuts) = cuts(tokens, merges)? else { return Ok(None) };
+    let Some(products) = products(tokens, merges)?.filter(|places| places.is_sorted()) else {
+        return Ok(None);
+    };
     // The core looks up whole pieces among all its tokens. Unless merges are ignored, it must not
     // have tokens that no merge makes.
     let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len())?;
     let mut others = Others::default();
-    let (mut is_byte, mut bytes, mut next) = ([false; 256], Vec::new(), 0);
-    for (index, (text, id)) in (0..).zip(tokens.iter()) {
-        let first = next;
-        while let Some(cut) = cuts.get_mut(next).filter(|cut| cut.0 == index) {
-            cut.0 = kept.len() as u32;
-            next += 1;
+    let mut cuts: Vec<(u32, u32)> = with_capacity(merges.len())?;
+    let mut merged = products.into_iter().zip(merges.iter()).peekable();
+    let (mut is_byte, mut bytes) = ([false; 256], Vec::new());
+    for (place, (text, id)) in tokens.iter().enumerate() {
+        let first = cuts.len();
+        while let Some((_, [left, _])) = merged.next_if(|&(product, _)| product == place) {
+            // Each character represents a byte.
+            cuts.push((kept.len() as u32, left.chars().count() as u32));
         }
+        let is_made = cuts.len() > first;
         bytes.clear();
         let is_text = !append_bytes(text, &mut bytes)? || bytes.is_empty();
         if let [byte] = bytes[..] {
             is_byte[usize::from(byte)] = true;
         }
-        if !is_text && (bytes.len() == 1 || next > first || ignore_merges) {
+        if !is_text && (bytes.len() == 1 || is_made || ignore_merges) {
             kept.push(&bytes, id)?;
-        } else if next > first || !others.insert(text.to_owned(), id) {
+        } else if is_made || !others.insert(text.to_owned(), id) {
             return Ok(None);
         }
     }
@@ -180,36 +191,46 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     }))
 }
 
-/// For each merge, the place of the token that it makes, and the number of characters of its first
-/// part. `None` if the places do not ascend or a pair occurs twice.
-fn cuts(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<(u32, u32)>>> {
-    let mut cuts: Vec<(u32, u32)> = with_capacity(merges.len())?;
-    // The first cut of the current token.
-    let mut first = 0;
-    let mut place = 0;
+/// The place of the token that each merge makes. `None` if the merges of a token are not together, if
+/// a pair occurs twice, or if the order of the tokens takes too long.
+pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<usize>>> {
+    let count = tokens.ids().len();
+    let mut products = with_capacity(merges.len())?;
+    let mut is_made = filled(false, count)?;
+    let mut steps = 4 * count;
+    // The place of the last product, and the lengths of the first parts that it merged from.
+    let (mut place, mut cuts) = (0, Vec::new());
     for [left, right] in merges.iter() {
-        let is_made = |place: usize| {
+        let is_product = |place: usize| {
             let token = tokens.get(place);
             token.len() == left.len() + right.len()
                 && token.starts_with(left)
                 && token.ends_with(right)
         };
-        let cut = left.chars().count() as u32;
-        if cuts.is_empty() || !is_made(place) {
-            place += usize::from(!cuts.is_empty());
-            while place < tokens.ids().len() && !is_made(place) {
-                place += 1;
+        if products.is_empty() || !is_product(place) {
+            loop {
+                if steps == 0 {
+                    return Ok(None);
+                }
+                steps -= 1;
+                place = (place + 1) % count;
+                if is_product(place) {
+                    break;
+                }
             }
-            if place == tokens.ids().len() {
+            if is_made[place] {
                 return Ok(None);
             }
-            first = cuts.len();
-        } else if cuts[first..].iter().any(|other| other.1 == cut) {
+            is_made[place] = true;
+            cuts.clear();
+        }
+        if cuts.contains(&left.len()) {
             return Ok(None);
         }
-        cuts.push((place as u32, cut));
+        push(&mut cuts, left.len())?;
+        products.push(place);
     }
-    Ok(Some(cuts))
+    Ok(Some(products))
 }
 
 /// The slow path: takes any lists. `others` are texts that represent no bytes. The first
@@ -231,18 +252,10 @@ fn in_general(
 
     let bytes_of_id: FastMap<u32, &[u8]> =
         by_bytes.iter().map(|(&bytes, &id)| (id, bytes)).collect();
-    let unknown = match &header.unk_token {
-        None => Unknown::Dropped,
-        Some(token) => {
-            let id = match bytes_of(token) {
-                Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]),
-                _ => by_text.get(token.as_str()),
-            };
-            let fused = header.fuse_unk;
-            let known = id.map(|&id| Unknown::Token { id, fused });
-            known.unwrap_or_else(|| Unknown::Fails(token.clone()))
-        }
-    };
+    let unknown = Unknown::new(header, |token| match bytes_of(token) {
+        Some(bytes) if !bytes.is_empty() => by_bytes.get(&bytes[..]).copied(),
+        _ => by_text.get(token).copied(),
+    });
     let tokens_of_bytes = header.fallback(|name| by_bytes.get(name.as_bytes()).copied());
     let fallback = CHAR_OF.map(|character| {
         let bytes = character.to_string().into_bytes().into_iter();

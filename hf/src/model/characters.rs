@@ -18,7 +18,7 @@ use bpe_core::memory::{filled, push, push_text, reserve_text, with_capacity};
 use bpe_core::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
-use super::build::{Built, Ids, Merges, Others, TokenIds, pairs};
+use super::build::{Built, Ids, Merges, Others, TokenIds, pairs, products};
 use super::cuts::Cutter;
 use super::header::{Header, byte_name};
 use super::merge_list::{Pair, Unknown};
@@ -193,21 +193,17 @@ pub(crate) fn by_cuts(
     let mut joined: Vec<[char; 2]> = with_capacity(merges.len())?;
     let mut is_made = filled(false, tokens.ids().len())?;
     let mut bytes = String::new();
-    let mut first = assembling;
     for (&product, parts) in products.iter().zip(merges.iter()) {
         if !is_made[product] {
             is_made[product] = true;
             bytes.clear();
             bytes.extend(tokens.get(product).chars().map(swap));
-            first = cuts.len();
             list.push(bytes.as_bytes(), list.len() as u32)?;
             push(&mut id_of, tokens.ids()[product])?;
         }
         let cut: usize = parts[0].chars().map(|character| swap(character).len_utf8()).sum();
         let cut = (list.len() as u32 - 1, cut as u32);
-        let Some(border) = border(parts).filter(|_| !cuts[first..].contains(&cut)) else {
-            return Ok(None);
-        };
+        let Some(border) = border(parts) else { return Ok(None) };
         cuts.push(cut);
         joined.push(border);
     }
@@ -248,42 +244,6 @@ pub(crate) fn by_cuts(
     Ok(Some((built, characters, first_hidden)))
 }
 
-/// The place of the token that each merge makes. `None` if the merges of a token are not together,
-/// or the tokens in an order that takes too long.
-fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<usize>>> {
-    let count = tokens.ids().len();
-    let mut products = with_capacity(merges.len())?;
-    let mut is_made = filled(false, count)?;
-    let mut steps = 4 * count;
-    let mut place = 0;
-    for [left, right] in merges.iter() {
-        let is_product = |place: usize| {
-            let token = tokens.get(place);
-            token.len() == left.len() + right.len()
-                && token.starts_with(left)
-                && token.ends_with(right)
-        };
-        if products.is_empty() || !is_product(place) {
-            loop {
-                if steps == 0 {
-                    return Ok(None);
-                }
-                steps -= 1;
-                place = (place + 1) % count;
-                if is_product(place) {
-                    break;
-                }
-            }
-            if is_made[place] {
-                return Ok(None);
-            }
-            is_made[place] = true;
-        }
-        products.push(place);
-    }
-    Ok(Some(products))
-}
-
 /// The characters where two tokens meet, [swapped](swap); `None` if one is empty.
 fn border(parts: [&str; 2]) -> Option<[char; 2]> {
     Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
@@ -312,15 +272,7 @@ impl Characters {
         id: impl Fn(&str) -> Option<u32>,
     ) -> Result<Self> {
         let cutter = Cutter::new(single.iter().map(|&(character, _)| character))?;
-        let bytes = header.fallback(&id);
-        let unknown = match &header.unk_token {
-            None => Unknown::Dropped,
-            Some(token) => match id(token) {
-                Some(id) => Unknown::Token { id, fused: header.fuse_unk },
-                None => Unknown::Fails(token.clone()),
-            },
-        };
-        Ok(Self { cutter, bytes, unknown })
+        Ok(Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) })
     }
 
     /// The tokens that characters that are not tokens may become.

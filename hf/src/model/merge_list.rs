@@ -8,6 +8,7 @@ use bpe_core::memory::{collected, reserve};
 use bpe_core::polling::poll;
 use foldhash::fast::FixedState;
 
+use super::header::Header;
 use crate::bytes::{CHAR_OF, is_in_utf8, text_length};
 use crate::error::{Error, Result};
 
@@ -34,6 +35,17 @@ pub(crate) enum Unknown {
 pub(crate) type Waiting = Option<(u32, usize)>;
 
 impl Unknown {
+    /// `id` looks up a token of the vocabulary by its name.
+    pub(crate) fn new(header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
+        match &header.unk_token {
+            None => Self::Dropped,
+            Some(token) => match id(token) {
+                Some(id) => Self::Token { id, fused: header.fuse_unk },
+                None => Self::Fails(token.clone()),
+            },
+        }
+    }
+
     /// Takes text that is not a token, of this length, which `name` names in an error. Returns an
     /// unknown token that is complete. Another is left in `waiting` until a token of the vocabulary
     /// follows, or the end: as in `tokenizers`, it comes after the bytes of text that follows it.
