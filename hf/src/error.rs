@@ -4,7 +4,7 @@ use bpe_core::memory::reserve;
 
 pub use bpe_core::{Error, Result};
 
-/// Fails if there is no memory to write so many tokens as texts, which take many small allocations.
+/// Fails if so many tokens, written as texts in many small allocations, have no room in memory.
 pub(crate) fn ask_for_tokens(count: usize) -> Result<()> {
     const TOKEN: usize = 512;
     ask_for(count.saturating_mul(TOKEN))

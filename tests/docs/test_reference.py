@@ -32,6 +32,7 @@ NOT_LISTED = {
     "gpt2_files",
     "published",
     "sidecar",
+    "sources",
     "suggest",
 }
 

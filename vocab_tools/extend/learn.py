@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpe_engine import vocabulary
 
@@ -83,9 +83,9 @@ def learn_merges(
         if limit is not None and limit < 0:
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
-    words = getattr(words, "frequencies", words)
-    if not isinstance(words, Mapping):
-        words = read_words(words, like_add_merges=like_add_merges)
+    listed: Any = getattr(words, "frequencies", words)
+    if not isinstance(listed, Mapping):
+        listed = read_words(listed, like_add_merges=like_add_merges)
     base = opened(base)
     ranks = policy.read_base(base)
     found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
@@ -93,7 +93,7 @@ def learn_merges(
     notes = [Note(*noted)] if noted else []
     specials = dict(found.special_tokens if special_tokens is None else special_tokens)
     check_special_tokens(specials)
-    candidates = sort_words(words, ranks, found.pattern, policy.any_frequency, notes)
+    candidates = sort_words(listed, ranks, found.pattern, policy.any_frequency, notes)
     kept = candidates.words
     room = _room(len(ranks), len(kept), max_merges)
     rows, paths = vocabulary.learn_merges(

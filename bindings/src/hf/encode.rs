@@ -57,7 +57,7 @@ pub fn encode_each<T: Send>(
     Ok(encodings)
 }
 
-/// Fails if there is no memory for the encodings of some inputs, which take many small allocations.
+/// Fails if the encodings of some inputs, which take many small allocations, have no room in memory.
 fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
     /// Bytes of memory for each byte of text, for each input, and for anything else.
     const BYTE: usize = 100;
