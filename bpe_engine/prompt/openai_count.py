@@ -37,7 +37,7 @@ class ChatTokens(int):
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")
     >>> count + 1, count.exact, count.estimates
-    (12, False, ['the model: OpenAI has published no rule for gpt-5'])
+    (13, False, ['the model: OpenAI has published no rule for gpt-5'])
     """
 
     #: The parts that the published rule does not cover, each with the reason.

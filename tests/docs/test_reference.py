@@ -34,6 +34,9 @@ NOT_LISTED = {
     "sidecar",
     "sources",
     "suggest",
+    "texts",
+    "visible",
+    "written",
 }
 
 
