@@ -57,7 +57,7 @@ pub(crate) fn is_canonical<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Resul
         }
         is_first = false;
     }
-    if !engine.normalization().keeps(prompt.text()) {
+    if engine.normalization().apply(prompt.text())? != prompt.text() {
         return Ok(false);
     }
     prompt.finish(engine)?;
