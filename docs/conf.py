@@ -38,7 +38,7 @@ highlight_language = "text"
 # built-in classes.
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "object, dict, list, tuple, BaseException, Exception, ValueError",
+    "inherited-members": "object, int, dict, list, tuple, BaseException, Exception, ValueError",
 }
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
