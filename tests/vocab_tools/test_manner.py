@@ -141,7 +141,10 @@ def test_fields_are_counted_without_syntax(tmp_path: Path) -> None:
     plain = bpe("count", "-f", path)
     assert int(plain.stdout) > 3 and "--field text counts a field" in plain.stderr
     missing = bpe("count", "-f", path, "--field", "txt")
-    assert missing.returncode == 1 and "line 1: the field 'txt' is missing; there is 'text'" in missing.stderr
+    assert (
+        missing.returncode == 1
+        and "line 1: the field 'txt' is missing; there is 'text'" in missing.stderr
+    )
     assert bpe("count", "--field", "text", "hello").returncode == 2
 
 
