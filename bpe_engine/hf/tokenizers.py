@@ -8,7 +8,7 @@ import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
-from .._engine import EngineMethods
+from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
 from .components import BPE, AddedToken, Component, component_json
 
@@ -172,6 +172,10 @@ class Tokenizer(EngineMethods, HfTokenizer):
             file.write(self.to_str(pretty))
 
     # ---- What `EngineMethods` needs; it has the other abilities ----
+
+    @property
+    def _allowed_by_default(self) -> Names:  # type: ignore[override]
+        return () if self.encode_special_tokens else "all"
 
     @property
     def _label(self) -> str:

@@ -891,7 +891,7 @@ class Tokenizer(EngineMethods):
 
     @property
     def _allowed_by_default(self) -> Names:  # type: ignore[override]
-        return () if self.split_special_tokens else "all"
+        return () if self.split_special_tokens else self._engine._allowed_by_default
 
     @property
     def _errors(self) -> str:  # type: ignore[override]

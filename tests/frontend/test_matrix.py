@@ -290,6 +290,25 @@ def special_ids(face: Any) -> set[int]:
     return set(table.ids("special"))
 
 
+@pytest.mark.parametrize("make", [same, bpe_engine.Tokenizer])
+def test_a_file_that_encodes_special_tokens_as_text_does_so_in_every_ability(
+    make: Callable[[Any], Any],
+) -> None:
+    file = hf.Tokenizer.from_str(byte_level_file())
+    file.encode_special_tokens = True
+    ids = file.encode("the<a>word", add_special_tokens=False).ids
+    face = make(file)
+    assert face.token_table().kind(file.token_to_id("<a>")) == "special"
+    assert face.count("the<a>word") == len(ids)
+    assert face.encode_to_numpy("the<a>word").tolist() == ids
+    assert face.encode_with_offsets("the<a>word")[0] == ids
+    assert face.encode_batch_to_numpy(["the<a>word"])[0].tolist() == ids
+    assert face.stable_prefix("the<a>word ")[0] == ids[: len(face.stable_prefix("the<a>word ")[0])]
+    conversation = face.conversation()
+    conversation.update("the<a>word")
+    assert conversation.ids == ids
+
+
 def test_caches(case: Case) -> None:
     face = case.face
     before = ids_of(case, "the word lorem")
