@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
-from .components import BPE, AddedToken, Component, Token
+from . import decoders, normalizers, pre_tokenizers, processors
+from .component import Component, Regex
+from .components import BPE, AddedToken, Token
 from .import_hook import patch_transformers_on_import
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
@@ -29,13 +31,18 @@ __all__ = [
     "DecodeStream",
     "Encoding",
     "BPE",
+    "Regex",
     "Token",
     "Tokenizer",
     "UnsupportedTokenizer",
     "as_transformers",
+    "decoders",
     "is_ours",
+    "normalizers",
     "patch_transformers",
     "patch_transformers_on_import",
+    "pre_tokenizers",
+    "processors",
     "unpatch_transformers",
 ]
 

@@ -10,7 +10,7 @@
 use regex_syntax::hir::{Class, HirKind};
 use unicode_script::{Script, UnicodeScript};
 
-/// What is written for characters without a script.
+/// The name for characters without a script.
 const UNASSIGNED: &str = "";
 
 fn main() {
