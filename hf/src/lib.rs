@@ -59,7 +59,6 @@
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
-
 mod added;
 mod added_search;
 mod beginning;
