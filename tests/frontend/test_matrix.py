@@ -316,7 +316,7 @@ def special_ids(face: Any) -> set[int]:
 
 
 @pytest.mark.parametrize("make", [same, bpe_engine.Tokenizer])
-def test_a_file_that_encodes_special_tokens_as_text_does_so_in_every_ability(
+def test_special_tokens_as_text_are_text_in_every_ability(
     make: Callable[[Any], Any],
 ) -> None:
     file = hf.Tokenizer.from_str(byte_level_file())
