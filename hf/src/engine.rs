@@ -52,7 +52,7 @@ impl Engine for Tokenizer {
     }
 
     fn workspaces(&self) -> &Pool {
-        self.model().core().workspaces()
+        self.model().workspaces()
     }
 
     fn token_table(&self) -> Result<&Arc<TokenTable>> {
@@ -263,9 +263,10 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
-        if !matches!(self.split().plan(), Plan::Pattern { .. }) {
+        let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
+        let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
             return self.cut_apart(run, near);
-        }
+        };
         let is_kept = self.normalizer().is_none_or(|normalizer| {
             Self::keeps_ascii(normalizer) && !self.added().has_normalized()
         });
@@ -274,7 +275,7 @@ impl Engine for Tokenizer {
         }
         let bytes = run.as_bytes();
         loop {
-            let cut = self.model().core().splitter().safe_cut(run, near)?;
+            let cut = splitter.safe_cut(run, near)?;
             let is_ascii = bytes[cut - 1].is_ascii() && bytes[cut].is_ascii();
             if self.normalizer().is_none() || is_ascii {
                 return Some(cut);
