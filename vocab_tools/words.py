@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from .notes import Note
 from .text import quoted, shorten
@@ -182,8 +182,8 @@ def listed_words(source: WordSource | Proposal) -> list[str]:
     >>> listed_words({" the": 5})
     [' the']
     """
-    source = getattr(source, "frequencies", source)
-    if isinstance(source, Mapping):
-        return list(source)
-    lines = [line for line in _lines(source, False, []) if line.strip()]
+    words: Any = getattr(source, "frequencies", source)
+    if isinstance(words, Mapping):
+        return list(words)
+    lines = [line for line in _lines(words, False, []) if line.strip()]
     return [line.rstrip().split("\t")[0] for line in lines]
