@@ -287,7 +287,7 @@ fn encode_stretch<S: Sink>(
     base: usize,
     mut cut: impl FnMut(&mut Batch) -> Result<usize>,
     batch: &mut Batch,
-    merger: &mut PieceEncoder<'_>,
+    merger: &mut PieceEncoder<'_, Vocabulary>,
     sink: &mut S,
 ) -> Result<ControlFlow<()>> {
     let mut padded = [0; 2 * PADDED];

@@ -103,7 +103,7 @@ pub mod engine;
 pub mod error;
 pub mod fingerprint;
 pub(crate) mod hash;
-pub(crate) mod lookup;
+pub mod lookup;
 #[doc(hidden)]
 pub mod memory;
 pub(crate) mod merge;

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::ablation::Mechanism;
 use crate::cache::{Cache, CacheSize};
-use crate::lookup::{PieceEncoder, ProbeBatch};
+use crate::error::Result;
+use crate::lookup::{PieceEncoder, ProbeBatch, Resolve};
+use crate::memory::reserve;
 use crate::split::{BATCH, Batch, Piece};
-use crate::vocabulary::Vocabulary;
 
 /// The number of concurrent calls that find a workspace with a cache. Further calls run without a
 /// cache, only slower.
@@ -38,11 +39,11 @@ impl Workspace {
 
     /// Returns the batch, and the encoder of its pieces.
     #[inline(always)]
-    pub(crate) fn parts<'a>(
+    pub(crate) fn parts<'a, R: Resolve>(
         &'a mut self,
-        vocabulary: &'a Vocabulary,
-    ) -> (&'a mut Batch, PieceEncoder<'a>) {
-        (&mut self.batch, PieceEncoder::new(vocabulary, self.cache.as_mut(), &mut self.probes))
+        resolver: &'a R,
+    ) -> (&'a mut Batch, PieceEncoder<'a, R>) {
+        (&mut self.batch, PieceEncoder::new(resolver, self.cache.as_mut(), &mut self.probes))
     }
 }
 
@@ -140,6 +141,36 @@ impl Pool {
             return Lease::Pooled { workspace: guard, generation: &self.generation };
         }
         Lease::Own(Workspace::new())
+    }
+
+    /// Appends the ids of pieces of `text`, none of them empty: cached ones, or those that `resolver`
+    /// finds.
+    pub fn encode_pieces(
+        &self,
+        resolver: &impl Resolve,
+        text: &str,
+        pieces: &[Piece],
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        reserve(ids, pieces.len())?;
+        let mut lease = self.borrow();
+        let (_, mut encoder) = lease.workspace().parts(resolver);
+        encoder.append(text.as_bytes(), pieces, ids)
+    }
+
+    /// Appends the ids of one piece, as [`Pool::encode_pieces`] does.
+    pub fn encode_piece(
+        &self,
+        resolver: &impl Resolve,
+        piece: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let mut lease = self.borrow();
+        let (_, mut encoder) = lease.workspace().parts(resolver);
+        encoder.append_one(piece.as_bytes(), Piece { start: 0, end: piece.len() }, ids)
     }
 
     #[inline(never)]

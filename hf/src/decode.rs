@@ -272,7 +272,7 @@ fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// The byte that a token such as `<0xE2>` stands for.
-fn byte_of(token: &str) -> Option<u8> {
+pub(crate) fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push, with_capacity};
+use bpe_core::memory::{ask_for, push, with_capacity};
 use bpe_core::polling::poll;
 
 use crate::encoding::{Details, Encoding};
-use crate::error::{Result, ask_for};
+use crate::error::Result;
+use crate::model;
 use crate::normalize::Normalizer;
 use crate::offsets::{Aligned, WORK, joined};
 use crate::split::PreTokenizer;
@@ -80,13 +81,9 @@ impl Tokenizer {
         self.walk(
             text,
             &mut Pieces(|piece: &Aligned, added| {
-                self.each_span(piece, added, |id, (start, end)| {
-                    let token = match added {
-                        Some(_) => joined(&piece.text, "")?,
-                        None => self.model().id_to_token(id).unwrap_or_default(),
-                    };
-                    push(&mut ids, id)?;
-                    push(&mut details.tokens, token)?;
+                self.each_token(piece, added, |token, (start, end)| {
+                    push(&mut ids, token.id)?;
+                    push(&mut details.tokens, self.token_text(&token, &piece.text)?)?;
                     push(&mut details.offsets, (characters.index(start), characters.index(end)))?;
                     push(&mut details.words, word.or(Some(index)))
                 })?;
@@ -105,28 +102,46 @@ impl Tokenizer {
         added: Option<u32>,
         mut found: impl FnMut(u32, (usize, usize)) -> Result<()>,
     ) -> Result<()> {
+        self.each_token(piece, added, |token, origin| found(token.id, origin))
+    }
+
+    /// [`Tokenizer::each_span`], with whole tokens.
+    fn each_token(
+        &self,
+        piece: &Aligned,
+        added: Option<u32>,
+        mut found: impl FnMut(model::Token, (usize, usize)) -> Result<()>,
+    ) -> Result<()> {
         if let Some(id) = added {
-            return found(id, piece.origin(0..piece.text.len()));
+            let span = 0..piece.text.len();
+            let origin = piece.origin(span.clone());
+            return found(model::Token { id, span, shows_piece: true }, origin);
         }
-        let mut start = 0;
-        self.model().encode_piece(&piece.text, &mut |id, length| {
+        self.model().encode_piece(&piece.text, &mut |token| {
             poll(WORK)?;
-            let span = start..start + length;
-            start = span.end;
-            found(id, piece.origin(span))
+            // Bytes of affixes reach beyond the piece.
+            let end = token.span.end.min(piece.text.len());
+            let start = token.span.start.min(end.saturating_sub(1));
+            found(token, piece.origin(start..end))
         })
+    }
+
+    /// The text of a token of a piece.
+    fn token_text(&self, token: &model::Token, piece: &str) -> Result<String> {
+        match token.shows_piece {
+            true => joined(&piece[token.span.clone()], ""),
+            false => Ok(self.model().id_to_token(token.id).unwrap_or_default()),
+        }
     }
 
     /// Runs only the model on a text. Returns each token with its range of bytes in the text.
     ///
     /// Characters that become no token are left out, as in `tokenizers`.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
-        let (mut tokens, mut start) = (Vec::new(), 0);
-        self.model().encode_piece(text, &mut |id, length| {
-            let token = self.model().id_to_token(id).unwrap_or_default();
-            push(&mut tokens, (id, token, (start, start + length)))?;
-            start += length;
-            Ok(())
+        let mut tokens = Vec::new();
+        self.model().encode_piece(text, &mut |token| {
+            let span = (token.span.start, token.span.end);
+            push(&mut tokens, (token.id, self.token_text(&token, text)?, span))
         })?;
         Ok(tokens)
     }

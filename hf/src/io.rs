@@ -47,12 +47,12 @@ impl Tokenizer {
         if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
             return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
         }
-        file.model.check()?;
+        let model = file.model.parts()?;
         let normalizer = read(file.normalizer.as_ref(), "normalizer")?;
         let split = Split::new(read(file.pre_tokenizer.as_ref(), "pre_tokenizer")?)?;
         let processor = read(file.post_processor.as_ref(), "post_processor")?;
         let decoder = read(file.decoder.as_ref(), "decoder")?;
-        let model = file.model.build(&split)?;
+        let model = model.build(&split)?;
         let mut tokenizer = Self::with(model, AddedTokens::default(), split);
         tokenizer.set_normalizer(normalizer)?;
         tokenizer.set_post_processor(processor)?;
@@ -66,16 +66,27 @@ impl Tokenizer {
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
         ask_for_tokens(self.vocab_size(true))?;
-        let mut json = Written(Vec::new());
-        let written = match pretty {
-            true => serde_json::to_writer_pretty(&mut json, self),
-            false => serde_json::to_writer(&mut json, self),
-        };
-        match written {
-            Ok(()) => String::from_utf8(json.0).map_err(|error| Error::Invalid(error.to_string())),
-            Err(error) if error.is_io() => Err(Error::OutOfMemory { bytes: json.0.len() }),
-            Err(error) => Err(Error::Invalid(error.to_string())),
+        match pretty {
+            true => finished(Written(Vec::new()), |out| serde_json::to_writer_pretty(out, self)),
+            false => json(self, Vec::new()),
         }
+        .and_then(|json| String::from_utf8(json).map_err(|error| Error::Invalid(error.to_string())))
+    }
+}
+
+/// Appends a value as JSON.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T, before: Vec<u8>) -> Result<Vec<u8>> {
+    finished(Written(before), |out| serde_json::to_writer(out, value))
+}
+
+fn finished(
+    mut json: Written,
+    write: impl FnOnce(&mut Written) -> serde_json::Result<()>,
+) -> Result<Vec<u8>> {
+    match write(&mut json) {
+        Ok(()) => Ok(json.0),
+        Err(error) if error.is_io() => Err(Error::OutOfMemory { bytes: json.0.len() }),
+        Err(error) => Err(Error::Invalid(error.to_string())),
     }
 }
 

@@ -60,8 +60,6 @@
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
-#![allow(clippy::needless_question_mark)] // Errors were of two types.
-
 mod added;
 mod added_search;
 mod beginning;

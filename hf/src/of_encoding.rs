@@ -40,8 +40,13 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
+    /// The encoding that the tokenizer was made from.
+    fn core(&self) -> Result<&Arc<bpe_core::Encoding>> {
+        self.encoding().ok_or_else(|| Error::Invalid("the tokenizer has no encoding".into()))
+    }
+
     pub(crate) fn add_plain_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
-        let core = self.model().core();
+        let core = self.core()?;
         let largest = core.special_tokens().iter().map(|(_, id)| id).max().unwrap_or(0);
         let mut free = FreeIds::after(core.vocabulary().max_id().max(largest));
         let mut added = AddedTokens::clone(self.added());
@@ -86,7 +91,7 @@ impl Tokenizer {
         type_id: u32,
         word: Option<u32>,
     ) -> Result<Encoding> {
-        let core = self.model().core();
+        let core = self.core()?;
         let (ids, spans) = core.encode_with_spans(text, self.request())?;
         let (mut starts, mut ends) = (Characters::new(text), Characters::new(text));
         let mut details = Details::default();
@@ -104,14 +109,14 @@ impl Tokenizer {
 
     /// Appends the bytes of an id, and returns its kind.
     pub(crate) fn append_plain_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
-        let Some(token) = self.model().core().token_bytes(id) else { return Ok(Kind::Absent) };
+        let Some(token) = self.core()?.token_bytes(id) else { return Ok(Kind::Absent) };
         append(bytes, token)?;
         let is_special = self.added().token(id).is_some_and(|token| token.special);
         Ok(if is_special { Kind::Special } else { Kind::Ordinary })
     }
 
     pub(crate) fn decode_plain(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
-        let core = self.model().core();
+        let core = self.core()?;
         if !skip_special_tokens {
             return core.decode_bytes(ids);
         }

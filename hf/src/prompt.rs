@@ -194,6 +194,7 @@ impl Tokenizer {
     ) -> Result<()> {
         let (text, base) = (&prompt.text()[run.clone()], run.start);
         reserve_details(text)?;
+        self.begin(text);
         let control = self.control()?;
         let search = |text: &Aligned, found: Stretches<'_>| {
             // Without a normalizer, these tokens are located already.

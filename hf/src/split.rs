@@ -437,10 +437,10 @@ impl Split {
 
     /// The splitter for the core: by the pattern, or any where the core gets pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
-        Ok(Splitter::new(match &self.plan {
+        Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,
             _ => GPT2,
-        })?)
+        })
     }
 
     /// Whether it cuts text at spaces at most.

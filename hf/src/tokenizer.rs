@@ -210,7 +210,7 @@ impl Tokenizer {
     ///
     /// Fails with [`Error::Unsupported`] if the model cannot do it exactly.
     pub fn set_model_field(&mut self, name: &str, value: serde_json::Value) -> Result<()> {
-        self.model = Arc::new(self.model.with_field(name, value)?);
+        self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
         (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
     }

@@ -55,6 +55,10 @@ pub(crate) trait Tracer {
 impl Tokenizer {
     /// Whether a list of ids can be the tracer.
     pub(crate) fn is_fast(&self) -> bool {
+        // What is random is found once, with all details.
+        if self.model().sampling().is_some() {
+            return false;
+        }
         match self.split().plan() {
             Plan::Rewritten => false,
             // The normalizer may remove text from the beginning.
@@ -76,6 +80,7 @@ impl Tokenizer {
     /// Walks over a text.
     pub(crate) fn walk<T: Tracer>(&self, text: &str, tracer: &mut T) -> Result<()> {
         self.check(text)?;
+        self.begin(text);
         self.added().each_raw(text, |range, id| {
             let is_first = range.start == 0;
             let part = T::part(text, range)?;
@@ -118,6 +123,13 @@ impl Tokenizer {
                 None => tracer.stretch(self, part, start),
             }
         })
+    }
+
+    /// Starts random choices for a text.
+    pub(crate) fn begin(&self, text: &str) {
+        if let Some(sampling) = self.model().sampling() {
+            sampling.begin(text);
+        }
     }
 
     /// Fails if a text contains the name of a disallowed token.

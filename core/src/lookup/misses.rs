@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::Resolve;
 use super::probe::Probe;
 use super::single::SingleEncoder;
 use crate::ablation::Mechanism;
@@ -13,7 +14,7 @@ use crate::memory::reserve;
 use crate::merge::{LANES_LIMIT, LaneMerger};
 use crate::split::Piece;
 use crate::tier::Tier;
-use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, is_key_of_other, length_of};
+use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, Vocabulary, is_key_of_other, length_of};
 
 /// The number of recent misses of up to [`SHORT`] bytes that a batch keeps, to recognize repeated
 /// ones. (Longer ones are resolved again each time.)
@@ -95,9 +96,9 @@ impl Misses {
     /// Finds the ids of all misses and inserts them into `ids`. Leaves no misses, even if some
     /// could not be resolved.
     #[inline(never)]
-    pub(super) fn resolve(
+    pub(super) fn resolve<R: Resolve>(
         &mut self,
-        single: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_, R>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
@@ -112,14 +113,15 @@ impl Misses {
     }
 
     /// Finds the ids of all misses.
-    fn find(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) -> Result<()> {
+    fn find<R: Resolve>(&mut self, single: &mut SingleEncoder<'_, R>, text: &[u8]) -> Result<()> {
         self.found.clear();
         reserve(&mut self.found, self.misses.len() * MOST_IDS)?;
+        let vocabulary = single.resolver.vocabulary().filter(|it| it.is_ordered());
         if Mechanism::MissBatches.is_used()
             && self.misses.len() > 1
-            && single.vocabulary.is_ordered()
+            && let Some(vocabulary) = vocabulary
         {
-            self.find_in_steps(single, text);
+            self.find_in_steps(vocabulary, single, text);
         }
         for miss in self.misses.iter_mut().filter(|miss| miss.found.is_empty()) {
             let start = self.found.len();
@@ -133,7 +135,12 @@ impl Misses {
 
     /// Finds the ids of short pieces, and of others that are merged in lanes, step by step for all
     /// of them. Leaves those that cannot be resolved this way.
-    fn find_in_steps(&mut self, single: &mut SingleEncoder<'_>, text: &[u8]) {
+    fn find_in_steps<R: Resolve>(
+        &mut self,
+        vocabulary: &Vocabulary,
+        single: &mut SingleEncoder<'_, R>,
+        text: &[u8],
+    ) {
         let Self { misses, found, short, merging, repeated, .. } = self;
         short.clear();
         merging.clear();
@@ -149,20 +156,20 @@ impl Misses {
                     _ => {
                         *recent = short.len();
                         let mut token = TokenProbe::new(probe.key);
-                        single.vocabulary.tokens().prefetch(&mut token);
+                        vocabulary.tokens().prefetch(&mut token);
                         short.push(ShortMiss { piece: probe.piece(), token, miss: i });
                     }
                 }
             } else if is_key_of_other(probe.key) && length_of(probe.key) <= LANES_LIMIT {
                 // Merged as a whole: its segments would have the same ids.
-                if single.append_known_or_token(text, probe.piece(), found) {
+                if single.append_known_or_token(text, probe.piece(), vocabulary, found) {
                     miss.found = start..found.len();
                 } else {
                     merging.push((probe.piece(), (probe.key, i)));
                 }
             }
         }
-        let SingleEncoder { vocabulary, cache: Some(cache), .. } = single else { return };
+        let SingleEncoder { cache: Some(cache), .. } = single else { return };
         let tokens = vocabulary.tokens();
         for ShortMiss { token, .. } in &mut *short {
             tokens.prefetch_slot(token);

@@ -14,23 +14,53 @@ pub(crate) use prefetch::ProbeBatch;
 
 use crate::cache::Cache;
 use crate::error::Result;
+use crate::memory::push;
+use crate::merge::merge;
 use crate::split::Piece;
 use crate::vocabulary::Vocabulary;
 use single::SingleEncoder;
 
+/// Finds the ids of pieces that are not cached.
+pub trait Resolve {
+    /// Returns the vocabulary, if the ids of a piece are those that its bytes merge into.
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        None
+    }
+
+    /// Appends the ids of a piece, which is not empty.
+    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()>;
+}
+
+impl Resolve for Vocabulary {
+    #[inline(always)]
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        Some(self)
+    }
+
+    /// Appends the id of the token with these bytes, or else the ids that they merge into.
+    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        if let Some(rank) = self.tokens().find_long(piece) {
+            return push(ids, self.id(rank));
+        }
+        let from = ids.len();
+        merge(self, piece, ids)?;
+        self.turn_into_ids(&mut ids[from..])
+    }
+}
+
 /// Turns pieces into ids.
-pub(crate) struct PieceEncoder<'a> {
-    single: SingleEncoder<'a>,
+pub(crate) struct PieceEncoder<'a, R> {
+    single: SingleEncoder<'a, R>,
     batch: &'a mut ProbeBatch,
 }
 
-impl<'a> PieceEncoder<'a> {
+impl<'a, R: Resolve> PieceEncoder<'a, R> {
     pub(crate) fn new(
-        vocabulary: &'a Vocabulary,
+        resolver: &'a R,
         cache: Option<&'a mut Cache>,
         batch: &'a mut ProbeBatch,
     ) -> Self {
-        Self { single: SingleEncoder { vocabulary, cache }, batch }
+        Self { single: SingleEncoder { resolver, cache }, batch }
     }
 
     /// Appends the ids of `pieces` of `text`, none of them empty.
@@ -47,7 +77,7 @@ impl<'a> PieceEncoder<'a> {
         batch.clear();
         let mut stream = prefetch::PieceStream::new(pieces);
         while let Some(cache) = &single.cache
-            && batch.prefetch(single.vocabulary, cache, text, &mut stream)
+            && batch.prefetch(single.resolver.vocabulary(), cache, text, &mut stream)
         {
             batch.append(single, text, ids)?;
         }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::Resolve;
 use super::misses::Misses;
 use super::probe::Probe;
 use super::single::SingleEncoder;
@@ -12,7 +13,7 @@ use crate::error::Result;
 use crate::memory::reserve;
 use crate::split::Piece;
 use crate::vocabulary::{
-    SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
+    Boundaries, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
 /// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
@@ -50,7 +51,7 @@ impl ProbeBatch {
     #[inline(always)]
     pub(super) fn prefetch(
         &mut self,
-        vocabulary: &Vocabulary,
+        vocabulary: Option<&Vocabulary>,
         cache: &Cache,
         text: &[u8],
         stream: &mut PieceStream<'_>,
@@ -59,10 +60,11 @@ impl ProbeBatch {
         if self.probes.is_empty() {
             self.probes = vec![Probe::default(); BATCH_SIZE];
         }
+        let boundaries = vocabulary.map(Vocabulary::boundaries).filter(|it| it.are_any());
         if stream.rest.is_some() {
-            self.push_segments(vocabulary, cache, text, stream);
+            self.push_segments(boundaries, cache, text, stream);
         }
-        let are_segmented = vocabulary.boundaries().are_any();
+        let are_segmented = boundaries.is_some();
         while self.count < BATCH_SIZE && !stream.pieces.is_empty() {
             let probes = &mut self.probes[self.count..BATCH_SIZE];
             let count = prefetch_short(probes, stream.pieces, cache.short(), text, are_segmented);
@@ -72,7 +74,7 @@ impl ProbeBatch {
                 && let Some((&piece, rest)) = stream.pieces.split_first()
             {
                 stream.pieces = rest;
-                self.prefetch_long(vocabulary, cache, text, piece, stream);
+                self.prefetch_long(boundaries, cache, text, piece, stream);
             }
         }
         self.count > 0
@@ -83,21 +85,21 @@ impl ProbeBatch {
     #[inline(never)]
     fn prefetch_long(
         &mut self,
-        vocabulary: &Vocabulary,
+        boundaries: Option<&Boundaries>,
         cache: &Cache,
         text: &[u8],
         piece: Piece,
         stream: &mut PieceStream<'_>,
     ) {
         let bytes = &text[piece.start..piece.end];
-        let is_segmented = vocabulary.boundaries().are_any() && bytes.len() > 3 && {
+        let is_segmented = boundaries.is_some() && bytes.len() > 3 && {
             // A character of another kind may come first.
             let second = (1..4).find(|&at| bytes[at] & 0xc0 != 0x80).unwrap_or(4);
             [0, second].iter().any(|&at| three_byte_char(&bytes[at..]).is_some())
         };
         if is_segmented && !(bytes.len() > SHORT && run_key(bytes).is_some()) {
             stream.rest = Some(piece);
-            self.push_segments(vocabulary, cache, text, stream);
+            self.push_segments(boundaries, cache, text, stream);
         } else {
             self.push(cache, text, piece);
         }
@@ -106,13 +108,16 @@ impl ProbeBatch {
     /// Takes the next segments of `stream.rest`, until the batch is full.
     fn push_segments(
         &mut self,
-        vocabulary: &Vocabulary,
+        boundaries: Option<&Boundaries>,
         cache: &Cache,
         text: &[u8],
         stream: &mut PieceStream<'_>,
     ) {
-        let Some(Piece { mut start, end }) = stream.rest.take() else { return };
-        let stopped = vocabulary.boundaries().each(text, start, end, |boundary| {
+        let (Some(Piece { mut start, end }), Some(boundaries)) = (stream.rest.take(), boundaries)
+        else {
+            return;
+        };
+        let stopped = boundaries.each(text, start, end, |boundary| {
             self.push(cache, text, Piece { start, end: boundary });
             start = boundary;
             if self.count < BATCH_SIZE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -149,9 +154,9 @@ impl ProbeBatch {
 
     /// Appends the ids of this batch except those of misses, which [`ProbeBatch::finish`] inserts.
     #[inline(always)]
-    pub(super) fn append(
+    pub(super) fn append<R: Resolve>(
         &mut self,
-        single: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_, R>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
@@ -166,9 +171,9 @@ impl ProbeBatch {
     /// Continues [`ProbeBatch::append`] from `next` on, a piece that is unknown, long, or has many
     /// ids.
     #[inline(never)]
-    fn append_rest(
+    fn append_rest<R: Resolve>(
         &mut self,
-        single: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_, R>,
         text: &[u8],
         mut next: usize,
         ids: &mut Vec<u32>,
@@ -200,9 +205,9 @@ impl ProbeBatch {
 
     /// Inserts the ids of all misses since [`ProbeBatch::clear`] that are not resolved yet.
     #[inline(always)]
-    pub(super) fn finish(
+    pub(super) fn finish<R: Resolve>(
         &mut self,
-        single: &mut SingleEncoder<'_>,
+        single: &mut SingleEncoder<'_, R>,
         text: &[u8],
         ids: &mut Vec<u32>,
     ) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::Resolve;
 use crate::cache::{Cache, CacheKey, LONG, LongKey, MEDIUM, MOST_IDS, MediumKey, run_key};
 use crate::error::Result;
 use crate::memory::reserve;
@@ -10,12 +11,12 @@ use crate::split::Piece;
 use crate::vocabulary::{NONE, SHORT, Vocabulary, key};
 
 /// Encodes pieces one at a time.
-pub(super) struct SingleEncoder<'a> {
-    pub(super) vocabulary: &'a Vocabulary,
+pub(super) struct SingleEncoder<'a, R> {
+    pub(super) resolver: &'a R,
     pub(super) cache: Option<&'a mut Cache>,
 }
 
-impl SingleEncoder<'_> {
+impl<R: Resolve> SingleEncoder<'_, R> {
     /// Appends the ids of a piece of `text`, which is not empty.
     #[inline(never)]
     pub(super) fn append(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
@@ -30,9 +31,13 @@ impl SingleEncoder<'_> {
     fn append_short(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
         let key = key(text, piece.start, piece.end);
         self.append_cached(key, ids, |single, ids| {
-            let rank = single.vocabulary.tokens().find_short(key);
+            let bytes = &text[piece.start..piece.end];
+            let Some(vocabulary) = single.resolver.vocabulary() else {
+                return single.resolver.resolve(bytes, ids);
+            };
+            let rank = vocabulary.tokens().find_short(key);
             let rank = (rank != NONE).then_some(rank);
-            single.append_token_or_merge(rank, &text[piece.start..piece.end], ids)
+            append_token_or_merge(vocabulary, rank, bytes, ids)
         })
     }
 
@@ -42,7 +47,7 @@ impl SingleEncoder<'_> {
         let segments =
             |single: &mut Self, ids: &mut Vec<u32>| single.append_segments(text, piece, ids);
         if let Some(key) = run_key(bytes) {
-            self.append_cached(key, ids, |single, ids| single.append_whole(bytes, ids))
+            self.append_cached(key, ids, |single, ids| single.resolver.resolve(bytes, ids))
         } else if bytes.len() <= MEDIUM {
             self.append_cached(MediumKey::new(bytes), ids, segments)
         } else if bytes.len() <= LONG {
@@ -64,6 +69,7 @@ impl SingleEncoder<'_> {
         &mut self,
         text: &[u8],
         piece: Piece,
+        vocabulary: &Vocabulary,
         ids: &mut Vec<u32>,
     ) -> bool {
         let bytes = &text[piece.start..piece.end];
@@ -71,8 +77,8 @@ impl SingleEncoder<'_> {
         if self.append_known(key, ids) {
             return true;
         }
-        let Some(rank) = self.vocabulary.tokens().find_long(bytes) else { return false };
-        let id = self.vocabulary.id(rank);
+        let Some(rank) = vocabulary.tokens().find_long(bytes) else { return false };
+        let id = vocabulary.id(rank);
         ids.push(id);
         if let Some(cache) = self.cache() {
             cache.insert(key, &[id]);
@@ -102,7 +108,9 @@ impl SingleEncoder<'_> {
 
     /// Appends the ids of a piece, segment by segment: no token crosses a boundary.
     fn append_segments(&mut self, text: &[u8], piece: Piece, ids: &mut Vec<u32>) -> Result<()> {
-        let vocabulary = self.vocabulary;
+        let Some(vocabulary) = self.resolver.vocabulary() else {
+            return self.resolver.resolve(&text[piece.start..piece.end], ids);
+        };
         let mut start = piece.start;
         let stopped = vocabulary.boundaries().each(text, piece.start, piece.end, |boundary| {
             let segment = Piece { start, end: boundary };
@@ -125,34 +133,29 @@ impl SingleEncoder<'_> {
         if segment.end - segment.start <= SHORT {
             self.append_short(text, segment, ids)
         } else {
-            self.append_whole(&text[segment.start..segment.end], ids)
+            self.resolver.resolve(&text[segment.start..segment.end], ids)
         }
-    }
-
-    /// Appends the ids of more than [`SHORT`] bytes that are not split into segments.
-    fn append_whole(&mut self, bytes: &[u8], ids: &mut Vec<u32>) -> Result<()> {
-        self.append_token_or_merge(self.vocabulary.tokens().find_long(bytes), bytes, ids)
-    }
-
-    /// Appends the id of the token with these bytes, or else the ids that they merge into.
-    #[inline(always)]
-    fn append_token_or_merge(
-        &self,
-        token: Option<u32>,
-        bytes: &[u8],
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let from = ids.len();
-        if let Some(rank) = token {
-            ids.push(self.vocabulary.id(rank));
-            return Ok(());
-        }
-        merge(self.vocabulary, bytes, ids)?;
-        self.vocabulary.turn_into_ids(&mut ids[from..])
     }
 
     #[inline(always)]
     fn cache(&mut self) -> Option<&mut Cache> {
         self.cache.as_deref_mut()
     }
+}
+
+/// Appends the id of the token of this rank, or else the ids that the bytes merge into.
+#[inline(always)]
+fn append_token_or_merge(
+    vocabulary: &Vocabulary,
+    token: Option<u32>,
+    bytes: &[u8],
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let from = ids.len();
+    if let Some(rank) = token {
+        ids.push(vocabulary.id(rank));
+        return Ok(());
+    }
+    merge(vocabulary, bytes, ids)?;
+    vocabulary.turn_into_ids(&mut ids[from..])
 }

@@ -9,18 +9,24 @@ use std::sync::Arc;
 
 use bpe_core::fingerprint::{Canonical, Digest};
 use bpe_core::once::OnceBox;
+use bpe_core::pool::Pool;
 use bpe_core::{SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
 use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
 use super::characters::{Characters, InBytes, by_cuts, in_bytes};
+use super::file::Merging;
 use super::header::Header;
+use super::list_bpe::ListBpe;
 use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
-use super::{Found, Questions};
+use super::{Found, Questions, Token};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
 use crate::error::{Error, Result};
 use crate::split::Split;
+
+/// Takes the id of each token of a piece and the number of bytes of the piece that it covers.
+pub(super) type Covering<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
 
 /// A vocabulary and its merges.
 #[derive(Debug)]
@@ -53,7 +59,7 @@ pub(super) struct Table {
     /// The SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
     /// A model of these lists over characters, for pieces whose characters represent no bytes.
-    pub(super) over_characters: OnceBox<Bpe>,
+    pub(super) over_characters: OnceBox<ListBpe>,
 }
 
 impl Bpe {
@@ -117,36 +123,23 @@ impl Bpe {
         Ok(Self { core: Arc::new(core), table })
     }
 
+    /// The encoding of the core that does the work, with its caches and its splitter.
+    pub(crate) fn core(&self) -> &Arc<bpe_core::Encoding> {
+        &self.core
+    }
+
     /// Wraps an encoding of the core.
     pub(crate) fn of_encoding(core: Arc<bpe_core::Encoding>) -> Self {
         let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
     }
 
-    /// Copies the model for another split of text.
-    pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
-        if split.is_byte_level() == self.is_byte_level() {
-            return Self::with(self.vocabulary().clone(), split.splitter()?, self.table.clone());
+    /// Copies the model for another split of text. Returns `None` if it has to be built again.
+    pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
+        if split.is_byte_level() != self.is_byte_level() {
+            return Ok(None);
         }
-        let built = self.rebuilt(self.table.header.clone(), split.is_byte_level())?;
-        Self::with(built.vocabulary().clone(), split.splitter()?, built.table)
-    }
-
-    /// Builds the model again with another header.
-    pub(crate) fn with_header(&self, header: Header) -> Result<Self> {
-        self.rebuilt(header, self.is_byte_level())
-    }
-
-    /// Builds the lists again with another header, from bytes or from characters.
-    pub(super) fn rebuilt(&self, header: Header, is_byte_level: bool) -> Result<Self> {
-        let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
-        self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
-        self.each_merge(|left, right| merges.push(left, right))?;
-        Self::new(header, &tokens, &merges, is_byte_level, self.core.splitter().clone())
-    }
-
-    pub(crate) fn header(&self) -> &Header {
-        &self.table.header
+        Self::with(self.vocabulary().clone(), split.splitter()?, self.table.clone()).map(Some)
     }
 
     fn vocabulary(&self) -> &Vocabulary {
@@ -197,31 +190,22 @@ impl Bpe {
         self.core.token_bytes(core)
     }
 
-    /// Calls `found` with every merge, in order, until it fails.
-    pub(crate) fn each_merge<E>(
-        &self,
-        mut found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        let pairs = match &self.table.merges {
-            Merges::Cuts(cuts) => {
-                return cuts.iter().try_for_each(|&(rank, cut)| {
-                    let (left, right) = self.vocabulary().token(rank).split_at(cut as usize);
-                    let spelling = self.spelling();
-                    found(&spelling.text_of(left), &spelling.text_of(right))
-                });
+    /// Encodes one piece. Calls `found` with the id of each token and the bytes that it covers.
+    pub(super) fn each_token(&self, piece: &str, found: Covering<'_>) -> Result<()> {
+        if let Some(characters) = self.characters() {
+            return self.encode_characters(characters, piece, found);
+        }
+        match try_bytes_of(piece)? {
+            Some(bytes) => self.encode_bytes(&bytes, found),
+            None => {
+                let make = || {
+                    let (tokens, merges) = self.to_lists()?;
+                    ListBpe::new(self.header().clone(), &tokens, &merges).map(Box::new)
+                };
+                let over_characters = self.table.over_characters.get_or_try_init(make)?;
+                over_characters.encode_piece(piece, &mut |token| found(token.id, token.span.len()))
             }
-            Merges::Pairs(pairs) => pairs,
-        };
-        let tokens: HashMap<u32, String, FixedState> =
-            self.vocab().into_iter().map(|(text, id)| (id, text)).collect();
-        let token = |id: u32| tokens.get(&id).map_or("", String::as_str);
-        // If a pair occurs twice, the last place counts.
-        let last: HashMap<Pair, usize, FixedState> =
-            pairs.iter().enumerate().map(|(place, &pair)| (pair, place)).collect();
-        let places = pairs.iter().enumerate();
-        places
-            .filter(|(place, pair)| last[pair] == *place)
-            .try_for_each(|(_, &(left, right))| found(token(left), token(right)))
+        }
     }
 
     /// The canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
@@ -258,9 +242,45 @@ impl Bpe {
     }
 }
 
+impl Merging for Bpe {
+    fn header(&self) -> &Header {
+        &self.table.header
+    }
+
+    fn each_merge<E>(
+        &self,
+        mut found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let pairs = match &self.table.merges {
+            Merges::Cuts(cuts) => {
+                return cuts.iter().try_for_each(|&(rank, cut)| {
+                    let (left, right) = self.vocabulary().token(rank).split_at(cut as usize);
+                    let spelling = self.spelling();
+                    found(&spelling.text_of(left), &spelling.text_of(right))
+                });
+            }
+            Merges::Pairs(pairs) => pairs,
+        };
+        let tokens: HashMap<u32, String, FixedState> =
+            self.vocab().into_iter().map(|(text, id)| (id, text)).collect();
+        let token = |id: u32| tokens.get(&id).map_or("", String::as_str);
+        // If a pair occurs twice, the last place counts.
+        let last: HashMap<Pair, usize, FixedState> =
+            pairs.iter().enumerate().map(|(place, &pair)| (pair, place)).collect();
+        let places = pairs.iter().enumerate();
+        places
+            .filter(|(place, pair)| last[pair] == *place)
+            .try_for_each(|(_, &(left, right))| found(token(left), token(right)))
+    }
+}
+
 impl Questions for Bpe {
-    fn core(&self) -> &Arc<bpe_core::Encoding> {
-        &self.core
+    fn workspaces(&self) -> &Pool {
+        self.core.workspaces()
+    }
+
+    fn splitter(&self) -> Option<&Splitter> {
+        Some(self.core.splitter())
     }
 
     fn encode_stretch(
@@ -285,16 +305,12 @@ impl Questions for Bpe {
     }
 
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        if let Some(characters) = self.characters() {
-            return self.encode_characters(characters, piece, found);
-        }
-        match try_bytes_of(piece)? {
-            Some(bytes) => self.encode_bytes(&bytes, found),
-            None => {
-                let make = || self.rebuilt(self.table.header.clone(), false).map(Box::new);
-                self.table.over_characters.get_or_try_init(make)?.encode_piece(piece, found)
-            }
-        }
+        let mut start = 0;
+        self.each_token(piece, &mut |id, length| {
+            let span = start..start + length;
+            start = span.end;
+            found(Token::new(id, span))
+        })
     }
 
     fn size(&self) -> usize {

@@ -5,10 +5,10 @@ use bpe_core::memory::{collected, push};
 use bpe_core::polling::poll;
 use bpe_core::split::Piece;
 
-use super::bpe::Bpe;
+use super::Questions;
+use super::bpe::{Bpe, Covering};
 use super::characters::Characters;
 use super::cuts::Cut;
-use super::{Found, Questions};
 use crate::bytes::{spaced, swapped, text_length, text_of};
 use crate::error::Result;
 use crate::offsets::joined;
@@ -19,7 +19,7 @@ impl Bpe {
     pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
-            let append = |piece: &str| self.encode_piece(piece, &mut |id, _| push(ids, id));
+            let append = |piece: &str| self.each_token(piece, &mut |id, _| push(ids, id));
             return split.each_piece(text, append);
         }
         let from = ids.len();
@@ -66,8 +66,8 @@ impl Bpe {
         }
     }
 
-    /// [`Bpe::encode_piece`] of a piece that represents bytes.
-    pub(super) fn encode_bytes(&self, piece: &[u8], found: Found<'_>) -> Result<()> {
+    /// [`Bpe::each_token`] of a piece that represents bytes.
+    pub(super) fn encode_bytes(&self, piece: &[u8], found: Covering<'_>) -> Result<()> {
         if let Some(listed) = &self.table.listed
             && self.needs_list(piece)
         {
@@ -88,12 +88,12 @@ impl Bpe {
         Ok(())
     }
 
-    /// [`Bpe::encode_piece`] over characters.
+    /// [`Bpe::each_token`] over characters.
     pub(super) fn encode_characters(
         &self,
         characters: &Characters,
         piece: &str,
-        found: Found<'_>,
+        found: Covering<'_>,
     ) -> Result<()> {
         let swapped = swapped(piece)?;
         if let Some(id) = self.whole(&swapped)? {

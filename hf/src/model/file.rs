@@ -1,11 +1,18 @@
 //! Reads and writes the field `model` of a file.
 
-use serde::Deserialize;
-use serde::ser::{Serialize, SerializeSeq, Serializer};
+use std::sync::Arc;
 
-use super::bpe::Bpe;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+
 use super::header::Header;
-use super::token_lists::{MergeList, TokenList, read_vocab};
+use super::token_lists::{MergeList, TokenList, VocabFile, read_merges};
+use super::unigram::{self, Unigram};
+use super::vocab::Vocab;
+use super::word_level::{self, WordLevel};
+use super::word_piece::{self, WordPiece};
 use super::{Model, Questions};
 use crate::error::{Error, Result};
 use crate::split::Split;
@@ -13,71 +20,194 @@ use crate::split::Split;
 /// The model of a file, as it is read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ModelFile {
-    r#type: Option<String>,
-    #[serde(flatten)]
-    header: Header,
-    /// `None` for the lists of other models than BPE.
-    #[serde(default, deserialize_with = "read_vocab")]
-    vocab: Option<TokenList>,
+    #[serde(default, deserialize_with = "present")]
+    r#type: Option<Value>,
+    vocab: Option<VocabFile>,
+    #[serde(default, deserialize_with = "read_merges")]
     merges: Option<MergeList>,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// Reads a field that is there, also as null.
+fn present<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A model type with its fields and lists.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    Bpe(Header, TokenList, MergeList),
+    WordPiece(word_piece::Fields, TokenList),
+    WordLevel(word_level::Fields, TokenList),
+    Unigram(unigram::Fields, TokenList, Vec<f64>),
 }
 
 impl ModelFile {
-    /// Fails for a model that this crate cannot run.
-    pub(crate) fn check(&self) -> Result<()> {
-        let refused =
-            |kind| Error::refused("model.type", format!("{kind} is not supported, only BPE"));
-        match self.r#type.as_deref() {
-            None | Some("BPE") if self.vocab.is_some() && self.merges.is_some() => {
-                self.header.check()
+    /// Reads the fields. Fails for a model that this crate cannot run.
+    pub(crate) fn parts(mut self) -> Result<Parts> {
+        let kind = match &self.r#type {
+            None => self.likely_type()?,
+            Some(Value::String(name)) => name.clone(),
+            Some(other) => return Err(unsupported(&other.to_string())),
+        };
+        match &*kind {
+            "BPE" => {
+                let header: Header = self.fields()?;
+                let merges = self.merges.take().ok_or_else(|| missing("merges"))?;
+                Ok(Parts::Bpe(header, map(self.vocab.take())?, merges))
             }
-            None | Some("BPE") => Err(refused("a model with other lists".to_owned())),
-            Some(other) => Err(refused(format!("{other:?}"))),
+            "WordPiece" => Ok(Parts::WordPiece(self.fields()?, map(self.vocab.take())?)),
+            "WordLevel" => Ok(Parts::WordLevel(self.fields()?, map(self.vocab.take())?)),
+            "Unigram" => {
+                let (tokens, scores) = list(self.vocab.take())?;
+                Ok(Parts::Unigram(self.fields()?, tokens, scores))
+            }
+            other => Err(unsupported(&format!("{other:?}"))),
         }
     }
 
-    /// Builds the model, which must have passed [`ModelFile::check`].
-    pub(crate) fn build(self, split: &Split) -> Result<Model> {
-        let (tokens, merges) = (self.vocab.unwrap_or_default(), self.merges.unwrap_or_default());
-        let splitter = split.splitter()?;
-        let bpe = Bpe::new(self.header, &tokens, &merges, split.is_byte_level(), splitter)?;
-        Ok(Model::Bpe(bpe))
+    /// The type of a model without one: the first whose fields are all there, in the order of
+    /// `tokenizers`.
+    fn likely_type(&self) -> Result<String> {
+        let is_map = matches!(self.vocab, Some(VocabFile::Map(_)));
+        let kind = if is_map && self.merges.is_some() && self.fields::<Header>().is_ok() {
+            "BPE"
+        } else if is_map && self.fields::<word_piece::Fields>().is_ok() {
+            "WordPiece"
+        } else if is_map && self.fields::<word_level::Fields>().is_ok() {
+            "WordLevel"
+        } else if !is_map && self.vocab.is_some() && self.fields::<unigram::Fields>().is_ok() {
+            "Unigram"
+        } else {
+            return Err(Error::refused(
+                "model.type",
+                "a model without a type, whose fields are those of no model, is not supported",
+            ));
+        };
+        Ok(kind.to_owned())
     }
+
+    fn fields<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_value(Value::Object(self.fields.clone()))
+            .map_err(|error| Error::Invalid(format!("model: {error}")))
+    }
+}
+
+impl Parts {
+    /// Builds the model.
+    pub(crate) fn build(self, split: &Split) -> Result<Model> {
+        Ok(match self {
+            Self::Bpe(header, tokens, merges) => Model::bpe(header, &tokens, &merges, split)?,
+            Self::WordPiece(fields, tokens) => {
+                Model::WordPiece(WordPiece::new(fields, Arc::new(Vocab::new(&tokens)?)))
+            }
+            Self::WordLevel(fields, tokens) => {
+                Model::WordLevel(WordLevel::new(fields, Arc::new(Vocab::new(&tokens)?)))
+            }
+            Self::Unigram(fields, tokens, scores) => {
+                Model::Unigram(Unigram::of_list(fields, tokens, scores)?)
+            }
+        })
+    }
+}
+
+fn map(vocab: Option<VocabFile>) -> Result<TokenList> {
+    match vocab {
+        Some(VocabFile::Map(tokens)) => Ok(tokens),
+        Some(VocabFile::Scores(..)) => Err(Error::Invalid(
+            "model.vocab: a list, where the model has a map of tokens and ids".into(),
+        )),
+        None => Err(missing("vocab")),
+    }
+}
+
+fn list(vocab: Option<VocabFile>) -> Result<(TokenList, Vec<f64>)> {
+    match vocab {
+        Some(VocabFile::Scores(tokens, scores)) => Ok((tokens, scores)),
+        Some(VocabFile::Map(_)) => Err(Error::Invalid(
+            "model.vocab: a map, where the model has a list of tokens and scores".into(),
+        )),
+        None => Err(missing("vocab")),
+    }
+}
+
+fn missing(field: &str) -> Error {
+    Error::Invalid(format!("model: missing field `{field}`"))
+}
+
+fn unsupported(kind: &str) -> Error {
+    Error::refused(
+        "model.type",
+        format!("{kind} is not supported, only BPE, WordPiece, WordLevel and Unigram"),
+    )
 }
 
 impl Serialize for Model {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
-            Self::Bpe(bpe) | Self::Encoding(bpe) => bpe.serialize(serializer),
+            Self::Bpe(bpe) | Self::Encoding(bpe) => write(bpe, serializer),
+            Self::ListBpe(bpe) => bpe.serialize(serializer),
+            Self::WordPiece(model) => model.serialize(serializer),
+            Self::WordLevel(model) => model.serialize(serializer),
+            Self::Unigram(model) => model.serialize(serializer),
         }
     }
 }
 
-/// [`Bpe`] in a file.
+/// A model with a list of merges.
+pub(super) trait Merging: Questions {
+    fn header(&self) -> &Header;
+
+    /// Calls `found` with every merge, in order, until it fails.
+    fn each_merge<E>(
+        &self,
+        found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E>;
+
+    /// The lists of a file, to build the model again.
+    fn to_lists(&self) -> Result<(TokenList, MergeList)> {
+        let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
+        self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
+        self.each_merge(|left, right| merges.push(left, right))?;
+        Ok((tokens, merges))
+    }
+}
+
+/// A [`Merging`] model in a file.
 #[derive(serde::Serialize)]
-struct Written<'a> {
+struct Written<'a, M: Merging> {
     r#type: &'static str,
     #[serde(flatten)]
     header: &'a Header,
     #[serde(serialize_with = "write_vocab")]
-    vocab: &'a Bpe,
+    vocab: &'a M,
     #[serde(serialize_with = "write_merges")]
-    merges: &'a Bpe,
+    merges: &'a M,
 }
 
-impl Serialize for Bpe {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let header = self.header();
-        Written { r#type: "BPE", header, vocab: self, merges: self }.serialize(serializer)
-    }
+pub(super) fn write<S: Serializer>(
+    model: &impl Merging,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let header = model.header();
+    Written { r#type: "BPE", header, vocab: model, merges: model }.serialize(serializer)
 }
 
-fn write_vocab<S: Serializer>(bpe: &Bpe, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(bpe.vocab())
+fn write_vocab<S: Serializer>(
+    model: &&impl Merging,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(model.vocab())
 }
 
-fn write_merges<S: Serializer>(bpe: &Bpe, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn write_merges<S: Serializer>(
+    model: &&impl Merging,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     let mut merges = serializer.serialize_seq(None)?;
-    bpe.each_merge(|left, right| merges.serialize_element(&(left, right)))?;
+    model.each_merge(|left, right| merges.serialize_element(&(left, right)))?;
     merges.end()
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::random::Sampling;
+use super::with_field;
 use crate::error::{Error, Result};
 
 /// The fields, in the order of a file.
@@ -21,6 +23,8 @@ pub(crate) struct Header {
     pub(crate) byte_fallback: bool,
     #[serde(deserialize_with = "or_false")]
     pub(crate) ignore_merges: bool,
+    #[serde(skip)]
+    pub(crate) sampling: Sampling,
 }
 
 fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
@@ -28,37 +32,38 @@ fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<b
 }
 
 impl Header {
-    /// Fails if a field asks for what cannot be done exactly.
-    pub(crate) fn check(&self) -> Result<()> {
-        if let Some(dropout) = self.dropout.filter(|&dropout| dropout != 0.0) {
-            return refuse("dropout", format!("a dropout of {dropout}"));
+    /// Copies the header with another value of a field.
+    pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
+        if name == "seed" {
+            let sampling = with_field(&self.sampling, name, value)?;
+            return Ok(Self { sampling, ..self.clone() });
         }
-        let affixes = [
-            ("continuing_subword_prefix", self.continuing_subword_prefix.as_deref()),
-            ("end_of_word_suffix", self.end_of_word_suffix.as_deref()),
-        ];
-        for (field, affix) in affixes {
-            if let Some(affix) = affix.filter(|affix| !affix.is_empty()) {
-                return refuse(field, format!("{affix:?}"));
-            }
-        }
-        Ok(())
+        Ok(Self { sampling: self.sampling.clone(), ..with_field(self, name, value)? })
     }
 
-    /// Copies the header with another value of a field.
-    ///
-    /// Fails if no field has this name, or the value has another type.
-    pub(crate) fn with(&self, field: &str, value: Value) -> Result<Self> {
-        let invalid = |reason: String| Error::Invalid(format!("model.{field}: {reason}"));
-        let mut fields = serde_json::to_value(self).map_err(|error| invalid(error.to_string()))?;
-        match fields.get_mut(field) {
-            Some(place) => *place = value,
-            None => return Err(invalid("a BPE model has no such field".into())),
+    /// Fails if a field has a value that no model has.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.dropout {
+            Some(rate) if !(0.0..=1.0).contains(&rate) => {
+                Err(Error::Invalid(format!("model.dropout: {rate} is not between 0 and 1")))
+            }
+            _ => Ok(()),
         }
-        let header: Self =
-            serde_json::from_value(fields).map_err(|error| invalid(error.to_string()))?;
-        header.check()?;
-        Ok(header)
+    }
+
+    /// The share of merges that are left out.
+    pub(crate) fn dropout(&self) -> f32 {
+        self.dropout.unwrap_or(0.0)
+    }
+
+    /// Begins the tokens of characters that do not begin a word.
+    pub(crate) fn prefix(&self) -> &str {
+        self.continuing_subword_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// Ends the token of the character that ends a word.
+    pub(crate) fn suffix(&self) -> &str {
+        self.end_of_word_suffix.as_deref().unwrap_or_default()
     }
 
     /// The token for each byte of text that is not a token, by its name in the vocabulary; none
@@ -67,11 +72,6 @@ impl Header {
         let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
         (0..=255u8).map(id).collect()
     }
-}
-
-fn refuse(field: &str, feature: String) -> Result<()> {
-    let reason = format!("{feature} is not supported; set it to null");
-    Err(Error::refused(format!("model.{field}"), reason))
 }
 
 /// The name of the token for a byte of text that is not a token.

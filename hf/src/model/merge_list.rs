@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use bpe_core::memory::{collected, reserve};
+use bpe_core::memory::{collected, push, reserve};
 use bpe_core::polling::poll;
 use foldhash::fast::FixedState;
 
@@ -115,63 +115,88 @@ impl Listed {
         Ok(parts)
     }
 
-    /// Merges a piece: the pair that comes first in the list, and of equal pairs the leftmost,
-    /// until no pair is left. Calls `found` with the id of each token and the length of its text,
-    /// until it fails.
+    /// Merges a piece. Calls `found` with the id of each token and the length of its text, until it
+    /// fails.
     pub(crate) fn merge(
         &self,
         piece: &[u8],
-        mut found: impl FnMut(u32, usize) -> Result<()>,
+        found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        let singles = self.parts(piece)?;
-        let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
-        let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
-        let end = parts.len();
-        // Part i starts at byte i; 0 marks a part that was merged into the one before.
-        let mut next: Vec<usize> = collected(1..=end)?;
-        let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
-        let merge = |parts: &[u32], next: &[usize], left: usize| {
-            let right = *parts.get(next[left])?;
-            self.pairs.get(&(parts[left], right)).copied()
-        };
-        let first =
-            (0..end).filter_map(|left| Some(Reverse((merge(&parts, &next, left)?.0, left))));
-        let mut queue: BinaryHeap<Reverse<(u32, usize)>> = collected(first)?.into();
-        while let Some(Reverse((place, left))) = queue.pop() {
-            poll(WORK)?;
-            let Some((now, product)) = merge(&parts, &next, left).filter(|_| next[left] != 0)
-            else {
-                continue;
-            };
-            if now != place {
-                continue;
-            }
-            let right = next[left];
-            parts[left] = product;
-            lengths[left] += lengths[right];
-            next[left] = next[right];
-            next[right] = 0;
-            if next[left] < end {
-                previous[next[left]] = left;
-            }
-            for left in [previous[left], left] {
-                if left < end
-                    && let Some((place, _)) = merge(&parts, &next, left)
-                {
-                    if queue.len() == queue.capacity() {
-                        let more = queue.capacity().max(8);
-                        let bytes = more * size_of::<Reverse<(u32, usize)>>();
-                        queue.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes })?;
-                    }
-                    queue.push(Reverse((place, left)));
-                }
-            }
-        }
-        let mut at = 0;
-        while at < end {
-            found(parts[at], lengths[at])?;
-            at = next[at];
-        }
-        Ok(())
+        merge_parts(self.parts(piece)?, &self.pairs, || false, found)
     }
+}
+
+/// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the list,
+/// and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped` waits for the
+/// next that is merged. Calls `found` with the id of each token and the length of its text, until it
+/// fails.
+pub(crate) fn merge_parts(
+    singles: Vec<(u32, usize)>,
+    pairs: &FastMap<Pair, (u32, u32)>,
+    mut is_skipped: impl FnMut() -> bool,
+    mut found: impl FnMut(u32, usize) -> Result<()>,
+) -> Result<()> {
+    let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
+    let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
+    let end = parts.len();
+    // 0 marks a part that was merged into the one before.
+    let mut next: Vec<usize> = collected(1..=end)?;
+    let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
+    let merge = |parts: &[u32], next: &[usize], left: usize| -> Option<Merge> {
+        let right = *parts.get(next[left])?;
+        let &(place, product) = pairs.get(&(parts[left], right))?;
+        Some(Reverse((place, left, product)))
+    };
+    let first = (0..end).filter_map(|left| merge(&parts, &next, left));
+    let mut queue: BinaryHeap<Merge> = collected(first)?.into();
+    let mut skipped = Vec::new();
+    while let Some(top) = queue.pop() {
+        poll(WORK)?;
+        if is_skipped() {
+            push(&mut skipped, top)?;
+            continue;
+        }
+        for again in skipped.drain(..) {
+            enqueue(&mut queue, again)?;
+        }
+        let Reverse((_, left, product)) = top;
+        let is_valid = |&Reverse((_, _, now)): &Merge| next[left] != 0 && now == product;
+        if merge(&parts, &next, left).filter(is_valid).is_none() {
+            continue;
+        }
+        let right = next[left];
+        parts[left] = product;
+        lengths[left] += lengths[right];
+        next[left] = next[right];
+        next[right] = 0;
+        if next[left] < end {
+            previous[next[left]] = left;
+        }
+        for left in [previous[left], left] {
+            if left < end
+                && let Some(more) = merge(&parts, &next, left)
+            {
+                enqueue(&mut queue, more)?;
+            }
+        }
+    }
+    let mut at = 0;
+    while at < end {
+        found(parts[at], lengths[at])?;
+        at = next[at];
+    }
+    Ok(())
+}
+
+/// The place of a pair in the list, its first part, and the token that it becomes.
+type Merge = Reverse<(u32, usize, u32)>;
+
+fn enqueue(queue: &mut BinaryHeap<Merge>, merge: Merge) -> Result<()> {
+    if queue.len() == queue.capacity() {
+        let more = queue.capacity().max(8);
+        let bytes = more * size_of::<Merge>();
+        queue.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes })?;
+    }
+    queue.push(merge);
+    Ok(())
 }

@@ -10,20 +10,40 @@ mod characters;
 mod cuts;
 mod file;
 mod header;
+mod list_bpe;
 mod merge_list;
+mod random;
 mod token_lists;
+mod trie;
+mod unigram;
+mod vocab;
+mod word_level;
+mod word_piece;
+mod words;
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use bpe_core::Splitter;
 use bpe_core::fingerprint::Digest;
+use bpe_core::pool::Pool;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
+use file::Merging;
 pub(crate) use file::ModelFile;
+use header::Header;
+use list_bpe::ListBpe;
+pub(crate) use random::Sampling;
+use token_lists::{MergeList, TokenList};
+use unigram::Unigram;
+use word_level::WordLevel;
+use word_piece::WordPiece;
 
 /// A model that is ready to run.
 #[derive(Debug)]
@@ -32,15 +52,42 @@ pub(crate) enum Model {
     Bpe(Bpe),
     /// An encoding of the core, which finds special tokens itself.
     Encoding(Bpe),
+    /// Byte pair encoding that the core cannot express.
+    ListBpe(ListBpe),
+    WordPiece(WordPiece),
+    WordLevel(WordLevel),
+    Unigram(Unigram),
 }
 
-/// Takes the id of each token of a piece and the number of bytes of the piece that it covers.
-pub(crate) type Found<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
+/// A token of a piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) id: u32,
+    /// The bytes of the piece that it covers.
+    pub(crate) span: Range<usize>,
+    /// Whether its text is that of the piece, not of the vocabulary.
+    pub(crate) shows_piece: bool,
+}
+
+impl Token {
+    /// A token with the text of the vocabulary.
+    pub(crate) fn new(id: u32, span: Range<usize>) -> Self {
+        Self { id, span, shows_piece: false }
+    }
+}
+
+/// Takes each token of a piece.
+pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 
 /// The questions that a tokenizer asks its model.
 pub(crate) trait Questions: fmt::Debug + Send + Sync {
-    /// The encoding of the core that does the work, with its caches and its splitter.
-    fn core(&self) -> &Arc<bpe_core::Encoding>;
+    /// The workspaces that calls borrow, with their caches.
+    fn workspaces(&self) -> &Pool;
+
+    /// The splitter of the core, if the model uses it where the plan is a pattern.
+    fn splitter(&self) -> Option<&Splitter> {
+        None
+    }
 
     /// Appends the ids of a stretch of text, which `split` cuts. `is_first` is true if it begins the
     /// text.
@@ -54,12 +101,15 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
 
     /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that
     /// is not cut. Returns false if the model has no shorter way than these steps.
-    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool>;
+    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+        let _ = (text, is_prefixed, ids);
+        Ok(false)
+    }
 
     /// Encodes one piece. Calls `found` with each token until it fails.
     ///
-    /// As in `tokenizers`, characters that become no token are left out: tokens cover the bytes of
-    /// the rest.
+    /// As in `tokenizers`, characters that BPE makes no token of are left out: tokens cover the bytes
+    /// of the rest.
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()>;
 
     /// The number of tokens.
@@ -70,7 +120,10 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     fn id_to_token(&self, id: u32) -> Option<String>;
 
     /// The bytes that a token represents, if merging makes it; `None` if tokens are texts.
-    fn token_bytes(&self, id: u32) -> Option<&[u8]>;
+    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        let _ = id;
+        None
+    }
 
     /// The largest id; `None` without tokens.
     fn max_id(&self) -> Option<u32>;
@@ -79,7 +132,12 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     fn vocab(&self) -> Vec<(String, u32)>;
 
     /// The tokens and ids, if tokens merge in the order of ids; otherwise fails.
-    fn ranks(&self) -> Result<Vec<(&[u8], u32)>>;
+    fn ranks(&self) -> Result<Vec<(&[u8], u32)>> {
+        Err(Error::refused(
+            "model.type",
+            "a model that does not merge cannot be part of an Encoding",
+        ))
+    }
 
     /// Whether text may become the token with this id.
     fn may_make(&self, id: u32) -> bool;
@@ -88,11 +146,22 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     fn may_fail(&self) -> bool;
 
     /// Whether the tokens of a stretch are its bytes, one after the other.
-    fn keeps_bytes(&self, text: &str) -> bool;
+    fn keeps_bytes(&self, text: &str) -> bool {
+        let _ = text;
+        false
+    }
 
-    /// Whether a text can be cut between these two characters without changing a token; `None` if
+    /// Whether a piece can be cut between these two characters without changing a token; `None` if
     /// no two characters decide that.
-    fn are_apart(&self, before: char, after: char) -> Option<bool>;
+    fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let _ = (before, after);
+        Some(false)
+    }
+
+    /// How tokens are chosen at random; `None` if a text always becomes the same.
+    fn sampling(&self) -> Option<&Sampling> {
+        None
+    }
 
     /// The digest of all that decides ids, which `sha256` computes on the first call.
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>;
@@ -104,6 +173,10 @@ impl Deref for Model {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Bpe(bpe) | Self::Encoding(bpe) => bpe,
+            Self::ListBpe(bpe) => bpe,
+            Self::WordPiece(model) => model,
+            Self::WordLevel(model) => model,
+            Self::Unigram(model) => model,
         }
     }
 }
@@ -116,22 +189,82 @@ impl Model {
     /// The encoding that the tokenizer was made from; `None` for a file.
     pub(crate) fn encoding(&self) -> Option<&Arc<bpe_core::Encoding>> {
         match self {
-            Self::Bpe(_) => None,
             Self::Encoding(bpe) => Some(bpe.core()),
+            _ => None,
         }
     }
 
     /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
-        let Self::Bpe(bpe) = self else { return Err(no_fields("pre_tokenizer")) };
-        bpe.with_split(split).map(Self::Bpe)
+        Ok(match self {
+            Self::Bpe(bpe) => match bpe.with_split(split)? {
+                Some(bpe) => Self::Bpe(bpe),
+                None => Self::bpe_again(bpe, bpe.header().clone(), split)?,
+            },
+            Self::Encoding(_) => return Err(no_fields("pre_tokenizer")),
+            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().clone(), split)?,
+            Self::WordPiece(model) => Self::WordPiece(model.copied()),
+            Self::WordLevel(model) => Self::WordLevel(model.copied()),
+            Self::Unigram(model) => Self::Unigram(model.copied()?),
+        })
     }
 
     /// Copies the model with another value of a field, given as in the JSON.
-    pub(crate) fn with_field(&self, name: &str, value: Value) -> Result<Self> {
-        let Self::Bpe(bpe) = self else { return Err(no_fields("model")) };
-        bpe.with_header(bpe.header().with(name, value)?).map(Self::Bpe)
+    pub(crate) fn with_field(&self, name: &str, value: Value, split: &Split) -> Result<Self> {
+        Ok(match self {
+            Self::Bpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
+            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
+            Self::Encoding(_) => return Err(no_fields("model")),
+            Self::WordPiece(model) => {
+                let fields = with_field(model.fields(), name, value)?;
+                Self::WordPiece(WordPiece::new(fields, model.vocab().clone()))
+            }
+            Self::WordLevel(model) => {
+                let fields = with_field(model.fields(), name, value)?;
+                Self::WordLevel(WordLevel::new(fields, model.vocab().clone()))
+            }
+            Self::Unigram(model) => {
+                Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
+            }
+        })
     }
+
+    /// Builds byte pair encoding: by the core, where it can express the lists.
+    pub(crate) fn bpe(
+        header: Header,
+        tokens: &TokenList,
+        merges: &MergeList,
+        split: &Split,
+    ) -> Result<Self> {
+        header.check()?;
+        if !ListBpe::is_needed(&header) {
+            let (header, splitter) = (header.clone(), split.splitter()?);
+            match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
+                Err(Error::Unsupported { .. }) => {}
+                bpe => return Ok(Self::Bpe(bpe?)),
+            }
+        }
+        Ok(Self::ListBpe(ListBpe::new(header, tokens, merges)?))
+    }
+
+    /// Builds byte pair encoding again, with another header or for another split.
+    fn bpe_again(bpe: &impl Merging, header: Header, split: &Split) -> Result<Self> {
+        let (tokens, merges) = bpe.to_lists()?;
+        Self::bpe(header, &tokens, &merges, split)
+    }
+}
+
+/// Copies the fields of a model with another value of one, given as in the JSON.
+///
+/// Fails if no field has this name, or the value has another type.
+fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Value) -> Result<T> {
+    let invalid = |reason: String| Error::Invalid(format!("model.{name}: {reason}"));
+    let mut json = serde_json::to_value(fields).map_err(|error| invalid(error.to_string()))?;
+    match json.get_mut(name) {
+        Some(place) => *place = value,
+        None => return Err(invalid("the model has no such field".into())),
+    }
+    serde_json::from_value(json).map_err(|error| invalid(error.to_string()))
 }
 
 /// The error for setting a part of a tokenizer that was made from an encoding.

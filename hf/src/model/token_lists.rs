@@ -58,6 +58,10 @@ impl TokenList {
         self.texts.get(index)
     }
 
+    pub(crate) fn last(&self) -> Option<(&str, u32)> {
+        Some((self.get(self.ids.len().checked_sub(1)?), *self.ids.last()?))
+    }
+
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
         self.ids.iter().enumerate().map(|(index, &id)| (self.get(index), id))
     }
@@ -123,56 +127,129 @@ impl MergeList {
     }
 }
 
-/// Reads the vocabulary of a file; `None` if it is a list, as in models other than BPE.
-pub(crate) fn read_vocab<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<TokenList>, D::Error> {
-    deserializer.deserialize_any(VocabVisitor)
+/// The vocabulary of a file.
+#[derive(Debug)]
+pub(crate) enum VocabFile {
+    /// A map of tokens to ids.
+    Map(TokenList),
+    /// A list of tokens, whose places are their ids, and of their scores.
+    Scores(TokenList, Vec<f64>),
+}
+
+impl<'de> Deserialize<'de> for VocabFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(VocabVisitor)
+    }
 }
 
 struct VocabVisitor;
 
 impl<'de> Visitor<'de> for VocabVisitor {
-    type Value = Option<TokenList>;
+    type Value = VocabFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of tokens and ids")
+        f.write_str("a map of tokens and ids, or a list of tokens and scores")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<TokenList>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VocabFile, A::Error> {
         let mut list = TokenList::default();
         let mut text = String::new();
         while map.next_key_seed(Part(&mut text))?.is_some() {
             list.push(&text, map.next_value()?).map_err(A::Error::custom)?;
         }
-        Ok(Some(list))
+        Ok(VocabFile::Map(list))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<TokenList>, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<VocabFile, A::Error> {
+        let (mut list, mut scores) = (TokenList::default(), Vec::new());
+        let mut text = String::new();
+        while let Some(score) = seq.next_element_seed(Scored(&mut text))? {
+            let id = u32::try_from(scores.len()).map_err(A::Error::custom)?;
+            list.push(&text, id).map_err(A::Error::custom)?;
+            push(&mut scores, score).map_err(A::Error::custom)?;
+        }
+        Ok(VocabFile::Scores(list, scores))
     }
 }
 
-impl<'de> Deserialize<'de> for MergeList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(MergesVisitor)
+/// Reads a token, into a buffer, and its score.
+struct Scored<'a>(&'a mut String);
+
+impl<'de> DeserializeSeed<'de> for Scored<'_> {
+    type Value = f64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
+        deserializer.deserialize_seq(self)
     }
+}
+
+impl<'de> Visitor<'de> for Scored<'_> {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a token and its score")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<f64, A::Error> {
+        if seq.next_element_seed(Part(self.0))?.is_some()
+            && let Some(score) = seq.next_element()?
+            && seq.next_element::<IgnoredAny>()?.is_none()
+        {
+            return Ok(score);
+        }
+        Err(de::Error::custom("an entry must have a token and a score"))
+    }
+}
+
+/// Reads the merges of a file; `None` for anything but a list.
+pub(crate) fn read_merges<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<MergeList>, D::Error> {
+    deserializer.deserialize_any(MergesVisitor)
 }
 
 struct MergesVisitor;
 
 impl<'de> Visitor<'de> for MergesVisitor {
-    type Value = MergeList;
+    type Value = Option<MergeList>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of merges")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MergeList, A::Error> {
+    fn visit_unit<E>(self) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Option<MergeList>, E> {
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<MergeList>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<MergeList>, A::Error> {
         let mut reader = MergeReader::default();
         while seq.next_element_seed(&mut reader)?.is_some() {}
-        Ok(reader.list)
+        Ok(Some(reader.list))
     }
 }
 

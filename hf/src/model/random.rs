@@ -1,0 +1,62 @@
+//! Random numbers for models that choose among tokens.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use serde::{Deserialize, Serialize};
+
+/// How a model chooses at random. Files do not hold it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sampling {
+    /// How much scores decide; `None` for the best tokens.
+    pub(crate) alpha: Option<f64>,
+    /// The number of best ways to choose from; 0 for all.
+    pub(crate) nbest_size: Option<usize>,
+    /// With it, a text always becomes the same tokens.
+    pub(crate) seed: Option<u64>,
+}
+
+impl Sampling {
+    /// The names of the fields.
+    pub(crate) const FIELDS: [&'static str; 3] = ["alpha", "nbest_size", "seed"];
+
+    /// Starts the numbers for a text, if there is a seed.
+    pub(crate) fn begin(&self, text: &str) {
+        const PRIME: u64 = 0x100_0000_01b3;
+        if let Some(seed) = self.seed {
+            let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+            STATE.set(Some(text.as_bytes().iter().fold(mixed(seed), hash)));
+        }
+    }
+}
+
+thread_local! {
+    static STATE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The step of the generator SplitMix64.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mixed(state: u64) -> u64 {
+    let state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ state >> 31
+}
+
+fn next() -> u64 {
+    let random = || RandomState::new().build_hasher().finish();
+    let state = STATE.get().unwrap_or_else(random).wrapping_add(STEP);
+    STATE.set(Some(state));
+    mixed(state)
+}
+
+/// A number of 24 bits, from 0 to 1.
+pub(crate) fn next_f32() -> f32 {
+    (next() >> 40) as f32 / (1u32 << 24) as f32
+}
+
+/// A number of 53 bits, from 0 to 1.
+pub(crate) fn next_f64() -> f64 {
+    (next() >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,234 @@
+//! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
+
+use bpe_core::memory::{collected, push, reserve};
+use bpe_core::polling::poll;
+
+use super::token_lists::TokenList;
+use crate::error::{Error, Result};
+
+/// A node of a [`Trie`].
+pub(crate) type Node = u32;
+
+/// The value of a node that ends no token.
+const NONE: u32 = u32::MAX;
+/// The parent of a place without a node.
+const FREE: u32 = u32::MAX;
+/// The parent of the root.
+const NOBODY: u32 = u32::MAX - 1;
+/// The places that are allocated together: the children of a node are in one block.
+const BLOCK: usize = 256;
+/// The free places that are tried for a node with several children, before a new block is.
+const TRIES: usize = 32;
+
+/// The place of a node: the child by a byte is at `base ^ byte`, if this node is its parent.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    base: u32,
+    parent: Node,
+    /// The value of the token that ends here.
+    value: u32,
+}
+
+impl Place {
+    const EMPTY: Self = Self { base: 0, parent: FREE, value: NONE };
+}
+
+/// Maps tokens to numbers.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    places: Vec<Place>,
+}
+
+/// Tokens that begin with the bytes of a node.
+struct Branch {
+    node: Node,
+    /// The range of the tokens in their order.
+    start: usize,
+    end: usize,
+    depth: usize,
+}
+
+impl Trie {
+    pub(crate) const ROOT: Node = 0;
+
+    /// Makes a trie of the ids of tokens. Of tokens that repeat, the last one counts.
+    pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
+        let mut order: Vec<usize> = collected(0..tokens.ids().len())?;
+        order.sort_by(|&a, &b| tokens.get(a).as_bytes().cmp(tokens.get(b).as_bytes()));
+        let mut builder = Builder { places: Vec::new(), first: 0 };
+        builder.grow()?;
+        builder.places[0].parent = NOBODY;
+        let mut branches = vec![Branch { node: Self::ROOT, start: 0, end: order.len(), depth: 0 }];
+        let mut children = Vec::new();
+        while let Some(branch) = branches.pop() {
+            let start = builder.end_tokens(&branch, &order, tokens);
+            let rest = &order[start..branch.end];
+            children.clear();
+            each_child(rest, tokens, branch.depth, |byte, len| push(&mut children, (byte, len)))?;
+            builder.place(branch.node, &children)?;
+            let (base, mut start) = (builder.places[branch.node as usize].base, start);
+            for &(byte, len) in &children {
+                let (node, end) = (base ^ u32::from(byte), start + len);
+                push(&mut branches, Branch { node, start, end, depth: branch.depth + 1 })?;
+                start = end;
+            }
+        }
+        Ok(Self { places: builder.places })
+    }
+
+    /// The node after this byte.
+    #[inline(always)]
+    pub(crate) fn child(&self, node: Node, byte: u8) -> Option<Node> {
+        let child = self.places[node as usize].base ^ u32::from(byte);
+        (self.places[child as usize].parent == node).then_some(child)
+    }
+
+    /// The number of the token that ends here.
+    #[inline(always)]
+    pub(crate) fn value(&self, node: Node) -> Option<u32> {
+        let value = self.places[node as usize].value;
+        (value != NONE).then_some(value)
+    }
+
+    /// The node after these bytes.
+    pub(crate) fn walk(&self, node: Node, text: &[u8]) -> Option<Node> {
+        text.iter().try_fold(node, |node, &byte| self.child(node, byte))
+    }
+
+    /// The number of a token.
+    pub(crate) fn find(&self, token: &str) -> Option<u32> {
+        self.value(self.walk(Self::ROOT, token.as_bytes())?)
+    }
+
+    /// The number of the longest token after `node` that `text` begins with, and its length, which is
+    /// not 0.
+    #[inline]
+    pub(crate) fn longest(&self, mut node: Node, text: &[u8]) -> Option<(u32, usize)> {
+        let mut found = None;
+        for (at, &byte) in text.iter().enumerate() {
+            match self.child(node, byte) {
+                Some(child) => node = child,
+                None => break,
+            }
+            if let Some(value) = self.value(node) {
+                found = Some((value, at + 1));
+            }
+        }
+        found
+    }
+}
+
+/// Calls `found` with each byte at `depth` of sorted tokens, and the number of its tokens.
+fn each_child(
+    order: &[usize],
+    tokens: &TokenList,
+    depth: usize,
+    mut found: impl FnMut(u8, usize) -> Result<()>,
+) -> Result<()> {
+    let byte = |&token: &usize| tokens.get(token).as_bytes()[depth];
+    let mut parts = order.chunk_by(|a, b| byte(a) == byte(b));
+    parts.try_for_each(|part| found(byte(&part[0]), part.len()))
+}
+
+struct Builder {
+    places: Vec<Place>,
+    /// No place before this one is free.
+    first: usize,
+}
+
+impl Builder {
+    fn grow(&mut self) -> Result<()> {
+        poll(BLOCK)?;
+        let length = self.places.len() + BLOCK;
+        if length > NOBODY as usize {
+            return Err(Error::Invalid("model.vocab: the tokens are too long together".into()));
+        }
+        reserve(&mut self.places, BLOCK)?;
+        self.places.resize(length, Place::EMPTY);
+        Ok(())
+    }
+
+    fn is_free(&self, place: usize) -> bool {
+        self.places[place].parent == FREE
+    }
+
+    /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
+    /// of the next token.
+    fn end_tokens(&mut self, branch: &Branch, order: &[usize], tokens: &TokenList) -> usize {
+        let mut at = branch.start;
+        while at < branch.end && tokens.get(order[at]).len() == branch.depth {
+            self.places[branch.node as usize].value = tokens.ids()[order[at]];
+            at += 1;
+        }
+        at
+    }
+
+    /// Takes places for the children of a node.
+    fn place(&mut self, node: Node, children: &[(u8, usize)]) -> Result<()> {
+        let Some(&(first, _)) = children.first() else { return Ok(()) };
+        let base = match self.base(first, children) {
+            Some(base) => base,
+            None => {
+                self.grow()?;
+                self.places.len() - BLOCK
+            }
+        };
+        self.places[node as usize].base = base as u32;
+        for &(byte, _) in children {
+            self.places[base ^ usize::from(byte)].parent = node;
+        }
+        Ok(())
+    }
+
+    /// A base with free places for all children, among the first free places.
+    fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
+        while self.first < self.places.len() && !self.is_free(self.first) {
+            self.first += 1;
+        }
+        let fits = |&base: &usize| {
+            children.iter().all(|&(byte, _)| self.is_free(base ^ usize::from(byte)))
+        };
+        let free = (self.first..self.places.len()).filter(|&place| self.is_free(place));
+        let tried = if children.len() == 1 { 1 } else { TRIES };
+        free.take(tried).map(|place| place ^ usize::from(first)).find(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_found_with_their_numbers() {
+        let mut tokens = TokenList::default();
+        let texts = ["a", "", "ab", "abc", "é", "日", "日本", "ab", "\0", "\u{10ffff}"];
+        for (id, text) in texts.iter().enumerate() {
+            tokens.push(text, id as u32).unwrap();
+        }
+        let trie = Trie::new(&tokens).unwrap();
+        for text in texts {
+            let last = texts.iter().rposition(|other| *other == text).unwrap();
+            assert_eq!(trie.find(text), Some(last as u32), "{text:?}");
+        }
+        assert!(["b", "abcd", "\u{3b1}", "本"].iter().all(|text| trie.find(text).is_none()));
+        assert_eq!(trie.longest(Trie::ROOT, "abx".as_bytes()), Some((7, 2)));
+        assert_eq!(trie.longest(Trie::ROOT, b"x"), None);
+    }
+
+    #[test]
+    fn a_trie_of_many_tokens_stays_dense() {
+        let mut tokens = TokenList::default();
+        let mut state = 1u64;
+        for id in 0..30_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let text: String = (0..1 + state >> 61)
+                .map(|place| char::from_u32(97 + (state >> (8 * place) & 15) as u32).unwrap())
+                .collect();
+            tokens.push(&text, id).unwrap();
+        }
+        let trie = Trie::new(&tokens).unwrap();
+        for (text, _) in tokens.iter() {
+            assert!(trie.find(text).is_some());
+        }
+    }
+}

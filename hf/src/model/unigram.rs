@@ -1,0 +1,231 @@
+//! Unigram: of all ways to cut a piece into tokens, takes the one with the highest sum of scores.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bpe_core::memory::{filled, push};
+use bpe_core::polling::poll;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use super::random::Sampling;
+use super::token_lists::TokenList;
+use super::trie::Trie;
+use super::vocab::Vocab;
+use super::words::{State, Words, missing_unknown};
+use super::{Found, Token, with_field};
+use crate::error::{Error, Result};
+
+/// The score of unknown characters below that of any token.
+const PENALTY: f64 = 10.0;
+
+/// The fields of the model in a file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Fields {
+    /// Replaces characters that are not tokens.
+    pub(crate) unk_id: Option<usize>,
+    /// Whether unknown characters become a token for each of their bytes, if all have one.
+    pub(crate) byte_fallback: bool,
+    #[serde(skip)]
+    pub(crate) sampling: Sampling,
+}
+
+impl Fields {
+    /// Copies the fields with another value of one.
+    pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
+        if Sampling::FIELDS.contains(&name) {
+            let sampling = with_field(&self.sampling, name, value)?;
+            return Ok(Self { sampling, ..self.clone() });
+        }
+        Ok(Self { sampling: self.sampling.clone(), ..with_field(self, name, value)? })
+    }
+}
+
+/// The model, ready to run.
+#[derive(Debug)]
+pub(crate) struct Unigram {
+    fields: Fields,
+    state: State,
+    /// The score of each id.
+    scores: Arc<Vec<f64>>,
+    /// The score of a character that is not a token.
+    unknown_score: f64,
+    unknown: Option<u32>,
+    /// The token for each byte, with byte fallback.
+    bytes: Vec<Option<u32>>,
+}
+
+/// The best tokens of the text before some place.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    score: f64,
+    /// The start of the last token; [`NOWHERE`] without tokens.
+    start: usize,
+    /// The last token.
+    id: u32,
+}
+
+const NOWHERE: usize = usize::MAX;
+
+impl Best {
+    const START: Self = Self { score: 0.0, start: NOWHERE, id: 0 };
+
+    /// Takes other tokens if they are better.
+    #[inline(always)]
+    fn improve(&mut self, other: Self) -> bool {
+        let is_better = self.start == NOWHERE || other.score > self.score;
+        if is_better {
+            *self = other;
+        }
+        is_better
+    }
+}
+
+impl Unigram {
+    /// Builds the model of tokens, whose places are their ids, and their scores.
+    ///
+    /// Fails if the unknown token is not one of them.
+    pub(crate) fn of_list(fields: Fields, tokens: TokenList, scores: Vec<f64>) -> Result<Self> {
+        Self::new(fields, Arc::new(Vocab::of_list(tokens)?), Arc::new(scores))
+    }
+
+    fn new(fields: Fields, vocab: Arc<Vocab>, scores: Arc<Vec<f64>>) -> Result<Self> {
+        let unknown = match fields.unk_id {
+            Some(id) if id >= scores.len() => {
+                let reason = format!("model.unk_id: {id} is not below the {} tokens", scores.len());
+                return Err(Error::Invalid(reason));
+            }
+            id => id.and_then(|id| u32::try_from(id).ok()),
+        };
+        let least = |least: f64, &score: &f64| if score < least { score } else { least };
+        let unknown_score = scores.iter().fold(f64::INFINITY, least) - PENALTY;
+        let bytes = if fields.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
+        Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
+    }
+
+    /// Copies the model, with caches of its own.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        self.with_fields(self.fields.clone())
+    }
+
+    pub(crate) fn with_fields(&self, fields: Fields) -> Result<Self> {
+        Self::new(fields, self.state.vocab.clone(), self.scores.clone())
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// The best tokens of a text before each place.
+    fn best(&self, text: &str) -> Result<Vec<Best>> {
+        let trie = self.state.vocab.trie();
+        let mut best = filled(Best::START, text.len() + 1)?;
+        for (start, character) in text.char_indices() {
+            let before = best[start].score;
+            let (mut node, mut is_known) = (Trie::ROOT, false);
+            for (at, &byte) in text.as_bytes()[start..].iter().enumerate() {
+                let Some(child) = trie.child(node, byte) else {
+                    poll(at)?;
+                    break;
+                };
+                node = child;
+                if let Some(id) = trie.value(node) {
+                    let score = self.scores[id as usize] + before;
+                    best[start + at + 1].improve(Best { score, start, id });
+                    is_known |= at + 1 == character.len_utf8();
+                }
+            }
+            if !is_known {
+                let id = self.unknown.unwrap_or_default();
+                let other = Best { score: self.unknown_score + before, start, id };
+                if best[start + character.len_utf8()].improve(other) && self.unknown.is_none() {
+                    let character = character.encode_utf8(&mut [0; 4]).to_owned();
+                    return Err(missing_unknown("unk_id", "it is null", &character));
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// The tokens of a text and their bytes in it. Unknown ones are joined.
+    fn path(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>> {
+        let best = self.best(text)?;
+        let mut path: Vec<(u32, Range<usize>)> = Vec::new();
+        let mut end = text.len();
+        while end > 0 {
+            let Best { start, id, .. } = best[end];
+            match path.last_mut() {
+                Some((last, span)) if *last == id && self.unknown == Some(id) => span.start = start,
+                _ => push(&mut path, (id, start..end))?,
+            }
+            end = start;
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// Calls `found` with the tokens for unknown text.
+    fn each_unknown(
+        &self,
+        id: u32,
+        text: &str,
+        span: Range<usize>,
+        found: Found<'_>,
+    ) -> Result<()> {
+        if let Some(id) = self.state.vocab.id(text) {
+            return found(Token::new(id, span));
+        }
+        let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten();
+        if text.bytes().all(|it| byte(it).is_some()) {
+            let mut ids = text.bytes().filter_map(byte);
+            return ids.try_for_each(|id| found(Token::new(id, span.clone())));
+        }
+        found(Token { id, span, shows_piece: true })
+    }
+}
+
+impl Words for Unigram {
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
+        for (id, span) in self.path(piece)? {
+            match self.unknown == Some(id) {
+                true => self.each_unknown(id, &piece[span.clone()], span, &mut *found)?,
+                false => found(Token::new(id, span))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.unknown
+    }
+}
+
+/// The model in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: &'static str,
+    unk_id: Option<usize>,
+    #[serde(serialize_with = "write_scores")]
+    vocab: &'a Unigram,
+    byte_fallback: bool,
+}
+
+impl Serialize for Unigram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let Fields { unk_id, byte_fallback, .. } = self.fields;
+        Written { r#type: "Unigram", unk_id, vocab: self, byte_fallback }.serialize(serializer)
+    }
+}
+
+fn write_scores<S: Serializer>(
+    model: &Unigram,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let tokens = model.state.vocab.iter().map(|(text, _)| text);
+    serializer.collect_seq(tokens.zip(&*model.scores))
+}

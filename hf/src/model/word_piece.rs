@@ -1,0 +1,131 @@
+//! WordPiece: takes the longest token that a word begins with, then the longest with a prefix that
+//! the rest begins with, and so on. A word with a rest that begins with no token is unknown as a whole.
+
+use std::sync::Arc;
+
+use bpe_core::memory::push;
+use bpe_core::polling::poll;
+use serde::{Deserialize, Serialize};
+
+use super::trie::{Node, Trie};
+use super::vocab::Vocab;
+use super::word_level::not_known;
+use super::words::{State, Words, missing_unknown};
+use super::{Found, Token};
+use crate::error::Result;
+
+/// The fields of the model in a file, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Fields {
+    /// Replaces words that cannot be made of tokens.
+    pub(crate) unk_token: String,
+    /// Begins the tokens for the rest of a word.
+    pub(crate) continuing_subword_prefix: String,
+    /// A word with more characters is unknown.
+    pub(crate) max_input_chars_per_word: usize,
+}
+
+/// The model, ready to run.
+#[derive(Debug)]
+pub(crate) struct WordPiece {
+    fields: Fields,
+    state: State,
+    unknown: Option<u32>,
+    /// The node of the prefix; `None` if no token begins with it.
+    rest: Option<Node>,
+}
+
+impl WordPiece {
+    pub(crate) fn new(fields: Fields, vocab: Arc<Vocab>) -> Self {
+        let unknown = vocab.id(&fields.unk_token);
+        let rest = vocab.trie().walk(Trie::ROOT, fields.continuing_subword_prefix.as_bytes());
+        Self { fields, state: State::new(vocab), unknown, rest }
+    }
+
+    /// Copies the model, with caches of its own.
+    pub(crate) fn copied(&self) -> Self {
+        Self::new(self.fields.clone(), self.state.vocab.clone())
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    pub(crate) fn vocab(&self) -> &Arc<Vocab> {
+        &self.state.vocab
+    }
+
+    /// Calls `found` with the id of each token of a word, and its length. Returns false if the word
+    /// is unknown, also after some calls.
+    fn each_part(
+        &self,
+        word: &str,
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<bool> {
+        let most = self.fields.max_input_chars_per_word;
+        if word.len() > most && word.chars().count() > most {
+            return Ok(false);
+        }
+        let (mut node, mut rest) = (Some(Trie::ROOT), word.as_bytes());
+        while !rest.is_empty() {
+            let longest = node.and_then(|node| self.state.vocab.trie().longest(node, rest));
+            let Some((id, length)) = longest else { return Ok(false) };
+            poll(length)?;
+            found(id, length)?;
+            (node, rest) = (self.rest, &rest[length..]);
+        }
+        Ok(true)
+    }
+}
+
+impl Words for WordPiece {
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let before = ids.len();
+        if self.each_part(piece, |id, _| push(ids, id))? {
+            return Ok(());
+        }
+        ids.truncate(before);
+        self.each_token(piece, &mut |token| push(ids, token.id))
+    }
+
+    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
+        let (mut tokens, mut start) = (Vec::new(), 0);
+        let is_known = self.each_part(piece, |id, length| {
+            let span = start..start + length;
+            start = span.end;
+            push(&mut tokens, Token::new(id, span))
+        })?;
+        match self.unknown {
+            _ if is_known => tokens.into_iter().try_for_each(found),
+            Some(id) => found(Token::new(id, 0..piece.len())),
+            None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
+        }
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.unknown
+    }
+}
+
+/// The model in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    fields: &'a Fields,
+    vocab: &'a Vocab,
+}
+
+impl Serialize for WordPiece {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        let (fields, vocab) = (&self.fields, &*self.state.vocab);
+        Written { r#type: "WordPiece", fields, vocab }.serialize(serializer)
+    }
+}

@@ -1,0 +1,216 @@
+//! Models that turn each piece of text into tokens by the piece alone: cuts stretches of text into
+//! pieces, and looks these up in the cache.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bpe_core::fingerprint::Digest;
+use bpe_core::lookup::Resolve;
+use bpe_core::memory::{collected, push, reserve_text};
+use bpe_core::once::OnceBox;
+use bpe_core::polling::poll;
+use bpe_core::pool::Pool;
+use bpe_core::split::Piece;
+use memchr::memchr_iter;
+use serde::Serialize;
+
+use super::random::Sampling;
+use super::vocab::Vocab;
+use super::{Found, Questions};
+use crate::error::{Error, Result};
+use crate::io::json;
+use crate::split::{Plan, Split};
+
+/// A model that needs nothing but a piece to find its tokens.
+pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
+    fn state(&self) -> &State;
+
+    /// Appends the ids of a piece, which is not empty.
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.each_token(piece, &mut |token| push(ids, token.id))
+    }
+
+    /// [`Questions::encode_piece`].
+    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()>;
+
+    /// The token for unknown text.
+    fn unknown(&self) -> Option<u32>;
+
+    /// [`Questions::may_fail`].
+    fn may_fail(&self) -> bool {
+        self.unknown().is_none()
+    }
+
+    /// [`Questions::sampling`].
+    fn sampling(&self) -> Option<&Sampling> {
+        None
+    }
+}
+
+/// The vocabulary of a model, and what calls leave behind.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) vocab: Arc<Vocab>,
+    pool: Pool,
+    /// The digest of the model, once computed.
+    digest: OnceBox<Digest>,
+}
+
+impl State {
+    pub(crate) fn new(vocab: Arc<Vocab>) -> Self {
+        Self { vocab, pool: Pool::default(), digest: OnceBox::new() }
+    }
+}
+
+/// Finds the ids of pieces that are not cached.
+struct Uncached<'a, M>(&'a M);
+
+impl<M: Words> Resolve for Uncached<'_, M> {
+    fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        poll(piece.len())?;
+        // Pieces are cut between characters.
+        std::str::from_utf8(piece).map_or(Ok(()), |piece| self.0.append_word(piece, ids))
+    }
+}
+
+impl<M: Words> Questions for M {
+    fn workspaces(&self) -> &Pool {
+        &self.state().pool
+    }
+
+    fn encode_stretch(
+        &self,
+        text: &str,
+        is_first: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        encode_stretch(self, text, is_first, split, ids)
+    }
+
+    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
+        self.each_token(piece, found)
+    }
+
+    fn size(&self) -> usize {
+        self.state().vocab.size()
+    }
+
+    fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.state().vocab.id(token)
+    }
+
+    fn id_to_token(&self, id: u32) -> Option<String> {
+        self.state().vocab.token(id).map(str::to_owned)
+    }
+
+    fn max_id(&self) -> Option<u32> {
+        self.state().vocab.max_id()
+    }
+
+    fn vocab(&self) -> Vec<(String, u32)> {
+        self.state().vocab.entries()
+    }
+
+    /// Any text that is not known becomes the unknown token, so nothing can rely on its absence.
+    fn may_make(&self, id: u32) -> bool {
+        self.unknown() != Some(id) && self.state().vocab.token(id).is_some()
+    }
+
+    fn may_fail(&self) -> bool {
+        Words::may_fail(self)
+    }
+
+    fn sampling(&self) -> Option<&Sampling> {
+        Words::sampling(self)
+    }
+
+    fn are_apart(&self, _: char, _: char) -> Option<bool> {
+        match Words::sampling(self) {
+            Some(_) => None,
+            None => Some(false),
+        }
+    }
+
+    fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
+        let digest = || {
+            let form = json(self, b"bpe_engine model 2\n".to_vec())?;
+            let form = match Words::sampling(self) {
+                Some(sampling) => json(sampling, form)?,
+                None => form,
+            };
+            sha256(&form).map(Box::new)
+        };
+        self.state().digest.get_or_try_init(digest).copied()
+    }
+}
+
+/// The error for text that is not known, without a token for it.
+pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
+    const SHOWN: usize = 40;
+    let shown: String = text.chars().take(SHOWN).collect();
+    Error::Invalid(format!(
+        "model.{field}: {unknown}, and the text contains {shown:?}, which is unknown"
+    ))
+}
+
+/// [`Questions::encode_stretch`].
+fn encode_stretch<M: Words>(
+    model: &M,
+    text: &str,
+    is_first: bool,
+    split: &Split,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let pool = model.workspaces();
+    match split.plan() {
+        Plan::Steps(steps) if !split.is_byte_level() => {
+            encode_parts(model, pool, text, steps.cut(text)?, ids)
+        }
+        Plan::Metaspace(metaspace) => {
+            let mark = metaspace.replacement;
+            let is_marked = text.starts_with([' ', mark]);
+            let is_prefixed = !is_marked && metaspace.prepends(text, is_first);
+            let text = marked(text, mark, is_prefixed)?;
+            encode_parts(model, pool, &text, metaspace.parts(&text, mark)?, ids)
+        }
+        _ => {
+            let encode = |piece: &str| encode_word(model, pool, piece, ids);
+            split.each_piece(text, encode)
+        }
+    }
+}
+
+/// Appends the ids of one piece.
+fn encode_word<M: Words>(model: &M, pool: &Pool, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+    pool.encode_piece(&Uncached(model), piece, ids)
+}
+
+fn encode_parts<M: Words>(
+    model: &M,
+    pool: &Pool,
+    text: &str,
+    parts: Vec<Range<usize>>,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
+    pool.encode_pieces(&Uncached(model), text, &collected(pieces)?, ids)
+}
+
+/// A text with marks for spaces, after one if `is_prefixed`.
+fn marked(text: &str, mark: char, is_prefixed: bool) -> Result<Cow<'_, str>> {
+    let spaces = memchr_iter(b' ', text.as_bytes()).count();
+    if spaces == 0 && !is_prefixed {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut new = String::new();
+    reserve_text(&mut new, text.len() + (spaces + 1) * mark.len_utf8())?;
+    new.extend(is_prefixed.then_some(mark));
+    for (index, part) in text.split(' ').enumerate() {
+        new.extend((index > 0).then_some(mark));
+        new.push_str(part);
+    }
+    Ok(Cow::Owned(new))
+}
