@@ -518,7 +518,7 @@ class EngineMethods:
         Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
         processor; for texts of several MB with many different words (Chinese, many languages)
         that are encoded more than once, 64 MiB take less time. Results are the same with any size.
-        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when an tokenizer is made: a
+        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
         number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
 
         Args:

@@ -66,6 +66,11 @@ def chunk_spans(
         if tokens > max_tokens:
             end, tokens = most, count(start, most)
         yield ChunkSpan(start, end, tokens)
+        reached = end
+        if overlap == 0:
+            # A suffix of no tokens may have text.
+            start = end
+            continue
         tail = encoding.truncate(
             text[start:end], overlap, side="left", allowed_special=allowed_special
         )
@@ -73,7 +78,6 @@ def chunk_spans(
         start = max(start + 1, _good_start(text, repeated, end))
         if count(start, end) > overlap:
             start = repeated
-        reached = end
 
 
 def _longest(

@@ -211,7 +211,7 @@ impl Tokenizer {
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
             self.each_span(piece, added, |id, (start, end)| {
                 let span = base + start..base + end;
-                if control.is_made_by_model && added.is_none() {
+                if control.is_made_by_model && added.is_none() && !prompt.is_one_text() {
                     self.check_made(prompt, id, &span)?;
                 }
                 push(ids, id)?;
