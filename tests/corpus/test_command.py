@@ -126,7 +126,7 @@ def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:
         ([source, "-o", out], 2, "Missing option '-e'"),
         ([source, "-o", out, "-e", "gpt2", "--eod", "a", "--no-eod"], 2, "exclude each other"),
         ([source, "-o", out, "-e", "gpt22"], 2, "Did you mean 'gpt2'?"),
-        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "no such file"),
+        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "No such file"),
         ([source, "-o", out, "-e", "gpt2", "--messages", "m"], 1, "need a chat template"),
         ([source, "-o", out, "-e", "gpt2", "--field", "x"], 1, "line 1: the field 'x' is missing"),
         (["run", tmp_path], 1, "the plan is missing"),
