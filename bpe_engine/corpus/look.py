@@ -1,4 +1,4 @@
-"""What a report shows of the token files themselves: lengths, a document with its cuts, filled rows."""
+"""Looks at token files for a report: lengths, a document with its cuts, how full rows are."""
 
 from __future__ import annotations
 
