@@ -368,8 +368,8 @@ class EngineMethods:
         >>> [text[start:end] for start, end, _ in spans]
         ['One cat. Two cats.\\n\\n', 'A dog is not a cat.']
         """
+        from ._markdown import Whole
         from .chunks import chunk_spans
-        from .markdown import Whole
 
         max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
         allowed, _ = self._names(allowed_special, ())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
-from .markdown import Whole
+from ._markdown import Whole
 
 __all__ = ["ChunkSpan"]
 
