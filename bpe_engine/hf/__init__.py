@@ -1,4 +1,4 @@
-"""Any BPE ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
+"""Any ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
 
 >>> from bpe_engine.hf import Tokenizer
 >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
-from .components import BPE, AddedToken, Component, Token
+from .components import AddedToken, Component, Token
 from .import_hook import patch_transformers_on_import
+from .models import BPE, Model, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
 
@@ -29,9 +30,13 @@ __all__ = [
     "DecodeStream",
     "Encoding",
     "BPE",
+    "Model",
     "Token",
     "Tokenizer",
+    "Unigram",
     "UnsupportedTokenizer",
+    "WordLevel",
+    "WordPiece",
     "as_transformers",
     "is_ours",
     "patch_transformers",

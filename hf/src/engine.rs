@@ -417,7 +417,8 @@ impl Tokenizer {
                 }
                 None => self.split().steps().ignores([before, after]),
             };
-            Some(self.model().are_apart(before, after)? && is_kept)
+            let is_apart = self.model().are_apart(before, after)? && is_kept;
+            Some(is_apart || self.split().cuts(before, after))
         };
         let start = ceil(run, near.max(1));
         let mut before = run[..start].chars().next_back()?;

@@ -41,6 +41,11 @@ impl Header {
         Ok(Self { sampling: self.sampling.clone(), ..with_field(self, name, value)? })
     }
 
+    /// The fields, with the type and those that files do not hold.
+    pub(crate) fn fields(&self) -> Result<Value> {
+        super::fields("BPE", self, Some(&self.sampling))
+    }
+
     /// Fails if a field has a value that no model has.
     pub(crate) fn check(&self) -> Result<()> {
         match self.dropout {

@@ -1,6 +1,7 @@
 //! Byte pair encoding by the list of merges, character by character: for words with affixes, for
 //! dropout, and for merges that the core cannot express.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::memory::{push, push_text, with_capacity};
@@ -137,7 +138,12 @@ impl Words for ListBpe {
         &self.state
     }
 
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
+    fn each_token(
+        &self,
+        piece: &str,
+        _: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
         let dropout = self.header.dropout();
         if self.header.ignore_merges
             && dropout == 0.0
@@ -152,6 +158,10 @@ impl Words for ListBpe {
             start = span.end;
             found(Token::new(id, span))
         })
+    }
+
+    fn can_bar(&self) -> bool {
+        false
     }
 
     fn unknown(&self) -> Option<u32> {
