@@ -17,6 +17,7 @@ __all__ = [
     "Engine",
     "HfEncoding",
     "HfTokenizer",
+    "Labels",
     "StreamPool",
     "StreamStop",
     "TokenBuffer",
@@ -427,10 +428,25 @@ def collect_segments(
     traced: type[str],
     add: Callable[[tuple[Any, ...]], str],
     segment: type[Segment],
-    given: list[tuple[Segment | None, Origin | None]],
+    labels: Labels,
     turns: list[Origin],
     limit: int,
 ) -> list[Segment] | None: ...
+
+@final
+class Labels:
+    def __new__(
+        cls,
+        traced: type[str],
+        origin: type[Origin],
+        scalars: dict[type, Callable[[Any], Any]],
+        fields: dict[str, str],
+    ) -> Labels: ...
+    @property
+    def known(self) -> dict[int, tuple[int, Any]]: ...
+    def flags(self, segment: Segment) -> int: ...
+    def label_messages(self, messages: list[dict[Any, Any]]) -> None: ...
+    def label_data(self, name: str, values: list[Any]) -> None: ...
 
 @final
 class NameFinder:

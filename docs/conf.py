@@ -5,11 +5,14 @@ Nothing in it comes from another server, so that it can be read offline.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import sys
+from html import escape
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 
@@ -19,6 +22,14 @@ if not [*ROOT.glob("bpe_engine/_core*.so"), *ROOT.glob("bpe_engine/_core*.pyd")]
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
 
 import bpe_engine  # noqa: E402
+
+
+def kind_of(value) -> int:
+    """Returns 0 for a function, 1 for a class or a value, 2 for an error."""
+    if not isinstance(value, type):
+        return 0 if callable(value) else 1
+    return 2 if issubclass(value, Exception) else 1
+
 
 project = "bpe_engine"
 release = version = bpe_engine.__version__
@@ -61,6 +72,7 @@ html_theme = "furo"
 html_title = f"bpe_engine {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_favicon = str(ROOT / "docs" / "_static" / "favicon.svg")
 html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
@@ -70,13 +82,15 @@ html_show_sphinx = False
 nitpicky = True
 nitpick_ignore_regex = [("py:class", r".*"), ("py:exc", r"jinja2\..*")]
 
-# Autodoc shows what a module has, and some names are imported only when they are asked for.
+# Autodoc shows what a module has, and some names are imported only when they are asked for. Functions
+# come before the classes of their results, and errors last.
 _reference = [
     path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")
 ]
 for _name in re.findall(r"^\.\. automodule:: ([\w.]+)$", "".join(_reference), re.MULTILINE):
     _module = importlib.import_module(_name)
     vars(_module).update({name: getattr(_module, name) for name in _module.__all__})
+    _module.__all__ = sorted(_module.__all__, key=lambda name: kind_of(getattr(_module, name)))
 
 
 def check_pages(app, exception) -> None:
@@ -94,5 +108,56 @@ def check_pages(app, exception) -> None:
                 raise ExtensionError(f"{path.name} has an attribute with a field for its type")
 
 
+def overview(module) -> str:
+    """Returns a table of the public names of a module, each with its first sentence."""
+    rows = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        if kind_of(value) == 1 and not isinstance(value, type):
+            continue
+        role = "class" if isinstance(value, type) else "func"
+        role = "exc" if kind_of(value) == 2 else role
+        first = re.split(r"(?<=[.:])\s|\n\n", (value.__doc__ or "").strip())[0]
+        first = re.sub(r":[\w:]+:`~?([^`]*)`", r"`\1`", " ".join(first.split()))
+        sentence = re.sub(r"`+([^`]*)`+", r"``\1``", first).rstrip(":")
+        rows.append(f"   * - :{role}:`~{module.__name__}.{name}`\n     - {sentence}")
+    head = ".. list-table::\n   :widths: 30 70\n\n"
+    return head + "\n".join(rows) + "\n\n"
+
+
+def add_overviews(app, name, source) -> None:
+    """Puts the overview of a module before its documentation."""
+    if name.startswith("reference/"):
+        source[0] = re.sub(
+            r"^\.\. automodule:: ([\w.]+)$",
+            lambda match: overview(importlib.import_module(match[1])) + match[0],
+            source[0],
+            flags=re.MULTILINE,
+        )
+
+
+def plain_signature(app, what, name, obj, options, signature, returns):
+    """Leaves modules and factories out of the signatures of dataclasses."""
+    if not dataclasses.is_dataclass(obj) or signature is None:
+        return None
+    return re.sub(r"~(?:\w+\.)+", "", signature.replace("<factory>", "...")), returns
+
+
+def describe(app, pagename, templatename, context, doctree) -> None:
+    """Describes a page by its first paragraph, for search engines and links."""
+    first = next(iter(doctree.findall(nodes.paragraph)), None) if doctree else None
+    if first is not None:
+        text = escape(" ".join(first.astext().split())[:200], quote=True)
+        title = escape(context.get("title", project), quote=True)
+        context["metatags"] = context.get("metatags", "") + (
+            f'<meta name="description" content="{text}">'
+            f'<meta property="og:title" content="{title}">'
+            f'<meta property="og:description" content="{text}">'
+        )
+
+
 def setup(app) -> None:
+    app.connect("source-read", add_overviews)
+    app.connect("autodoc-process-signature", plain_signature)
+    app.connect("html-page-context", describe)
     app.connect("build-finished", check_pages)

@@ -3,12 +3,15 @@
     python docs/pictures.py [NAME ...]
 
 Writes to docs/_static: `show.svg`, output of `bpe-engine show`; `speed-light.svg` and
-`speed-dark.svg`, rows of docs/benchmarks.csv; `report.png`, a report of `vocab-tools compare`; and
-`notebook.png`, a notebook. The last two need Chromium, Pillow, nbconvert and ipykernel.
+`speed-dark.svg`, rows of docs/benchmarks.csv; `report.png` and `report-dark.png`, a report of
+`vocab-tools compare`; `notebook.png`, a notebook; `playground.png`, `prompts.png` and the same in dark,
+views of `bpe-engine playground`. All but the first two need Chromium and Pillow, and the notebook
+nbconvert and ipykernel.
 """
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
@@ -17,6 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import zlib
 from html import escape
 from pathlib import Path
 
@@ -147,7 +152,40 @@ def report() -> None:
         run(
             [sys.executable, "-m", "vocab_tools", "compare", *names, *corpus, "--report", str(path)]
         )
-        screenshot(path, OUT / "report.png", 1000, 660)
+        for name, dark in (("report", False), ("report-dark", True)):
+            screenshot(path.as_uri(), OUT / f"{name}.png", 1000, 660, dark)
+
+
+#: Views of the playground, as its address has them, with the height of the window.
+VIEWS = {
+    "playground": (
+        {"shown": "both", "text": "Tokenization isn't obvious: naïve, 根本不是, שלום, 👩‍🚀.\n"
+         "def main():\n    return 1234567"},
+        646,
+    ),
+    "prompts": ({"view": "prompts"}, 768),
+}  # fmt: skip
+
+
+def playground() -> None:
+    """Takes pictures of two views of the playground, light and dark."""
+    from bpe_engine.playground.api import Api
+    from bpe_engine.playground.server import Server
+
+    with Server(Api()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name, (view, height) in VIEWS.items():
+            address = f"{server.address}#{_link(view)}"
+            for suffix, dark in (("", False), ("-dark", True)):
+                screenshot(address, OUT / f"{name}{suffix}.png", 1100, height, dark)
+        server.shutdown()
+
+
+def _link(view: dict[str, str]) -> str:
+    """Returns a view of the playground as its address keeps it."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(json.dumps(view).encode()) + packer.flush()
+    return "1." + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def notebook() -> None:
@@ -172,34 +210,42 @@ def notebook() -> None:
         path.write_text(json.dumps(contents), encoding="utf-8")
         shutil.copy(ROOT / "benchmarks" / "cases" / "texts" / "multi.txt", folder)
         run([sys.executable, "-m", "nbconvert", "--execute", "--to", "html", str(path)])
-        screenshot(path.with_suffix(".html"), OUT / "notebook.png", 1000, 790)
+        screenshot(path.with_suffix(".html").as_uri(), OUT / "notebook.png", 1000, 790)
 
 
-def screenshot(page: Path, picture: Path, width: int, height: int) -> None:
+def screenshot(address: str, picture: Path, width: int, height: int, dark: bool = False) -> None:
     """Takes a picture of a page at this size of the window, in 64 colors, which take a third."""
     from PIL import Image, ImageOps
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         sys.exit("pictures of pages need Chromium (`apt install chromium`)")
-    run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-         f"--window-size={width},{height}", f"--screenshot={picture}", page.as_uri()]
-    )  # fmt: skip
-    framed = ImageOps.expand(Image.open(picture).convert("RGB"), border=1, fill="#d1d9e0")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    if dark:
+        options += ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"]
+    options += ["--virtual-time-budget=8000", f"--window-size={width},{height}"]
+    run([browser, *options, f"--screenshot={picture}", address])
+    frame = "#353d48" if dark else "#d1d9e0"
+    framed = ImageOps.expand(Image.open(picture).convert("RGB"), border=1, fill=frame)
     framed.quantize(64).save(picture, optimize=True)
 
 
 def run(command: list[str]) -> str:
     """Runs a command and returns its output."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
     return done.stdout
 
 
-PICTURES = {"show": show, "speed": speed, "report": report, "notebook": notebook}
+PICTURES = {
+    "show": show,
+    "speed": speed,
+    "report": report,
+    "notebook": notebook,
+    "playground": playground,
+}
 
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Generator
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -48,6 +50,21 @@ def ctrl_c() -> Generator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def undo_install() -> Generator[None]:
+    """Takes back `bpe_engine.install()`, which is one of the examples."""
+
+    def aliases() -> dict[str, ModuleType]:
+        return {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
+
+    before, module = aliases(), bpe_engine.Encoding.__module__
+    yield
+    bpe_engine.Encoding.__module__ = module
+    for name in aliases():
+        del sys.modules[name]
+    sys.modules.update(before)
 
 
 @pytest.fixture(params=ENCODINGS)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .corpus import CorpusEffect, corpus_effect
     from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
     from .extend import LearnResult, learn_merges
+    from .extend.extension import Extension, extend_vocabulary
     from .extend.propose import Proposal, propose_words
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
@@ -41,6 +42,7 @@ __all__ = [
     "CorpusCounts",
     "CorpusEffect",
     "EmbeddingPlan",
+    "Extension",
     "Finding",
     "FolderResult",
     "LearnResult",
@@ -58,6 +60,7 @@ __all__ = [
     "dump_ranks",
     "embedding_plan",
     "extend_embeddings",
+    "extend_vocabulary",
     "learn_merges",
     "load_ranks",
     "load_subject",
@@ -79,6 +82,7 @@ _NAMES = {
     "corpus": ("CorpusEffect", "corpus_effect"),
     "embedding": ("EmbeddingPlan", "embedding_plan", "extend_embeddings", "read_plan"),
     "extend": ("LearnResult", "learn_merges"),
+    "extend.extension": ("Extension", "extend_vocabulary"),
     "extend.propose": ("Proposal", "propose_words"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
@@ -105,7 +109,11 @@ def _framed(result: object) -> str | None:
     return framed
 
 
-set_reports(_framed)
+def _write_report(path: Any, result: Any) -> None:
+    __getattr__("write_report")(path, result)
+
+
+set_reports(_framed, _write_report)
 
 
 def __dir__() -> list[str]:

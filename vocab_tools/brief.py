@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
-__all__ = ["Brief", "in_notebook", "set_reports"]
+__all__ = ["Brief", "Reported", "in_notebook", "set_reports"]
 
-#: Makes the report on a result. Reports are about results, so the package names the function.
-_reports: list[Callable[[object], str | None]] = []
+Framed = Callable[[object], "str | None"]
+Write = Callable[["str | os.PathLike[str]", object], None]
+
+#: Makes the report on a result for a notebook, and writes it to a file. Reports are about results,
+#: so the package names the functions.
+_reports: list[tuple[Framed, Write]] = []
 
 _LONGEST = 60
 
 
-def set_reports(framed: Callable[[object], str | None]) -> None:
-    """Names the function that returns the report on a result as a frame for a notebook, or None."""
-    _reports[:] = [framed]
+def set_reports(framed: Framed, write: Write) -> None:
+    """Names the functions that return the report on a result as a frame for a notebook, or None,
+    and that write it to a file."""
+    _reports[:] = [(framed, write)]
 
 
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None if it has none."""
-    return _reports[0](result) if _reports else None
+    return _reports[0][0](result) if _reports else None
 
 
 class Brief:
@@ -39,6 +45,14 @@ class Brief:
     def _repr_html_(self) -> str | None:
         """Returns the report on the result, for notebooks."""
         return in_notebook(self)
+
+
+class Reported(Brief):
+    """A result that is saved as its report."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
+        _reports[0][1](path, self)
 
 
 def _brief(value: object) -> str:

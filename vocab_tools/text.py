@@ -133,6 +133,16 @@ def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text
     ]
 
 
+def literal(token: bytes) -> str:
+    """Returns a token as a Python literal: of its text, or of its bytes if they are not text.
+
+    >>> literal(b"a"), literal(b"\\xff")
+    ("'a'", "b'\\\\xff'")
+    """
+    text = text_of(token)
+    return repr(token if text is None else text)
+
+
 def text_of(token: bytes) -> str | None:
     """Returns the text of a token; None if it is not valid UTF-8."""
     try:

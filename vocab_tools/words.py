@@ -9,10 +9,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
 from .notes import Note
 from .text import quoted, shorten
+
+if TYPE_CHECKING:
+    from .extend.propose import Proposal
 
 #: Where words come from: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
@@ -168,17 +171,19 @@ def is_spaced(word: str) -> bool:
     return unicodedata.name(first, "").split(" ")[0].split("-")[0] not in SPACELESS_SCRIPTS
 
 
-def listed_words(source: WordSource) -> list[str]:
+def listed_words(source: WordSource | Proposal) -> list[str]:
     """Returns the words of a list as they are written, not normalized; ignores frequencies.
 
-    The keys of a mapping, as :func:`read_words` gives it, are taken as they are.
+    The keys of a mapping, as :func:`read_words` gives it, are taken as they are; and so are the
+    words of what :func:`vocab_tools.propose_words` returned.
 
     >>> listed_words(["一只\\t200", "", " 猫"])
     ['一只', ' 猫']
     >>> listed_words({" the": 5})
     [' the']
     """
-    if isinstance(source, Mapping):
-        return list(source)
-    lines = [line for line in _lines(source, False, []) if line.strip()]
+    words: Any = getattr(source, "frequencies", source)
+    if isinstance(words, Mapping):
+        return list(words)
+    lines = [line for line in _lines(words, False, []) if line.strip()]
     return [line.rstrip().split("\t")[0] for line in lines]

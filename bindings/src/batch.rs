@@ -1,7 +1,7 @@
 //! Encodes batches for `bpe_engine.Tokenizer`: texts and pairs become rows of ids, truncated and
 //! padded.
 
-use bpe_core::memory::reserve;
+use bpe_core::memory::{ask_for, reserve};
 use bpe_hf::post;
 use bpe_hf::run_length::Runs;
 use bpe_hf::spec::{Padding, PaddingStrategy, Truncation};
@@ -183,7 +183,7 @@ impl EncodedRows {
             .fold(0, usize::saturating_add);
         // Any length can be requested, so checks for the memory first.
         const BYTES: usize = 2 * size_of::<u32>() + 2;
-        reserve(&mut Vec::<u8>::new(), missing.saturating_mul(BYTES)).or_raise()?;
+        ask_for(missing.saturating_mul(BYTES)).or_raise()?;
         gil::run(py, missing, || post::pad(&mut self.rows, &padding))?;
         Ok(())
     }

@@ -56,6 +56,7 @@ mod ids;
 mod inspect;
 mod int_cache;
 mod interned;
+mod labels;
 mod objects;
 mod prefix_cache;
 mod progress;
@@ -101,6 +102,8 @@ mod _core {
         HfEncoding, HfTokenizer, hf_added_tokens, hf_decode, hf_normalize, hf_pre_tokenize,
         hf_process,
     };
+    #[pymodule_export]
+    use super::labels::Labels;
     #[pymodule_export]
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]

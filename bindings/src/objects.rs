@@ -1,7 +1,7 @@
 //! Makes small Python objects. PyO3's own constructors panic when memory runs out; these raise
 //! `MemoryError`.
 
-use bpe_core::memory::reserve;
+use bpe_core::memory::{self, reserve};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
 /// Fails if `count` objects of `each` bytes, and their places in a list, have no room in memory: call it
 /// before a conversion that panics without memory.
 pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
-    allocated(reserve(&mut Vec::<u8>::new(), count.saturating_mul(each + size_of::<usize>())))
+    allocated(memory::ask_for(count.saturating_mul(each + size_of::<usize>())))
 }
 
 /// The bytes of memory of a small tuple of numbers.

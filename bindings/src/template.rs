@@ -1,11 +1,14 @@
 //! Copies the variables of chat templates, and collects their output, for `bpe_engine.prompt`.
 
+use std::rc::Rc;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
+use crate::labels::Labels;
 use crate::objects::push;
 
 /// Copies data that a caller gives to a template.
@@ -86,10 +89,10 @@ impl<'py> Copier<'_, 'py> {
 }
 
 /// One level of nesting. Too many raise RecursionError.
-struct Depth;
+pub struct Depth;
 
 impl Depth {
-    fn enter(py: Python<'_>) -> PyResult<Self> {
+    pub fn enter(py: Python<'_>) -> PyResult<Self> {
         // SAFETY: attached; the text is a C string.
         match unsafe { ffi::Py_EnterRecursiveCall(c" while copying data".as_ptr()) } {
             0 => Ok(Self),
@@ -110,25 +113,24 @@ impl Drop for Depth {
 ///
 /// The `_runs` of a string of the type `traced` are the lengths and flags of its parts: bit 0 for
 /// trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
-/// the item of `given` that it comes from, and above that the first of its characters there. Other
-/// strings have no flags. `add` sums a tuple that has other values than strings. An int is the item
-/// of `turns` that the text of the template belongs to from there on.
+/// `labels` that it comes from, and above that the first of its characters there. Other strings have
+/// no flags. `add` sums a tuple that has other values than strings. An int is the item of `turns`
+/// that the text of the template belongs to from there on.
 ///
-/// Items of `given` are pairs of a segment of the caller or None, and an origin or None. Neighbors
-/// that continue each other become one segment of the type `segment`, a named tuple of eight, with
-/// the labels of the item of `given`. A special token that is still whole becomes a segment of its
-/// own. Returns None for more than `limit` characters.
+/// Neighbors that continue each other become one segment of the type `segment`, a named tuple of
+/// eight, with the labels of their number. A special token that is still whole becomes a segment of
+/// its own. Returns None for more than `limit` characters.
 #[pyfunction]
 pub fn collect_segments<'py>(
     output: &Bound<'py, PyIterator>,
     traced: &Bound<'py, PyType>,
     add: &Bound<'py, PyAny>,
     segment: &Bound<'py, PyType>,
-    given: &Bound<'py, PyList>,
+    labels: &Bound<'py, Labels>,
     turns: &Bound<'py, PyList>,
     limit: usize,
 ) -> PyResult<Option<Bound<'py, PyList>>> {
-    let mut collector = Collector::new(traced, segment, read_given(given)?, turns)?;
+    let mut collector = Collector::new(traced, segment, labels.borrow(), turns)?;
     for item in output {
         let item = item?;
         if let Ok(turn) = item.cast_exact::<PyInt>() {
@@ -152,12 +154,12 @@ pub fn collect_segments<'py>(
     Ok(Some(collector.segments))
 }
 
-const TRUSTED: u64 = 1;
-const GENERATED: u64 = 2;
-const GIVEN_SHIFT: u32 = 2;
-const START_SHIFT: u32 = 32;
+pub const TRUSTED: u64 = 1;
+pub const GENERATED: u64 = 2;
+pub const GIVEN_SHIFT: u32 = 2;
+pub const START_SHIFT: u32 = 32;
 /// The start of text whose characters are not one by one those of its origin.
-const NOWHERE: u64 = (1 << 31) - 1;
+pub const NOWHERE: u64 = (1 << 31) - 1;
 
 /// A value that the caller gave.
 struct Given<'py> {
@@ -169,33 +171,29 @@ struct Given<'py> {
     is_labeled: bool,
 }
 
-fn read_given<'py>(given: &Bound<'py, PyList>) -> PyResult<Vec<Given<'py>>> {
-    let mut result = Vec::new();
-    for pair in given {
-        let (segment, origin) = pair.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-        let none = given.py().None().into_bound(given.py());
-        if segment.is_none() {
+impl<'py> Given<'py> {
+    fn new(segment: Option<Bound<'py, PyTuple>>, origin: Bound<'py, PyAny>) -> PyResult<Self> {
+        let Some(segment) = segment else {
+            let none = origin.py().None().into_bound(origin.py());
             let (role, source) = (none.clone(), none);
-            let given_value = Given { origin, role, source, special: None, is_labeled: false };
-            push(&mut result, given_value)?;
-            continue;
-        }
-        let segment = segment.cast_into::<PyTuple>()?;
+            return Ok(Self { origin, role, source, special: None, is_labeled: false });
+        };
         let item = |place| segment.get_item(place);
         let (role, source) = (item(2)?, item(3)?);
         let is_labeled = !role.is_none() || !source.is_none();
         let is_special = item(4)?.eq(interned!(segment.py(), "special"))?;
         let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
-        push(&mut result, Given { origin, role, source, special, is_labeled })?;
+        Ok(Self { origin, role, source, special, is_labeled })
     }
-    Ok(result)
 }
 
 struct Collector<'a, 'py> {
     traced: &'a Bound<'py, PyType>,
     segment: &'a Bound<'py, PyType>,
     segments: Bound<'py, PyList>,
-    given: Vec<Given<'py>>,
+    labels: PyRef<'py, Labels>,
+    /// The value that was asked for last, with its flags.
+    last: Option<(u64, Rc<Given<'py>>)>,
     /// The flags of the first text of the open segment, those of a text that continues it, and its
     /// texts.
     flags: u64,
@@ -218,7 +216,7 @@ impl<'a, 'py> Collector<'a, 'py> {
     fn new(
         traced: &'a Bound<'py, PyType>,
         segment: &'a Bound<'py, PyType>,
-        given: Vec<Given<'py>>,
+        labels: PyRef<'py, Labels>,
         turns: &Bound<'py, PyList>,
     ) -> PyResult<Self> {
         if !segment.is_subclass_of::<PyTuple>()? {
@@ -229,7 +227,8 @@ impl<'a, 'py> Collector<'a, 'py> {
             traced,
             segment,
             segments: PyList::empty(py),
-            given,
+            labels,
+            last: None,
             flags: 0,
             next: 0,
             texts: PyList::empty(py),
@@ -298,7 +297,7 @@ impl<'a, 'py> Collector<'a, 'py> {
 
     /// Adds text that comes from a segment of the caller.
     fn push_given(&mut self, mut flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
-        let given = self.given(flags).ok_or_else(|| PyValueError::new_err("no such segment"))?;
+        let given = self.given(flags)?.ok_or_else(|| PyValueError::new_err("no such segment"))?;
         let mut special = None;
         if let Some([name, names]) = &given.special {
             // Only the text shows whether something was removed from it.
@@ -311,16 +310,25 @@ impl<'a, 'py> Collector<'a, 'py> {
         let Some([name, names]) = special else { return self.extend(flags, text) };
         self.close()?;
         self.flags = flags;
-        self.append([name, names], &self.special)?;
+        self.append([name, names], &self.special.clone())?;
         // The text after it is not part of it.
         self.flags = 0;
         self.next = 0;
         Ok(())
     }
 
-    fn given(&self, flags: u64) -> Option<&Given<'py>> {
-        let number = (flags >> GIVEN_SHIFT) & ((1 << (START_SHIFT - GIVEN_SHIFT)) - 1);
-        self.given.get(usize::try_from(number).ok()?.checked_sub(1)?)
+    /// Returns the value of the caller that text with these flags comes from.
+    fn given(&mut self, flags: u64) -> PyResult<Option<Rc<Given<'py>>>> {
+        let flags = flags & ((1 << START_SHIFT) - (1 << GIVEN_SHIFT));
+        if let Some((_, given)) = self.last.as_ref().filter(|(last, _)| *last == flags) {
+            return Ok(Some(given.clone()));
+        }
+        let Some((segment, origin)) = self.labels.given(self.segments.py(), flags)? else {
+            return Ok(None);
+        };
+        let given = Rc::new(Given::new(segment, origin)?);
+        self.last = Some((flags, given.clone()));
+        Ok(Some(given))
     }
 
     /// Closes the open segment. A segment without text only separated its neighbors, and is
@@ -340,16 +348,17 @@ impl<'a, 'py> Collector<'a, 'py> {
             return Ok(());
         }
         let trust = PyBool::new(py, self.flags & TRUSTED != 0).to_owned().into_any();
-        self.append([text, trust], &self.kind)
+        self.append([text, trust], &self.kind.clone())
     }
 
     /// Adds a segment with this text, its trust, and the labels of the flags.
     fn append(
-        &self,
+        &mut self,
         [text, trust]: [Bound<'py, PyAny>; 2],
         kind: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
-        let given = self.given(self.flags);
+        let given = self.given(self.flags)?;
+        let given = given.as_deref();
         let (mut role, source) = match given {
             Some(given) => (&given.role, &given.source),
             None if self.flags & TRUSTED != 0 => (&self.none, &self.template),
@@ -394,7 +403,7 @@ fn new_tuple<'py, const N: usize>(
 }
 
 /// Returns the number of characters of a `str`, or a TypeError for other values.
-fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
     // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
     // it is not a `str`.
     let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .. import __version__
+from ..model import MODEL_TO_ENCODING
 from ..prompt import FORMATS
 from . import words
 from .prompts import prompt
@@ -46,6 +47,7 @@ class Api:
         functions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "start": self._start,
             "open": self._open,
+            "receive": self._receive,
             "tokens": self._tokens,
             "steps": self._steps,
             "prompt": self._prompt,
@@ -58,7 +60,12 @@ class Api:
             raise ValueError(f"a request is an object, not {type(request).__name__}")
         try:
             return functions[name](request)
-        except (TypeError, LookupError, OSError, RecursionError) as error:
+        except OSError as error:
+            named = error.filename and error.strerror
+            raise ValueError(
+                f"{error.filename}: {error.strerror}" if named else str(error)
+            ) from None
+        except (TypeError, LookupError, RecursionError) as error:
             text = error.args[0] if isinstance(error, KeyError) else error
             raise ValueError(str(text) or type(error).__name__) from None
 
@@ -67,13 +74,28 @@ class Api:
             "version": __version__,
             "encodings": self._vocabularies.names,
             "chosen": self._chosen,
+            "models": sorted(MODEL_TO_ENCODING),
             "formats": list(FORMATS),
+            "templates": self._vocabularies.templates,
             "most": MAX_ENCODINGS,
         }
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
-        vocabulary = self._vocabularies.open(_text(request, "source"))
-        return {"name": vocabulary.name, "encodings": self._vocabularies.names}
+        return self._opened(self._vocabularies.open(_text(request, "source")))
+
+    def _receive(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Opens files that were dropped on the page, by name and contents."""
+        given = _field(request, "files", dict)
+        return self._opened(
+            self._vocabularies.receive({name: _field(given, name, str) for name in given})
+        )
+
+    def _opened(self, vocabulary: Vocabulary) -> dict[str, Any]:
+        return {
+            "name": vocabulary.name,
+            "encodings": self._vocabularies.names,
+            "templates": self._vocabularies.templates,
+        }
 
     def _tokens(self, request: dict[str, Any]) -> dict[str, Any]:
         edit = _field(request, "edit", dict)
@@ -102,6 +124,10 @@ class Api:
             if not isinstance(message, dict):
                 raise ValueError("each message is an object")
             _text(message, "role"), _text(message, "content"), _field(message, "trusted", bool)
+            if "reasoning" in message:
+                _text(message, "reasoning")
+            if "tool_calls" in message:
+                _field(message, "tool_calls", list)
         variables = _field(request, "variables", dict)
         for name in variables:
             _text(variables, name)
@@ -112,6 +138,7 @@ class Api:
             messages,
             format=_text(request, "format") if "format" in request else None,
             template=_text(request, "template") if "template" in request else None,
+            tools=_field(request, "tools", list) if "tools" in request else None,
             generation=_field(request, "generation", bool),
             variables=variables,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..prompt import Segment, render_chat, special, trusted, untrusted
@@ -17,6 +18,7 @@ def prompt(
     *,
     format: str | None,
     template: str | None,
+    tools: Sequence[Any] | None = None,
     generation: bool,
     variables: Mapping[str, str],
 ) -> dict[str, Any]:
@@ -24,9 +26,11 @@ def prompt(
 
     Args:
         vocabulary: The tokenizer.
-        messages: ``role``, ``content``, and ``trusted``, whether the program wrote the content.
+        messages: ``role``, ``content``, and ``trusted``, whether the program wrote the message; an
+            assistant's may have ``reasoning`` and ``tool_calls``.
         format: A format of `render_chat`; or None for `template`.
         template: The text of a chat template.
+        tools: JSON schemas of functions, which only templates take.
         generation: Whether the prompt ends with the beginning of an answer.
         variables: Of the template, such as ``bos_token``: the program's own, so they are trusted.
 
@@ -36,10 +40,14 @@ def prompt(
         special tokens that untrusted text made; and ``controls``, the control strings in
         untrusted text.
     """
+    if tools and template is None:
+        raise ValueError(
+            f"the format {format or 'chatml'} has no place for tools; choose a chat template"
+        )
     if template is None:
         segments = _chat(messages, format or "chatml", generation)
     else:
-        segments = _template(vocabulary, messages, template, generation, variables)
+        segments = _template(vocabulary, messages, template, tools, generation, variables)
     tokenizer = vocabulary.tokenizer
     audit = tokenizer.audit_segments(segments)
     audit.assert_safe()
@@ -79,7 +87,7 @@ def _origin(segment: Segment) -> str:
 
 
 def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) -> list[Segment]:
-    plain = [{"role": m["role"], "content": m["content"]} for m in messages]
+    plain = [{"role": m["role"], "content": m["content"], **_more(m)} for m in messages]
     own = {f"messages[{index}]" for index, m in enumerate(messages) if m["trusted"]}
     return [
         segment._replace(allowed_special=True) if segment.source in own else segment
@@ -87,10 +95,28 @@ def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) 
     ]
 
 
+def _more(message: Mapping[str, Any], make: Callable[[str], Any] = str) -> dict[str, Any]:
+    """Returns the reasoning and the calls of a message, with each text of them made anew."""
+    fields = {"reasoning": "reasoning_content", "tool_calls": "tool_calls"}
+    return {name: _made(message[key], make) for key, name in fields.items() if message.get(key)}
+
+
+def _made(value: Any, make: Callable[[str], Any]) -> Any:
+    """Returns JSON data with each text in it made anew; keys stay."""
+    if isinstance(value, str):
+        return make(value)
+    if isinstance(value, list):
+        return [_made(item, make) for item in value]
+    if isinstance(value, dict):
+        return {key: _made(item, make) for key, item in value.items()}
+    return value
+
+
 def _template(
     vocabulary: Vocabulary,
     messages: Sequence[Mapping[str, Any]],
     template: str,
+    tools: Sequence[Any] | None,
     generation: bool,
     variables: Mapping[str, str],
 ) -> list[Segment]:
@@ -102,17 +128,18 @@ def _template(
         raise ValueError(str(error)) from None
     given: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
-        role, make = message["role"], trusted if message["trusted"] else untrusted
-        content = make(message["content"], role=role, source=f"messages[{index}]")
+        role, mark = message["role"], trusted if message["trusted"] else untrusted
+        make = functools.partial(mark, role=role, source=f"messages[{index}]")
         # The page's menu chose the role, not the text from outside.
-        given.append({"role": trusted(role), "content": content})
+        content = {"role": trusted(role), "content": make(message["content"])}
+        given.append({**content, **_more(message, make)})
     known = vocabulary.tokenizer.special_tokens_set
     own: dict[str, Any] = {
         name: (special if v in known else trusted)(v) for name, v in variables.items()
     }
     try:
         return ChatTemplate(template, max_seconds=3.0, max_characters=1 << 20).render(
-            given, add_generation_prompt=generation, **own
+            given, tools=tools or None, add_generation_prompt=generation, **own
         )
     except (TemplateError, ArithmeticError) as error:
         line = getattr(error, "lineno", None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
 from ..any_tokenizer import AnyTokenizer
@@ -15,8 +18,13 @@ from ..opening import open_tokenizer
 from ..sources import format_of_name, not_found
 from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
+from .templates import template_of
 
 __all__ = ["Vocabularies", "Vocabulary"]
+
+
+#: The names that a file may have that the page sends.
+_FILE_NAME = re.compile(r"(?!\.)[^/\\\0]{1,200}")
 
 
 class Vocabulary:
@@ -97,6 +105,8 @@ class Vocabularies:
 
     def __init__(self) -> None:
         self._opened: dict[str, Vocabulary] = {}
+        #: The chat templates of opened folders, by the name of the tokenizer.
+        self.templates: dict[str, dict[str, str]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -157,5 +167,39 @@ class Vocabularies:
             name = "/".join(parts[-count:])
             if name not in self.names or (name in self._opened and self._opened[name].path == path):
                 break
-        self._opened[name] = Vocabulary(name, tokenizer, path)
-        return self._opened[name]
+        return self._keep(Vocabulary(name, tokenizer, path), path)
+
+    def receive(self, files: Mapping[str, str]) -> Vocabulary:
+        """Opens files by their names and contents: one, or those of a folder.
+
+        Raises:
+            ValueError, OSError: They cannot be opened; the message says why.
+        """
+        if not files:
+            raise ValueError("no file was given")
+        for name in files:
+            if not _FILE_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of a file")
+        first = next(iter(files))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                Path(folder, name).write_text(text, encoding="utf-8", newline="")
+            path = os.path.join(folder, first) if len(files) == 1 else folder
+            try:
+                tokenizer = open_tokenizer(path)
+            except (ValueError, OSError) as error:
+                raise ValueError(str(error).replace(folder + os.sep, "")) from None
+            title = first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+            name, number = title, 1
+            while name in self.names:
+                number += 1
+                name = f"{title} ({number})"
+            return self._keep(Vocabulary(name, tokenizer), path)
+
+    def _keep(self, vocabulary: Vocabulary, path: str) -> Vocabulary:
+        """Keeps an opened tokenizer, and the chat template beside it."""
+        name = vocabulary.name
+        self._opened[name] = vocabulary
+        if (template := template_of(path)) is not None:
+            self.templates[name] = template
+        return vocabulary

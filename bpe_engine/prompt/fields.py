@@ -7,13 +7,14 @@ from typing import Any
 
 from .segments import Segment
 
-__all__ = ["FIELDS", "REASONING_KEYS", "field_of", "spoken"]
+__all__ = ["BY_KEY", "FIELDS", "REASONING_KEYS", "field_of", "spoken"]
 
 #: The keys under which messages carry the model's reasoning.
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 #: The fields that hold what the speaker of a message says.
 FIELDS = ("content", "reasoning", "tool_calls")
-_BY_KEY = {
+#: The fields of keys that have other names.
+BY_KEY = {
     **dict.fromkeys(REASONING_KEYS, "reasoning"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
@@ -21,7 +22,7 @@ _BY_KEY = {
 
 def field_of(key: str) -> str:
     """Returns the field of a key of a message."""
-    return _BY_KEY.get(key, key)
+    return BY_KEY.get(key, key)
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:

@@ -172,12 +172,12 @@ class ChatTemplate:
                     "add_generation_prompt", add_generation_prompt
                 ),
             }
-            labels.label_messages(values["messages"])
+            labels.marks.label_messages(values["messages"])
             values["messages"] = [_with_reasoning(message) for message in values["messages"]]
             labels.note_messages(values["messages"])
             for name in ("tools", "documents"):
                 if values[name] is not None:
-                    labels.label_data(name, values[name])
+                    labels.marks.label_data(name, values[name])
         except RecursionError:
             raise ValueError(
                 "the messages, tools, documents or variables are nested too deeply, or hold "
@@ -187,11 +187,11 @@ class ChatTemplate:
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
         limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
-        with limited(limits), finding(labels.known, labels.messages):
+        with limited(limits), finding(labels.marks.known, labels.messages):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))
                 segments = collect_segments(
-                    parts, Traced, add_output, Segment, labels.given, labels.turns, characters
+                    parts, Traced, add_output, Segment, labels.marks, labels.turns, characters
                 )
             except RecursionError:
                 raise _too_deep() from None
@@ -327,7 +327,7 @@ class _Plain:
         if is_special or role is not None or source is not None:
             key = (text if is_special else None, role, source)
             if key not in self._numbers:
-                self._numbers[key] = self._labels.flags(segment, None)
+                self._numbers[key] = self._labels.marks.flags(segment)
             flags += self._numbers[key]
         return flagged(str.__str__(text), flags) if flags else str.__str__(text)
 

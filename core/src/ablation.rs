@@ -38,6 +38,8 @@ pub enum Mechanism {
     Scan,
     /// Without: portable code instead of vector instructions.
     Vectors,
+    /// Without: text that is not ASCII is converted from code points by encoding_rs.
+    CodePoints,
     /// Without: added tokens of a `tokenizer.json` are searched for with an automaton alone.
     Beginnings,
     /// Without: pieces over characters are cut only at characters that are not tokens.
@@ -65,6 +67,7 @@ impl Mechanism {
         ("first-parts", Mechanism::FirstParts),
         ("scan", Mechanism::Scan),
         ("vectors", Mechanism::Vectors),
+        ("code-points", Mechanism::CodePoints),
         ("beginnings", Mechanism::Beginnings),
         ("cuts", Mechanism::Cuts),
         ("listed-splits", Mechanism::ListedSplits),

@@ -1,11 +1,17 @@
 //! Converts text as interpreters store it, in code points, to UTF-8.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use std::ops::Range;
 
 use encoding_rs::mem::{convert_latin1_to_utf8, convert_utf16_to_utf8};
 
+use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::memory::{push_text, reserve_text};
+use crate::once::OnceBox;
+use crate::tier::{Kind, Tier};
 
 /// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
@@ -63,37 +69,76 @@ impl CodePoints<'_> {
     /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired:
     /// valid pairs are joined, lone ones become U+FFFD. Returns true if there were any.
     pub fn append_to(self, text: &mut String) -> Result<bool> {
-        match self {
-            Self::Latin1(units) => {
-                for block in units.chunks(BLOCK) {
-                    // SAFETY: the function writes UTF-8, two bytes at most for a unit.
-                    unsafe {
-                        append(text, 2 * block.len(), |room| convert_latin1_to_utf8(block, room))?;
-                    }
-                }
-            }
-            Self::Ucs2(units) if has_surrogates(units) => {
-                append_repaired(units, text)?;
-                return Ok(true);
-            }
-            Self::Ucs2(units) => {
-                for block in units.chunks(BLOCK) {
-                    append_utf16(block, text)?;
-                }
-            }
-            Self::Ucs4(units) if has_surrogates(units) => {
-                append_repaired(units, text)?;
-                return Ok(true);
-            }
-            Self::Ucs4(units) => {
-                let mut narrow = [0; 2 * BLOCK];
-                for block in units.chunks(BLOCK) {
-                    append_utf16(narrowed(block, &mut narrow), text)?;
-                }
+        static TIER: OnceBox<Tier> = OnceBox::new();
+        let tier = TIER.get_or_init(|| Box::new(Tier::from_environment()));
+        self.append_on(*tier, text)
+    }
+
+    /// Like [`CodePoints::append_to`], on the given tier.
+    fn append_on(self, tier: Tier, text: &mut String) -> Result<bool> {
+        let from = text.len();
+        let is_sound = match self {
+            Self::Latin1(units) => append_on(tier, units, text, append_latin1)?,
+            Self::Ucs2(units) => append_on(tier, units, text, append_ucs2)?,
+            Self::Ucs4(units) => append_on(tier, units, text, append_ucs4)?,
+        };
+        if !is_sound {
+            text.truncate(from);
+            match self {
+                Self::Latin1(units) => append_repaired(units, text)?,
+                Self::Ucs2(units) => append_repaired(units, text)?,
+                Self::Ucs4(units) => append_repaired(units, text)?,
             }
         }
-        Ok(false)
+        Ok(!is_sound)
     }
+}
+
+/// A code point in 1, 2 or 4 bytes.
+trait Unit: Copy + Default + Into<u32> {}
+impl<T: Copy + Default + Into<u32>> Unit for T {}
+
+/// Appends units as UTF-8, by `portable` where the tier has no better way. Returns false at a
+/// surrogate; units before it may have been appended.
+fn append_on<U: Unit>(
+    tier: Tier,
+    units: &[U],
+    text: &mut String,
+    portable: impl Fn(&[U], &mut String) -> Result<bool>,
+) -> Result<bool> {
+    match tier.kind() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the tier guarantees the instructions.
+        Kind::Avx512 if Mechanism::CodePoints.is_used() => unsafe { x86::append(units, text) },
+        _ => portable(units, text),
+    }
+}
+
+fn append_latin1(units: &[u8], text: &mut String) -> Result<bool> {
+    for block in units.chunks(BLOCK) {
+        // SAFETY: the function writes UTF-8, two bytes at most for a unit.
+        unsafe { append(text, 2 * block.len(), |room| convert_latin1_to_utf8(block, room))? };
+    }
+    Ok(true)
+}
+
+fn append_ucs2(units: &[u16], text: &mut String) -> Result<bool> {
+    if has_surrogates(units) {
+        return Ok(false);
+    }
+    units.chunks(BLOCK).try_for_each(|block| append_utf16(block, text))?;
+    Ok(true)
+}
+
+fn append_ucs4(units: &[u32], text: &mut String) -> Result<bool> {
+    if has_surrogates(units) {
+        return Ok(false);
+    }
+    let mut narrow = [0; 2 * BLOCK];
+    for block in units.chunks(BLOCK) {
+        append_utf16(narrowed(block, &mut narrow), text)?;
+    }
+    Ok(true)
 }
 
 /// The number of code points that are converted at once.
@@ -124,7 +169,7 @@ fn append_utf16(units: &[u16], text: &mut String) -> Result<()> {
 }
 
 /// Returns true if a unit is half of a pair of UTF-16.
-fn has_surrogates<U: Copy + Into<u32>>(units: &[U]) -> bool {
+fn has_surrogates<U: Unit>(units: &[U]) -> bool {
     // Without an early end in a block, so that it takes vector instructions.
     let is_surrogate = |&unit: &U| unit.into() & !0x7ff == 0xd800;
     let has = |block: &[U]| block.iter().fold(false, |has, unit| has | is_surrogate(unit));
@@ -147,7 +192,7 @@ fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
 
 /// Returns one byte for each unit, and one more for each of `steps` that it reaches: the maximum
 /// for short texts, slightly above an estimate from samples for long ones.
-fn likely_utf8_length<U: Copy + Into<u32>, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
+fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
     /// So few units that room for the widest characters is little.
@@ -167,7 +212,7 @@ fn likely_utf8_length<U: Copy + Into<u32>, const N: usize>(units: &[U], steps: [
 }
 
 /// Appends code points that may be surrogates.
-fn append_repaired<U: Copy + Into<u32>>(units: &[U], text: &mut String) -> Result<()> {
+fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
     let utf16 = units.iter().flat_map(|&unit| {
         let unit: u32 = unit.into();
         match unit.checked_sub(0x1_0000) {
@@ -188,13 +233,15 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    use super::CodePoints;
+    use super::{CodePoints, Tier};
 
-    /// Checks the text, and whether it was repaired.
+    /// Checks the text on each tier, and whether it was repaired.
     fn check(code_points: CodePoints<'_>, expected: &str, repaired: bool) {
-        let mut text = "before".to_owned();
-        assert_eq!(code_points.append_to(&mut text), Ok(repaired));
-        assert_eq!(text.strip_prefix("before"), Some(expected));
+        for tier in Tier::all() {
+            let mut text = "before".to_owned();
+            assert_eq!(code_points.append_on(tier, &mut text), Ok(repaired));
+            assert_eq!(text.strip_prefix("before"), Some(expected));
+        }
         if !repaired {
             assert!(code_points.likely_utf8_length() >= expected.len());
         }

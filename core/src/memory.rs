@@ -1,5 +1,6 @@
 //! Memory for fast access: huge pages, prefaulting, prefetching, and allocations that may fail.
 
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use memmap2::MmapMut;
@@ -119,6 +120,16 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values
         .try_reserve(additional)
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
+}
+
+/// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot
+/// fail cleanly.
+pub fn ask_for(bytes: usize) -> Result<()> {
+    let mut room = Vec::<u8>::new();
+    reserve(&mut room, bytes)?;
+    // A compiler may leave out an allocation that nobody reads.
+    black_box(room.as_mut_ptr());
+    Ok(())
 }
 
 /// Appends a value, or fails with [`Error::OutOfMemory`]; for lists that grow with the input.

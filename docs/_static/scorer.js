@@ -1,15 +1,16 @@
-// The weights of Sphinx, but pages for contributors come after those for users.
-const CONTRIBUTORS = ["design", "map", "mutants", "releasing"];
+// Words count, and parts of words hardly: "rag" is not `ragged`. Pages for users come before the
+// reference, and those for contributors last.
+const CONTRIBUTORS = ["design", "map", "mutants", "releasing", "benchmarks"];
 
 var Scorer = {
   score: ([page, title, anchor, description, score]) =>
-    CONTRIBUTORS.includes(page) ? score - 100 : score,
+    score + (CONTRIBUTORS.includes(page) ? -100 : page.startsWith("recipes/") ? 12 : page.startsWith("reference/") ? -6 : 6),
   objNameMatch: 11,
-  objPartialMatch: 6,
-  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPartialMatch: 1,
+  objPrio: { 0: 5, 1: 1, 2: -5 },
   objPrioDefault: 0,
   title: 15,
-  partialTitle: 7,
+  partialTitle: 2,
   term: 5,
-  partialTerm: 2,
+  partialTerm: 1,
 };

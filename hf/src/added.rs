@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use bpe_core::memory::ask_for;
+
 use crate::added_search::Names;
-use crate::error::{Error, Result, ask_for};
+use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::split::is_word;
 

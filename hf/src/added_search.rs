@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use aho_corasick::{Anchored, Input};
 use bpe_core::ablation::Mechanism;
+use bpe_core::memory::ask_for;
 use bpe_core::special_tokens::Automaton;
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2, memchr3};
 
-use crate::error::{Result, ask_for};
+use crate::error::Result;
 
 /// The maximum number of beginnings to search for.
 const MOST_BEGINNINGS: usize = 3;

@@ -1,11 +1,12 @@
 //! Decoders: turn tokens into text.
 
 use bpe_core::memory::{append, push, push_text, reserve_text, with_capacity};
+use bpe_core::polling::poll;
 
 use crate::bytes::append_bytes;
 use crate::error::{Error, Result};
 use crate::normalize::{compile, limit};
-use crate::offsets::{self, joined};
+use crate::offsets::{self, WORK, joined};
 use crate::regex::Regex;
 use crate::spec;
 
@@ -23,8 +24,42 @@ pub(crate) enum Decoder {
     ByteFallback,
     /// A replacement for spaces, and whether the first token loses it.
     Metaspace(char, bool),
+    WordPiece(WordPiece),
+    /// The suffix of the last token of a word.
+    Bpe(String),
+    Ctc(Ctc),
     Sequence(Vec<Decoder>),
 }
+
+/// Puts a space before each token without the prefix, but the first.
+#[derive(Debug, Clone)]
+pub(crate) struct WordPiece {
+    prefix: String,
+    cleanup: bool,
+}
+
+/// Joins equal neighbors, and removes the padding.
+#[derive(Debug, Clone)]
+pub(crate) struct Ctc {
+    pad_token: String,
+    word_delimiter_token: String,
+    cleanup: bool,
+}
+
+/// What `cleanup` replaces, in order.
+const CLEANED: [(&str, &str); 11] = [
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" do not", " don't"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+];
 
 impl Decoder {
     pub(crate) fn new(spec: &spec::Decoder) -> Result<Self> {
@@ -40,6 +75,15 @@ impl Decoder {
                 metaspace.replacement,
                 metaspace.prepend_scheme != spec::PrependScheme::Never,
             ),
+            spec::Decoder::WordPiece { prefix, cleanup } => {
+                Self::WordPiece(WordPiece { prefix: prefix.clone(), cleanup: *cleanup })
+            }
+            spec::Decoder::BPEDecoder { suffix } => Self::Bpe(suffix.clone()),
+            spec::Decoder::CTC { pad_token, word_delimiter_token, cleanup } => Self::Ctc(Ctc {
+                pad_token: pad_token.clone(),
+                word_delimiter_token: word_delimiter_token.clone(),
+                cleanup: *cleanup,
+            }),
             spec::Decoder::Sequence { decoders } => {
                 Self::Sequence(decoders.iter().map(Self::new).collect::<Result<_>>()?)
             }
@@ -70,7 +114,10 @@ impl Decoder {
                 Self::ByteFallback if !is_split && !is_fused => {
                     (byte, is_split) = (byte_of(&tokens[1]), true);
                 }
-                Self::Replace(..) | Self::Strip { .. } | Self::Metaspace(..)
+                Self::Replace(..)
+                | Self::Strip { .. }
+                | Self::Metaspace(..)
+                | Self::WordPiece(_)
                     if !is_split && !is_fused =>
                 {
                     tokens = part.apply(tokens, limit)?;
@@ -111,6 +158,15 @@ impl Decoder {
                 }
                 spaced
             }
+            Self::WordPiece(word_piece) => word_piece.apply(tokens)?,
+            Self::Bpe(suffix) => {
+                let last = tokens.len().saturating_sub(1);
+                let spaced = |(index, token): (usize, String)| {
+                    text_replaced(token, suffix, if index == last { "" } else { " " })
+                };
+                each(tokens.into_iter().enumerate(), spaced)?
+            }
+            Self::Ctc(ctc) => ctc.apply(tokens)?,
             Self::Sequence(parts) => {
                 let mut tokens = tokens;
                 for part in parts {
@@ -120,6 +176,68 @@ impl Decoder {
             }
         })
     }
+}
+
+impl WordPiece {
+    fn apply(&self, tokens: Vec<String>) -> Result<Vec<String>> {
+        each(tokens.into_iter().enumerate(), |(index, token)| {
+            let token = match token.strip_prefix(&self.prefix) {
+                _ if index == 0 => token,
+                Some(rest) => joined(rest, "")?,
+                None => joined(" ", &token)?,
+            };
+            if self.cleanup { cleaned(token) } else { Ok(token) }
+        })
+    }
+}
+
+impl Ctc {
+    fn apply(&self, mut tokens: Vec<String>) -> Result<Vec<String>> {
+        tokens.dedup();
+        let mut tokens = each(tokens.into_iter(), |token| {
+            let token = text_replaced(token, &self.pad_token, "")?;
+            if !self.cleanup {
+                return Ok(token);
+            }
+            text_replaced(cleaned(token)?, &self.word_delimiter_token, " ")
+        })?;
+        tokens.retain(|token| !token.is_empty());
+        Ok(tokens)
+    }
+}
+
+/// Collects what `change` makes of each token.
+fn each<T>(
+    tokens: impl ExactSizeIterator<Item = T>,
+    mut change: impl FnMut(T) -> Result<String>,
+) -> Result<Vec<String>> {
+    let mut changed = with_capacity(tokens.len())?;
+    for token in tokens {
+        poll(WORK)?;
+        changed.push(change(token)?);
+    }
+    Ok(changed)
+}
+
+/// Removes spaces before punctuation and contractions from one token.
+fn cleaned(token: String) -> Result<String> {
+    let mut replacements = CLEANED.into_iter();
+    replacements.try_fold(token, |token, (from, to)| text_replaced(token, from, to))
+}
+
+/// Replaces `from` in a token; an empty one is found around every character.
+fn text_replaced(token: String, from: &str, to: &str) -> Result<String> {
+    if !token.contains(from) {
+        return Ok(token);
+    }
+    let mut text = String::new();
+    for (index, part) in token.split(from).enumerate() {
+        if index > 0 {
+            push_text(&mut text, to)?;
+        }
+        push_text(&mut text, part)?;
+    }
+    Ok(text)
 }
 
 /// Replaces tokens for bytes, such as `<0xE2>`, by the text of the bytes next to each other, or by
@@ -154,7 +272,7 @@ fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// The byte that a token such as `<0xE2>` stands for.
-fn byte_of(token: &str) -> Option<u8> {
+pub(crate) fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }

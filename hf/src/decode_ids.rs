@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bpe_core::memory::{append, collected, reserve, with_capacity};
+use bpe_core::memory::{append, ask_for, collected, with_capacity};
 use bpe_core::token_table::{Kind, TokenTable};
 
 use crate::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
@@ -21,7 +21,7 @@ impl Tokenizer {
         }
         let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
         // Tokens take many small allocations, so checks for the sum first.
-        reserve(&mut Vec::<[u8; TOKEN]>::new(), ids.len())?;
+        ask_for(ids.len().saturating_mul(TOKEN))?;
         let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
         let tokens = collected(tokens.filter(|token| !skipped(token)))?;
         match self.decoder() {

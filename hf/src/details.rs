@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push, with_capacity};
+use bpe_core::memory::{ask_for, push, with_capacity};
 use bpe_core::polling::poll;
 
 use crate::encoding::{Details, Encoding};
-use crate::error::{Result, ask_for};
+use crate::error::Result;
 use crate::model;
 use crate::normalize::Normalizer;
 use crate::offsets::{Aligned, WORK, joined};

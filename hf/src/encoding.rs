@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{push, push_text, reserve, with_capacity};
+use bpe_core::memory::{ask_for, push, push_text, reserve, with_capacity};
 
-use crate::error::{Error, Result, ask_for};
+use crate::error::{Error, Result};
 use crate::run_length::Runs;
 use crate::spec::Direction;
 
@@ -261,7 +261,7 @@ impl Encoding {
             // The combinations can exceed any memory, so checks for the sum first.
             let tokens =
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
-            reserve(&mut Vec::<Token>::new(), tokens)?;
+            ask_for(tokens.saturating_mul(size_of::<Token>()))?;
         }
         let combined = |own: &Self, right: &Self| {
             let mut merged = own.try_clone()?;

@@ -19,7 +19,7 @@ use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
 use crate::added::Stretches;
-use crate::decode::Decoder;
+use crate::decode::{Decoder, byte_of};
 use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
@@ -30,7 +30,7 @@ use crate::spec::{PostProcessor, PrependScheme};
 use crate::split::Plan;
 use crate::tokenizer::Tokenizer;
 
-/// The most characters that a decoder leaves out at the beginning.
+/// The most ids at the beginning of which a decoder leaves out everything.
 const LEFT_OUT: usize = 256;
 
 /// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
@@ -319,18 +319,30 @@ impl Engine for Tokenizer {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
         }
-        let text = self.decode(ids, false)?;
-        // Decoding shows bytes that are not UTF-8 as U+FFFD, and leaves out none of them.
-        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let is_whole = valid.len() == bytes.len();
-        let starts = valid.char_indices().map(|(at, _)| at).chain([valid.len()]);
-        let is_start = |&at: &usize| match is_whole {
-            true => valid[at..] == text,
-            false => text.starts_with(&valid[at..]),
-        };
-        starts.take(LEFT_OUT).find(is_start).ok_or_else(|| {
-            Error::refused("decoder", "it changes more than the beginning of a text")
-        })
+        let is_byte =
+            |id: &u32| self.id_to_token(*id).is_some_and(|token| byte_of(&token).is_some());
+        let (mut read, mut without_text) = (Vec::new(), 0);
+        for (place, id) in ids.iter().enumerate() {
+            Engine::append_token(self, *id, &mut read)?;
+            // Bytes that stand side by side are decoded together.
+            if is_byte(id) && ids.get(place + 1).is_some_and(is_byte) {
+                continue;
+            }
+            let text = self.decode(&ids[..=place], false)?;
+            if text.is_empty() && place < LEFT_OUT {
+                without_text = read.len();
+                continue;
+            }
+            return match std::str::from_utf8(&read) {
+                Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
+                // They are shown as U+FFFD, and nothing of them is left out.
+                Err(_) => Ok(without_text),
+                Ok(_) => {
+                    Err(Error::refused("decoder", "it changes more than the beginning of a text"))
+                }
+            };
+        }
+        Ok(bytes.len())
     }
 
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The errors of this crate: those of the core.
 
-use bpe_core::memory::reserve;
+use bpe_core::memory::ask_for;
 
 pub use bpe_core::{Error, Result};
 
@@ -8,10 +8,4 @@ pub use bpe_core::{Error, Result};
 pub(crate) fn ask_for_tokens(count: usize) -> Result<()> {
     const TOKEN: usize = 512;
     ask_for(count.saturating_mul(TOKEN))
-}
-
-/// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot
-/// fail cleanly.
-pub(crate) fn ask_for(bytes: usize) -> Result<()> {
-    reserve(&mut Vec::<u8>::new(), bytes)
 }

@@ -29,7 +29,7 @@ impl Tokenizer {
             let digest = self.model().digest(&mut sha256)?;
             fields.insert("model".into(), hex(digest));
         }
-        Ok(sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())?)
+        sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())
     }
 
     /// Everything but the model, where it is not the default.

@@ -44,6 +44,7 @@
 //! | `regex` | Oniguruma, whose syntax the patterns in files use |
 //! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
+//! | `bert`, `charsmap`, `scripts` | `BertNormalizer`, `Precompiled`, and the table of `UnicodeScripts` |
 //! | `walk`, [`details`] | the walk; its pieces, with tokens, offsets and words |
 //! | `decode_ids` | decodes ids to text |
 //! | [`post`] | truncation, post-processors, padding |
@@ -59,12 +60,12 @@
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
-#![allow(clippy::needless_question_mark)] // Errors were of two types.
-
 mod added;
 mod added_search;
 mod beginning;
+mod bert;
 mod bytes;
+mod charsmap;
 mod control_tokens;
 mod decode;
 mod decode_ids;
@@ -83,6 +84,7 @@ pub mod post;
 mod prompt;
 mod regex;
 pub mod run_length;
+mod scripts;
 pub mod server_calls;
 pub mod spec;
 mod split;

@@ -2,15 +2,19 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
-use bpe_core::memory::{push, reserve_text};
+use bpe_core::memory::{push, push_text, reserve, reserve_text, with_capacity};
+use unicode_normalization_alignments::char::is_combining_mark;
 use unicode_normalization_alignments::{
     IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
 };
 
-use crate::bytes::MARK;
+use crate::bert::{self, Bert};
+use crate::bytes::{CHAR_OF, MARK};
+use crate::charsmap::Charsmap;
 use crate::error::{Error, Result};
-use crate::offsets::{Aligned, joined, replaced};
+use crate::offsets::{Aligned, Change, joined, replaced};
 use crate::regex::Regex;
 use crate::spec;
 
@@ -19,11 +23,23 @@ use crate::spec;
 pub(crate) enum Normalizer {
     Form(Form),
     Lowercase,
+    /// Replaces each character by those that a function gives: at most [`MOST`] bytes.
+    Each(fn(char, &mut dyn FnMut(char))),
+    /// Removes the characters for which a function returns false.
+    Keep(fn(char) -> bool),
+    Bert(Bert),
+    Precompiled(Arc<Charsmap>),
     Replace(Regex, String),
     Prepend(String),
-    Strip { left: bool, right: bool },
+    Strip {
+        left: bool,
+        right: bool,
+    },
     Sequence(Vec<Normalizer>),
 }
+
+/// The most bytes that [`Normalizer::Each`] makes of a character.
+const MOST: usize = 12;
 
 /// A Unicode normalization form.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +58,23 @@ impl Normalizer {
             spec::Normalizer::NFKC => Self::Form(Form::Nfkc),
             spec::Normalizer::NFKD => Self::Form(Form::Nfkd),
             spec::Normalizer::Lowercase => Self::Lowercase,
+            spec::Normalizer::StripAccents => Self::Keep(|c| !is_combining_mark(c)),
+            spec::Normalizer::Nmt => {
+                Self::Sequence(vec![Self::Keep(bert::is_kept_by_nmt), Self::Each(bert::nmt_space)])
+            }
+            spec::Normalizer::ByteLevel => Self::Each(byte_characters),
+            &spec::Normalizer::BertNormalizer {
+                clean_text,
+                handle_chinese_chars,
+                strip_accents,
+                lowercase,
+            } => {
+                let strip_accents = strip_accents.unwrap_or(lowercase);
+                Self::Bert(Bert { clean_text, handle_chinese_chars, strip_accents, lowercase })
+            }
+            spec::Normalizer::Precompiled { precompiled_charsmap } => {
+                Self::Precompiled(Arc::new(Charsmap::new(precompiled_charsmap, path)?))
+            }
             spec::Normalizer::Replace { pattern, content } => {
                 let regex = compile(pattern)?;
                 if !content.is_empty() && certainly_matches_nothing(pattern) {
@@ -101,6 +134,27 @@ impl Normalizer {
             Self::Form(form) => Cow::Owned(collected(&text, form.changes(&text).map(|(c, _)| c))?),
             Self::Lowercase => {
                 Cow::Owned(collected(&text, text.chars().flat_map(char::to_lowercase))?)
+            }
+            Self::Each(each) => {
+                let mut new = String::new();
+                reserve_text(&mut new, text.len())?;
+                for character in text.chars() {
+                    reserve_text(&mut new, MOST)?;
+                    each(character, &mut |made| new.push(made));
+                }
+                Cow::Owned(new)
+            }
+            Self::Keep(keep) if text.chars().all(keep) => text,
+            Self::Keep(keep) => Cow::Owned(collected(&text, text.chars().filter(|&c| keep(c)))?),
+            Self::Bert(bert) => bert.apply(text)?,
+            Self::Precompiled(charsmap) => {
+                let mut new = String::new();
+                reserve_text(&mut new, text.len())?;
+                charsmap.each_stretch(&text, |stretch, rule| {
+                    push_text(&mut new, rule.unwrap_or(&text[stretch]))?;
+                    if new.len() > limit { Err(too_long(limit)) } else { Ok(()) }
+                })?;
+                Cow::Owned(new)
             }
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text, limit)?;
@@ -181,6 +235,31 @@ impl Normalizer {
                 });
                 text.transform(lower, 0)?;
             }
+            Self::Each(each) => {
+                let mut changes: Vec<Change> = with_capacity(text.text.len())?;
+                for character in text.text.chars() {
+                    let first = changes.len();
+                    reserve(&mut changes, MOST)?;
+                    each(character, &mut |made| changes.push((made, 0)));
+                    changes[first].1 = 1;
+                }
+                text.transform(changes, 0)?;
+            }
+            Self::Keep(keep) => text.keep(keep)?,
+            Self::Bert(bert) => {
+                bert.steps().iter().try_for_each(|step| step.align_within(text, limit))?;
+            }
+            Self::Precompiled(charsmap) => {
+                let mut rules = Vec::new();
+                let mut length = text.text.len();
+                charsmap.each_stretch(&text.text, |stretch, rule| {
+                    let Some(rule) = rule else { return Ok(()) };
+                    length += rule.len();
+                    push(&mut rules, (stretch, joined(rule, "")?))?;
+                    if length > limit { Err(too_long(limit)) } else { Ok(()) }
+                })?;
+                text.rewrite(&rules)?;
+            }
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text.text, limit)?;
                 text.replace(&stretches, content)?;
@@ -217,6 +296,17 @@ pub(crate) fn limit(length: usize) -> usize {
     length.saturating_mul(1024).max(1 << 20)
 }
 
+fn too_long(limit: usize) -> Error {
+    let what = format!("replacing that makes more than {limit} bytes of a text");
+    Error::unsupported("normalizer", what)
+}
+
+/// The characters that represent the bytes of a character.
+fn byte_characters(character: char, found: &mut dyn FnMut(char)) {
+    let mut bytes = [0; 4];
+    character.encode_utf8(&mut bytes).bytes().for_each(|byte| found(CHAR_OF[usize::from(byte)]));
+}
+
 /// Whether a pattern surely can match the empty text, as `a*` and `\b` do.
 fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     match pattern {
@@ -251,10 +341,7 @@ fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec
         return Err(inserts("normalizer"));
     }
     if stretches.len().saturating_mul(content.len()).saturating_add(text.len()) > limit {
-        return Err(Error::unsupported(
-            "normalizer",
-            format!("replacing that makes more than {limit} bytes of a text"),
-        ));
+        return Err(too_long(limit));
     }
     Ok(stretches)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{reserve, reserve_text, with_capacity};
+use bpe_core::memory::{append, push, reserve, reserve_text, with_capacity};
 use bpe_core::polling::poll;
 use unicode_normalization_alignments::char::canonical_combining_class;
 
@@ -125,6 +125,60 @@ impl Aligned {
             origins[first..].fill(hull(&self.origins[source]));
         }
         *self = Self { text, origins, is_whole: true };
+        Ok(())
+    }
+
+    /// Removes the characters for which `keep` returns false.
+    pub(crate) fn keep(&mut self, keep: impl Fn(char) -> bool) -> Result<()> {
+        if self.text.chars().all(&keep) {
+            return Ok(());
+        }
+        let (mut changes, mut skipped): (Vec<Change>, usize) = (Vec::new(), 0);
+        for character in self.text.chars() {
+            match changes.last_mut() {
+                _ if keep(character) => push(&mut changes, (character, 1))?,
+                Some(before) => before.1 += 1,
+                None => skipped += 1,
+            }
+        }
+        self.transform(changes, skipped)
+    }
+
+    /// Replaces ascending stretches of characters, each by its own text. An origin that is not whole
+    /// is found by counting characters, as in `tokenizers`: what is removed at the beginning of the
+    /// text is not counted there.
+    pub(crate) fn rewrite(&mut self, rules: &[(Range<usize>, String)]) -> Result<()> {
+        if rules.is_empty() {
+            return Ok(());
+        }
+        let (mut changes, mut whole): (Vec<Change>, _) = (Vec::new(), Vec::new());
+        let mut last = 0;
+        for (stretch, new) in rules {
+            for character in self.text[last..stretch.start].chars() {
+                push(&mut changes, (character, 1))?;
+            }
+            append(&mut whole, &self.origins[last..stretch.start])?;
+            let mut old = self.text[stretch.clone()].chars().count();
+            for character in new.chars() {
+                push(&mut changes, (character, old.min(1)))?;
+                old = old.saturating_sub(1);
+            }
+            if let Some(before) = changes.last_mut() {
+                before.1 += old;
+            }
+            reserve(&mut whole, new.len())?;
+            let origin = hull(&self.origins[stretch.clone()]);
+            whole.extend(std::iter::repeat_n(origin, new.len()));
+            last = stretch.end;
+        }
+        for character in self.text[last..].chars() {
+            push(&mut changes, (character, 1))?;
+        }
+        append(&mut whole, &self.origins[last..])?;
+        self.transform(changes, 0)?;
+        if self.is_whole {
+            self.origins = whole;
+        }
         Ok(())
     }
 

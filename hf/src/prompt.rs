@@ -262,11 +262,11 @@ impl Tokenizer {
 /// Applies only the parts of a normalizer that replace characters by others.
 fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
     match normalizer {
-        Normalizer::Form(_) | Normalizer::Lowercase => normalizer.align(text),
+        Normalizer::Replace(..) | Normalizer::Prepend(_) | Normalizer::Strip { .. } => Ok(()),
         Normalizer::Sequence(parts) => {
             parts.iter().try_for_each(|part| align_characters(part, text))
         }
-        _ => Ok(()),
+        _ => normalizer.align(text),
     }
 }
 

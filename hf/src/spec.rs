@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -25,11 +29,34 @@ pub enum Normalizer {
     NFD,
     NFKC,
     NFKD,
+    Nmt,
     Lowercase,
-    Replace { pattern: Pattern, content: String },
-    Prepend { prepend: String },
-    Strip { strip_left: bool, strip_right: bool },
-    Sequence { normalizers: Vec<Normalizer> },
+    StripAccents,
+    ByteLevel,
+    BertNormalizer {
+        clean_text: bool,
+        handle_chinese_chars: bool,
+        strip_accents: Option<bool>,
+        lowercase: bool,
+    },
+    Precompiled {
+        #[serde(deserialize_with = "canonical_base64")]
+        precompiled_charsmap: String,
+    },
+    Replace {
+        pattern: Pattern,
+        content: String,
+    },
+    Prepend {
+        prepend: String,
+    },
+    Strip {
+        strip_left: bool,
+        strip_right: bool,
+    },
+    Sequence {
+        normalizers: Vec<Normalizer>,
+    },
 }
 
 /// How splitting by a pattern treats the matches.
@@ -68,6 +95,15 @@ pub enum PreTokenizer {
     },
     Whitespace,
     WhitespaceSplit,
+    BertPreTokenizer,
+    CharDelimiterSplit {
+        delimiter: char,
+    },
+    UnicodeScripts,
+    FixedLength {
+        #[serde(default = "five")]
+        length: usize,
+    },
     Metaspace(Metaspace),
     Sequence {
         pretokenizers: Vec<PreTokenizer>,
@@ -77,6 +113,22 @@ pub enum PreTokenizer {
 fn yes() -> bool {
     true
 }
+
+fn five() -> usize {
+    5
+}
+
+/// Reads base64, and writes it again as `tokenizers` does.
+fn canonical_base64<'de, D: Deserializer<'de>>(text: D) -> std::result::Result<String, D::Error> {
+    let bytes = BASE64.decode(String::deserialize(text)?).map_err(D::Error::custom)?;
+    Ok(BASE64.encode(bytes))
+}
+
+/// Base64 as `tokenizers` reads it, also without padding.
+pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// `Metaspace`, as pre-tokenizer and as decoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,6 +263,18 @@ pub enum Decoder {
     },
     Fuse,
     ByteFallback,
+    WordPiece {
+        prefix: String,
+        cleanup: bool,
+    },
+    BPEDecoder {
+        suffix: String,
+    },
+    CTC {
+        pad_token: String,
+        word_delimiter_token: String,
+        cleanup: bool,
+    },
     Metaspace(Metaspace),
     Sequence {
         decoders: Vec<Decoder>,

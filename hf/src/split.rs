@@ -10,10 +10,11 @@ use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
 use crate::bytes::{CHAR_OF, MARK, represents_byte};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::normalize::compile;
 use crate::offsets::Aligned;
 use crate::regex::Regex;
+use crate::scripts::script_of;
 use crate::spec::{self, Behavior};
 
 /// GPT-2's pattern, used by `ByteLevel`.
@@ -62,7 +63,14 @@ enum By {
     Regex(Regex),
     Words,
     Characters(fn(char) -> bool),
+    /// Not by matches: a function finds the pieces.
+    Pieces(fn(&str, Pieces<'_>) -> Result<()>),
+    /// Pieces of this many characters.
+    Length(usize),
 }
+
+/// Takes the pieces of a text, in order.
+type Pieces<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
 
 #[derive(PartialEq)]
 enum Kind {
@@ -88,7 +96,10 @@ pub(crate) fn is_word(character: char) -> bool {
 }
 
 fn is_punctuation(character: char) -> bool {
-    character.is_ascii_punctuation() || UnicodeCategories::is_punctuation(character)
+    match character.is_ascii() {
+        true => character.is_ascii_punctuation(),
+        false => UnicodeCategories::is_punctuation(character),
+    }
 }
 
 impl PreTokenizer {
@@ -196,6 +207,18 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
         spec::PreTokenizer::WhitespaceSplit => {
             (By::Characters(char::is_whitespace), Behavior::Removed, false)
         }
+        &spec::PreTokenizer::CharDelimiterSplit { delimiter } => {
+            let delimiter = delimiter.encode_utf8(&mut [0; 4]).into();
+            (By::Regex(Regex::Text(delimiter)), Behavior::Removed, false)
+        }
+        spec::PreTokenizer::BertPreTokenizer => (By::Pieces(bert), Behavior::Isolated, false),
+        spec::PreTokenizer::UnicodeScripts => (By::Pieces(scripts), Behavior::Isolated, false),
+        spec::PreTokenizer::FixedLength { length: 0 } => {
+            return Err(Error::unsupported("pre_tokenizer.length", "a length of 0"));
+        }
+        &spec::PreTokenizer::FixedLength { length } => {
+            (By::Length(length), Behavior::Isolated, false)
+        }
     };
     steps.push(Step::Split { by, behavior, invert });
     Ok(())
@@ -290,7 +313,12 @@ type Stretch = (Range<usize>, bool);
 impl By {
     /// The pieces of a text that are not empty.
     fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
-        let mut parts = behave(self.cut(text, invert)?, behavior)?;
+        let mut parts = Vec::new();
+        match self {
+            Self::Pieces(find) => find(text, &mut |part| push(&mut parts, part))?,
+            Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
+            _ => parts = behave(self.cut(text, invert)?, behavior)?,
+        }
         parts.retain(|part| !part.is_empty());
         Ok(parts)
     }
@@ -328,12 +356,66 @@ impl By {
                     add(at..at + character.len_utf8())?;
                 }
             }
+            Self::Pieces(_) | Self::Length(_) => {}
         }
         if last != text.len() {
             push(&mut stretches, (last..text.len(), invert))?;
         }
         Ok(stretches)
     }
+}
+
+/// The words of `BertPreTokenizer`: cuts at white space, and around punctuation.
+fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
+    let mut start = 0;
+    for (at, character) in text.char_indices() {
+        let is_space = character.is_whitespace();
+        if !is_space && !is_punctuation(character) {
+            continue;
+        }
+        poll(at - start)?;
+        let end = at + character.len_utf8();
+        found(start..at)?;
+        if !is_space {
+            found(at..end)?;
+        }
+        start = end;
+    }
+    found(start..text.len())
+}
+
+/// The pieces of `UnicodeScripts`: cuts where the script changes. Spaces and unassigned characters
+/// belong to any script; those at the beginning are left out, as in `tokenizers`.
+fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
+    let (mut last, mut start) = (None, text.len());
+    for (at, character) in text.char_indices() {
+        let script = script_of(character);
+        if script.is_none() || script == last {
+            continue;
+        }
+        if last.is_some() {
+            poll(at - start)?;
+            found(start..at)?;
+        }
+        (last, start) = (script, at);
+    }
+    found(start..text.len())
+}
+
+fn each_of_length(
+    text: &str,
+    length: usize,
+    mut found: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    while start < text.len() {
+        let next = text[start..].char_indices().nth(length);
+        let end = next.map_or(text.len(), |(at, _)| start + at);
+        poll(end - start)?;
+        found(start..end)?;
+        start = end;
+    }
+    Ok(())
 }
 
 /// The splitting of text into pieces.
@@ -378,10 +460,10 @@ impl Split {
 
     /// The splitter for the core: by the pattern, or any where the core gets pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
-        Ok(Splitter::new(match &self.plan {
+        Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,
             _ => GPT2,
-        })?)
+        })
     }
 
     /// Whether it cuts text at spaces at most.

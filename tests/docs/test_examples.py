@@ -6,41 +6,31 @@ import doctest
 import os
 import re
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 from pages import ROOT, Page, manual
 
-import bpe_engine
-
 PAGES = [page for page in manual() if any(name in ("pycon", "console") for name, _ in page.blocks)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="examples for a POSIX shell")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.usefixtures("undo_install")
 def test_examples(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the examples of a page in order, in one Python session and one directory."""
     # The manual's readers have a wheel; the README shows a file of the clone that it has them make.
     (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
     monkeypatch.chdir(tmp_path)
-    # `bpe_engine.install()`, which is one of the examples, changes it.
-    monkeypatch.setattr(bpe_engine.Encoding, "__module__", bpe_engine.Encoding.__module__)
     scripts = sysconfig.get_path("scripts")
     monkeypatch.setenv("PATH", f"{scripts}{os.pathsep}{os.environ['PATH']}")
-    saved = {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
     session: dict[str, object] = {}
-    try:
-        for language, body in page.blocks:
-            if language == "pycon":
-                run_python(page.name, body, session)
-            elif language == "console":
-                run_shell(body)
-    finally:
-        for name in [name for name in sys.modules if name.split(".")[0] == "tiktoken"]:
-            del sys.modules[name]
-        sys.modules.update(saved)
+    for language, body in page.blocks:
+        if language == "pycon":
+            run_python(page.name, body, session)
+        elif language == "console":
+            run_shell(body)
 
 
 def run_python(page: str, body: str, session: dict[str, object]) -> None:

@@ -255,20 +255,15 @@ DOCUMENTED = [
 
 
 @pytest.mark.parametrize("name", ["bpe_engine", *DOCUMENTED])
+@pytest.mark.usefixtures("undo_install")
 def test_docstrings(name):
-    saved = {key: value for key, value in sys.modules.items() if key.startswith("tiktoken")}
     try:
-        try:
-            module = importlib.import_module(name)
-        except ImportError as error:
-            # The plug-in of a server that is not installed.
-            assert name.startswith("bpe_engine.serving."), error
-            pytest.skip(str(error))
-        assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
-    finally:
-        for key in [key for key in sys.modules if key.startswith("tiktoken")]:
-            del sys.modules[key]
-        sys.modules.update(saved)
+        module = importlib.import_module(name)
+    except ImportError as error:
+        # The plug-in of a server that is not installed.
+        assert name.startswith("bpe_engine.serving."), error
+        pytest.skip(str(error))
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
 def test_docstrings_of_native_methods():

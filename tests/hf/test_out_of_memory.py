@@ -168,7 +168,7 @@ Engine.fingerprint Engine.decode_single_token_bytes Engine.clear_cache Engine.se
 Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
 CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding.encode
 TokenBuffer TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
-StreamPool EncodedRows.samples AuditedIds copy_plain collect_segments NameFinder.is_current
+StreamPool EncodedRows.samples AuditedIds copy_plain collect_segments Labels NameFinder.is_current
 NameCounter ConversationState.fork ConversationState.ids ConversationState.ids_buffer
 ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_segments_to_buffer
 PrefixCache.stats PrefixCache.clear disallowed_special_message work_done learn_merges audit_tokens

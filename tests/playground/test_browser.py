@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_files import byte_level_file
 
 import bpe_engine
 from bpe_engine.playground.api import Api
@@ -28,6 +29,10 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 VIEWS = ("tokens", "steps", "prompts", "vocabulary")
+TOOL_TEMPLATE = (
+    "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.reasoning_content }}{{ m.content }}"
+    "{{ (m.tool_calls or []) | tojson }}<|im_end|>{% endfor %}"
+)
 HOSTILE = "</textarea></script><script>window.hacked = 1</script><img src=x onerror='hacked = 1'>&lt;b&gt;"
 #: The most elements that are drawn for a column, however long the text.
 MOST_DRAWN = 8000
@@ -159,11 +164,11 @@ def test_typing_encodes_each_change(page: Page) -> None:
 def test_colors_and_ids_equal_encode(page: Page, name: str) -> None:
     """Each token is one element with its id, and no two neighbors have one color."""
     text = "Hello  wörld, 根本不是 שלום 👩‍🚀 e\u0301.\n\n\treturn 1234567 <|endoftext|>"
-    page.run("state.encodings = [arguments[0]]; state.ids = true; show()", name)
+    page.run("state.encodings = [arguments[0]]; state.shown = 'both'; show()", name)
     page.put(text)
     page.check_ids(text)
     drawn = page.run(
-        "return Array.from(columns[0].list.querySelectorAll('.t'), t => [Number(t.dataset.id), getComputedStyle(t).backgroundColor])"
+        "return Array.from(columns[0].list.querySelectorAll('.t'), t => [Number(t.querySelector('small').textContent), getComputedStyle(t).backgroundColor])"
     )
     assert [id for id, _ in drawn] == bpe_engine.get_encoding(name).encode(
         text, disallowed_special=()
@@ -315,6 +320,124 @@ def test_the_vocabulary_finds_tokens(page: Page) -> None:
     assert f"Token {id}" in page.find("#token h2").text and "OK:" in page.find("#token").text
 
 
+@pytest.mark.parametrize("width", [420, 820, 1300])
+def test_tokens_are_whole_at_the_ends_of_rows(page: Page, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    page.put("The divided tokens of antidisestablishmentarianism, and 根本不是 שאלה קצרה " * 9)
+    page.ids()
+    cut = """return Array.from(document.querySelectorAll(arguments[0])).filter(e => e.offsetParent
+        && new Set(Array.from(e.getClientRects(), r => r.top)).size > 1).map(e => e.textContent)"""
+    assert page.run(cut, ".list .t") == []
+    page.view("prompts")
+    page.until(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#prompt-out .forged"))
+    assert page.run(cut, "#prompt-out .t") == []
+    # The words of a row begin with their space.
+    page.view("tokens")
+    first = page.run(
+        """const tops = new Map();
+        for (const t of columns[0].list.querySelectorAll('.t')) {
+            const top = Math.round(t.getBoundingClientRect().top);
+            if (!tops.has(top)) tops.set(top, t.textContent);
+        }
+        return Array.from(tops.values()).slice(1)"""
+    )
+    assert len(first) > 2 and any(text.startswith("·") for text in first)
+
+
+def test_text_from_right_to_left_with_ids(page: Page) -> None:
+    page.put("שאלה קצרה כאן\nfrom left to right")
+    page.ids()
+    page.run("state.shown = 'both'; show()")
+    lefts = "return Array.from(columns[0].list.querySelectorAll('.line'), line => Array.from(line.querySelectorAll('.t'), t => t.getBoundingClientRect().left))"
+    hebrew, english = page.run(lefts)
+    assert len(hebrew) > 2 and hebrew == sorted(hebrew, reverse=True)
+    assert len(english) > 2 and english == sorted(english)
+    shown = page.run(
+        "return Array.from(columns[0].list.querySelectorAll('.t small'), e => e.textContent)"
+    )
+    assert shown == list(map(str, page.ids()["o200k_base"]))
+
+
+def test_ids_and_text_are_copied(page: Page) -> None:
+    page.driver.execute_cdp_cmd(
+        "Browser.grantPermissions",
+        {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]},
+    )
+    text = "a word,\n\tand 根本 more"
+    page.put(text)
+    ids = page.ids()["o200k_base"]
+    copied = "const done = arguments[0]; navigator.clipboard.readText().then(done)"
+    page.find(".column button[title='Copy the ids as a list']").click()
+    page.until(lambda: page.driver.execute_async_script(copied) == str(ids))
+    for shown, expected in (("tokens", text), ("ids", ", ".join(map(str, ids)))):
+        page.run("state.shown = arguments[0]; show()", shown)
+        page.run("getSelection().selectAllChildren(columns[0].list); columns[0].list.focus()")
+        page.driver.switch_to.active_element.send_keys(Keys.CONTROL + "c")
+        page.until(lambda: page.driver.execute_async_script(copied) == expected)  # noqa: B023
+
+
+def test_hovering_marks_the_same_bytes_in_all_columns(page: Page) -> None:
+    page.put("an unbelievable 根本不是 text")
+    page.ids()
+    for index in range(page.run("return columns[0].ids.length")):
+        page.run("columns[0].point(columns[0].list.querySelectorAll('.t')[arguments[0]])", index)
+        same = page.run(
+            """const o = columns[1], [a, b] = [columns[0].startOf(arguments[0]), columns[0].ends[arguments[0]]];
+            return Array.from(o.list.querySelectorAll('.t'), (t, i) => [t.classList.contains('same'), o.startOf(i) < b && o.ends[i] > a])""",
+            index,
+        )
+        assert all(marked == overlaps for marked, overlaps in same)
+        assert any(marked for marked, _ in same)
+
+
+def test_totals_examples_and_clear(page: Page) -> None:
+    page.put("Two words 👩‍🚀")
+    page.until(lambda: page.find("#totals").text)
+    page.until(lambda: "13 characters · 2 words · 21 bytes" in page.find("#totals").text)
+    page.find("#sample").click()
+    page.until(lambda: "fibonacci" in page.find("#text").get_attribute("value"))
+    page.find("#clear").click()
+    assert page.ids()["o200k_base"] == []
+    page.until(lambda: page.find("#totals").text.startswith("0 characters"))
+
+
+def test_files_are_chosen_and_models_are_named(page: Page, tmp_path: Path) -> None:
+    page.find("#path").send_keys("gpt-4o", Keys.ENTER)
+    page.until(lambda: "gpt-4o is o200k_base: shown already" in page.find("#note").text)
+    names = {
+        "tokenizer.json": json.dumps(byte_level_file()),
+        "chat_template.jinja": "{% for m in messages %}[{{ m.content }}]{% endfor %}",
+        "tokenizer_config.json": json.dumps({"bos_token": "<s>"}),
+    }
+    for name, contents in names.items():
+        (tmp_path / name).write_text(contents, encoding="utf-8")
+    page.find("#files").send_keys("\n".join(str(tmp_path / name) for name in names))
+    page.until(lambda: page.run("return columns.length") == 3)
+    name = page.run("return columns[2].name")
+    assert "and 2 more" in name
+    page.view("prompts")
+    page.until(lambda: "[" in page.find("#prompt-out").text)
+    assert page.run("return [state.template, state.bos, state.promptEncoding]") == [
+        names["chat_template.jinja"],
+        "<s>",
+        name,
+    ]
+
+
+def test_tools_calls_and_reasoning_in_prompts(page: Page) -> None:
+    page.view("prompts")
+    page.run("state.format = OWN; state.template = arguments[0]; show()", TOOL_TEMPLATE)
+    page.find("#add-tools").click()
+    page.until(lambda: "I·need·the·weather." in page.find("#prompt-out").text)
+    shown = page.find("#prompt-out").text
+    assert '"city"' in shown and '"description"' in shown and "forged 2" in shown
+    page.run(
+        "const e = $('prompt-tools'); e.value = '[1'; e.dispatchEvent(new Event('input'))",
+    )
+    page.until(lambda: "Tools: not JSON" in page.find("#problem").text)
+
+
 def test_hostile_text_never_becomes_html(page: Page) -> None:
     page.put(HOSTILE)
     page.check_ids(HOSTILE)
@@ -396,7 +519,14 @@ def test_an_exported_file_works_alone(page: Page, tmp_path: Path) -> None:
     found = page.run("return Object.fromEntries(columns.map(c => [c.name, Array.from(c.ids)]))")
     assert found == expected
     assert page.find("#text").get_attribute("value") == HOSTILE + " wörld"
-    assert not page.find("#text").is_enabled()
+    assert page.find("#text").get_attribute("readonly")
+    assert page.find("#exported").is_displayed()
+    live = (
+        "return Array.from(document.querySelectorAll('.live')).filter(e => e.offsetParent).length"
+    )
+    assert page.run(live) == 0
+    tabs = page.run("return VIEWS.filter(view => !$('tab-' + view).hidden)")
+    assert tabs == ["tokens"]
     assert page.run("return window.hacked === undefined")
 
 
@@ -410,7 +540,8 @@ def test_the_keyboard_alone(page: Page) -> None:
     press(Keys.TAB)
     press(Keys.TAB)
     assert focused() == "tab-tokens"
-    press(Keys.TAB)
+    for _ in range(3):
+        press(Keys.TAB)
     assert focused() == "text"
     press(Keys.CONTROL + "a")
     press("keys only, unbelievable")
@@ -448,7 +579,8 @@ def test_nothing_runs_off_a_phone(page: Page, view: str) -> None:
         page.until(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#found tbody button"))
         page.find("#found tbody button").click()
         page.until(lambda: "Part of" in page.find("#token").text)
-    assert page.run("return document.documentElement.scrollWidth") <= 400
+    wide = "return Array.from(document.querySelectorAll('*')).filter(e => e.getBoundingClientRect().right > 400).map(e => e.outerHTML.slice(0, 99))"
+    assert page.run("return document.documentElement.scrollWidth") <= 400, page.run(wide)
     small = page.run(
         "return Array.from(document.querySelectorAll('button:not(.chip), select')).filter(e => e.offsetParent && e.getBoundingClientRect().height < 36).map(e => e.outerHTML)"
     )

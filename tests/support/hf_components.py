@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from charsmaps import charsmap
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from seeds import seeded
@@ -101,6 +102,13 @@ REPLACEMENTS: list[tuple[Any, str]] = [
     *(("l", "LL"), ("日", ""), (" ", "▁")),
     *((Regex(r"\s+"), " "), (Regex("[aeiou]"), "é")),
 ]
+#: Rules that lengthen, shorten, remove, and take a part of a cluster for the whole.
+CHARSMAP = charsmap(
+    {
+        **{"\r": " ", "½": "1\u20442", "e\u0301": "é", "İ": "i\u0307", "ﬁ": "fi", "\u00ad": ""},
+        **{"日": "日本語", "l": "", "H": "hH", "語\u0301": "x", "\u1100\u1161\u11a8": "각"},
+    }
+)
 SCHEMES = ["first", "never", "always"]
 CLS, SEP = ("[CLS]", 4), ("[SEP]", 5)
 
@@ -115,6 +123,16 @@ PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
             lambda rng: normalizers.Replace(*rng.choice(REPLACEMENTS)),
             lambda rng: normalizers.Prepend(rng.choice(["▁", "x y", " "])),
             lambda rng: normalizers.Strip(left=flip(rng), right=flip(rng)),
+            lambda rng: normalizers.StripAccents(),
+            lambda rng: normalizers.Nmt(),
+            lambda rng: normalizers.ByteLevel(),
+            lambda rng: normalizers.Precompiled(CHARSMAP),
+            *2
+            * [
+                lambda rng: normalizers.BertNormalizer(
+                    flip(rng), flip(rng), rng.choice([None, False, True]), flip(rng)
+                )
+            ],
         ],
     ),
     "pre_tokenizer": (
@@ -127,6 +145,10 @@ PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
             lambda rng: pre_tokenizers.Punctuation(rng.choice(BEHAVIORS)),
             lambda rng: pre_tokenizers.Whitespace(),
             lambda rng: pre_tokenizers.WhitespaceSplit(),
+            lambda rng: pre_tokenizers.BertPreTokenizer(),
+            lambda rng: pre_tokenizers.CharDelimiterSplit(rng.choice("l 日é")),
+            lambda rng: pre_tokenizers.UnicodeScripts(),
+            lambda rng: pre_tokenizers.FixedLength(rng.randrange(1, 8)),
             *2
             * [
                 lambda rng: pre_tokenizers.Metaspace(
@@ -160,6 +182,9 @@ PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
             lambda rng: decoders.Strip(rng.choice("hĠl"), rng.randrange(3), 0),
             lambda rng: decoders.Fuse(),
             lambda rng: decoders.ByteFallback(),
+            lambda rng: decoders.WordPiece(rng.choice(["##", "h", ""]), flip(rng)),
+            lambda rng: decoders.BPEDecoder(rng.choice(["</w>", "e", "lo", ""])),
+            lambda rng: decoders.CTC(rng.choice(["<pad>", "l", ""]), rng.choice("|he"), flip(rng)),
             lambda rng: decoders.Metaspace(rng.choice("▁_h"), rng.choice(SCHEMES), flip(rng)),
         ],
     ),
@@ -242,6 +267,16 @@ extra_texts = st.lists(
             "e\u0301",
             "ﬁ",
             "İ",
+            "½",
+            "\u00ad",
+            "\u0301\u0323",
+            "\x01",
+            "\r\n",
+            "語\u0301",
+            "\u0378",
+            "\u3099\u0301",
+            "각",
+            "do not n't",
             "_",
             ".",
         ]

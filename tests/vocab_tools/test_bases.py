@@ -14,6 +14,7 @@ from vocab_command import run
 import bpe_engine
 from bpe_engine.cli import main
 from vocab_tools import (
+    check_folder,
     check_vocabulary,
     compare_tokenizers,
     convert_tokenizer,
@@ -22,9 +23,11 @@ from vocab_tools import (
     learn_merges,
     load_subject,
     propose_words,
+    read_plan,
     train_vocabulary,
 )
 from vocab_tools.cli import app
+from vocab_tools.report import render
 
 #: Nothing but letters, or nothing but the rest: no published pattern cuts so.
 PATTERN = r"[a-z]+|[^a-z]+"
@@ -167,6 +170,19 @@ def test_results_are_saved(tmp_path: Path) -> None:
     conversion = convert_tokenizer("gpt2", str(tmp_path / "new" / "tokenizer.json"))
     conversion.save()
     assert bpe_engine.load_encoding(tmp_path / "new").encode("hello") == [31373]
+    plan = embedding_plan("gpt2", {b"abab": 50257})
+    plan.save(tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json") == plan
+    text = tmp_path / "text.txt"
+    text.write_text("abab")
+    comparison = compare_tokenizers(["gpt2"], [text])
+    for saved in (check_vocabulary("gpt2"), check_folder(tmp_path / "new"), comparison):
+        for ending in ("md", "json", "html"):
+            saved.save(tmp_path / f"report.{ending}")
+            expected = render(f"report.{ending}", saved)
+            assert (tmp_path / f"report.{ending}").read_text(encoding="utf-8") == expected
+        with pytest.raises(ValueError, match="a report ends in"):
+            saved.save(tmp_path / "report.txt")
 
 
 def test_a_sidecar_without_a_pattern(tmp_path: Path) -> None:

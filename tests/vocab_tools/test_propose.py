@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     check_vocabulary,
     dump_ranks,
+    extend_vocabulary,
     learn_merges,
     load_ranks,
     propose_words,
@@ -29,7 +31,7 @@ from vocab_tools import (
 from vocab_tools.corpus import corpus_effect, count_corpus, read_texts
 from vocab_tools.corpus.cutting import Cutting, cutting
 from vocab_tools.extend import propose
-from vocab_tools.extend.selection import learned_tokens, tokens_of
+from vocab_tools.extend.selection import learned_tokens, savings_of
 from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
@@ -77,6 +79,47 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
     assert sum(word.new_ids for word in proposal.words) >= proposal.new_ids
     assert "rareword" not in words
     assert proposal.left_out["less frequent than 5"] >= 1
+
+
+def test_what_words_save_adds_up(corpus: Path) -> None:
+    """To the number in the headline, and to the end of the curve of a report."""
+    for new_ids in (3, 10, 40, 500):
+        proposal = propose_words(BYTES, [corpus], new_ids, pattern="qwen")
+        assert sum(word.saved for word in proposal.words) == proposal.saved > 0
+        gains = [word.saved for word in proposal.by_gain()]
+        assert gains == sorted(gains, reverse=True)
+        extension = extend_vocabulary(BYTES, [corpus], new_ids, pattern="qwen")
+        effect = extension.effect
+        assert extension.proposal == proposal
+        assert effect.tokens_before - effect.tokens_after == proposal.saved
+        assert sum(effect.saved_by_token.values()) == proposal.saved
+        assert set(effect.saved_by_token) <= set(extension.learned.tokens)
+
+
+def test_extending_in_python_is_the_command(corpus: Path, base: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.tiktoken"
+    done = run("extend", base, corpus, "-n", 9, "--pattern", "qwen", "-o", new, "--json")
+    assert done.returncode == 0, done.stderr
+    steps = []
+    extension = extend_vocabulary(
+        base, str(corpus), 9, pattern="qwen", progress=lambda step, *_: steps.append(step)
+    )
+    extension.save(tmp_path / "same.tiktoken")
+    assert (tmp_path / "same.tiktoken").read_bytes() == new.read_bytes()
+    assert json.loads(json.dumps(extension.to_plain())) == json.loads(done.stdout)
+    assert extension.ok and {"reading", "reading the corpus"} <= set(steps)
+    assert extension.checked.finding("WORD_NOT_ONE_TOKEN") is None
+    with pytest.raises(ValueError, match="no word is worth"):
+        extend_vocabulary(base, corpus, 9, pattern="qwen", min_frequency=10_000)
+
+
+def test_an_extension_with_errors_is_not_saved(corpus: Path, tmp_path: Path) -> None:
+    extension = extend_vocabulary(BYTES, corpus, 9, pattern="qwen")
+    finding = extension.checked.findings[0]
+    extension.checked.findings[0] = replace(finding, severity="error")
+    with pytest.raises(ValueError, match=f"the check found errors: .*{finding.code}"):
+        extension.save(tmp_path / "new.tiktoken")
+    assert not (tmp_path / "new.tiktoken").exists()
 
 
 def test_more_ids_save_more(corpus: Path) -> None:
@@ -245,8 +288,8 @@ def test_the_choice_is_near_the_best(tmp_path: Path) -> None:
         for size in range(1, 7):
             for some in itertools.combinations(words.items(), size):
                 tokens = learned_tokens(some, BYTES)
-                before, after = tokens_of(words.items(), current, pattern, BYTES, tokens)
-                worth.append((len(tokens), before - after))
+                found = savings_of(words.items(), current, pattern, BYTES, tokens)
+                worth.append((len(tokens), found.before - found.after))
         for new_ids in (6, 10, 14):
             best = max((saved for count, saved in worth if count <= new_ids), default=0)
             proposal = propose_words(BYTES, [path], new_ids, pattern="qwen")

@@ -96,7 +96,7 @@ def test_whole_numbers_of_spreadsheets() -> None:
 
 
 def test_a_list_without_frequencies() -> None:
-    assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, "猫": 1}
+    assert read_words(["一只", "", " 猫 ", "一只"]) == {"一只": 2, " 猫": 1}
     assert read_words([" the", "cat"]) == {" the": 1, "cat": 1}
     # Only all lines together tell that there are no frequencies.
     with pytest.raises(WordListError, match="line 2: no tab"):

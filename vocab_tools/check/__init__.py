@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import bpe_engine
 
@@ -30,6 +30,9 @@ from .check_result import ROUND_TRIP_CLASSES, CheckResult
 from .context import Context, Loaded
 from .findings import RULES, Finding
 
+if TYPE_CHECKING:
+    from ..extend.propose import Proposal
+
 __all__ = ["RULES", "ROUND_TRIP_CLASSES", "CheckResult", "Finding", "check_vocabulary", "rules"]
 
 Corpus = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -41,7 +44,7 @@ def check_vocabulary(
     *,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | str | os.PathLike[str] | None = None,
-    words: WordSource | Mapping[str, int] | None = None,
+    words: WordSource | Mapping[str, int] | Proposal | None = None,
     corpus: Corpus | None = None,
     field: str = "text",
     errors: str = "strict",
@@ -57,8 +60,8 @@ def check_vocabulary(
         special_tokens: names and ids, or a file of them; by default those of the vocabulary that
             the base is, or else of the named encoding.
         words: the words that were to become tokens: a file, lines, or what
-            :func:`vocab_tools.read_words` gave, whose words are taken as they are; frequencies are
-            not needed.
+            :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words` gave, whose words
+            are taken as they are; frequencies are not needed.
         corpus: a text file, or several, to compare base and extended vocabulary on.
         field: the field of JSON lines and Parquet that has the text of ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..bases import Recognized
-from ..brief import Brief
+from ..brief import Reported
 from ..corpus.effect import CorpusEffect
 from .findings import Finding
 
@@ -27,7 +27,7 @@ ROUND_TRIP_CLASSES = (
 
 
 @dataclass(repr=False)
-class CheckResult(Brief):
+class CheckResult(Reported):
     """All findings, and the class of every token."""
 
     findings: list[Finding]
@@ -90,5 +90,5 @@ class CheckResult(Brief):
                 {"id": number, "inside_a_longer_piece": how == "only inside"}
                 for number, how in self.never_whole.items()
             ],
-            "corpus": None if self.corpus is None else asdict(self.corpus),
+            "corpus": None if self.corpus is None else self.corpus.to_plain(),
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
 
 import click
 
@@ -12,14 +11,13 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD, readable_again
 
 from ..bases import opened
-from ..check import check_vocabulary
-from ..extend import learn_merges
-from ..extend.learn_result import to_plain
+from ..extend.extension import extend_vocabulary
 from ..report import render
+from ..words import listed_words
 from .check import print_findings
-from .console import console, print_json, print_notes, progress_bar, say
+from .console import console, print_json, print_notes, say, steps_bar
 from .inputs import base_inputs, refuse_repeated, special_inputs
-from .learn import effect_on, explain
+from .learn import explain, named_files
 from .options import (
     TEXT,
     chosen_pattern,
@@ -31,10 +29,7 @@ from .options import (
     refuse_mixed,
     special_tokens_option,
 )
-from .propose import check_corpus, no_words, print_proposal, propose_options, proposed
-
-#: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
-OF_LISTS = ("spaced form", "repeated word")
+from .propose import check_corpus, print_proposal, propose_options, script_names
 
 
 @click.command(cls=Command)
@@ -98,34 +93,26 @@ def extend(
         special_tokens = read_special_option(specials)
         # Read for the words, and again for the gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
-        proposal = proposed(
-            ranks, text, new_ids, chosen, min_frequency, scripts, exclude, field, errors
-        )
-        if not proposal.words:
-            raise click.ClickException(no_words(proposal, new_ids))
-        with progress_bar("learning") as update:
-            result = learn_merges(
+        with steps_bar() as update:
+            extension = extend_vocabulary(
                 ranks,
-                proposal.frequencies,
+                text,
+                new_ids,
                 pattern=chosen,
                 special_tokens=special_tokens,
+                min_frequency=min_frequency,
+                scripts=script_names(scripts),
+                exclude=listed_words(exclude) if exclude else (),
                 start_id=start_id,
                 whole_characters=whole_characters,
                 prune=prune,
+                field=field,
+                errors=errors,
                 progress=update,
             )
-        result.notes = [note for note in result.notes if note.kind not in OF_LISTS]
-        effect = effect_on(text, result, field, errors, corpus)
-        with progress_bar("checking") as update:
-            checked = check_vocabulary(
-                ranks,
-                result.tokens,
-                pattern=chosen,
-                special_tokens=special_tokens,
-                words=proposal.frequencies,
-                progress=update,
-            )
-        if checked.ok:
+        proposal, result = extension.proposal, extension.learned
+        effect = extension.effect = named_files(extension.effect, corpus)
+        if extension.ok:
             contents = {output: result.dump()}
             if word_file:
                 contents[word_file] = proposal.dump()
@@ -134,14 +121,12 @@ def extend(
     to = console(stderr=output == STANDARD)
     print_notes(result.notes, show_all)
     if as_json:
-        learned = {**to_plain(result), "corpus": asdict(effect)}
-        found = {"proposal": proposal.to_plain(), "learned": learned, "check": checked.to_plain()}
-        print_json(found)
+        print_json(extension.to_plain())
     elif not quiet:
         print_proposal(proposal, to)
-        explain(result, effect, to, output if checked.ok else STANDARD)
+        explain(result, effect, to, output if extension.ok else STANDARD)
         say(to, "\nCheck of the extended vocabulary:")
-        print_findings(checked, to)
-    if not checked.ok:
+        print_findings(extension.checked, to)
+    if not extension.ok:
         say(console(stderr=True), "nothing was written, since the check found errors")
         context.exit(1)

@@ -15,8 +15,9 @@ from bpe_engine.cli.printing import write
 from bpe_engine.texts import STANDARD
 
 from ..bases import opened
-from ..corpus.effect import CorpusEffect, corpus_effect
+from ..corpus.effect import CorpusEffect
 from ..extend import LearnResult, learn_merges
+from ..extend.extension import effect_of
 from ..notes import Note
 from ..report import render
 from ..report.plain import learn_json
@@ -133,7 +134,10 @@ def learn(
             **limits,
         )
     result.notes[:0] = notes
-    effect = effect_on(corpus, result, field, errors) if corpus else None
+    effect = None
+    if corpus:
+        with progress_bar("reading the corpus") as update:
+            effect = named_files(effect_of(result, corpus, field, errors, update), corpus)
     contents = {path: render(path, result, effect).encode() for path in reports}
     # A file without tokens would be taken for a result; add_merges.py writes one.
     is_written = bool(result.tokens) or like_add_merges
@@ -149,30 +153,9 @@ def learn(
         raise click.ClickException(f"no new tokens; {output} is not written")
 
 
-def effect_on(
-    corpus: Sequence[str],
-    result: LearnResult,
-    field: str,
-    errors: str,
-    names: Sequence[str] = (),
-) -> CorpusEffect:
-    """Measures the new tokens on a corpus; ``names`` replace the names of its files."""
-    base = result.pattern.encoding(result.base, {})
-    extended = result.pattern.encoding(result.extended, {})
-    new_words = [word.word for word in result.words if word.id is not None]
-    with progress_bar("reading the corpus") as update:
-        effect = corpus_effect(
-            corpus,
-            base,
-            extended,
-            new_words,
-            nfc=result.pattern.nfc,
-            field=field,
-            errors=errors,
-            progress=update,
-        )
-    files = [replace(file, name=name) for file, name in zip(effect.files, names or corpus)]
-    return replace(effect, files=files)
+def named_files(effect: CorpusEffect, names: Sequence[str]) -> CorpusEffect:
+    """Returns the effect with the names of its files as they were given."""
+    return replace(effect, files=[replace(f, name=n) for f, n in zip(effect.files, names)])
 
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:

@@ -15,6 +15,7 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD
 
 from ..bases import opened
+from ..extend.extension import no_words
 from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
 from ..ranks import RankSource
 from ..report import render
@@ -104,8 +105,9 @@ def propose(
 ) -> None:
     """Find the words of CORPUS that save the most as tokens of BASE.
 
-    CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The words are written with their frequencies, as `learn` reads them; words
-    that save the most tokens per id come first.
+    CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The words are written with their frequencies, as `learn` reads them, in the
+    order of choice. `saved` counts the tokens that a word and its by-products save in all words
+    that contain them; it adds up to the tokens saved in all.
 
     \b
       vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt --report r.html
@@ -153,17 +155,6 @@ def check_corpus(
     )
 
 
-def no_words(proposal: Proposal, new_ids: int) -> str:
-    """Returns the reason why nothing was written."""
-    if proposal.tokens_before == 0:
-        return "the corpus is empty; nothing is written"
-    ids = plural(new_ids, "new id")
-    return (
-        f"no word is worth {ids} or fewer; nothing is written. Give more text, more ids (-n), or "
-        f"a lower --min-frequency"
-    )
-
-
 def learn_command(
     base: str, words: str, extra: Sequence[str], options: Mapping[str, str | None]
 ) -> str:
@@ -205,12 +196,17 @@ def proposed(
             new_ids,
             pattern=pattern,
             min_frequency=min_frequency,
-            scripts=[name for name in scripts.split(",") if name.strip()],
+            scripts=script_names(scripts),
             exclude=listed_words(exclude) if exclude else (),
             field=field,
             errors=errors,
             progress=update,
         )
+
+
+def script_names(scripts: str) -> list[str]:
+    """Returns the names in --scripts."""
+    return [name for name in scripts.split(",") if name.strip()]
 
 
 def print_proposal(proposal: Proposal, to: Console) -> None:
@@ -221,7 +217,7 @@ def print_proposal(proposal: Proposal, to: Console) -> None:
     for column in ("frequency", "tokens now", "new ids", "saved", "saved per id"):
         table.add_column(column, justify="right", no_wrap=True)
     most = max(to.width // 3, 20)
-    for word in proposal.words[:ROWS_SHOWN]:
+    for word in proposal.by_gain()[:ROWS_SHOWN]:
         numbers = (word.frequency, word.tokens_now, word.new_ids, word.saved)
         row = [*(f"{number:,}" for number in numbers), f"{word.saved_per_id:,.0f}"]
         table.add_row(Text(shorten(quoted(word.word), most)), *row)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..brief import Brief
+from ..brief import Brief, Reported
 from ..text import show, text_of
 from .segments import Size
 from .subjects import Subject
@@ -97,7 +97,7 @@ class Differing:
 
 
 @dataclass(repr=False)
-class Comparison(Brief):
+class Comparison(Reported):
     """The tokens of one or several tokenizers on the same corpus."""
 
     rows: list[Measured]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import bpe_engine
-from bpe_engine import vocabulary
 from bpe_engine.texts import Paths, size_or_zero
 
 from ..brief import Brief
 from ..patterns import Pattern
+from ..text import literal
 from .cutting import cutting
 from .piece_counts import DEFAULT_MEMORY, CorpusCounts, ProgressFunction, count_corpus
+from .savings import Savings
 from .scripts import script_of
 
 
@@ -60,6 +62,13 @@ class CorpusEffect(Brief):
     #: The number of pieces by their number of tokens, before and after.
     lengths_before: dict[int, int] = field(default_factory=dict)
     lengths_after: dict[int, int] = field(default_factory=dict)
+    #: The tokens that each new token saves. They add up to all that the corpus saves.
+    saved_by_token: dict[bytes, int] = field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns the effect as plain types, for JSON."""
+        saved = [{"token": literal(t), "saved": n} for t, n in self.saved_by_token.items()]
+        return {**asdict(self), "saved_by_token": saved}
 
 
 def corpus_effect(
@@ -117,7 +126,7 @@ class _Comparison:
         extended: bpe_engine.Encoding,
         new_words: Collection[str],
     ) -> None:
-        self.base, self.extended = base, extended
+        self.savings = Savings(base, extended)
         self.words = frozenset(new_words)
         self.word_lengths = sorted({len(word) for word in self.words})
         self.pieces = self.changed = 0
@@ -129,8 +138,7 @@ class _Comparison:
         """Adds a file, and returns its tokens before and after."""
         tokens_before = tokens_after = 0
         for piece, count in counts.texts():
-            before = vocabulary.encode_piece(self.base, piece)
-            after = vocabulary.encode_piece(self.extended, piece)
+            before, after = self.savings.add(piece, count)
             self.pieces += count
             tokens_before += count * len(before)
             tokens_after += count * len(after)
@@ -170,4 +178,5 @@ class _Comparison:
             scripts=sorted(scripts, key=lambda part: -part.before),
             lengths_before=dict(sorted(before.items())),
             lengths_after=dict(sorted(after.items())),
+            saved_by_token=dict(self.savings.by_token),
         )

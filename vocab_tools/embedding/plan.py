@@ -49,6 +49,10 @@ class EmbeddingPlan(dict[int, list[int]]):
         """Returns the report on the plan, for notebooks."""
         return in_notebook(self)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        Path(path).write_bytes(self.dump())
+
     def dump(self) -> bytes:
         """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
         contents = {
@@ -61,7 +65,7 @@ class EmbeddingPlan(dict[int, list[int]]):
 
 
 def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
-    """Returns the plan that ``vocab-tools convert --plan`` wrote.
+    """Returns the plan that :meth:`EmbeddingPlan.save` or ``vocab-tools convert --plan`` wrote.
 
     Raises:
         ValueError: the file is not an embedding plan.
@@ -70,7 +74,7 @@ def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
     >>> import tempfile
     >>> plan = embedding_plan({bytes([byte]): byte for byte in range(256)}, {b"ab": 260})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(f"{folder}/plan.json").write_bytes(plan.dump())
+    ...     plan.save(f"{folder}/plan.json")
     ...     again = read_plan(f"{folder}/plan.json")
     >>> again == plan, again.gaps == plan.gaps, again.base_ids == plan.base_ids
     (True, True, True)

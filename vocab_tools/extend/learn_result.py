@@ -13,7 +13,7 @@ from ..brief import Brief
 from ..notes import Note
 from ..patterns import Pattern
 from ..ranks import dump_ranks
-from ..text import few, in_order, show, text_of
+from ..text import few, in_order, literal, show
 
 #: The most words that are learned without a limit to the merges: each needs a token, and those on
 #: its way, and more of them would not make a vocabulary.
@@ -211,7 +211,7 @@ def to_plain(result: LearnResult) -> dict[str, Any]:
     """Returns the result as plain types, for JSON; tokens are Python literals of text or bytes."""
     return {
         "tokens": [
-            {"token": _literal(token), "id": number} for token, number in result.tokens.items()
+            {"token": literal(token), "id": number} for token, number in result.tokens.items()
         ],
         "words": [
             {
@@ -226,27 +226,21 @@ def to_plain(result: LearnResult) -> dict[str, Any]:
         ],
         "by_products": [
             {
-                "token": _literal(by_product.token),
+                "token": literal(by_product.token),
                 "id": by_product.id,
                 "why": by_product.why,
                 "words": by_product.words,
-                "makes": [_literal(token) for token in by_product.makes],
+                "makes": [literal(token) for token in by_product.makes],
                 "use": by_product.use,
             }
             for by_product in result.by_products()
         ],
-        "pruned": [_literal(step.token) for step in result.pruned],
+        "pruned": [literal(step.token) for step in result.pruned],
         "refused": result.refused,
         "skipped": result.skipped,
         "not_one_token": [path.word for path in result.not_one_token],
         "notes": list(map(str, result.notes)),
     }
-
-
-def _literal(token: bytes) -> str:
-    """Returns a token as a Python literal: of its text, or of its bytes if they are not text."""
-    text = text_of(token)
-    return repr(token if text is None else text)
 
 
 def distinct_ids(ranks: Mapping[bytes, int]) -> dict[bytes, int]:

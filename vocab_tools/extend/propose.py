@@ -25,7 +25,7 @@ from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
 from ..text import plural
 from .learn_result import MOST_WORDS
-from .selection import ProposedWord, learned_tokens, select, tokens_of
+from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 
 #: Candidates that occur less often are not looked at, by default.
 MIN_FREQUENCY = 5
@@ -40,7 +40,7 @@ ProgressFunction = Callable[[str, int, int], None]
 class Proposal(Brief):
     """The words worth a token, and what all of them together save."""
 
-    #: In the order of choice: words that save most for each id come first.
+    #: In the order of choice. What they save adds up to ``saved``.
     words: list[ProposedWord]
     #: New ids for all words, by-products included; shared ones count once.
     new_ids: int
@@ -57,6 +57,10 @@ class Proposal(Brief):
     def saved(self) -> int:
         """Tokens of the corpus that are saved."""
         return self.tokens_before - self.tokens_after
+
+    def by_gain(self) -> list[ProposedWord]:
+        """Returns the words that save the most first."""
+        return sorted(self.words, key=lambda word: (-word.saved, word.word))
 
     @property
     def frequencies(self) -> dict[str, int]:
@@ -112,8 +116,9 @@ def propose_words(
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
-        The words in the order of their gain, with what they save together. What they need is at
-        most ``new_ids`` when they are given to :func:`vocab_tools.learn_merges`.
+        The words in the order of choice: always the one whose missing merges save the most tokens
+        for each new id. What they need is at most ``new_ids`` when they are given to
+        :func:`vocab_tools.learn_merges`.
 
     Raises:
         ValueError: a file is not UTF-8, or a number is below 1.
@@ -152,9 +157,17 @@ def propose_words(
         )
         choosing = _step(progress, "choosing")
         words = select(candidates, ranks, current, found.pattern, new_ids, choosing)
-        tokens = learned_tokens(((word.word, word.frequency) for word in words), ranks)
-        before, after = tokens_of(counts.texts(), current, found.pattern, ranks, tokens)
-    return Proposal(words, len(tokens), before, after, left_out, found.pattern, found.recognized)
+        tokens = learned_tokens(words, ranks)
+        savings = savings_of(counts.texts(), current, found.pattern, ranks, tokens)
+    return Proposal(
+        priced(words, ranks, current, savings.by_token),
+        len(tokens),
+        savings.before,
+        savings.after,
+        left_out,
+        found.pattern,
+        found.recognized,
+    )
 
 
 def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:

@@ -11,6 +11,7 @@ other merges, since pairs are rarer there. So the list is learned, and what it r
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ import bpe_engine
 from bpe_engine import vocabulary
 
 from ..corpus.piece_counts import ProgressFunction
+from ..corpus.savings import Savings
 from ..patterns import Pattern
 
 #: The number of merges that all candidates learn together: for each id that may be used, and in
@@ -39,11 +41,9 @@ class ProposedWord:
     tokens_now: int
     #: New ids that it needs beyond those that earlier words need.
     new_ids: int
-
-    @property
-    def saved(self) -> int:
-        """Tokens of the corpus that are saved when this word is one token."""
-        return self.frequency * (self.tokens_now - 1)
+    #: Tokens of the corpus that these ids save, in the word and in others that contain it or a
+    #: by-product of it. Each saved token is counted for one word.
+    saved: int
 
     @property
     def saved_per_id(self) -> float:
@@ -76,8 +76,9 @@ def select(
     pattern: Pattern,
     new_ids: int,
     progress: ProgressFunction | None = None,
-) -> list[ProposedWord]:
-    """Selects the words that save most when they are learned with at most ``new_ids`` new tokens.
+) -> list[tuple[str, int]]:
+    """Selects the words that save most when they are learned with at most ``new_ids`` new tokens,
+    each with its frequency.
 
     Args:
         words: the candidates and their frequencies.
@@ -95,11 +96,10 @@ def select(
     for order in (_by_worth(found, new_ids), _by_completion(found, new_ids)):
         chosen = _fitting(found, order, ranks, new_ids)
         tokens = learned_tokens([listed[number] for number in chosen], ranks)
-        _, after = tokens_of(words.items(), current, pattern, ranks, tokens)
-        saved = -after
+        saved = -savings_of(words.items(), current, pattern, ranks, tokens).after
         if not best[1] or saved > best[0]:
             best = (saved, chosen)
-    return _priced([listed[number] for number in best[1]], ranks, current)
+    return [listed[number] for number in best[1]]
 
 
 def _learned_together(
@@ -197,10 +197,20 @@ def learned_tokens(words: Iterable[tuple[str, int]], ranks: dict[bytes, int]) ->
     return [left + right for left, right, novelty, _, _ in merges if novelty == "new"]
 
 
-def _priced(
-    words: Sequence[tuple[str, int]], ranks: dict[bytes, int], current: bpe_engine.Encoding
+def priced(
+    words: Sequence[tuple[str, int]],
+    ranks: dict[bytes, int],
+    current: bpe_engine.Encoding,
+    saved: Counter[bytes],
 ) -> list[ProposedWord]:
-    """Returns the words with what each of them needs, when only they are learned."""
+    """Returns the words with what each of them needs and saves, when only they are learned.
+
+    Args:
+        words: words and their frequencies.
+        ranks: the base.
+        current: an encoding of the base.
+        saved: what each new token saves.
+    """
     merges, paths = vocabulary.learn_merges(ranks, [(word.encode(), n) for word, n in words])
     made: set[int] = set()
     proposed = []
@@ -208,23 +218,22 @@ def _priced(
         new = {step for step in steps if merges[step][2] == "new"} - made
         made |= new
         now = len(vocabulary.encode_piece(current, word))
-        proposed.append(ProposedWord(word, count, now, len(new)))
+        gain = sum(saved[merges[step][0] + merges[step][1]] for step in new)
+        proposed.append(ProposedWord(word, count, now, len(new), gain))
     return proposed
 
 
-def tokens_of(
+def savings_of(
     counts: Iterable[tuple[str, int]],
     current: bpe_engine.Encoding,
     pattern: Pattern,
     ranks: Mapping[bytes, int],
     tokens: Iterable[bytes],
-) -> tuple[int, int]:
+) -> Savings:
     """Returns the tokens of pieces, now and with the new tokens."""
     first = max(ranks.values()) + 1
     added = {token: first + number for number, token in enumerate(tokens)}
-    extended = pattern.encoding({**ranks, **added}, {})
-    before = after = 0
+    savings = Savings(current, pattern.encoding({**ranks, **added}, {}))
     for piece, count in counts:
-        before += count * len(vocabulary.encode_piece(current, piece))
-        after += count * len(vocabulary.encode_piece(extended, piece))
-    return before, after
+        savings.add(piece, count)
+    return savings

@@ -15,6 +15,7 @@ from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
 from ..embedding import EmbeddingPlan
+from ..extend.extension import Extension
 from ..extend.learn_result import LearnResult
 from ..extend.propose import Proposal
 from ..train import TrainResult
@@ -26,7 +27,14 @@ __all__ = ["ENDINGS", "check_ending", "framed", "render", "write_report"]
 ENDINGS = (".html", ".htm", ".json", ".md")
 
 Result = (
-    LearnResult | Proposal | CheckResult | FolderResult | Comparison | TrainResult | EmbeddingPlan
+    LearnResult
+    | Extension
+    | Proposal
+    | CheckResult
+    | FolderResult
+    | Comparison
+    | TrainResult
+    | EmbeddingPlan
 )
 
 
@@ -38,7 +46,7 @@ def write_report(
     Args:
         path: the file; its ending names the format: .html, .json or .md.
         result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
-            :func:`vocab_tools.check_vocabulary`,
+            :func:`vocab_tools.extend_vocabulary`, :func:`vocab_tools.check_vocabulary`,
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
             :func:`vocab_tools.train_vocabulary` or :func:`vocab_tools.embedding_plan`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
@@ -76,6 +84,11 @@ _FORMATS = {".html": 0, ".htm": 0, ".md": 1, ".json": 2}
 #: By result: the functions that write HTML, Markdown and JSON.
 _MAKERS: dict[type[Any], tuple[Callable[..., str], Callable[..., str], Callable[..., str]]] = {
     LearnResult: (html.learn_page, plain.learn_markdown, plain.learn_json),
+    Extension: (
+        lambda found: html.learn_page(found.learned, found.effect),
+        lambda found: plain.learn_markdown(found.learned, found.effect),
+        lambda found: plain.learn_json(found.learned, found.effect),
+    ),
     Proposal: (html.proposal_page, plain.proposal_markdown, plain.proposal_json),
     CheckResult: (html.check_page, plain.check_markdown, plain.check_json),
     FolderResult: (html.folder_page, plain.folder_markdown, plain.check_json),

@@ -79,14 +79,20 @@ def _conclusions(result: LearnResult, effect: CorpusEffect | None) -> list[str]:
     return found
 
 
-def _saved(result: LearnResult) -> LinePlot | None:
-    """Plots the tokens that words save over the new ids, in the order of learning."""
-    saves: Counter[int] = Counter()
-    for path in result.words:
-        if path.id is not None:
-            saves[path.id] += (len(path.base_pieces) - 1) * path.frequency
-    sums = list(itertools.accumulate(saves[number] for number in sorted(result.tokens.values())))
-    title = "Tokens saved by the words, over the number of new ids"
+def _saved(result: LearnResult, effect: CorpusEffect | None) -> LinePlot | None:
+    """Plots the tokens that the new ids save, in the order of learning: of the corpus, or else of
+    the listed words."""
+    saves: Counter[bytes] = Counter()
+    if effect is not None:
+        saves.update(effect.saved_by_token)
+    else:
+        for path in result.words:
+            if path.id is not None:
+                saves[path.word.encode()] += (len(path.base_pieces) - 1) * path.frequency
+    ordered = sorted(result.tokens, key=lambda token: result.tokens[token])
+    sums = list(itertools.accumulate(saves[token] for token in ordered))
+    of = "of the listed words" if effect is None else "of the corpus"
+    title = f"Tokens saved {of}, over the number of new ids"
     return growth(title, "new ids, in the order of learning", "tokens", {"saved": sums})
 
 
@@ -133,7 +139,7 @@ def _summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
         "tokens",
         {"tokens": _lengths(result.tokens)},
     )
-    charts = [chart for chart in (_saved(result), lengths, characters) if chart is not None]
+    charts = [chart for chart in (_saved(result, effect), lengths, characters) if chart is not None]
     return Part("summary", "Summary", tiles=tiles, charts=charts)
 
 
@@ -393,7 +399,7 @@ def proposal_page(proposal: Proposal) -> str:
             word.saved,
             f"{word.saved_per_id:,.1f}",
         ]
-        for word in proposal.words
+        for word in proposal.by_gain()
     ]
     names = ("frequency", "tokens now", "new ids", "saved", "saved per id")
     columns = [Column("word", "token"), *(Column(name, "number") for name in names)]
@@ -411,7 +417,8 @@ def proposal_page(proposal: Proposal) -> str:
         Part(
             "words",
             "Words",
-            "In the order of choice: those that save most for each id come first.",
+            "The words that save the most first. Saved counts what a word and its by-products save in "
+            "all words that contain them; it adds up to the tokens saved in all.",
             tables=[TableView("words-table", columns, rows)] if rows else [],
         ),
     ]

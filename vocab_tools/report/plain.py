@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from html import escape
 
 from ..check import CheckResult
@@ -22,7 +21,7 @@ from .sections import MOST_ROWS, Section, check_sections, folder_sections, secti
 def learn_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
     """Returns everything that was learned, as JSON."""
     plain = to_plain(result)
-    plain["corpus"] = None if effect is None else asdict(effect)
+    plain["corpus"] = None if effect is None else effect.to_plain()
     return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
 

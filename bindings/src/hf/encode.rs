@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bpe_core::memory::reserve;
+use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
 use bpe_hf::{Encoded, Error, Input, Result, Tokenizer};
 use pyo3::prelude::*;
@@ -65,7 +65,7 @@ fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
     const MORE: usize = 1 << 20;
     let size: usize = inputs.iter().map(|input| input.size()).sum();
     let memory = size.saturating_mul(BYTE).saturating_add(inputs.len() * INPUT + MORE);
-    reserve(&mut Vec::<u8>::new(), memory)
+    ask_for(memory)
 }
 
 /// Encodes inputs as one batch, and pads it. Keeps the order.
@@ -77,12 +77,12 @@ fn encode_all<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let encodings = given.len();
-    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
+    ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
     // Those that were made take memory of their own, so asks for the objects again.
-    reserve(&mut Vec::<[u8; State::MEMORY]>::new(), encodings).or_raise()?;
+    ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let state = State::new(encoded, tokenizer, given, add_special_tokens, length);
         Bound::new(py, HfEncoding::new(state))

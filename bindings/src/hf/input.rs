@@ -1,6 +1,6 @@
 //! Reads texts and words from Python objects, with the errors of `tokenizers`.
 
-use bpe_core::memory::{push_text, reserve};
+use bpe_core::memory::{ask_for, push_text};
 use bpe_hf::{Input, Sequence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -151,7 +151,7 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
     let items = items(item).map_err(|_| error())?;
     // Short words take many small allocations, so checks for the sum first.
     let count = item.len().unwrap_or(0);
-    reserve(&mut Vec::<[u8; SHORT_WORD]>::new(), count).or_raise()?;
+    ask_for(count.saturating_mul(SHORT_WORD)).or_raise()?;
     let words = items.map(|word| {
         let word = word?;
         let word = word.cast::<PyString>().map_err(|_| error())?;

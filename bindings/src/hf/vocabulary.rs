@@ -1,6 +1,6 @@
 //! Methods of `HfTokenizer` that look up tokens and ids.
 
-use bpe_core::memory::{push_text, reserve};
+use bpe_core::memory::{ask_for, push_text};
 use bpe_hf::AddedToken;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -84,7 +84,7 @@ impl HfTokenizer {
     ) -> PyResult<Bound<'py, PyDict>> {
         let tokenizer = self.current();
         // Tokens take many small allocations, so checks for the sum first.
-        reserve(&mut Vec::<[u8; TOKEN]>::new(), tokenizer.vocab_size(true)).or_raise()?;
+        ask_for(tokenizer.vocab_size(true).saturating_mul(TOKEN)).or_raise()?;
         let vocab = new_dict(py)?;
         for (token, id) in tokenizer.vocab(with_added_tokens) {
             vocab.set_item(new_str(py, &token)?, new_int(py, id as usize)?)?;

@@ -34,16 +34,14 @@ type Pairs = FastMap<Pair, (u32, u32)>;
 impl ListBpe {
     /// Whether this model is needed for the fields of a file.
     pub(crate) fn is_needed(header: &Header) -> bool {
-        let is_some =
-            |affix: &Option<String>| affix.as_ref().is_some_and(|affix| !affix.is_empty());
         header.dropout() > 0.0
-            || is_some(&header.continuing_subword_prefix)
-            || is_some(&header.end_of_word_suffix)
+            || header.merged_prefix() > 0
+            || !(header.prefix().is_empty() && header.suffix().is_empty())
     }
 
     pub(crate) fn new(header: Header, tokens: &TokenList, merges: &MergeList) -> Result<Self> {
         let vocab = Vocab::new(tokens)?;
-        let pairs = pairs(&vocab, merges, header.prefix().len())?;
+        let pairs = pairs(&vocab, merges, header.merged_prefix())?;
         Self::of_lists(header, Arc::new(vocab), Arc::new(pairs))
     }
 

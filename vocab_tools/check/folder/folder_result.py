@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...brief import Reported
 from ..findings import Finding
 
 
@@ -24,8 +25,8 @@ class CheckedSource:
     differing: int = 0
 
 
-@dataclass
-class FolderResult:
+@dataclass(repr=False)
+class FolderResult(Reported):
     """All findings, and the tokenizers that were compared."""
 
     #: The folder.

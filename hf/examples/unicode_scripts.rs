@@ -1,0 +1,61 @@
+//! Writes `hf/src/scripts/table.rs`: the scripts of Unicode 9.0, those of `UnicodeScripts` in `tokenizers`.
+//!
+//! ```text
+//! cargo run -p bpe-hf --example unicode_scripts > hf/src/scripts/table.rs
+//! ```
+//!
+//! The scripts are those of the crate `unicode-script`, for the characters that `regex-syntax` says
+//! were assigned in Unicode 9.0, but for the few that Unicode moved to another script later.
+
+use regex_syntax::hir::{Class, HirKind};
+use unicode_script::{Script, UnicodeScript};
+
+/// What is written for characters without a script.
+const UNASSIGNED: &str = "";
+
+fn main() {
+    let assigned = assigned();
+    println!("//! Written by `examples/unicode_scripts.rs`: the scripts of Unicode 9.0.\n");
+    println!(
+        "/// The first code point of each stretch, and the number of its script; 0 for no script."
+    );
+    println!("pub(super) const TABLE: &[(u32, u8)] = &[");
+    let mut names = vec![UNASSIGNED];
+    let mut last = UNASSIGNED;
+    for code_point in 0..=u32::from(char::MAX) {
+        let name = match char::from_u32(code_point) {
+            Some(character) if assigned.contains(&code_point) => name(character),
+            _ => UNASSIGNED,
+        };
+        if name != last {
+            let place = names.iter().position(|other| *other == name);
+            let number = place.unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            println!("    (0x{code_point:x}, {number}),");
+            last = name;
+        }
+    }
+    println!("];");
+}
+
+/// The code points that were assigned in Unicode 9.0.
+fn assigned() -> std::collections::HashSet<u32> {
+    let pattern = regex_syntax::parse(r"\p{Age=9.0}").expect("a class");
+    let HirKind::Class(Class::Unicode(class)) = pattern.kind() else { panic!("not a class") };
+    let stretches = class.iter().map(|range| u32::from(range.start())..=u32::from(range.end()));
+    stretches.flatten().collect()
+}
+
+/// The script of a character, where `UnicodeScripts` takes kana for Han and spaces for none.
+fn name(character: char) -> &'static str {
+    match (character, character.script()) {
+        (' ', _) => UNASSIGNED,
+        ('\u{589}' | '\u{61c}', _) => Script::Common.full_name(),
+        ('\u{953}' | '\u{954}', _) => Script::Devanagari.full_name(),
+        ('\u{30fc}', _) | (_, Script::Hiragana | Script::Katakana) => Script::Han.full_name(),
+        (_, Script::Unknown) => UNASSIGNED,
+        (_, script) => script.full_name(),
+    }
+}

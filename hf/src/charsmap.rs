@@ -1,0 +1,141 @@
+//! `Precompiled`: the normalizer of a SentencePiece model, as `tokenizers` runs it.
+//!
+//! Its rules are a trie, a double array over bytes, whose leaves are places in a list of
+//! replacements that end with U+0000. A grapheme cluster of less than six bytes is replaced as a
+//! whole if any beginning of it has a rule, by the shortest such; otherwise its characters are.
+
+use std::ops::Range;
+
+use base64::Engine;
+use bpe_core::memory::collected;
+use bpe_core::polling::poll;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::encoding::copied;
+use crate::error::{Error, Result};
+use crate::spec::BASE64;
+
+/// The rules of a charsmap.
+#[derive(Debug)]
+pub(crate) struct Charsmap {
+    trie: Vec<u32>,
+    replacements: String,
+    /// Whether an ASCII character stays as it is.
+    is_kept: [bool; 128],
+}
+
+/// The longest cluster that is looked up, in bytes.
+const LONGEST: usize = 5;
+
+impl Charsmap {
+    /// Reads the base64 of a file. `path` is the place in the file.
+    pub(crate) fn new(base64: &str, path: &str) -> Result<Self> {
+        let malformed =
+            |what: &str| Error::Invalid(format!("{path}.precompiled_charsmap: malformed: {what}"));
+        let bytes = BASE64.decode(base64).map_err(|error| malformed(&error.to_string()))?;
+        let (size, bytes) = bytes.split_first_chunk().ok_or_else(|| malformed("no size"))?;
+        // A number of bytes, of which an incomplete last unit is not read.
+        let units = u32::from_le_bytes(*size) as usize / 4;
+        let (trie, replacements) =
+            bytes.split_at_checked(units * 4).ok_or_else(|| malformed("a trie that is cut off"))?;
+        let units = trie.chunks_exact(4);
+        let trie =
+            collected(units.map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]])))?;
+        if trie.is_empty() {
+            return Err(malformed("an empty trie"));
+        }
+        let replacements = String::from_utf8(copied(replacements)?)
+            .map_err(|_| malformed("replacements that are not UTF-8"))?;
+        let mut charsmap = Self { trie, replacements, is_kept: [false; 128] };
+        for byte in 0..128 {
+            let rule = charsmap.rule(char::from(byte).encode_utf8(&mut [0; 4]));
+            charsmap.is_kept[usize::from(byte)] = matches!(rule, Ok(None));
+        }
+        Ok(charsmap)
+    }
+
+    /// The replacement of the shortest beginning of `part` that has one.
+    fn rule(&self, part: &str) -> Result<Option<&str>> {
+        let malformed = || Error::Invalid("normalizer: the charsmap is malformed".into());
+        let unit = |place: usize| self.trie.get(place).copied().ok_or_else(malformed);
+        let offset = |unit: u32| ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize;
+        let mut place = offset(unit(0)?);
+        for byte in part.bytes().take_while(|&byte| byte != 0) {
+            place ^= usize::from(byte);
+            let found = unit(place)?;
+            if found & (1 << 31 | 0xff) != u32::from(byte) {
+                return Ok(None);
+            }
+            place ^= offset(found);
+            if found >> 8 & 1 == 1 {
+                let start = (unit(place)? & !(1 << 31)) as usize;
+                let rest = self.replacements.get(start..).ok_or_else(malformed)?;
+                return Ok(rest.split('\0').next());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Calls `found` with each stretch of a text, in order, and its replacement; `None` for a
+    /// stretch that stays as it is.
+    pub(crate) fn each_stretch(
+        &self,
+        text: &str,
+        mut found: impl FnMut(Range<usize>, Option<&str>) -> Result<()>,
+    ) -> Result<()> {
+        let mut start = 0;
+        while start < text.len() {
+            let kept = start + self.kept_ascii(&text[start..]);
+            if kept > start {
+                poll(kept - start)?;
+                found(start..kept, None)?;
+            }
+            start = kept + clusters_end(&text[kept..]);
+            let mut at = kept;
+            for cluster in text[kept..start].graphemes(true) {
+                poll(cluster.len())?;
+                self.each_of_cluster(cluster, at, &mut found)?;
+                at += cluster.len();
+            }
+        }
+        Ok(())
+    }
+
+    fn each_of_cluster(
+        &self,
+        cluster: &str,
+        start: usize,
+        found: &mut impl FnMut(Range<usize>, Option<&str>) -> Result<()>,
+    ) -> Result<()> {
+        if cluster.len() <= LONGEST
+            && let Some(rule) = self.rule(cluster)?
+        {
+            return found(start..start + cluster.len(), Some(rule));
+        }
+        for (at, character) in cluster.char_indices() {
+            let range = at..at + character.len_utf8();
+            let rule = self.rule(&cluster[range.clone()])?;
+            found(start + range.start..start + range.end, rule)?;
+        }
+        Ok(())
+    }
+
+    /// The length of the beginning that is ASCII without rules, and not part of a longer cluster.
+    fn kept_ascii(&self, text: &str) -> usize {
+        let is_kept = |byte: u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
+        let end = text.bytes().position(|byte| !is_kept(byte)).unwrap_or(text.len());
+        match text.as_bytes().get(end) {
+            // The last of them may begin a cluster.
+            Some(_) => end.saturating_sub(1),
+            None => end,
+        }
+    }
+}
+
+/// The end of the clusters at the beginning of a text, up to two ASCII characters, which are parts of
+/// two clusters unless they are a line break.
+fn clusters_end(text: &str) -> usize {
+    let pairs = text.as_bytes().windows(2);
+    let is_border = |pair: &[u8]| pair[0].is_ascii() && pair[1].is_ascii() && pair != b"\r\n";
+    pairs.into_iter().position(is_border).map_or(text.len(), |at| at + 1)
+}

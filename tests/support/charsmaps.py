@@ -1,0 +1,42 @@
+"""Makes charsmaps, the rules of `Precompiled` normalizers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+#: A place and the bytes that led there.
+Node = tuple[int, bytes]
+
+#: The bit of a unit before a value.
+HAS_LEAF = 1 << 8
+
+
+def charsmap(rules: Mapping[str, str]) -> bytes:
+    """Returns the charsmap that replaces the keys by the values."""
+    blob, values = b"", {}
+    for key, new in rules.items():
+        values[key.encode()] = len(blob)
+        blob += new.encode() + b"\0"
+    trie = _double_array(values)
+    return struct.pack(f"<I{len(trie)}I", 4 * len(trie), *trie) + blob
+
+
+def _double_array(values: Mapping[bytes, int]) -> list[int]:
+    """Returns the units of a double array: each node finds the lowest place for its children."""
+    units = {0: 0}
+    nodes: list[Node] = [(0, b"")]
+    for place, start in nodes:
+        longer = (key[len(start) :] for key in values if key.startswith(start))
+        labels = sorted({key[0] if key else 0 for key in longer})
+        base = 1
+        while any(base ^ label in units for label in labels):
+            base += 1
+        units[place] |= (place ^ base) << 10 | (HAS_LEAF if start in values else 0)
+        for label in labels:
+            units[base ^ label] = label
+            if label:
+                nodes.append((base ^ label, start + bytes([label])))
+        if start in values:
+            units[base] = values[start] | 1 << 31
+    return [units.get(place, 0) for place in range((max(units) | 255) + 1)]
