@@ -54,6 +54,7 @@
 //! | [`tokenizer`] | combines all components |
 //! | `fingerprint` | names a tokenizer by what decides its ids |
 //! | `beginning` | encodes as much of a text as truncation keeps |
+//! | `chunks` | looks up what is between two spaces before it is normalized |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
 //! | [`server_calls`] | the calls that a server needs, in plain types |
@@ -66,6 +67,7 @@ mod beginning;
 mod bert;
 mod bytes;
 mod charsmap;
+mod chunks;
 mod control_tokens;
 mod decode;
 mod decode_ids;
