@@ -20,7 +20,7 @@ use super::random::Sampling;
 use super::vocab::Vocab;
 use super::{Barred, Found, Questions};
 use crate::error::{Error, Result};
-use crate::io::json;
+use crate::json::json;
 use crate::split::{Plan, Split};
 
 /// A model that needs nothing but a piece to find its tokens.
