@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
-from .components import AddedToken, Component, Token
+from . import decoders, normalizers, pre_tokenizers, processors
+from .component import Component, Regex
+from .components import AddedToken, Token
 from .import_hook import patch_transformers_on_import
 from .models import BPE, Model, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
@@ -31,6 +33,7 @@ __all__ = [
     "Encoding",
     "BPE",
     "Model",
+    "Regex",
     "Token",
     "Tokenizer",
     "Unigram",
@@ -38,9 +41,13 @@ __all__ = [
     "WordLevel",
     "WordPiece",
     "as_transformers",
+    "decoders",
     "is_ours",
+    "normalizers",
     "patch_transformers",
     "patch_transformers_on_import",
+    "pre_tokenizers",
+    "processors",
     "unpatch_transformers",
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 if TYPE_CHECKING:
-    from .tokenizers import Tokenizer
+    from .._core import HfTokenizer
 
 __all__ = ["DecodeStream"]
 
@@ -50,7 +50,7 @@ class DecodeStream:
         self._prefix = ""
         self._prefix_length = 0
 
-    def step(self, tokenizer: Tokenizer, id: int | Sequence[int]) -> str | None:
+    def step(self, tokenizer: HfTokenizer, id: int | Sequence[int]) -> str | None:
         """Takes the next id, or the next ids.
 
         Args:

@@ -10,8 +10,13 @@ from typing import Any, Collection, Iterable, Literal, Sequence
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
-from .components import AddedToken, Component, component_json
+from .component import Component, component_json
+from .components import AddedToken
+from .decoders import Decoder
 from .models import Model, model_json, model_of
+from .normalizers import Normalizer
+from .pre_tokenizers import PreTokenizer
+from .processors import PostProcessor
 
 __all__ = ["Tokenizer", "is_ours"]
 
@@ -225,45 +230,73 @@ class Tokenizer(EngineMethods, HfTokenizer):
         """The added tokens by id."""
         return {id: AddedToken(*flags) for id, flags in self._added_tokens()}
 
-    def _get(self, kind: str) -> Component | None:
+    def _get(self, kind: str) -> Any:
         spec = self._component(kind)
-        return None if spec is None else Component(kind, spec)
+        if spec is None:
+            return None
+        # One object, so that a change of it is seen by all who have it.
+        known = self._known_parts().get(kind)
+        if known is None or known._spec != spec:
+            known = Component(kind, spec)
+            self._know(kind, known)
+        return known
+
+    def _put(self, kind: str, value: Any) -> None:
+        self._set_component(kind, component_json(value, kind))
+        if isinstance(value, Component):
+            self._know(kind, value)
+
+    def _known_parts(self) -> dict[str, Component]:
+        parts: dict[str, Component] = vars(self).setdefault("_parts", {})
+        return parts
+
+    def _know(self, kind: str, part: Component) -> None:
+        self._known_parts()[kind] = part
+        part._add_owner(self)
+
+    def _part_changed(self, part: Component) -> None:
+        if self._known_parts().get(part._kind) is part:
+            self._set_component(part._kind, part._spec)
 
     @property
-    def normalizer(self) -> Component | None:
+    def normalizer(self) -> Normalizer | None:
         """The first step: changes the text."""
-        return self._get("normalizer")
+        found: Normalizer | None = self._get("normalizer")
+        return found
 
     @normalizer.setter
     def normalizer(self, value: Any) -> None:
-        self._set_component("normalizer", component_json(value, "normalizer"))
+        self._put("normalizer", value)
 
     @property
-    def pre_tokenizer(self) -> Component | None:
+    def pre_tokenizer(self) -> PreTokenizer | None:
         """The step that cuts a text into pieces."""
-        return self._get("pre_tokenizer")
+        found: PreTokenizer | None = self._get("pre_tokenizer")
+        return found
 
     @pre_tokenizer.setter
     def pre_tokenizer(self, value: Any) -> None:
-        self._set_component("pre_tokenizer", component_json(value, "pre_tokenizer"))
+        self._put("pre_tokenizer", value)
 
     @property
-    def post_processor(self) -> Component | None:
+    def post_processor(self) -> PostProcessor | None:
         """The step that adds special tokens."""
-        return self._get("post_processor")
+        found: PostProcessor | None = self._get("post_processor")
+        return found
 
     @post_processor.setter
     def post_processor(self, value: Any) -> None:
-        self._set_component("post_processor", component_json(value, "post_processor"))
+        self._put("post_processor", value)
 
     @property
-    def decoder(self) -> Component | None:
+    def decoder(self) -> Decoder | None:
         """The step that turns tokens into text."""
-        return self._get("decoder")
+        found: Decoder | None = self._get("decoder")
+        return found
 
     @decoder.setter
     def decoder(self, value: Any) -> None:
-        self._set_component("decoder", component_json(value, "decoder"))
+        self._put("decoder", value)
 
     @property
     def model(self) -> Model:

@@ -1053,7 +1053,8 @@ def _template(bos: tuple[str, int] | None, eos: tuple[str, int] | None) -> Compo
             "special_tokens": tokens,
         }
     )
-    return Component("post_processor", spec)
+    template: Component = Component("post_processor", spec)
+    return template
 
 
 def _token_bytes(token: Any) -> bytes:

@@ -11,7 +11,6 @@ use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
 
 use crate::error::Result;
-use crate::normalize::{Form, Normalizer};
 
 /// `BertNormalizer`, with the accents decided.
 #[derive(Debug, Clone, Copy)]
@@ -23,24 +22,6 @@ pub(crate) struct Bert {
 }
 
 impl Bert {
-    /// The normalizers that it consists of, in their order.
-    pub(crate) fn steps(self) -> Vec<Normalizer> {
-        let mut steps = Vec::new();
-        if self.clean_text {
-            steps.extend([Normalizer::Keep(is_clean), Normalizer::Each(space)]);
-        }
-        if self.handle_chinese_chars {
-            steps.push(Normalizer::Each(set_apart));
-        }
-        if self.strip_accents {
-            steps.extend([Normalizer::Form(Form::Nfd), Normalizer::Keep(is_no_accent)]);
-        }
-        if self.lowercase {
-            steps.push(Normalizer::Lowercase);
-        }
-        steps
-    }
-
     /// Normalizes a text. Printable ASCII is copied; each stretch between it goes through all steps
     /// at once, since no step looks beyond a printable ASCII character.
     pub(crate) fn apply<'a>(self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
@@ -110,7 +91,7 @@ fn is_white(character: char) -> bool {
 }
 
 /// Whether `clean_text` keeps a character.
-fn is_clean(character: char) -> bool {
+pub(crate) fn is_clean(character: char) -> bool {
     match character {
         '\0' | '\u{fffd}' => false,
         '\t' | '\n' | '\r' | ' '..='~' => true,
@@ -122,7 +103,7 @@ fn space_of(character: char) -> char {
     if is_white(character) { ' ' } else { character }
 }
 
-fn space(character: char, found: &mut dyn FnMut(char)) {
+pub(crate) fn space(character: char, found: &mut dyn FnMut(char)) {
     found(space_of(character));
 }
 
@@ -140,7 +121,7 @@ fn is_chinese(character: char) -> bool {
     )
 }
 
-fn set_apart(character: char, found: &mut dyn FnMut(char)) {
+pub(crate) fn set_apart(character: char, found: &mut dyn FnMut(char)) {
     if !is_chinese(character) {
         return found(character);
     }
@@ -149,7 +130,7 @@ fn set_apart(character: char, found: &mut dyn FnMut(char)) {
     found(' ');
 }
 
-fn is_no_accent(character: char) -> bool {
+pub(crate) fn is_no_accent(character: char) -> bool {
     character.is_ascii() || !character.is_mark_nonspacing()
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Ctc {
     cleanup: bool,
 }
 
-/// What `cleanup` replaces, in order.
+/// The replacements of `cleanup`, in order.
 const CLEANED: [(&str, &str); 11] = [
     (" .", "."),
     (" ?", "?"),

@@ -257,7 +257,7 @@ impl Normalizer {
             }
             Self::Keep(keep) => text.keep(keep)?,
             Self::Bert(bert) => {
-                bert.steps().iter().try_for_each(|step| step.align_within(text, limit))?;
+                bert_steps(bert).iter().try_for_each(|step| step.align_within(text, limit))?;
             }
             Self::Precompiled(charsmap) => {
                 let mut rules = Vec::new();
@@ -309,6 +309,24 @@ pub(crate) fn limit(length: usize) -> usize {
 fn too_long(limit: usize) -> Error {
     let what = format!("replacing that makes more than {limit} bytes of a text");
     Error::unsupported("normalizer", what)
+}
+
+/// The normalizers that `BertNormalizer` consists of, in their order.
+fn bert_steps(bert: &Bert) -> Vec<Normalizer> {
+    let mut steps = Vec::new();
+    if bert.clean_text {
+        steps.extend([Normalizer::Keep(bert::is_clean), Normalizer::Each(bert::space)]);
+    }
+    if bert.handle_chinese_chars {
+        steps.push(Normalizer::Each(bert::set_apart));
+    }
+    if bert.strip_accents {
+        steps.extend([Normalizer::Form(Form::Nfd), Normalizer::Keep(bert::is_no_accent)]);
+    }
+    if bert.lowercase {
+        steps.push(Normalizer::Lowercase);
+    }
+    steps
 }
 
 /// The characters that represent the bytes of a character.

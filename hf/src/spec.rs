@@ -33,6 +33,7 @@ pub enum Normalizer {
     Lowercase,
     StripAccents,
     ByteLevel,
+    #[serde(alias = "Bert")]
     BertNormalizer {
         clean_text: bool,
         handle_chinese_chars: bool,
@@ -159,8 +160,9 @@ struct MetaspaceFile {
     add_prefix_space: Option<bool>,
     #[serde(default = "always")]
     prepend_scheme: PrependScheme,
-    #[serde(default = "yes")]
-    split: bool,
+    split: Option<bool>,
+    #[serde(rename = "str_rep")]
+    _str_rep: Option<String>,
 }
 
 fn always() -> PrependScheme {
@@ -171,11 +173,11 @@ impl TryFrom<MetaspaceFile> for Metaspace {
     type Error = &'static str;
 
     fn try_from(file: MetaspaceFile) -> std::result::Result<Self, Self::Error> {
-        let MetaspaceFile { replacement, add_prefix_space, prepend_scheme, split } = file;
+        let MetaspaceFile { replacement, add_prefix_space, prepend_scheme, split, .. } = file;
         if add_prefix_space == Some(false) && prepend_scheme != PrependScheme::Never {
             return Err("add_prefix_space does not match declared prepend_scheme");
         }
-        Ok(Self { replacement, prepend_scheme, split })
+        Ok(Self { replacement, prepend_scheme, split: split.unwrap_or(true) })
     }
 }
 
@@ -338,49 +340,117 @@ pub trait Component: Sized + serde::de::DeserializeOwned {
     /// The field that holds the parts of a sequence.
     const PARTS: &'static str;
 
+    /// The types that `tokenizers` recognizes by their fields, in this order, and the fields.
+    const BY_FIELDS: Fields;
+
+    /// The types whose name decides only if no fields do.
+    const FIELDS_FIRST: &'static [&'static str] = &[];
+
     /// Reads `value`, which is at `path` in the file.
     ///
     /// Fails with [`Error::Unsupported`], with the path, for an unsupported type.
     fn read(value: &Value, path: &str) -> Result<Self> {
-        check_types::<Self>(value, path)?;
-        serde_json::from_value(value.clone())
-            .map_err(|error| Error::Invalid(format!("{path}: {error}")))
+        let typed = with_types::<Self>(value, path)?;
+        serde_json::from_value(typed).map_err(|error| Error::Invalid(format!("{path}: {error}")))
     }
 }
 
-fn check_types<C: Component>(value: &Value, path: &str) -> Result<()> {
-    let Some(name) = value.get("type").and_then(Value::as_str) else {
-        // `tokenizers` guesses the type of such an object or list by its fields.
-        return Err(if value.is_object() || value.is_array() {
-            Error::unsupported(path, "a component without a type")
-        } else {
-            Error::Invalid(format!("{path}: a component must be an object with a type"))
-        });
-    };
+/// The names of types, and of their fields.
+type Fields = &'static [(&'static str, &'static [&'static str])];
+
+/// Copies the JSON of a component with the names of its types, which older files lack.
+fn with_types<C: Component>(value: &Value, path: &str) -> Result<Value> {
+    let name = value.get("type").and_then(Value::as_str);
+    if !value.is_object() && !value.is_array() {
+        let error = format!("{path}: a component must be an object with a type");
+        return Err(Error::Invalid(error));
+    }
+    let known = name.filter(|name| is_type::<C>(name));
+    if known.is_some_and(|name| !C::FIELDS_FIRST.contains(&name)) {
+        return with_types_of_parts::<C>(value.clone(), path);
+    }
+    let mut likely = C::BY_FIELDS.iter().filter_map(|fields| with_fields(value, fields));
+    let found = likely.find_map(|likely| {
+        let typed = with_types_of_parts::<C>(likely, path).ok()?;
+        serde_json::from_value::<C>(typed.clone()).is_ok().then_some(typed)
+    });
+    match (found, name) {
+        (Some(found), _) => Ok(found),
+        (None, Some(_)) if known.is_some() => with_types_of_parts::<C>(value.clone(), path),
+        (None, Some(name)) => Err(Error::unsupported(format!("{path}.type"), format!("{name:?}"))),
+        (None, None) => {
+            let error = format!("{path}: a component without a type, of unknown fields");
+            Err(Error::Invalid(error))
+        }
+    }
+}
+
+fn is_type<C: Component>(name: &str) -> bool {
     // Fields may be missing, but a type that is not known is another error.
     let only_type = serde_json::from_value::<C>(json!({"type": name}));
-    if only_type.is_err_and(|error| error.to_string().starts_with("unknown variant")) {
-        return Err(Error::unsupported(format!("{path}.type"), format!("{name:?}")));
+    !only_type.is_err_and(|error| error.to_string().starts_with("unknown variant"))
+}
+
+fn with_types_of_parts<C: Component>(mut value: Value, path: &str) -> Result<Value> {
+    if value["type"] == "Sequence"
+        && let Some(parts) = value.get_mut(C::PARTS).and_then(Value::as_array_mut)
+    {
+        for (index, part) in parts.iter_mut().enumerate() {
+            *part = with_types::<C>(part, &format!("{path}.{}[{index}]", C::PARTS))?;
+        }
     }
-    let parts = value.get(C::PARTS).and_then(Value::as_array).filter(|_| name == "Sequence");
-    for (index, part) in parts.into_iter().flatten().enumerate() {
-        check_types::<C>(part, &format!("{path}.{}[{index}]", C::PARTS))?;
-    }
-    Ok(())
+    Ok(value)
+}
+
+/// The JSON of a component of this type, if it is an object, or a list of the values of the fields.
+fn with_fields(value: &Value, (name, fields): &(&str, &[&str])) -> Option<Value> {
+    let mut typed = match value {
+        Value::Object(object) => object.clone(),
+        Value::Array(values) if values.len() == fields.len() => {
+            let fields = fields.iter().map(|&field| field.to_owned());
+            fields.zip(values.iter().cloned()).collect()
+        }
+        _ => return None,
+    };
+    typed.insert("type".into(), (*name).into());
+    Some(Value::Object(typed))
 }
 
 impl Component for Normalizer {
     const PARTS: &'static str = "normalizers";
+    const BY_FIELDS: Fields = &[
+        ("BertNormalizer", &["clean_text", "handle_chinese_chars", "strip_accents", "lowercase"]),
+        ("Strip", &["strip_left", "strip_right"]),
+        ("Sequence", &["normalizers"]),
+        ("Replace", &["pattern", "content"]),
+        ("Prepend", &["prepend"]),
+    ];
+    const FIELDS_FIRST: &'static [&'static str] = &["BertNormalizer"];
 }
 
 impl Component for PreTokenizer {
     const PARTS: &'static str = "pretokenizers";
+    const BY_FIELDS: Fields = &[];
 }
 
 impl Component for PostProcessor {
     const PARTS: &'static str = "processors";
+    const BY_FIELDS: Fields = &[
+        ("RobertaProcessing", &["sep", "cls", "trim_offsets", "add_prefix_space"]),
+        ("BertProcessing", &["sep", "cls"]),
+        ("TemplateProcessing", &["single", "pair", "special_tokens"]),
+    ];
+    const FIELDS_FIRST: &'static [&'static str] =
+        &["RobertaProcessing", "BertProcessing", "ByteLevel", "TemplateProcessing", "Sequence"];
 }
 
 impl Component for Decoder {
     const PARTS: &'static str = "decoders";
+    const BY_FIELDS: Fields = &[
+        ("BPEDecoder", &["suffix"]),
+        ("WordPiece", &["prefix", "cleanup"]),
+        ("CTC", &["pad_token", "word_delimiter_token", "cleanup"]),
+        ("Replace", &["pattern", "content"]),
+        ("Strip", &["content", "start", "stop"]),
+    ];
 }

@@ -177,7 +177,7 @@ HfEncoding.token_to_ HfEncoding.char_to_ HfEncoding.word_to_ HfEncoding.set_sequ
 HfTokenizer._native_engine HfTokenizer._core_bpe HfTokenizer.token_to_id HfTokenizer.id_to_token
 HfTokenizer.add_special_tokens HfTokenizer.num_special_tokens_to_add HfTokenizer.enable_
 HfTokenizer.no_ HfTokenizer.truncation HfTokenizer.padding HfTokenizer._component
-HfTokenizer._set_component HfTokenizer._model_ hf_added_tokens
+HfTokenizer._set_component HfTokenizer._model_ hf_added_tokens hf_component
 """.split()
 
 

@@ -105,8 +105,17 @@ REPLACEMENTS: list[tuple[Any, str]] = [
 #: Rules that lengthen, shorten, remove, and take a part of a cluster for the whole.
 CHARSMAP = charsmap(
     {
-        **{"\r": " ", "½": "1\u20442", "e\u0301": "é", "İ": "i\u0307", "ﬁ": "fi", "\u00ad": ""},
-        **{"日": "日本語", "l": "", "H": "hH", "語\u0301": "x", "\u1100\u1161\u11a8": "각"},
+        "\r": " ",
+        "½": "1\u20442",
+        "e\u0301": "é",
+        "İ": "i\u0307",
+        "ﬁ": "fi",
+        "\u00ad": "",
+        "日": "日本語",
+        "l": "",
+        "H": "hH",
+        "語\u0301": "x",
+        "\u1100\u1161\u11a8": "각",
     }
 )
 SCHEMES = ["first", "never", "always"]

@@ -1,6 +1,6 @@
 //! Applies, reads and sets single components of a tokenizer, which Python passes as JSON.
 
-use bpe_hf::spec::{Component, PostProcessor};
+use bpe_hf::spec::{Component, Decoder, Normalizer, PostProcessor, PreTokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -26,6 +26,22 @@ pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     let value = serde_json::from_str(json)
         .map_err(|error| PyValueError::new_err(format!("{path}: {error}")))?;
     C::read(&value, path).or_raise()
+}
+
+/// Reads the JSON of a component of this kind, and writes it with all types and fields.
+#[pyfunction]
+pub fn hf_component<'py>(
+    py: Python<'py>,
+    kind: &str,
+    json: &str,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    match kind {
+        "normalizer" => self::json(py, Some(&component::<Normalizer>(json, kind)?)),
+        "pre_tokenizer" => self::json(py, Some(&component::<PreTokenizer>(json, kind)?)),
+        "post_processor" => self::json(py, Some(&component::<PostProcessor>(json, kind)?)),
+        "decoder" => self::json(py, Some(&component::<Decoder>(json, kind)?)),
+        _ => Err(PyValueError::new_err(format!("no component is called {kind:?}"))),
+    }
 }
 
 /// Normalizes a text with a normalizer given as JSON.
