@@ -76,6 +76,13 @@ impl Tokenizer {
     /// [`Tokenizer::append_token`] under another decoder.
     fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
+        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+        if self.decoder().is_none() {
+            // Decoding joins tokens with spaces.
+            append(bytes, b" ")?;
+            append(bytes, token.as_bytes())?;
+            return Ok(kind);
+        }
         let decoder = self.decoder().map(|decoder| decoder.bytes_after_others(&token));
         let Some(decoded) = decoder.transpose()?.flatten() else {
             return Err(Error::unsupported(
@@ -84,7 +91,7 @@ impl Tokenizer {
             ));
         };
         append(bytes, &decoded)?;
-        Ok(if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary })
+        Ok(kind)
     }
 
     /// The token table for streams, which must show text before all of it is known: only for the

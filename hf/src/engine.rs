@@ -263,6 +263,9 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
+        if self.has_chunks() {
+            return Self::chunk_end(run, near);
+        }
         let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
         let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
             return self.cut_apart(run, near);
@@ -429,7 +432,8 @@ impl Tokenizer {
                 }
                 None => self.split().steps().ignores([before, after]),
             };
-            Some(self.model().are_apart(before, after)? && is_kept)
+            let is_apart = self.model().are_apart(before, after)? && is_kept;
+            Some(is_apart || self.split().cuts(before, after))
         };
         let start = ceil(run, near.max(1));
         let mut before = run[..start].chars().next_back()?;

@@ -257,6 +257,16 @@ impl spec::PreTokenizer {
         }
     }
 
+    /// Whether it looks at one character and the one before only.
+    fn is_of_characters(&self) -> bool {
+        matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
+    }
+
+    /// Whether it leaves out each white space.
+    fn drops_spaces(&self) -> bool {
+        matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
+    }
+
     /// Whether pieces of it may be other than parts of the text.
     fn rewrites(&self) -> bool {
         matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
@@ -402,6 +412,9 @@ pub(crate) struct Split {
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
+    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// other.
+    drops_spaces: bool,
 }
 
 impl Split {
@@ -409,13 +422,17 @@ impl Split {
         let steps = PreTokenizer::new(spec.as_ref())?;
         let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
-        Ok(Self { spec, steps, plan })
+        let mut parts = Vec::new();
+        spec.iter().for_each(|spec| flatten(spec, &mut parts));
+        let drops_spaces = parts.iter().all(|part| part.is_of_characters())
+            && parts.iter().any(|part| part.drops_spaces());
+        Ok(Self { spec, steps, plan, drops_spaces })
     }
 
     /// The split of an encoding, which uses its own splitter.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self { spec: None, steps: PreTokenizer::default(), plan }
+        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
     }
 
     pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
@@ -446,6 +463,22 @@ impl Split {
     /// Whether it cuts text at spaces at most.
     pub(crate) fn cuts_at_spaces(&self) -> bool {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
+    }
+
+    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// other.
+    pub(crate) fn drops_spaces(&self) -> bool {
+        self.drops_spaces
+    }
+
+    /// Whether it cuts between these two characters, whatever is around them, and a text that is cut
+    /// there has the same pieces.
+    pub(crate) fn cuts(&self, before: char, after: char) -> bool {
+        match &self.plan {
+            Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
+            _ if self.drops_spaces => before.is_whitespace() || after.is_whitespace(),
+            _ => false,
+        }
     }
 
     /// Calls `found` with the pieces of a text that are not empty, until it fails.

@@ -11,8 +11,8 @@ use crate::added::{AddedToken, AddedTokens};
 use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
-use crate::error::Result;
-use crate::model::{Model, no_fields};
+use crate::error::{Error, Result};
+use crate::model::{Model, ModelFile, no_fields};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
@@ -193,6 +193,10 @@ impl Tokenizer {
         };
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
+        if self.model.takes_words() {
+            // The cache has ids of text that is not normalized.
+            self.model = Arc::new(self.model.with_split(&self.split)?);
+        }
         (self.normalizer, self.added) = (ready, Arc::new(added));
         (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
@@ -213,6 +217,29 @@ impl Tokenizer {
         self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
         (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
+    }
+
+    /// Replaces the model by another, given as in the JSON of a file. Added tokens keep their ids.
+    pub fn set_model_json(&mut self, json: &str) -> Result<()> {
+        self.check_component("model")?;
+        let file: ModelFile = serde_json::from_str(json)
+            .map_err(|error| Error::Invalid(format!("model: {error}")))?;
+        self.model = Arc::new(file.parts()?.build(&self.split)?);
+        (self.control, self.table) = (Arc::default(), Arc::default());
+        Ok(())
+    }
+
+    /// Sets the scores of all tokens of a Unigram model: files hold only finite ones, and round them.
+    ///
+    /// Fails for another model, and for another number of scores.
+    pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
+        self.model = Arc::new(self.model.with_scores(scores)?);
+        Ok(())
+    }
+
+    /// The fields of the model without its lists, and those that files do not hold.
+    pub fn model_fields(&self) -> Result<serde_json::Value> {
+        self.model.fields()
     }
 
     /// Sets the post-processor.

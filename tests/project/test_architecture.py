@@ -99,7 +99,8 @@ CORE_ROOMS = [
 # The same for the bindings.
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
-    "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "template", "progress",
+    "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "labels", "template",
+    "progress",
     "train", "engine", "fingerprint", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache", "batch",
     "token_table", "stream_pool",
@@ -107,9 +108,9 @@ BINDINGS_ROOMS = [
 
 # The same for the crate that reads tokenizer files.
 HF_ROOMS = [
-    "error", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "charsmap",
-    "normalize", "scripts", "split", "added_search", "added", "model", "post", "decode", "control_tokens", "tokenizer", "decode_ids",
-    "fingerprint", "io", "beginning", "encode", "of_encoding", "server_calls", "walk", "details",
+    "error", "json", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "charsmap",
+    "normalize", "scripts", "split", "added_search", "added", "model", "post", "decode",
+    "control_tokens", "tokenizer", "chunks", "decode_ids", "fingerprint", "io", "beginning", "encode", "of_encoding", "server_calls", "walk", "details",
     "prompt", "engine",
 ]  # fmt: skip
 

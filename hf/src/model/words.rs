@@ -18,9 +18,9 @@ use serde::Serialize;
 
 use super::random::Sampling;
 use super::vocab::Vocab;
-use super::{Found, Questions};
+use super::{Barred, Found, Questions};
 use crate::error::{Error, Result};
-use crate::io::json;
+use crate::json::json;
 use crate::split::{Plan, Split};
 
 /// A model that needs nothing but a piece to find its tokens.
@@ -29,11 +29,21 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
 
     /// Appends the ids of a piece, which is not empty.
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.each_token(piece, &mut |token| push(ids, token.id))
+        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
     }
 
-    /// [`Questions::encode_piece`].
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()>;
+    /// [`Questions::encode_piece`], without tokens that `is_barred` has at a place.
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()>;
+
+    /// Whether the model can do without some tokens.
+    fn can_bar(&self) -> bool {
+        true
+    }
 
     /// The token for unknown text.
     fn unknown(&self) -> Option<u32>;
@@ -87,11 +97,31 @@ impl<M: Words> Questions for M {
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        encode_stretch(self, text, is_first, split, ids)
+        encode_stretch(self, Some(&self.state().pool), text, is_first, split, ids)
+    }
+
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        encode_stretch(self, None, text, false, split, ids)
+    }
+
+    fn takes_words(&self) -> bool {
+        Words::sampling(self).is_none()
     }
 
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        self.each_token(piece, found)
+        self.each_token(piece, |_, _| false, found)
+    }
+
+    fn encode_piece_without(
+        &self,
+        piece: &str,
+        is_barred: Barred<'_>,
+        found: Found<'_>,
+    ) -> Result<bool> {
+        if self.can_bar() {
+            self.each_token(piece, is_barred, found)?;
+        }
+        Ok(self.can_bar())
     }
 
     fn size(&self) -> usize {
@@ -156,15 +186,15 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// [`Questions::encode_stretch`].
+/// [`Questions::encode_stretch`], with the cache of a pool or without one.
 fn encode_stretch<M: Words>(
     model: &M,
+    pool: Option<&Pool>,
     text: &str,
     is_first: bool,
     split: &Split,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
-    let pool = model.workspaces();
     match split.plan() {
         Plan::Steps(steps) if !split.is_byte_level() => {
             encode_parts(model, pool, text, steps.cut(text)?, ids)
@@ -184,17 +214,29 @@ fn encode_stretch<M: Words>(
 }
 
 /// Appends the ids of one piece.
-fn encode_word<M: Words>(model: &M, pool: &Pool, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-    pool.encode_piece(&Uncached(model), piece, ids)
+fn encode_word<M: Words>(
+    model: &M,
+    pool: Option<&Pool>,
+    piece: &str,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    match pool {
+        Some(pool) => pool.encode_piece(&Uncached(model), piece, ids),
+        None => Uncached(model).resolve(piece.as_bytes(), ids),
+    }
 }
 
 fn encode_parts<M: Words>(
     model: &M,
-    pool: &Pool,
+    pool: Option<&Pool>,
     text: &str,
     parts: Vec<Range<usize>>,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
+    let Some(pool) = pool else {
+        let mut parts = parts.into_iter();
+        return parts.try_for_each(|part| encode_word(model, None, &text[part], ids));
+    };
     let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
     pool.encode_pieces(&Uncached(model), text, &collected(pieces)?, ids)
 }
