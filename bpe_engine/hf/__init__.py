@@ -1,4 +1,4 @@
-"""Any BPE ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
+"""Any ``tokenizer.json``, with exactly the results of Hugging Face's `tokenizers`.
 
 >>> from bpe_engine.hf import Tokenizer
 >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
 from . import decoders, normalizers, pre_tokenizers, processors
-from .component import Component, Regex
-from .components import BPE, AddedToken, Token
+from .components import Component, Regex
 from .import_hook import patch_transformers_on_import
+from .models import BPE, Model, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
+from .tokens import AddedToken, Token
 
 if TYPE_CHECKING:
     from .transformers import as_transformers, patch_transformers, unpatch_transformers
@@ -31,10 +32,14 @@ __all__ = [
     "DecodeStream",
     "Encoding",
     "BPE",
+    "Model",
     "Regex",
     "Token",
     "Tokenizer",
+    "Unigram",
     "UnsupportedTokenizer",
+    "WordLevel",
+    "WordPiece",
     "as_transformers",
     "decoders",
     "is_ours",

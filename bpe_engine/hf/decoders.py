@@ -12,7 +12,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_decode
-from .component import (
+from .components import (
     Component,
     character_field,
     flag_field,

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
-from .component import (
+from .components import (
     Component,
     Field,
     flag_field,

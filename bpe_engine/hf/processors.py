@@ -14,7 +14,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import HfEncoding, hf_added_tokens, hf_process
-from .component import (
+from .components import (
     Component,
     Field,
     flag_field,

@@ -10,12 +10,13 @@ from typing import Any, Collection, Iterable, Literal, Sequence
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
-from .component import Component, component_json
-from .components import BPE, AddedToken
+from .components import Component, component_json
 from .decoders import Decoder
+from .models import Model, model_json, model_of
 from .normalizers import Normalizer
 from .pre_tokenizers import PreTokenizer
 from .processors import PostProcessor
+from .tokens import AddedToken
 
 __all__ = ["Tokenizer", "is_ours"]
 
@@ -27,13 +28,20 @@ class Tokenizer(EngineMethods, HfTokenizer):
     when the call began.
 
     Args:
-        json: The contents of a ``tokenizer.json``, as text or as bytes.
+        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, of which the
+            tokenizer has a copy.
 
     Raises:
         UnsupportedTokenizer: The file asks for what cannot be done exactly; the message names it
             with its JSON path.
         ValueError: The file is malformed.
     """
+
+    def __new__(cls, json: Any, *args: Any) -> Tokenizer:
+        if not isinstance(json, Model):
+            return super().__new__(cls, json, *args)
+        # A copy of the model as it is: its JSON would round scores.
+        return super().__new__(cls, json._tokenizer)
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]
@@ -291,12 +299,25 @@ class Tokenizer(EngineMethods, HfTokenizer):
         self._put("decoder", value)
 
     @property
-    def model(self) -> BPE:
-        """The vocabulary and its merges."""
-        return BPE(self)
+    def model(self) -> Model:
+        """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel` or `Unigram`."""
+        return model_of(self)
+
+    @model.setter
+    def model(self, value: Any) -> None:
+        self._set_component("model", model_json(value))
+        for name in ("alpha", "nbest_size", "seed"):
+            if (number := getattr(value, name, None)) is not None:
+                self._set_component(f"model.{name}", json.dumps(number))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.to_str(), self.encode_special_tokens)
+        fields = json.loads(self._model_fields())
+        random = {
+            name: fields[name]
+            for name in ("alpha", "nbest_size", "seed")
+            if fields.get(name) is not None
+        }
+        return _restore, (type(self), self.to_str(), self.encode_special_tokens, random)
 
     def __copy__(self) -> Tokenizer:
         return type(self)(self)
@@ -305,7 +326,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
         return type(self)(self)
 
     def __repr__(self) -> str:
-        return f"Tokenizer(BPE, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
+        return f"Tokenizer({type(self.model).__name__}, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
 
 
 def is_ours(tokenizer: object) -> bool:
@@ -323,8 +344,15 @@ def is_ours(tokenizer: object) -> bool:
     return issubclass(type(engine), Engine) or issubclass(type(inner), HfTokenizer)
 
 
-def _restore(cls: type[Tokenizer], json: str, encode_special_tokens: bool) -> Tokenizer:
-    tokenizer = cls(json)
+def _restore(
+    cls: type[Tokenizer],
+    contents: str,
+    encode_special_tokens: bool,
+    random: dict[str, Any] | None = None,
+) -> Tokenizer:
+    tokenizer = cls(contents)
+    for name, value in (random or {}).items():
+        tokenizer._set_component(f"model.{name}", json.dumps(value))
     if encode_special_tokens:
         tokenizer.encode_special_tokens = True
     return tokenizer

@@ -66,12 +66,22 @@ impl Tokenizer {
     /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
         ask_for_tokens(self.vocab_size(true))?;
-        match pretty {
-            true => finished(Written(Vec::new()), |out| serde_json::to_writer_pretty(out, self)),
-            false => json(self, Vec::new()),
-        }
-        .and_then(|json| String::from_utf8(json).map_err(|error| Error::Invalid(error.to_string())))
+        text_of(self, pretty)
     }
+
+    /// Writes the JSON of the model, as in a file.
+    pub fn model_json(&self, pretty: bool) -> Result<String> {
+        ask_for_tokens(self.vocab_size(false))?;
+        text_of(self.model(), pretty)
+    }
+}
+
+fn text_of<T: Serialize>(value: &T, pretty: bool) -> Result<String> {
+    let json = match pretty {
+        true => finished(Written(Vec::new()), |out| serde_json::to_writer_pretty(out, value)),
+        false => json(value, Vec::new()),
+    };
+    String::from_utf8(json?).map_err(|error| Error::Invalid(error.to_string()))
 }
 
 /// Appends a value as JSON.

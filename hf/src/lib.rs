@@ -38,7 +38,7 @@
 //! | [`spec`] | the components of a file, as in its JSON |
 //! | [`io`] | reads and writes whole files |
 //! | `bytes` | the characters that represent bytes in byte-level vocabularies |
-//! | `model` | the questions to a model; BPE: its lists as read, built for the core, and ready to run |
+//! | `model` | the questions to a model; BPE: its lists as read, built for the core, and ready to run; models of words |
 //! | `added` | finds added tokens in text |
 //! | `added_search` | searches for the names of many tokens at once |
 //! | `regex` | Oniguruma, whose syntax the patterns in files use |

@@ -160,27 +160,63 @@ impl Tokenizer {
         })
     }
 
-    /// Fails if the model made an added token from text that is not within one segment that allows
-    /// it.
-    fn check_made(&self, prompt: &Prompt, id: u32, span: &Range<usize>) -> Result<()> {
-        let Some(token) = self.added().token(id) else { return Ok(()) };
+    /// Whether the model may make this token of text: an added token only of text that is within one
+    /// segment that allows it.
+    fn may_keep(&self, prompt: &Prompt, id: u32, span: &Range<usize>) -> Result<bool> {
+        if self.added().token(id).is_none() || !self.model().may_make(id) {
+            return Ok(true);
+        }
         let text = &prompt.text()[span.clone()];
         let name = text.trim();
         let name = if name.is_empty() { text } else { name };
         let control = self.control()?;
-        let is_trusted = prompt.trusted_near(span.clone()).any(|(segment, allowed, _)| {
+        Ok(prompt.trusted_near(span.clone()).any(|(segment, allowed, _)| {
             segment.start <= span.start
                 && span.end <= segment.end
                 && (*allowed == Selection::All || control.allows(allowed, name))
-        });
-        if is_trusted {
-            return Ok(());
+        }))
+    }
+
+    /// The error for an added token that the model makes of ordinary text.
+    fn made_of_text(&self, id: u32) -> Error {
+        let content = self.added().text(id).unwrap_or_default();
+        Error::Invalid(format!(
+            "the model makes the added token {content:?} from ordinary text, so it cannot be kept out \
+             of untrusted text; remove it from the text first"
+        ))
+    }
+
+    /// Calls `found` with the tokens of a piece, of text that begins at `base`. Added tokens that
+    /// untrusted text would become are left out, if the model can do without them.
+    fn each_kept(
+        &self,
+        prompt: &Prompt,
+        base: usize,
+        piece: &Aligned,
+        mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let place = |(start, end): (usize, usize)| base + start..base + end;
+        let (mut made, mut barred) = (Vec::new(), None);
+        self.each_span(piece, None, |id, origin| {
+            if !self.may_keep(prompt, id, &place(origin))? {
+                barred = barred.or(Some(id));
+            }
+            push(&mut made, (id, place(origin)))
+        })?;
+        if let Some(first) = barred {
+            made.clear();
+            let is_barred = |id: u32, span: Range<usize>| {
+                !self.may_keep(prompt, id, &place(piece.origin(span))).unwrap_or(false)
+            };
+            let can_bar =
+                self.model().encode_piece_without(&piece.text, &is_barred, &mut |token| {
+                    push(&mut made, (token.id, place(piece.origin(token.span))))
+                })?;
+            if !can_bar {
+                return Err(self.made_of_text(first));
+            }
         }
-        Err(Error::Invalid(format!(
-            "the model makes the added token {:?} from ordinary text, so it cannot be kept out of \
-             untrusted text; remove it from the text first",
-            token.content
-        )))
+        made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
     /// [`Engine::encode_run_with_spans`](bpe_core::Engine::encode_run_with_spans) for a run that may come from a longer text.
@@ -209,14 +245,14 @@ impl Tokenizer {
             self.added().each_normalized_in(&text.text, parts, found)
         };
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
-            self.each_span(piece, added, |id, (start, end)| {
-                let span = base + start..base + end;
-                if control.is_made_by_model && added.is_none() {
-                    self.check_made(prompt, id, &span)?;
-                }
+            let mut take = |id, span| {
                 push(ids, id)?;
                 push(spans, span)
-            })
+            };
+            if control.is_made_by_model && added.is_none() {
+                return self.each_kept(prompt, base, piece, take);
+            }
+            self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))
         });
         let text = Aligned::original(text, 0..text.len())?.with_whole_origins();
         self.walk_run(text, is_first, search, &mut pieces)

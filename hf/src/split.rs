@@ -41,6 +41,22 @@ enum Step {
     Metaspace(spec::Metaspace),
 }
 
+impl Step {
+    /// Whether it cuts between these two characters, whatever is around them.
+    fn cuts(&self, before: char, after: char) -> bool {
+        match self {
+            Self::Split { by: By::Characters(is_match), behavior, .. } => {
+                matches!(behavior, Behavior::Removed | Behavior::Isolated)
+                    && (is_match(before) || is_match(after))
+            }
+            Self::Split { by: By::Words, .. } => {
+                kind(before) != kind(after) || kind(before) == Kind::Space
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The matches to split by.
 #[derive(Debug, Clone)]
 enum By {
@@ -109,6 +125,13 @@ impl PreTokenizer {
             let Step::Split { by: By::Regex(Regex::Text(text)), .. } = step else { return false };
             !characters.iter().any(|&character| text.contains(character))
         })
+    }
+
+    /// [`Split::cuts`].
+    fn cuts(&self, before: char, after: char) -> bool {
+        let is_local =
+            |step: &Step| matches!(step, Step::Split { by: By::Characters(_) | By::Words, .. });
+        self.0.iter().all(is_local) && self.0.iter().any(|step| step.cuts(before, after))
     }
 
     /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of
@@ -446,6 +469,16 @@ impl Split {
     /// Whether it cuts text at spaces at most.
     pub(crate) fn cuts_at_spaces(&self) -> bool {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
+    }
+
+    /// Whether it cuts between these two characters, whatever is around them, and a text that is cut
+    /// there has the same pieces.
+    pub(crate) fn cuts(&self, before: char, after: char) -> bool {
+        match &self.plan {
+            Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
+            Plan::Steps(steps) => steps.cuts(before, after),
+            _ => false,
+        }
     }
 
     /// Calls `found` with the pieces of a text that are not empty, until it fails.

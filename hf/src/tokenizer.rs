@@ -11,8 +11,8 @@ use crate::added::{AddedToken, AddedTokens};
 use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
-use crate::error::Result;
-use crate::model::{Model, no_fields};
+use crate::error::{Error, Result};
+use crate::model::{Model, ModelFile, no_fields};
 use crate::normalize::Normalizer;
 use crate::post;
 use crate::spec::{self, Padding, Truncation};
@@ -35,9 +35,16 @@ pub struct Tokenizer {
     /// The tokens that untrusted text must not produce; made when first needed.
     control: Arc<OnceBox<Control>>,
     /// The bytes of every id; made when first needed.
-    table: Arc<OnceBox<Arc<TokenTable>>>,
+    table: Arc<OnceBox<Tables>>,
     /// The special tokens that texts may contain.
     request: Arc<Request>,
+}
+
+/// The bytes of every id after other ids and, made when first needed, at the beginning of a text.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) after: Arc<TokenTable>,
+    pub(crate) first: OnceBox<Arc<TokenTable>>,
 }
 
 /// One sequence: a text, or its words.
@@ -126,7 +133,7 @@ impl Tokenizer {
         if self.encoding().is_some() { Err(no_fields(name)) } else { Ok(()) }
     }
 
-    pub(crate) fn table_cell(&self) -> &OnceBox<Arc<TokenTable>> {
+    pub(crate) fn table_cell(&self) -> &OnceBox<Tables> {
         &self.table
     }
 
@@ -213,6 +220,29 @@ impl Tokenizer {
         self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
         (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())
+    }
+
+    /// Replaces the model by another, given as in the JSON of a file. Added tokens keep their ids.
+    pub fn set_model_json(&mut self, json: &str) -> Result<()> {
+        self.check_component("model")?;
+        let file: ModelFile = serde_json::from_str(json)
+            .map_err(|error| Error::Invalid(format!("model: {error}")))?;
+        self.model = Arc::new(file.parts()?.build(&self.split)?);
+        (self.control, self.table) = (Arc::default(), Arc::default());
+        Ok(())
+    }
+
+    /// Sets the scores of all tokens of a Unigram model: files hold only finite ones, and round them.
+    ///
+    /// Fails for another model, and for another number of scores.
+    pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
+        self.model = Arc::new(self.model.with_scores(scores)?);
+        Ok(())
+    }
+
+    /// The fields of the model without its lists, and those that files do not hold.
+    pub fn model_fields(&self) -> Result<serde_json::Value> {
+        self.model.fields()
     }
 
     /// Sets the post-processor.

@@ -121,7 +121,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         ("x.tiktoken", '["a"]', "x.tiktoken is JSON, not a rank file"),
         (
             "x.json",
-            '{"model": {"type": "WordPiece"}}',
+            '{"model": {"type": "SuperBPE"}}',
             "x.json: model.*the package tokenizers reads this file",
         ),
     ],

@@ -249,19 +249,22 @@ def test_tokens_of_the_model(text, unk_token, flag):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("dropout", 0.1), ("continuing_subword_prefix", "##"), ("end_of_word_suffix", "</w>")],
+    [("dropout", 1.0), ("continuing_subword_prefix", "##"), ("end_of_word_suffix", "</w>")],
 )
-def test_a_field_of_the_model_that_cannot_be_set(field, value):
+def test_fields_of_the_model(field, value):
     t = hf.Tokenizer.from_str(CONTENTS)
-    with pytest.raises(
-        hf.UnsupportedTokenizer, match=f"model.{field}: .*{value}.*; set it to null"
-    ):
-        setattr(t.model, field, value)
-    for nothing in (None, 0.0 if field == "dropout" else ""):
-        setattr(t.model, field, nothing)
-        assert getattr(t.model, field) == nothing
+    theirs = tokenizers.Tokenizer.from_str(CONTENTS)
+    for word, given in enumerate((value, None, 0.0 if field == "dropout" else "", value, None)):
+        # Theirs keeps what it knows of words.
+        text = f"hello abc{word} he{word}llo"
+        for each in (t, theirs):
+            setattr(each.model, field, given)
+            assert getattr(each.model, field) == given
+        assert t.encode(text).ids == theirs.encode(text).ids
     with pytest.raises(ValueError, match=f"model.{field}"):
         setattr(t.model, field, [])
+    with pytest.raises(ValueError, match="dropout: 2.* is not between 0 and 1"):
+        t.model.dropout = 2.0
     with pytest.raises(AttributeError, match="no attribute 'vocab'"):
         t.model.vocab = {}
 

@@ -37,7 +37,9 @@ def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
             ours.encode(text, **options)
         return False
     model = theirs.model
-    affixes = [getattr(model, name, "") for name in ("continuing_subword_prefix", "end_of_word_suffix")]
+    affixes = [
+        getattr(model, name, "") for name in ("continuing_subword_prefix", "end_of_word_suffix")
+    ]
     if getattr(model, "byte_fallback", False) and any(affixes):
         # Bytes of affixes reach beyond the piece: there, their offsets are those in the piece.
         assert ours.encode(text, **options).tokens == expected.tokens
@@ -48,7 +50,7 @@ def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
 
 
 def pipeline(model, normalizer, pre_tokenizer, processor, decoder, added):
-    """The same tokenizer, ours and theirs; None for added tokens that are the same once normalized."""
+    """Returns our tokenizer and theirs; None for added tokens that are the same once normalized."""
     theirs = tokenizers.Tokenizer(model)
     parts = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "decoder": decoder}
     for name, part in {**parts, "post_processor": processor}.items():

@@ -312,8 +312,10 @@ def test_an_unk_token_outside_the_vocabulary_fails():
 
 
 def test_merges_of_the_unk_token():
-    for pair in (without("A", [("a", "b"), ("<u >", "a")], unk_token="<u >"),
-                 small([("a", "b"), ("<u >", "a")], vocab=["<u >"], unk_token="<u >")):
+    for pair in (
+        without("A", [("a", "b"), ("<u >", "a")], unk_token="<u >"),
+        small([("a", "b"), ("<u >", "a")], vocab=["<u >"], unk_token="<u >"),
+    ):
         ours, theirs = pair
         for text in ("ab<u >a", "Aa", "AAab", "aAa"):
             assert_same(ours.encode(text), theirs.encode(text), text)

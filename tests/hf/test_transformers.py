@@ -218,7 +218,7 @@ def test_reasons_are_logged_once_a_folder(tmp_path, caplog, monkeypatch):
 
     monkeypatch.setattr(module, "_logged", set())
     contents = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
-    contents["model"]["dropout"] = 0.1
+    contents["normalizer"] = {"type": "Replace", "pattern": {"Regex": "^"}, "content": "x"}
     drops = tokenizers.Tokenizer.from_str(json.dumps(contents))
     drops = transformers.PreTrainedTokenizerFast(tokenizer_object=drops)
     for name in ("a", "b"):
@@ -231,7 +231,7 @@ def test_reasons_are_logged_once_a_folder(tmp_path, caplog, monkeypatch):
         hf.unpatch_transformers()
     assert not hf.is_ours(kept)
     reasons = [each.message for each in caplog.records if each.name.startswith("bpe_engine")]
-    assert len(reasons) == 2 and all("model." in reason for reason in reasons)
+    assert len(reasons) == 2 and all("normalizer" in reason for reason in reasons)
 
 
 def test_a_reason_that_is_in_no_file_names_the_class(tmp_path, caplog, monkeypatch):
@@ -241,7 +241,8 @@ def test_a_reason_that_is_in_no_file_names_the_class(tmp_path, caplog, monkeypat
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
             whole = json.loads(self._tokenizer.to_str())
-            whole["model"]["dropout"] = 0.1
+            pattern = {"Regex": "^"}
+            whole["normalizer"] = {"type": "Replace", "pattern": pattern, "content": "x"}
             self._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(whole))
 
     monkeypatch.setattr(module, "_logged", set())
@@ -250,7 +251,7 @@ def test_a_reason_that_is_in_no_file_names_the_class(tmp_path, caplog, monkeypat
     load = module._patched(Drops.from_pretrained.__func__)
     assert not hf.is_ours(load(Drops, tmp_path))
     [record] = [each for each in caplog.records if each.name.startswith("bpe_engine")]
-    assert "as Drops makes it: model.dropout" in record.message
+    assert "as Drops makes it: normalizer" in record.message
 
 
 @pytest.mark.parametrize("skip", [True, False])

@@ -77,7 +77,12 @@ def bpe(rng: random.Random) -> models.BPE:
     """Prefixes, suffixes, a token for unknown characters, tokens for bytes, and merges of any two."""
     prefix, suffix = rng.choice([None, "", *PREFIXES[:5]]), rng.choice([None, "", "</w>", "▁", "b"])
     letters = sorted(set(LETTERS))
-    forms = [(before + letter + after) for letter in letters for before in {"", prefix or ""} for after in {"", suffix or ""}]
+    forms = [
+        (before + letter + after)
+        for letter in letters
+        for before in {"", prefix or ""}
+        for after in {"", suffix or ""}
+    ]
     vocab = [form for form in forms if rng.random() < 0.8] + ["<u>"]
     if has_bytes := rng.random() < 0.4:
         vocab += [f"<0x{byte:02X}>" for byte in range(rng.choice([0, 128]), 256)]
@@ -104,7 +109,12 @@ def bpe(rng: random.Random) -> models.BPE:
     return models.BPE(vocab=ids(rng, vocab + words(rng)), merges=merges, **fields)
 
 
-MODELS: dict[str, Any] = {"BPE": bpe, "WordLevel": word_level, "WordPiece": word_piece, "Unigram": unigram}
+MODELS: dict[str, Any] = {
+    "BPE": bpe,
+    "WordLevel": word_level,
+    "WordPiece": word_piece,
+    "Unigram": unigram,
+}
 
 
 def model_of(kind: str, seed: int) -> Any:

@@ -121,7 +121,23 @@ impl HfTokenizer {
         }
     }
 
-    /// Sets a component, or a field of the model such as `model.unk_token`, given as JSON.
+    /// Sets the scores of all tokens of a Unigram model.
+    fn _set_scores(&self, scores: Vec<f64>) -> PyResult<()> {
+        self.change(|tokenizer| tokenizer.set_scores(scores))
+    }
+
+    /// Returns the JSON of the model, as in a file.
+    fn _model_json<'py>(&self, py: Python<'py>, pretty: bool) -> PyResult<Bound<'py, PyString>> {
+        let tokenizer = self.current();
+        new_str(py, &py.detach(|| tokenizer.model_json(pretty)).or_raise()?)
+    }
+
+    /// Returns the JSON of the model's fields, without its lists.
+    fn _model_fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        new_str(py, &self.current().model_fields().or_raise()?.to_string())
+    }
+
+    /// Sets a component, the `model`, or a field of it such as `model.unk_token`, given as JSON.
     #[pyo3(signature = (name, json))]
     fn _set_component(&self, name: &str, json: Option<&str>) -> PyResult<()> {
         match name {
@@ -141,6 +157,7 @@ impl HfTokenizer {
                 let spec = json.map(|json| component(json, name)).transpose()?;
                 self.change(|tokenizer| tokenizer.set_decoder(spec))
             }
+            "model" => self.change(|tokenizer| tokenizer.set_model_json(json.unwrap_or("null"))),
             _ => {
                 let Some(field) = name.strip_prefix("model.") else {
                     return Err(PyValueError::new_err(format!("no component is called {name:?}")));

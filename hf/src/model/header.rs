@@ -25,6 +25,9 @@ pub(crate) struct Header {
     pub(crate) ignore_merges: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
+    /// The length of the prefix that the merges were read with, if it is not that of the field.
+    #[serde(skip)]
+    merged_prefix: Option<usize>,
 }
 
 fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
@@ -38,7 +41,13 @@ impl Header {
             let sampling = with_field(&self.sampling, name, value)?;
             return Ok(Self { sampling, ..self.clone() });
         }
-        Ok(Self { sampling: self.sampling.clone(), ..with_field(self, name, value)? })
+        let (sampling, merged_prefix) = (self.sampling.clone(), Some(self.merged_prefix()));
+        Ok(Self { sampling, merged_prefix, ..with_field(self, name, value)? })
+    }
+
+    /// The fields, with the type and those that files do not hold.
+    pub(crate) fn fields(&self) -> Result<Value> {
+        super::fields("BPE", self, Some(&self.sampling))
     }
 
     /// Fails if a field has a value that no model has.
@@ -59,6 +68,11 @@ impl Header {
     /// Begins the tokens of characters that do not begin a word.
     pub(crate) fn prefix(&self) -> &str {
         self.continuing_subword_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// The length of the prefix that a merge leaves out of its second token.
+    pub(crate) fn merged_prefix(&self) -> usize {
+        self.merged_prefix.unwrap_or(self.prefix().len())
     }
 
     /// Ends the token of the character that ends a word.

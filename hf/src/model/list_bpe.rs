@@ -1,6 +1,7 @@
 //! Byte pair encoding by the list of merges, character by character: for words with affixes, for
 //! dropout, and for merges that the core cannot express.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::memory::{push, push_text, with_capacity};
@@ -33,16 +34,14 @@ type Pairs = FastMap<Pair, (u32, u32)>;
 impl ListBpe {
     /// Whether this model is needed for the fields of a file.
     pub(crate) fn is_needed(header: &Header) -> bool {
-        let is_some =
-            |affix: &Option<String>| affix.as_ref().is_some_and(|affix| !affix.is_empty());
         header.dropout() > 0.0
-            || is_some(&header.continuing_subword_prefix)
-            || is_some(&header.end_of_word_suffix)
+            || header.merged_prefix() > 0
+            || !(header.prefix().is_empty() && header.suffix().is_empty())
     }
 
     pub(crate) fn new(header: Header, tokens: &TokenList, merges: &MergeList) -> Result<Self> {
         let vocab = Vocab::new(tokens)?;
-        let pairs = pairs(&vocab, merges, header.prefix().len())?;
+        let pairs = pairs(&vocab, merges, header.merged_prefix())?;
         Self::of_lists(header, Arc::new(vocab), Arc::new(pairs))
     }
 
@@ -137,7 +136,12 @@ impl Words for ListBpe {
         &self.state
     }
 
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
+    fn each_token(
+        &self,
+        piece: &str,
+        _: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
         let dropout = self.header.dropout();
         if self.header.ignore_merges
             && dropout == 0.0
@@ -152,6 +156,10 @@ impl Words for ListBpe {
             start = span.end;
             found(Token::new(id, span))
         })
+    }
+
+    fn can_bar(&self) -> bool {
+        false
     }
 
     fn unknown(&self) -> Option<u32> {

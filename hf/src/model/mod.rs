@@ -10,6 +10,7 @@ mod characters;
 mod cuts;
 mod file;
 mod header;
+mod lattice;
 mod list_bpe;
 mod merge_list;
 mod random;
@@ -79,6 +80,9 @@ impl Token {
 /// Takes each token of a piece.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 
+/// Whether a token must not be made of these bytes of a piece.
+pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
+
 /// The questions that a tokenizer asks its model.
 pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// The workspaces that calls borrow, with their caches.
@@ -111,6 +115,18 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// As in `tokenizers`, characters that BPE makes no token of are left out: tokens cover the bytes
     /// of the rest.
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()>;
+
+    /// Encodes one piece without tokens that `is_barred` has at a place. Returns false, without a call
+    /// of `found`, if the model cannot do without a token.
+    fn encode_piece_without(
+        &self,
+        piece: &str,
+        is_barred: Barred<'_>,
+        found: Found<'_>,
+    ) -> Result<bool> {
+        let _ = (piece, is_barred, found);
+        Ok(false)
+    }
 
     /// The number of tokens.
     fn size(&self) -> usize;
@@ -229,6 +245,27 @@ impl Model {
         })
     }
 
+    /// Copies a Unigram model with other scores.
+    pub(crate) fn with_scores(&self, scores: Vec<f64>) -> Result<Self> {
+        match self {
+            Self::Unigram(model) => model.with_scores(scores).map(Self::Unigram),
+            _ => Err(Error::Invalid("model.type: only Unigram has scores".into())),
+        }
+    }
+
+    /// The type and the fields, without lists; also those that files do not hold.
+    pub(crate) fn fields(&self) -> Result<Value> {
+        match self {
+            Self::Bpe(bpe) | Self::Encoding(bpe) => bpe.header().fields(),
+            Self::ListBpe(bpe) => bpe.header().fields(),
+            Self::WordPiece(model) => fields("WordPiece", model.fields(), None),
+            Self::WordLevel(model) => fields("WordLevel", model.fields(), None),
+            Self::Unigram(model) => {
+                fields("Unigram", model.fields(), Some(&model.fields().sampling))
+            }
+        }
+    }
+
     /// Builds byte pair encoding: by the core, where it can express the lists.
     pub(crate) fn bpe(
         header: Header,
@@ -252,6 +289,17 @@ impl Model {
         let (tokens, merges) = bpe.to_lists()?;
         Self::bpe(header, &tokens, &merges, split)
     }
+}
+
+/// The fields of a model as JSON, with its type.
+fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> Result<Value> {
+    let value = |error: serde_json::Error| Error::Invalid(error.to_string());
+    let mut all = serde_json::to_value(fields).map_err(value)?;
+    all["type"] = kind.into();
+    if let Value::Object(more) = serde_json::to_value(sampling).map_err(value)? {
+        more.into_iter().for_each(|(name, value)| all[name] = value);
+    }
+    Ok(all)
 }
 
 /// Copies the fields of a model with another value of one, given as in the JSON.

@@ -21,6 +21,12 @@ impl Sampling {
     /// The names of the fields.
     pub(crate) const FIELDS: [&'static str; 3] = ["alpha", "nbest_size", "seed"];
 
+    /// The factor of scores, and the number of ways; `None` for the best tokens.
+    pub(crate) fn choice(&self) -> Option<(f64, usize)> {
+        let alpha = self.alpha.filter(|&alpha| alpha != 0.0)?;
+        Some((alpha, self.nbest_size.unwrap_or(0)))
+    }
+
     /// Starts the numbers for a text, if there is a seed.
     pub(crate) fn begin(&self, text: &str) {
         const PRIME: u64 = 0x100_0000_01b3;

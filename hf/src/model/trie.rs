@@ -100,21 +100,24 @@ impl Trie {
         self.value(self.walk(Self::ROOT, token.as_bytes())?)
     }
 
-    /// The number of the longest token after `node` that `text` begins with, and its length, which is
-    /// not 0.
-    #[inline]
-    pub(crate) fn longest(&self, mut node: Node, text: &[u8]) -> Option<(u32, usize)> {
-        let mut found = None;
+    /// Calls `found` with the number and the length of each token after `node` that `text` begins
+    /// with, from the shortest, which is not empty.
+    #[inline(always)]
+    pub(crate) fn each_prefix(
+        &self,
+        mut node: Node,
+        text: &[u8],
+        mut found: impl FnMut(u32, usize),
+    ) {
         for (at, &byte) in text.iter().enumerate() {
             match self.child(node, byte) {
                 Some(child) => node = child,
                 None => break,
             }
             if let Some(value) = self.value(node) {
-                found = Some((value, at + 1));
+                found(value, at + 1);
             }
         }
-        found
     }
 }
 
@@ -211,8 +214,9 @@ mod tests {
             assert_eq!(trie.find(text), Some(last as u32), "{text:?}");
         }
         assert!(["b", "abcd", "\u{3b1}", "本"].iter().all(|text| trie.find(text).is_none()));
-        assert_eq!(trie.longest(Trie::ROOT, "abx".as_bytes()), Some((7, 2)));
-        assert_eq!(trie.longest(Trie::ROOT, b"x"), None);
+        let mut prefixes = Vec::new();
+        trie.each_prefix(Trie::ROOT, b"abx", |value, length| prefixes.push((value, length)));
+        assert_eq!(prefixes, [(0, 1), (7, 2)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bpe_core::polling::poll;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::lattice::Lattice;
 use super::random::Sampling;
 use super::token_lists::TokenList;
 use super::trie::Trie;
@@ -113,52 +114,89 @@ impl Unigram {
         Self::new(fields, self.state.vocab.clone(), self.scores.clone())
     }
 
+    pub(crate) fn with_scores(&self, scores: Vec<f64>) -> Result<Self> {
+        if scores.len() != self.scores.len() {
+            let count = self.scores.len();
+            return Err(Error::Invalid(format!(
+                "model.vocab: there are {count} tokens, and {} scores",
+                scores.len()
+            )));
+        }
+        Self::new(self.fields.clone(), self.state.vocab.clone(), Arc::new(scores))
+    }
+
     pub(crate) fn fields(&self) -> &Fields {
         &self.fields
     }
 
-    /// The best tokens of a text before each place.
-    fn best(&self, text: &str) -> Result<Vec<Best>> {
+    /// Calls `found` with the id, the bytes and the score of each token in a text, from the first
+    /// start and from the shortest; `is_barred` has some that are left out. Unknown characters have
+    /// the unknown token, or none without one.
+    #[inline(always)]
+    fn each_match(
+        &self,
+        text: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        mut found: impl FnMut(Option<u32>, Range<usize>, f64) -> Result<()>,
+    ) -> Result<()> {
         let trie = self.state.vocab.trie();
-        let mut best = filled(Best::START, text.len() + 1)?;
         for (start, character) in text.char_indices() {
-            let before = best[start].score;
-            let (mut node, mut is_known) = (Trie::ROOT, false);
-            for (at, &byte) in text.as_bytes()[start..].iter().enumerate() {
-                let Some(child) = trie.child(node, byte) else {
-                    poll(at)?;
-                    break;
-                };
-                node = child;
-                if let Some(id) = trie.value(node) {
-                    let score = self.scores[id as usize] + before;
-                    best[start + at + 1].improve(Best { score, start, id });
-                    is_known |= at + 1 == character.len_utf8();
+            let (mut is_known, mut result) = (false, Ok(()));
+            let mut work = 1;
+            trie.each_prefix(Trie::ROOT, &text.as_bytes()[start..], |id, length| {
+                if result.is_ok() && !is_barred(id, start..start + length) {
+                    result = found(Some(id), start..start + length, self.scores[id as usize]);
+                    is_known |= length == character.len_utf8();
                 }
-            }
+                work = length;
+            });
+            result?;
+            poll(work)?;
             if !is_known {
-                let id = self.unknown.unwrap_or_default();
-                let other = Best { score: self.unknown_score + before, start, id };
-                if best[start + character.len_utf8()].improve(other) && self.unknown.is_none() {
-                    let character = character.encode_utf8(&mut [0; 4]).to_owned();
-                    return Err(missing_unknown("unk_id", "it is null", &character));
-                }
+                let span = start..start + character.len_utf8();
+                found(self.unknown, span, self.unknown_score)?;
             }
         }
+        Ok(())
+    }
+
+    /// The best tokens of a text before each place.
+    fn best(&self, text: &str, is_barred: impl Fn(u32, Range<usize>) -> bool) -> Result<Vec<Best>> {
+        let mut best = filled(Best::START, text.len() + 1)?;
+        self.each_match(text, is_barred, |id, span, score| {
+            let score = score + best[span.start].score;
+            let other = Best { score, start: span.start, id: id.unwrap_or_default() };
+            match best[span.end].improve(other) && id.is_none() {
+                true => Err(missing_unknown("unk_id", "it is null", &text[span])),
+                false => Ok(()),
+            }
+        })?;
         Ok(best)
     }
 
-    /// The tokens of a text and their bytes in it. Unknown ones are joined.
-    fn path(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>> {
-        let best = self.best(text)?;
-        let mut path: Vec<(u32, Range<usize>)> = Vec::new();
-        let mut end = text.len();
+    /// The tokens of a text and their bytes in it.
+    fn path(
+        &self,
+        text: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+    ) -> Result<Vec<(u32, Range<usize>)>> {
+        if let Some((alpha, count)) = self.fields.sampling.choice() {
+            let mut lattice = Lattice::new(text.len())?;
+            self.each_match(text, is_barred, |id, span, score| {
+                let missing = || missing_unknown("unk_id", "it is null", &text[span.clone()]);
+                lattice.add(id.ok_or_else(missing)?, span.clone(), score)
+            })?;
+            return if count > 0 {
+                lattice.sample_best(count, alpha)
+            } else {
+                lattice.sample(alpha)
+            };
+        }
+        let best = self.best(text, is_barred)?;
+        let (mut path, mut end) = (Vec::new(), text.len());
         while end > 0 {
             let Best { start, id, .. } = best[end];
-            match path.last_mut() {
-                Some((last, span)) if *last == id && self.unknown == Some(id) => span.start = start,
-                _ => push(&mut path, (id, start..end))?,
-            }
+            push(&mut path, (id, start..end))?;
             end = start;
         }
         path.reverse();
@@ -190,14 +228,27 @@ impl Words for Unigram {
         &self.state
     }
 
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        for (id, span) in self.path(piece)? {
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let path = self.path(piece, is_barred)?;
+        // Unknown characters in a row are one.
+        let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
+        for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
+            let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
             match self.unknown == Some(id) {
                 true => self.each_unknown(id, &piece[span.clone()], span, &mut *found)?,
                 false => found(Token::new(id, span))?,
             }
         }
         Ok(())
+    }
+
+    fn sampling(&self) -> Option<&Sampling> {
+        self.fields.sampling.choice().map(|_| &self.fields.sampling)
     }
 
     fn unknown(&self) -> Option<u32> {

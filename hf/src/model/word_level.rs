@@ -1,5 +1,6 @@
 //! WordLevel: a piece is a token, or unknown.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -49,9 +50,14 @@ impl Words for WordLevel {
         &self.state
     }
 
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        let id = self.state.vocab.id(piece).or(self.unknown);
-        match id {
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let id = self.state.vocab.id(piece).filter(|&id| !is_barred(id, 0..piece.len()));
+        match id.or(self.unknown) {
             Some(id) => found(Token::new(id, 0..piece.len())),
             None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
         }

@@ -1,6 +1,7 @@
 //! WordPiece: takes the longest token that a word begins with, then the longest with a prefix that
 //! the rest begins with, and so on. A word with a rest that begins with no token is unknown as a whole.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::memory::push;
@@ -55,26 +56,38 @@ impl WordPiece {
         &self.state.vocab
     }
 
-    /// Calls `found` with the id of each token of a word, and its length. Returns false if the word
+    /// Calls `found` with the id of each token of a word, and its bytes. Returns false if the word
     /// is unknown, also after some calls.
     fn each_part(
         &self,
         word: &str,
-        mut found: impl FnMut(u32, usize) -> Result<()>,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<bool> {
         let most = self.fields.max_input_chars_per_word;
         if word.len() > most && word.chars().count() > most {
             return Ok(false);
         }
-        let (mut node, mut rest) = (Some(Trie::ROOT), word.as_bytes());
-        while !rest.is_empty() {
-            let longest = node.and_then(|node| self.state.vocab.trie().longest(node, rest));
-            let Some((id, length)) = longest else { return Ok(false) };
-            poll(length)?;
-            found(id, length)?;
-            (node, rest) = (self.rest, &rest[length..]);
+        let (mut node, mut start) = (Some(Trie::ROOT), 0);
+        while start < word.len() {
+            let (Some(first), mut longest) = (node, None) else { return Ok(false) };
+            self.state.vocab.trie().each_prefix(first, &word.as_bytes()[start..], |id, length| {
+                if !is_barred(id, start..start + length) {
+                    longest = Some((id, start + length));
+                }
+            });
+            let Some((id, end)) = longest else { return Ok(false) };
+            poll(end - start)?;
+            found(id, start..end)?;
+            (node, start) = (self.rest, end);
         }
         Ok(true)
+    }
+
+    /// The token for an unknown word.
+    fn known_unknown(&self, word: &str) -> Result<u32> {
+        let missing = || missing_unknown("unk_token", &not_known(&self.fields.unk_token), word);
+        self.unknown.ok_or_else(missing)
     }
 }
 
@@ -85,24 +98,24 @@ impl Words for WordPiece {
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let before = ids.len();
-        if self.each_part(piece, |id, _| push(ids, id))? {
+        if self.each_part(piece, |_, _| false, |id, _| push(ids, id))? {
             return Ok(());
         }
         ids.truncate(before);
-        self.each_token(piece, &mut |token| push(ids, token.id))
+        push(ids, self.known_unknown(piece)?)
     }
 
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        let (mut tokens, mut start) = (Vec::new(), 0);
-        let is_known = self.each_part(piece, |id, length| {
-            let span = start..start + length;
-            start = span.end;
-            push(&mut tokens, Token::new(id, span))
-        })?;
-        match self.unknown {
-            _ if is_known => tokens.into_iter().try_for_each(found),
-            Some(id) => found(Token::new(id, 0..piece.len())),
-            None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let mut tokens = Vec::new();
+        let take = |id, span| push(&mut tokens, Token::new(id, span));
+        match self.each_part(piece, is_barred, take)? {
+            true => tokens.into_iter().try_for_each(found),
+            false => found(Token::new(self.known_unknown(piece)?, 0..piece.len())),
         }
     }
 

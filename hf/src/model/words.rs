@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::random::Sampling;
 use super::vocab::Vocab;
-use super::{Found, Questions};
+use super::{Barred, Found, Questions};
 use crate::error::{Error, Result};
 use crate::io::json;
 use crate::split::{Plan, Split};
@@ -29,11 +29,21 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
 
     /// Appends the ids of a piece, which is not empty.
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.each_token(piece, &mut |token| push(ids, token.id))
+        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
     }
 
-    /// [`Questions::encode_piece`].
-    fn each_token(&self, piece: &str, found: Found<'_>) -> Result<()>;
+    /// [`Questions::encode_piece`], without tokens that `is_barred` has at a place.
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()>;
+
+    /// Whether the model can do without some tokens.
+    fn can_bar(&self) -> bool {
+        true
+    }
 
     /// The token for unknown text.
     fn unknown(&self) -> Option<u32>;
@@ -91,7 +101,19 @@ impl<M: Words> Questions for M {
     }
 
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        self.each_token(piece, found)
+        self.each_token(piece, |_, _| false, found)
+    }
+
+    fn encode_piece_without(
+        &self,
+        piece: &str,
+        is_barred: Barred<'_>,
+        found: Found<'_>,
+    ) -> Result<bool> {
+        if self.can_bar() {
+            self.each_token(piece, is_barred, found)?;
+        }
+        Ok(self.can_bar())
     }
 
     fn size(&self) -> usize {

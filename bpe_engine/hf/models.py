@@ -1,0 +1,444 @@
+"""The models of tokenizers, with the names and the fields that `tokenizers.models` uses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+from .._core import HfTokenizer
+from ..gpt2_files import read_merges, read_vocab
+from .tokens import Token
+
+__all__ = ["BPE", "Model", "Unigram", "WordLevel", "WordPiece", "model_json"]
+
+#: The characters that `tokenizers` leaves out at the end of a line of a ``vocab.txt``.
+_WHITE = (
+    "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+    "\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+#: The most tokens, and the most merges, that a repr shows.
+_SHOWN = 5
+
+_Own = TypeVar("_Own", bound="Model")
+
+
+class Model:
+    """A model: its own, or that of a tokenizer, which changes with it.
+
+    `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its classes. ``seed`` is of BPE with ``dropout``
+    and of Unigram with ``alpha``: with a seed, one text always becomes the same tokens.
+    """
+
+    _tokenizer: HfTokenizer
+    #: The fields that can be set.
+    _FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        module = sys.modules.get("tokenizers.models")
+        found: type = getattr(module, type(self).__name__, type(self))
+        return found
+
+    @classmethod
+    def _of(cls: type[_Own], tokenizer: HfTokenizer) -> _Own:
+        self = object.__new__(cls)
+        object.__setattr__(self, "_tokenizer", tokenizer)
+        return self
+
+    def _make(self, fields: Mapping[str, Any], lists: Mapping[str, Any]) -> None:
+        """Builds the model of its fields, of which those that are None are left out."""
+        later = {name: fields[name] for name in ("alpha", "nbest_size", "seed") if name in fields}
+        given = {
+            name: value
+            for name, value in fields.items()
+            if value is not None and name not in later or name == "unk_id"
+        }
+        contents = {"model": {"type": type(self).__name__, **given, **lists}}
+        object.__setattr__(self, "_tokenizer", HfTokenizer(json.dumps(contents)))
+        for name, value in later.items():
+            if value is not None:
+                setattr(self, name, value)
+
+    def tokenize(self, sequence: str) -> list[Token]:
+        """Returns the tokens of a piece, with their bytes in it."""
+        return [Token(*token) for token in self._tokenizer._tokenize(sequence)]
+
+    def token_to_id(self, token: str) -> int | None:
+        """Returns the id of a token of the model."""
+        return self._tokenizer._model_token_to_id(token)
+
+    def id_to_token(self, id: int) -> str | None:
+        """Returns the token of the model with this id."""
+        return self._tokenizer._model_id_to_token(id)
+
+    def save(self, folder: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
+        """Writes the files of the model into a folder, and replaces files of these names.
+
+        Args:
+            folder: A folder that exists.
+            prefix: What the names begin with, before a hyphen.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            OSError: The folder does not exist, or a file cannot be written.
+        """
+        start = "" if prefix is None else f"{prefix}-"
+        paths = []
+        for name, content in self._files().items():
+            paths.append(os.path.join(folder, start + name))
+            with open(paths[-1], "w", encoding="utf-8", newline="") as file:
+                file.write(content)
+        return paths
+
+    def _files(self) -> dict[str, str]:
+        raise NotImplementedError
+
+    def _contents(self) -> dict[str, Any]:
+        contents: dict[str, Any] = json.loads(self._tokenizer._model_json(False))
+        return contents
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._FIELDS:
+            return json.loads(self._tokenizer._model_fields()).get(name)
+        raise AttributeError(f"a {type(self).__name__} model has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._FIELDS:
+            raise AttributeError(
+                f"a {type(self).__name__} model has no attribute {name!r} that can be set"
+            )
+        self._tokenizer._set_component(f"model.{name}", json.dumps(value))
+
+    def __getstate__(self) -> bytes:
+        return self._tokenizer._model_json(False).encode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = json.loads(self._tokenizer._model_fields())
+        later = {
+            name: fields[name]
+            for name in ("alpha", "nbest_size", "seed")
+            if fields.get(name) is not None
+        }
+        return _restore, (type(self), self._tokenizer._model_json(False), later)
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{name}={_shown(value)}" for name, value in self._contents().items() if name != "type"
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class BPE(Model):
+    """Byte pair encoding: a vocabulary and its merges.
+
+    Args:
+        vocab: The tokens and their ids.
+        merges: The pairs of tokens that merge, the first ones first.
+        cache_capacity: Ignored; `Tokenizer.set_cache_size` sets the size of the cache.
+        dropout: The share of merges that are left out at random.
+        unk_token: Replaces characters that are not tokens.
+        continuing_subword_prefix: Begins the tokens that do not begin a word.
+        end_of_word_suffix: Ends the tokens that end a word.
+        fuse_unk: Whether one token replaces several unknown characters in a row.
+        byte_fallback: Whether unknown characters become tokens of their bytes.
+        ignore_merges: Whether a word that is a token is not merged.
+        seed: Makes ``dropout`` leave out the same merges of a text each time.
+
+    Raises:
+        ValueError: A merge is not of tokens, or a field has a wrong value.
+
+    >>> from bpe_engine import hf
+    >>> model = hf.BPE({"l": 0, "o": 1, "w</w>": 2, "lo": 3, "low</w>": 4},
+    ...                [("l", "o"), ("lo", "w</w>")], end_of_word_suffix="</w>")
+    >>> [token.value for token in model.tokenize("low")]
+    ['low</w>']
+    >>> tokenizer = hf.Tokenizer(model)
+    >>> tokenizer.model.unk_token = "l"
+    >>> tokenizer.encode("ox").tokens
+    ['o', 'l']
+    """
+
+    _FIELDS = (
+        "dropout",
+        "unk_token",
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "fuse_unk",
+        "byte_fallback",
+        "ignore_merges",
+        "seed",
+    )
+
+    def __init__(
+        self,
+        vocab: Mapping[str, int] | None = None,
+        merges: Iterable[tuple[str, str]] | None = None,
+        cache_capacity: int | None = None,
+        dropout: float | None = None,
+        unk_token: str | None = None,
+        continuing_subword_prefix: str | None = None,
+        end_of_word_suffix: str | None = None,
+        fuse_unk: bool | None = None,
+        byte_fallback: bool = False,
+        ignore_merges: bool = False,
+        *,
+        seed: int | None = None,
+    ):
+        fields = {
+            "dropout": dropout,
+            "unk_token": unk_token,
+            "continuing_subword_prefix": continuing_subword_prefix,
+            "end_of_word_suffix": end_of_word_suffix,
+            "fuse_unk": fuse_unk,
+            "byte_fallback": byte_fallback,
+            "ignore_merges": ignore_merges,
+            "seed": seed,
+        }
+        self._make(fields, {"vocab": dict(vocab or {}), "merges": list(merges or ())})
+
+    @staticmethod
+    def read_file(
+        vocab: str | os.PathLike[str], merges: str | os.PathLike[str]
+    ) -> tuple[dict[str, int], list[tuple[str, str]]]:
+        """Reads the tokens and the merges of a ``vocab.json`` and a ``merges.txt``.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is malformed.
+        """
+        return read_vocab(vocab), read_merges(merges)
+
+    @classmethod
+    def from_file(
+        cls, vocab: str | os.PathLike[str], merges: str | os.PathLike[str], **options: Any
+    ) -> BPE:
+        """Reads a ``vocab.json`` and a ``merges.txt``.
+
+        Args:
+            vocab, merges: The files.
+            options: The other fields of the model, such as ``unk_token`` and ``ignore_merges``.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is malformed, or an option has a wrong value.
+        """
+        return cls(*cls.read_file(vocab, merges), **options)
+
+    def _files(self) -> dict[str, str]:
+        contents = self._contents()
+        merges = [f"{left} {right}\n" for left, right in contents["merges"]]
+        vocab = _compact(contents["vocab"])
+        return {"vocab.json": vocab, "merges.txt": "".join(["#version: 0.2\n", *merges])}
+
+
+class WordPiece(Model):
+    """WordPiece, of BERT: the longest token that a word begins with, then the longest that its rest
+    begins with.
+
+    Args:
+        vocab: The tokens and their ids.
+        unk_token: Replaces a word that cannot be made of tokens.
+        max_input_chars_per_word: A word of more characters is unknown.
+        continuing_subword_prefix: Begins the tokens for the rest of a word.
+
+    Raises:
+        ValueError: A field has a wrong value.
+
+    >>> from bpe_engine import hf
+    >>> model = hf.WordPiece({"[UNK]": 0, "un": 1, "##seen": 2})
+    >>> [token.value for token in model.tokenize("unseen")]
+    ['un', '##seen']
+    >>> [token.value for token in model.tokenize("uncle")]
+    ['[UNK]']
+    """
+
+    _FIELDS = ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word")
+
+    def __init__(
+        self,
+        vocab: Mapping[str, int] | None = None,
+        unk_token: str = "[UNK]",
+        max_input_chars_per_word: int = 100,
+        continuing_subword_prefix: str = "##",
+    ):
+        fields = {
+            "unk_token": unk_token,
+            "continuing_subword_prefix": continuing_subword_prefix,
+            "max_input_chars_per_word": max_input_chars_per_word,
+        }
+        self._make(fields, {"vocab": dict(vocab or {})})
+
+    @staticmethod
+    def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
+        """Reads the tokens of a ``vocab.txt``: a line for each id. White space at the end of a line
+        does not count, and of lines that are the same the last one does.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is not UTF-8.
+        """
+        with open(vocab, encoding="utf-8", newline="\n") as file:
+            return {line.rstrip(_WHITE): id for id, line in enumerate(file)}
+
+    @classmethod
+    def from_file(cls, vocab: str | os.PathLike[str], **options: Any) -> WordPiece:
+        """Reads a ``vocab.txt``.
+
+        Args:
+            vocab: The file.
+            options: The other fields of the model.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is not UTF-8, or an option has a wrong value.
+        """
+        return cls(cls.read_file(vocab), **options)
+
+    def _files(self) -> dict[str, str]:
+        return {"vocab.txt": "".join(f"{token}\n" for token in self._contents()["vocab"])}
+
+
+class WordLevel(Model):
+    """A token for each word.
+
+    Args:
+        vocab: The words and their ids.
+        unk_token: Replaces words that are not tokens.
+
+    Raises:
+        ValueError: A field has a wrong value.
+
+    >>> from bpe_engine import hf
+    >>> model = hf.WordLevel({"<unk>": 0, "word": 1})
+    >>> [token.id for token in model.tokenize("word") + model.tokenize("other")]
+    [1, 0]
+    """
+
+    _FIELDS = ("unk_token",)
+
+    def __init__(self, vocab: Mapping[str, int] | None = None, unk_token: str | None = None):
+        unk_token = "<unk>" if unk_token is None else unk_token
+        self._make({"unk_token": unk_token}, {"vocab": dict(vocab or {})})
+
+    @staticmethod
+    def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
+        """Reads a ``vocab.json``.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is malformed.
+        """
+        return read_vocab(vocab)
+
+    @classmethod
+    def from_file(cls, vocab: str | os.PathLike[str], unk_token: str | None = None) -> WordLevel:
+        """Reads a ``vocab.json``. Raises as `read_file` does."""
+        return cls(cls.read_file(vocab), unk_token)
+
+    def _files(self) -> dict[str, str]:
+        return {"vocab.json": _compact(self._contents()["vocab"])}
+
+
+class Unigram(Model):
+    """Unigram, of SentencePiece: of all ways to cut a piece into tokens, the one with the highest sum
+    of scores.
+
+    Args:
+        vocab: The tokens and their scores, by id.
+        unk_id: The id for unknown characters.
+        byte_fallback: Whether unknown characters become tokens of their bytes.
+        alpha: Chooses at random, by the scores times this number.
+        nbest_size: The number of best ways to choose from.
+        seed: Makes the same choice for a text each time.
+
+    Raises:
+        ValueError: ``unk_id`` is not an id, or a field has a wrong value.
+
+    >>> from bpe_engine import hf
+    >>> vocab = [("<unk>", 0.0), ("a", -1.0), ("b", -1.0), ("ab", -1.5)]
+    >>> [token.value for token in hf.Unigram(vocab, 0).tokenize("abba")]
+    ['ab', 'b', 'a']
+    """
+
+    _FIELDS = ("alpha", "nbest_size", "seed")
+
+    def __init__(
+        self,
+        vocab: Iterable[tuple[str, float]] | None = None,
+        unk_id: int | None = None,
+        byte_fallback: bool | None = None,
+        alpha: float | None = None,
+        nbest_size: int | None = None,
+        *,
+        seed: int | None = None,
+    ):
+        if vocab is None and unk_id is None and byte_fallback is None:
+            vocab, unk_id = [("<unk>", 0.0)], 0
+        if vocab is None:
+            raise ValueError("`vocab` and `unk_id` must be both specified")
+        tokens, scores = zip(*vocab) if (vocab := list(vocab)) else ((), ())
+        fields = {
+            "unk_id": unk_id,
+            "byte_fallback": bool(byte_fallback),
+            "alpha": alpha,
+            "nbest_size": nbest_size,
+            "seed": seed,
+        }
+        # JSON rounds scores, and has no number that is not finite.
+        self._make(fields, {"vocab": [(token, 0.0) for token in tokens]})
+        self._tokenizer._set_scores([float(score) for score in scores])
+
+    def _files(self) -> dict[str, str]:
+        return {"unigram.json": self._tokenizer._model_json(True)}
+
+
+_CLASSES: dict[str, type[Model]] = {
+    kind.__name__: kind for kind in (BPE, WordPiece, WordLevel, Unigram)
+}
+
+
+def model_of(tokenizer: HfTokenizer) -> Model:
+    """Returns the model of a tokenizer, which changes with it."""
+    return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
+
+
+def model_json(value: Any) -> str:
+    """Returns the JSON of a model of this package or of `tokenizers`."""
+    state = getattr(value, "__getstate__", None)
+    is_model = isinstance(value, Model) or any(
+        base.__module__ == "tokenizers.models" for base in type(value).__mro__
+    )
+    state = state() if is_model and state is not None else None
+    if not isinstance(state, bytes):
+        raise TypeError(f"expected a model, not {type(value).__name__}")
+    return state.decode()
+
+
+def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
+    model = kind._of(HfTokenizer(f'{{"model":{contents}}}'))
+    for name, value in later.items():
+        setattr(model, name, value)
+    return model
+
+
+def _compact(vocab: dict[str, int]) -> str:
+    return json.dumps(vocab, ensure_ascii=False, separators=(",", ":"))
+
+
+def _shown(value: Any) -> str:
+    """Writes the value of a field as `tokenizers` does."""
+    if isinstance(value, dict):
+        some = [f'"{token}":{id}' for token, id in list(value.items())[:_SHOWN]]
+        return f"{{{', '.join(some + ['...'] * (len(value) > _SHOWN))}}}"
+    if isinstance(value, list):
+        some = [f"({', '.join(map(_shown, entry))})" for entry in value[:_SHOWN]]
+        return f"[{', '.join(some + ['...'] * (len(value) > _SHOWN))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return f'"{value}"' if isinstance(value, str) else str(value)
