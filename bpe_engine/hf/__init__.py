@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
 from . import decoders, normalizers, pre_tokenizers, processors
-from .components import Component, Regex
+from .component import Component, Regex
 from .import_hook import patch_transformers_on_import
 from .models import BPE, Model, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
-from .tokens import AddedToken, Token
+from .components import AddedToken, Token
 
 if TYPE_CHECKING:
     from .transformers import as_transformers, patch_transformers, unpatch_transformers

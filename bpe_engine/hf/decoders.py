@@ -12,7 +12,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_decode
-from .components import (
+from .component import (
     Component,
     character_field,
     flag_field,

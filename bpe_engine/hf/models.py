@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._core import HfTokenizer
 from ..gpt2_files import read_merges, read_vocab
-from .tokens import Token
+from .components import Token
 
 __all__ = ["BPE", "Model", "Unigram", "WordLevel", "WordPiece", "model_json"]
 

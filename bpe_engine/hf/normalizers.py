@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
-from .components import (
+from .component import (
     Component,
     Field,
     flag_field,

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_pre_tokenize
 from ..byte_level import text_of
-from .components import (
+from .component import (
     Component,
     behavior_field,
     character_field,

@@ -14,7 +14,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import HfEncoding, hf_added_tokens, hf_process
-from .components import (
+from .component import (
     Component,
     Field,
     flag_field,

@@ -10,13 +10,13 @@ from typing import Any, Collection, Iterable, Literal, Sequence
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
-from .components import Component, component_json
+from .component import Component, component_json
 from .decoders import Decoder
 from .models import Model, model_json, model_of
 from .normalizers import Normalizer
 from .pre_tokenizers import PreTokenizer
 from .processors import PostProcessor
-from .tokens import AddedToken
+from .components import AddedToken
 
 __all__ = ["Tokenizer", "is_ours"]
 

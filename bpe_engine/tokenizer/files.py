@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..hf.tokens import AddedToken
+from ..hf.components import AddedToken
 from ..sources import CONFIG
 
 __all__ = [

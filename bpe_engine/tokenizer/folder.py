@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .._core import CoreBPE
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..hf.tokens import AddedToken
+from ..hf.components import AddedToken
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
 from ..sources import NOT_OPENED, recognize
 from .files import (

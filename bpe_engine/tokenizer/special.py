@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..hf.tokens import AddedToken
+from ..hf.components import AddedToken
 
 __all__ = ["EXTRA", "ROLES", "SpecialTokens", "content_of", "plain_token"]
 

@@ -17,9 +17,9 @@ from .._core import EncodedRows, encode_rows
 from .._core import Engine as NativeEngine
 from .._engine import EngineMethods, Names
 from ..core import Encoding
-from ..hf.components import Component
+from ..hf.component import Component
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..hf.tokens import AddedToken
+from ..hf.components import AddedToken
 from ..prompt import apply_template
 from ..prompt.segments import trusted
 from . import folder as folders

@@ -13,7 +13,7 @@ from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
 from ..gpt2_files import read_merges, read_vocab
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..hf.tokens import AddedToken
+from ..hf.components import AddedToken
 from ..load import load_encoding
 from .special import ROLES, content_of, plain_token
 
@@ -142,7 +142,7 @@ def _add_roberta(
     tokenizer: FileTokenizer, config: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
     """Adds the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
-    from ..hf.components import Component
+    from ..hf.component import Component
 
     names = {role: content_of(settings[role]) for role in ROLES if settings.get(role) is not None}
     tokenizer.add_tokens([plain_token(settings[role], True) for role in names])
