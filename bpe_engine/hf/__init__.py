@@ -17,11 +17,11 @@ from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
 from . import decoders, normalizers, pre_tokenizers, processors
 from .component import Component, Regex
+from .components import AddedToken, Token
 from .import_hook import patch_transformers_on_import
 from .models import BPE, Model, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
-from .components import AddedToken, Token
 
 if TYPE_CHECKING:
     from .transformers import as_transformers, patch_transformers, unpatch_transformers

@@ -6,7 +6,15 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AddedToken", "Token"]
+from .component import Component, component_json, component_of_tokenizers
+
+__all__ = [
+    "AddedToken",
+    "Component",
+    "Token",
+    "component_json",
+    "component_of_tokenizers",
+]
 
 
 @dataclass

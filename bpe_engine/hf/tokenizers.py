@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Collection, Iterable, Literal, Sequence
+from typing import Any, Collection, Iterable, Literal, Sequence, cast
 
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
 from .component import Component, component_json
+from .components import AddedToken
 from .decoders import Decoder
 from .models import Model, model_json, model_of
 from .normalizers import Normalizer
 from .pre_tokenizers import PreTokenizer
 from .processors import PostProcessor
-from .components import AddedToken
 
 __all__ = ["Tokenizer", "is_ours"]
 
@@ -38,10 +38,9 @@ class Tokenizer(EngineMethods, HfTokenizer):
     """
 
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
-        if not isinstance(json, Model):
-            return super().__new__(cls, json, *args)
-        # A copy of the model as it is: its JSON would round scores.
-        return super().__new__(cls, json._tokenizer)
+        # A copy of a model as it is: its JSON would round scores.
+        source = json._tokenizer if isinstance(json, Model) else json
+        return cast(Tokenizer, super().__new__(cls, source, *args))
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from .._core import CoreBPE
 from ..core import Encoding
-from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..hf.components import AddedToken
+from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
 from ..sources import NOT_OPENED, recognize
 from .files import (

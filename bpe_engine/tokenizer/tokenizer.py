@@ -18,8 +18,8 @@ from .._core import Engine as NativeEngine
 from .._engine import EngineMethods, Names
 from ..core import Encoding
 from ..hf.component import Component
-from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..hf.components import AddedToken
+from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..prompt import apply_template
 from ..prompt.segments import trusted
 from . import folder as folders

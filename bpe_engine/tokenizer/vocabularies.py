@@ -12,8 +12,8 @@ from .. import patterns
 from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
 from ..gpt2_files import read_merges, read_vocab
-from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..hf.components import AddedToken
+from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import load_encoding
 from .special import ROLES, content_of, plain_token
 

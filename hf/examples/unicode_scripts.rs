@@ -1,11 +1,13 @@
-//! Writes `hf/src/scripts/table.rs`: the scripts of Unicode 9.0, those of `UnicodeScripts` in `tokenizers`.
+//! Writes `hf/src/scripts.bin`: the scripts of Unicode 9.0, those of `UnicodeScripts` in `tokenizers`.
 //!
 //! ```text
-//! cargo run -p bpe-hf --example unicode_scripts > hf/src/scripts/table.rs
+//! cargo run -p bpe-hf --example unicode_scripts > hf/src/scripts.bin
 //! ```
 //!
 //! The scripts are those of the crate `unicode-script`, for the characters that `regex-syntax` says
 //! were assigned in Unicode 9.0, but for the few that Unicode moved to another script later.
+
+use std::io::Write;
 
 use regex_syntax::hir::{Class, HirKind};
 use unicode_script::{Script, UnicodeScript};
@@ -15,11 +17,7 @@ const UNASSIGNED: &str = "";
 
 fn main() {
     let assigned = assigned();
-    println!("//! Written by `examples/unicode_scripts.rs`: the scripts of Unicode 9.0.\n");
-    println!(
-        "/// The first code point of each stretch, and the number of its script; 0 for no script."
-    );
-    println!("pub(super) const TABLE: &[(u32, u8)] = &[");
+    let mut output = std::io::stdout().lock();
     let mut names = vec![UNASSIGNED];
     let mut last = UNASSIGNED;
     for code_point in 0..=u32::from(char::MAX) {
@@ -33,11 +31,11 @@ fn main() {
                 names.push(name);
                 names.len() - 1
             });
-            println!("    (0x{code_point:x}, {number}),");
+            let [first @ .., _] = code_point.to_le_bytes();
+            output.write_all(&first).and_then(|()| output.write_all(&[number as u8])).unwrap();
             last = name;
         }
     }
-    println!("];");
 }
 
 /// The code points that were assigned in Unicode 9.0.

@@ -266,6 +266,9 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
+        if self.has_chunks() {
+            return Self::chunk_end(run, near);
+        }
         let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
         let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
             return self.cut_apart(run, near);

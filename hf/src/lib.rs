@@ -37,6 +37,7 @@
 //! |---|---|
 //! | [`spec`] | the components of a file, as in its JSON |
 //! | [`io`] | reads and writes whole files |
+//! | `json` | writes JSON, as far as there is memory |
 //! | `bytes` | the characters that represent bytes in byte-level vocabularies |
 //! | `model` | the questions to a model; BPE: its lists as read, built for the core, and ready to run; models of words |
 //! | `added` | finds added tokens in text |
@@ -54,6 +55,7 @@
 //! | [`tokenizer`] | combines all components |
 //! | `fingerprint` | names a tokenizer by what decides its ids |
 //! | `beginning` | encodes as much of a text as truncation keeps |
+//! | `chunks` | looks up what is between two spaces before it is normalized |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
 //! | [`server_calls`] | the calls that a server needs, in plain types |
@@ -66,6 +68,7 @@ mod beginning;
 mod bert;
 mod bytes;
 mod charsmap;
+mod chunks;
 mod control_tokens;
 mod decode;
 mod decode_ids;
@@ -76,6 +79,7 @@ mod engine;
 mod error;
 mod fingerprint;
 pub mod io;
+mod json;
 mod model;
 mod normalize;
 mod of_encoding;

@@ -213,6 +213,16 @@ impl Normalizer {
         }
     }
 
+    /// Whether text on one side of a space, a tab or a line end does not change the other, and these
+    /// stay white space.
+    pub(crate) fn keeps_spaces(&self) -> bool {
+        match self {
+            Self::Form(_) | Self::Lowercase | Self::Keep(_) | Self::Bert(_) => true,
+            Self::Sequence(parts) => parts.iter().all(Self::keeps_spaces),
+            _ => false,
+        }
+    }
+
     /// Normalizes `text`, keeping the origin of each byte.
     pub(crate) fn align(&self, text: &mut Aligned) -> Result<()> {
         let limit = limit(text.text.len());

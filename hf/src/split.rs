@@ -41,22 +41,6 @@ enum Step {
     Metaspace(spec::Metaspace),
 }
 
-impl Step {
-    /// Whether it cuts between these two characters, whatever is around them.
-    fn cuts(&self, before: char, after: char) -> bool {
-        match self {
-            Self::Split { by: By::Characters(is_match), behavior, .. } => {
-                matches!(behavior, Behavior::Removed | Behavior::Isolated)
-                    && (is_match(before) || is_match(after))
-            }
-            Self::Split { by: By::Words, .. } => {
-                kind(before) != kind(after) || kind(before) == Kind::Space
-            }
-            _ => false,
-        }
-    }
-}
-
 /// The matches to split by.
 #[derive(Debug, Clone)]
 enum By {
@@ -125,13 +109,6 @@ impl PreTokenizer {
             let Step::Split { by: By::Regex(Regex::Text(text)), .. } = step else { return false };
             !characters.iter().any(|&character| text.contains(character))
         })
-    }
-
-    /// [`Split::cuts`].
-    fn cuts(&self, before: char, after: char) -> bool {
-        let is_local =
-            |step: &Step| matches!(step, Step::Split { by: By::Characters(_) | By::Words, .. });
-        self.0.iter().all(is_local) && self.0.iter().any(|step| step.cuts(before, after))
     }
 
     /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of
@@ -280,6 +257,16 @@ impl spec::PreTokenizer {
         }
     }
 
+    /// Whether it looks at one character and the one before only.
+    fn is_of_characters(&self) -> bool {
+        matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
+    }
+
+    /// Whether it leaves out each white space.
+    fn drops_spaces(&self) -> bool {
+        matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
+    }
+
     /// Whether pieces of it may be other than parts of the text.
     fn rewrites(&self) -> bool {
         matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
@@ -425,6 +412,9 @@ pub(crate) struct Split {
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
+    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// other.
+    drops_spaces: bool,
 }
 
 impl Split {
@@ -432,13 +422,17 @@ impl Split {
         let steps = PreTokenizer::new(spec.as_ref())?;
         let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
-        Ok(Self { spec, steps, plan })
+        let mut parts = Vec::new();
+        spec.iter().for_each(|spec| flatten(spec, &mut parts));
+        let drops_spaces = parts.iter().all(|part| part.is_of_characters())
+            && parts.iter().any(|part| part.drops_spaces());
+        Ok(Self { spec, steps, plan, drops_spaces })
     }
 
     /// The split of an encoding, which uses its own splitter.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self { spec: None, steps: PreTokenizer::default(), plan }
+        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
     }
 
     pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
@@ -471,12 +465,18 @@ impl Split {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
 
+    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// other.
+    pub(crate) fn drops_spaces(&self) -> bool {
+        self.drops_spaces
+    }
+
     /// Whether it cuts between these two characters, whatever is around them, and a text that is cut
     /// there has the same pieces.
     pub(crate) fn cuts(&self, before: char, after: char) -> bool {
         match &self.plan {
             Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
-            Plan::Steps(steps) => steps.cuts(before, after),
+            _ if self.drops_spaces => before.is_whitespace() || after.is_whitespace(),
             _ => false,
         }
     }

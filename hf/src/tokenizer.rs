@@ -200,6 +200,10 @@ impl Tokenizer {
         };
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
+        if self.model.takes_words() {
+            // The cache has ids of text that is not normalized.
+            self.model = Arc::new(self.model.with_split(&self.split)?);
+        }
         (self.normalizer, self.added) = (ready, Arc::new(added));
         (self.control, self.table) = (Arc::default(), Arc::default());
         Ok(())

@@ -176,6 +176,10 @@ impl Tracer for Vec<u32> {
     }
 
     fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
+        if tokenizer.has_chunks() {
+            tokenizer.append_chunks(text, self)?;
+            return Ok(true);
+        }
         let Some(is_prefixed) = tokenizer.normalizer().and_then(Normalizer::marks_spaces) else {
             return Ok(false);
         };

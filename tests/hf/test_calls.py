@@ -256,7 +256,8 @@ def test_fields_of_the_model(field, value):
     theirs = tokenizers.Tokenizer.from_str(CONTENTS)
     for word, given in enumerate((value, None, 0.0 if field == "dropout" else "", value, None)):
         # Theirs keeps what it knows of words.
-        text = f"hello abc{word} he{word}llo"
+        letter = "xyzwv"[word]
+        text = f"hel{letter}lo abc{letter}ab lor{letter}em"
         for each in (t, theirs):
             setattr(each.model, field, given)
             assert getattr(each.model, field) == given

@@ -107,10 +107,10 @@ BINDINGS_ROOMS = [
 
 # The same for the crate that reads tokenizer files.
 HF_ROOMS = [
-    "error", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "charsmap",
+    "error", "json", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "charsmap",
     "normalize", "scripts", "split", "added_search", "added", "model", "post", "decode",
-    "control_tokens", "tokenizer", "decode_ids", "fingerprint", "io", "beginning", "encode",
-    "of_encoding", "server_calls", "walk", "details", "prompt", "engine",
+    "control_tokens", "tokenizer", "chunks", "decode_ids", "fingerprint", "io", "beginning", "encode", "of_encoding", "server_calls", "walk", "details",
+    "prompt", "engine",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.

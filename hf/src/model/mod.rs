@@ -103,6 +103,16 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
+    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        self.encode_stretch(text, false, split, ids)
+    }
+
+    /// Whether the model takes each piece alone, and always makes the same tokens of it.
+    fn takes_words(&self) -> bool {
+        false
+    }
+
     /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that
     /// is not cut. Returns false if the model has no shorter way than these steps.
     fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {

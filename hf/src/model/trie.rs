@@ -225,7 +225,7 @@ mod tests {
         let mut state = 1u64;
         for id in 0..30_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let text: String = (0..1 + state >> 61)
+            let text: String = (0..1 + (state >> 61))
                 .map(|place| char::from_u32(97 + (state >> (8 * place) & 15) as u32).unwrap())
                 .collect();
             tokens.push(&text, id).unwrap();

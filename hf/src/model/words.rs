@@ -20,7 +20,7 @@ use super::random::Sampling;
 use super::vocab::Vocab;
 use super::{Barred, Found, Questions};
 use crate::error::{Error, Result};
-use crate::io::json;
+use crate::json::json;
 use crate::split::{Plan, Split};
 
 /// A model that needs nothing but a piece to find its tokens.
@@ -97,7 +97,15 @@ impl<M: Words> Questions for M {
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        encode_stretch(self, text, is_first, split, ids)
+        encode_stretch(self, Some(&self.state().pool), text, is_first, split, ids)
+    }
+
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        encode_stretch(self, None, text, false, split, ids)
+    }
+
+    fn takes_words(&self) -> bool {
+        Words::sampling(self).is_none()
     }
 
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
@@ -178,15 +186,15 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// [`Questions::encode_stretch`].
+/// [`Questions::encode_stretch`], with the cache of a pool or without one.
 fn encode_stretch<M: Words>(
     model: &M,
+    pool: Option<&Pool>,
     text: &str,
     is_first: bool,
     split: &Split,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
-    let pool = model.workspaces();
     match split.plan() {
         Plan::Steps(steps) if !split.is_byte_level() => {
             encode_parts(model, pool, text, steps.cut(text)?, ids)
@@ -206,17 +214,29 @@ fn encode_stretch<M: Words>(
 }
 
 /// Appends the ids of one piece.
-fn encode_word<M: Words>(model: &M, pool: &Pool, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-    pool.encode_piece(&Uncached(model), piece, ids)
+fn encode_word<M: Words>(
+    model: &M,
+    pool: Option<&Pool>,
+    piece: &str,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    match pool {
+        Some(pool) => pool.encode_piece(&Uncached(model), piece, ids),
+        None => Uncached(model).resolve(piece.as_bytes(), ids),
+    }
 }
 
 fn encode_parts<M: Words>(
     model: &M,
-    pool: &Pool,
+    pool: Option<&Pool>,
     text: &str,
     parts: Vec<Range<usize>>,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
+    let Some(pool) = pool else {
+        let mut parts = parts.into_iter();
+        return parts.try_for_each(|part| encode_word(model, None, &text[part], ids));
+    };
     let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
     pool.encode_pieces(&Uncached(model), text, &collected(pieces)?, ids)
 }
