@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, final, overload
 
-from typing_extensions import disjoint_base
+from typing_extensions import Self, disjoint_base
 
 from .prompt.segments import Origin, Segment
 
@@ -617,7 +617,7 @@ class HfTokenizer:
         cls,
         json: str | bytes | HfTokenizer | CoreBPE,
         special_tokens: dict[str, int] | None = None,
-    ) -> HfTokenizer: ...
+    ) -> Self: ...
     @property
     def _native_engine(self) -> Engine: ...
     def _core_bpe(self) -> CoreBPE | None: ...

@@ -63,9 +63,10 @@ impl PyStreamPool {
     #[new]
     fn new(source: &PyEngine) -> PyResult<Self> {
         let engine = source.current();
-        let (table, skips_unknown) = engine.stream_table().or_raise()?;
-        let pool = StreamPool::new(table.clone(), skips_unknown);
-        Ok(Self(Mutex::new(Streams { table: table.clone(), pool, texts: Vec::new() })))
+        let tables = engine.stream_tables().or_raise()?;
+        let table = tables.after.clone();
+        let pool = StreamPool::new(tables);
+        Ok(Self(Mutex::new(Streams { table, pool, texts: Vec::new() })))
     }
 
     /// Opens a stream.

@@ -1,7 +1,8 @@
-"""Classes for the model of a tokenizer and its tokens, with the names that `tokenizers` uses."""
+"""The tokens that a tokenizer has beside its model's, and those that a model gives."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +31,18 @@ class AddedToken:
         special: Decoding can leave it out.
     """
 
-    content: str
+    content: str = ""
     single_word: bool = False
     lstrip: bool = False
     rstrip: bool = False
     normalized: bool | None = None
     special: bool = False
+
+    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        found: type = getattr(sys.modules.get("tokenizers"), "AddedToken", type(self))
+        return found
 
     def __getattribute__(self, name: str) -> Any:
         value = object.__getattribute__(self, name)
@@ -45,6 +52,11 @@ class AddedToken:
 
     def __str__(self) -> str:
         return self.content
+
+    def __repr__(self) -> str:
+        names = ("rstrip", "lstrip", "single_word", "normalized", "special")
+        flags = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return f'AddedToken("{self.content}", {flags})'
 
     def __hash__(self) -> int:
         return hash(self.content)

@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any, Callable
 
-from .components import component_json
+from .component import component_json
 
 __all__ = ["Deferred", "StandIns"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -34,6 +35,13 @@ class Model:
     _tokenizer: HfTokenizer
     #: The fields that can be set.
     _FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        module = sys.modules.get("tokenizers.models")
+        found: type = getattr(module, type(self).__name__, type(self))
+        return found
 
     @classmethod
     def _of(cls: type[_Own], tokenizer: HfTokenizer) -> _Own:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Iterable
 
 from .._core import UnsupportedTokenizer
-from .components import component_of_tokenizers
+from .component import component_of_tokenizers
 from .deferred import Deferred, StandIns
 from .masks import with_masks
 from .stream import DecodeStream

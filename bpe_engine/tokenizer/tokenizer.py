@@ -17,7 +17,8 @@ from .._core import EncodedRows, encode_rows
 from .._core import Engine as NativeEngine
 from .._engine import EngineMethods, Names
 from ..core import Encoding
-from ..hf.components import AddedToken, Component
+from ..hf.component import Component
+from ..hf.components import AddedToken
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..prompt import apply_template
 from ..prompt.segments import trusted

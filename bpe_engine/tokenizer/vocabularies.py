@@ -142,7 +142,7 @@ def _add_roberta(
     tokenizer: FileTokenizer, config: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> None:
     """Adds the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
-    from ..hf.components import Component
+    from ..hf.component import Component
 
     names = {role: content_of(settings[role]) for role in ROLES if settings.get(role) is not None}
     tokenizer.add_tokens([plain_token(settings[role], True) for role in names])

@@ -17,11 +17,20 @@ const BROKEN: &str = "\u{fffd}";
 /// Open streams, each with a number that is not used again.
 #[derive(Debug)]
 pub struct StreamPool {
-    table: Arc<TokenTable>,
-    /// Whether an id without a token is skipped, not refused.
-    skips_unknown: bool,
+    tables: StreamTables,
     streams: HashMap<u32, Stream, BuildHasherDefault<Numbers>>,
     next: u32,
+}
+
+/// The bytes of ids in streams.
+#[derive(Debug, Clone)]
+pub struct StreamTables {
+    /// The bytes of each id after others.
+    pub after: Arc<TokenTable>,
+    /// The bytes of each id as the first of a text; `None` if they are the same.
+    pub first: Option<Arc<TokenTable>>,
+    /// Whether an id without a token is skipped, not refused.
+    pub skips_unknown: bool,
 }
 
 /// The options of a stream.
@@ -68,6 +77,8 @@ struct Stream {
     state: StateID,
     /// The number of ids so far.
     ids: usize,
+    /// Whether an id with text would be the first of a text whose first id has other bytes.
+    is_first: bool,
     found: Option<Found>,
 }
 
@@ -90,10 +101,9 @@ impl Hasher for Numbers {
 }
 
 impl StreamPool {
-    /// Makes an empty pool. With `skips_unknown`, ids without a token have no text; otherwise they
-    /// are refused.
-    pub fn new(table: Arc<TokenTable>, skips_unknown: bool) -> Self {
-        Self { table, skips_unknown, streams: HashMap::default(), next: 0 }
+    /// Makes an empty pool.
+    pub fn new(tables: StreamTables) -> Self {
+        Self { tables, streams: HashMap::default(), next: 0 }
     }
 
     /// Returns the number of open streams.
@@ -117,7 +127,7 @@ impl StreamPool {
             if tail.len() >= MOST_PENDING {
                 break;
             }
-            let bytes = self.table.bytes_of(id, options.skips_special);
+            let bytes = self.tables.after.bytes_of(id, options.skips_special);
             let last = &bytes[bytes.len().saturating_sub(MOST_PENDING)..];
             tail.splice(..0, last.iter().copied());
         }
@@ -131,12 +141,14 @@ impl StreamPool {
         self.next = slot.wrapping_add(1);
         let stream = Stream {
             state: options.stops.as_ref().map_or(StateID::ZERO, |stops| stops.start()),
-            options,
             is_from_prompt: !pending.is_empty(),
             pending,
             text: String::new(),
             counted: (0, 0),
             ids: 0,
+            is_first: self.tables.first.is_some()
+                && !prompt.iter().any(|&id| self.tables.after.shows(id, options.skips_special)),
+            options,
             found: None,
         };
         self.streams
@@ -168,12 +180,12 @@ impl StreamPool {
     ) -> Result<(T, Option<Found>)> {
         let stream = self.streams.get_mut(&slot).ok_or(Error::UnknownStream(slot))?;
         if let &[id] = ids
-            && stream.passes(&self.table, id)
+            && stream.passes(&self.tables.after, id)
         {
             stream.ids += 1;
             return Ok((give(Text::Token(id)), None));
         }
-        stream.push_ids(&self.table, ids)?;
+        stream.push_ids(&self.tables, ids)?;
         let certain = stream.certain();
         let given = give(Text::Part(&stream.text[..certain]));
         stream.text.drain(..certain);
@@ -190,10 +202,10 @@ impl StreamPool {
     }
 
     fn check_ids(&self, ids: &[u32]) -> Result<()> {
-        if self.skips_unknown {
+        if self.tables.skips_unknown {
             return Ok(());
         }
-        match ids.iter().find(|&&id| self.table.kind(id) == Kind::Absent) {
+        match ids.iter().find(|&&id| self.tables.after.kind(id) == Kind::Absent) {
             Some(&id) => Err(Error::UnknownId(id.into())),
             None => Ok(()),
         }
@@ -207,6 +219,7 @@ impl Stream {
     fn passes(&self, table: &TokenTable, id: u32) -> bool {
         let Options { stops, skips_special, min_chars } = &self.options;
         table.is_text(id)
+            && !self.is_first
             && self.text.is_empty()
             && self.pending.is_empty()
             && self.found.is_none()
@@ -215,11 +228,16 @@ impl Stream {
             && !stops.as_ref().is_some_and(|stops| stops.may_begin_in(table.get(id)))
     }
 
-    fn push_ids(&mut self, table: &TokenTable, ids: &[u32]) -> Result<()> {
+    fn push_ids(&mut self, tables: &StreamTables, ids: &[u32]) -> Result<()> {
         for &id in ids {
             if self.found.is_some() {
                 return Ok(());
             }
+            let table = match &tables.first {
+                Some(first) if self.is_first => first,
+                _ => &tables.after,
+            };
+            self.is_first &= !table.shows(id, self.options.skips_special);
             self.push_bytes(table.bytes_of(id, self.options.skips_special))?;
             self.ids += 1;
         }
@@ -299,6 +317,15 @@ impl Stream {
 }
 
 impl TokenTable {
+    /// Returns true if an id is a token that a stream does not leave out.
+    fn shows(&self, id: u32, skips_special: bool) -> bool {
+        match self.kind(id) {
+            Kind::Absent => false,
+            Kind::Special => !skips_special,
+            Kind::Ordinary => true,
+        }
+    }
+
     /// Returns the bytes that an id adds to a text.
     #[inline]
     fn bytes_of(&self, id: u32, skips_special: bool) -> &[u8] {
@@ -327,7 +354,7 @@ mod tests {
         table.push(b"<end>", Kind::Special).unwrap();
         table.push(b"", Kind::Absent).unwrap();
         table.push("ab é".as_bytes(), Kind::Ordinary).unwrap();
-        StreamPool::new(Arc::new(table), skips_unknown)
+        StreamPool::new(StreamTables { after: Arc::new(table), first: None, skips_unknown })
     }
 
     fn options(stops: &[&str], skips_special: bool, min_chars: usize) -> Options {
@@ -336,7 +363,7 @@ mod tests {
 
     fn step(pool: &mut StreamPool, slot: u32, ids: &[u32]) -> (String, Option<Found>) {
         pool.check(&[slot], ids).unwrap();
-        let table = pool.table.clone();
+        let table = pool.tables.after.clone();
         let give = |text: Text<'_>| match text {
             Text::Part(text) => text.to_owned(),
             Text::Token(id) => String::from_utf8(table.get(id).to_vec()).unwrap(),

@@ -128,6 +128,17 @@ impl Decoder {
         Ok(byte.map(|byte| vec![byte]).or_else(|| tokens.pop().map(String::into_bytes)))
     }
 
+    /// Whether the text of a token depends on no other token, but on being the first.
+    pub(crate) fn keeps_tokens(&self) -> bool {
+        match self {
+            Self::Replace(..) | Self::Strip { .. } | Self::Metaspace(..) | Self::WordPiece(_) => {
+                true
+            }
+            Self::Sequence(parts) => parts.iter().all(Self::keeps_tokens),
+            _ => false,
+        }
+    }
+
     /// Applies the decoder to tokens. Fails if replacing makes more than `limit` bytes.
     fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bpe_core::memory::{append, ask_for, collected, with_capacity};
+use bpe_core::once::OnceBox;
 use bpe_core::token_table::{Kind, TokenTable};
 
 use crate::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
 use crate::error::{Error, Result};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tables, Tokenizer};
 
 /// Bytes of memory for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
@@ -94,34 +95,69 @@ impl Tokenizer {
         Ok(kind)
     }
 
-    /// The token table for streams, which must show text before all of it is known: only for the
-    /// decoder `ByteLevel`. Another may change text that comes before.
-    pub fn stream_table(&self) -> Result<&Arc<TokenTable>> {
-        self.check_byte_level(
-            "an id may change text before it, which a pool has given away; decode with a DecodeStream",
-        )?;
-        self.token_table()
+    /// The token tables for streams, which must show text before all of it is known: that of ids
+    /// after others and, if they have other text there, that of the first id. Fails for a decoder
+    /// under which an id may change text before it.
+    pub fn stream_tables(&self) -> Result<(&Arc<TokenTable>, Option<&Arc<TokenTable>>)> {
+        if self.encoding().is_some() || matches!(self.decoder(), Some(Decoder::ByteLevel)) {
+            return Ok((self.token_table()?, None));
+        }
+        if !self.decoder().is_none_or(Decoder::keeps_tokens) {
+            let reason = "under this one an id may change text before it, which a pool has given away; \
+                          decode with a DecodeStream";
+            return Err(Error::refused("decoder", reason));
+        }
+        let tables = self.tables()?;
+        let first = tables.first.get_or_try_init(|| {
+            self.table_of(|id, bytes| self.append_first(id, bytes)).map(Box::new)
+        })?;
+        Ok((&tables.after, Some(first)))
+    }
+
+    /// [`Tokenizer::append_token`] at the beginning of a text, under another decoder.
+    fn append_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
+        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+        let text = match self.decoder() {
+            Some(decoder) => decoder.decode(vec![token])?,
+            None => token,
+        };
+        append(bytes, text.as_bytes())?;
+        Ok(kind)
     }
 
     /// The bytes that each id adds to a text after other ids, made when first needed. Fails if the
     /// decoder changes them by those.
     pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
+        Ok(&self.tables()?.after)
+    }
+
+    fn tables(&self) -> Result<&Tables> {
         self.table_cell().get_or_try_init(|| {
-            let added = self.added().by_id().last().map(|&(id, _)| id);
-            let largest = added.max(self.model().max_id());
-            let mut table = TokenTable::with_largest_id(largest)?;
-            let mut bytes = Vec::new();
-            for id in 0..largest.map_or(0, |id| id + 1) {
-                bytes.clear();
-                let kind = match self.decoder() {
-                    _ if self.encoding().is_some() => self.append_plain_token(id, &mut bytes)?,
-                    Some(Decoder::ByteLevel) => self.append_token(id, &mut bytes)?,
-                    _ => self.append_decoded(id, &mut bytes)?,
-                };
-                table.push(&bytes, kind)?;
-            }
-            Ok(Box::new(Arc::new(table)))
+            let after = self.table_of(|id, bytes| match self.decoder() {
+                _ if self.encoding().is_some() => self.append_plain_token(id, bytes),
+                Some(Decoder::ByteLevel) => self.append_token(id, bytes),
+                _ => self.append_decoded(id, bytes),
+            })?;
+            Ok(Box::new(Tables { after, first: OnceBox::new() }))
         })
+    }
+
+    /// Makes a table of the bytes that `append` appends for each id.
+    fn table_of(
+        &self,
+        append: impl Fn(u32, &mut Vec<u8>) -> Result<Kind>,
+    ) -> Result<Arc<TokenTable>> {
+        let added = self.added().by_id().last().map(|&(id, _)| id);
+        let largest = added.max(self.model().max_id());
+        let mut table = TokenTable::with_largest_id(largest)?;
+        let mut bytes = Vec::new();
+        for id in 0..largest.map_or(0, |id| id + 1) {
+            bytes.clear();
+            let kind = append(id, &mut bytes)?;
+            table.push(&bytes, kind)?;
+        }
+        Ok(Arc::new(table))
     }
 
     /// Whether decoding skips ids without a token; otherwise it fails.

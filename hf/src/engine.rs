@@ -15,6 +15,7 @@ use bpe_core::pool::Pool;
 use bpe_core::request::Disallowed;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
+use bpe_core::stream_pool::StreamTables;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
@@ -59,8 +60,10 @@ impl Engine for Tokenizer {
         self.token_table()
     }
 
-    fn stream_table(&self) -> Result<(&Arc<TokenTable>, bool)> {
-        Ok((self.stream_table()?, self.skips_unknown_ids()))
+    fn stream_tables(&self) -> Result<StreamTables> {
+        let (after, first) = self.stream_tables()?;
+        let skips_unknown = self.skips_unknown_ids();
+        Ok(StreamTables { after: after.clone(), first: first.cloned(), skips_unknown })
     }
 
     fn fingerprint(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {

@@ -35,9 +35,16 @@ pub struct Tokenizer {
     /// The tokens that untrusted text must not produce; made when first needed.
     control: Arc<OnceBox<Control>>,
     /// The bytes of every id; made when first needed.
-    table: Arc<OnceBox<Arc<TokenTable>>>,
+    table: Arc<OnceBox<Tables>>,
     /// The special tokens that texts may contain.
     request: Arc<Request>,
+}
+
+/// The bytes of every id after other ids and, made when first needed, at the beginning of a text.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) after: Arc<TokenTable>,
+    pub(crate) first: OnceBox<Arc<TokenTable>>,
 }
 
 /// One sequence: a text, or its words.
@@ -126,7 +133,7 @@ impl Tokenizer {
         if self.encoding().is_some() { Err(no_fields(name)) } else { Ok(()) }
     }
 
-    pub(crate) fn table_cell(&self) -> &OnceBox<Arc<TokenTable>> {
+    pub(crate) fn table_cell(&self) -> &OnceBox<Tables> {
         &self.table
     }
 

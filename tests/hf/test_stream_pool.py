@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hf_oracle import FILES, TEXTS, tokenizer_path, tokenizers
 from seeds import seeded
@@ -86,3 +88,38 @@ def test_a_pool_keeps_the_tokenizer_as_it_was():
     assert ours.token_table()[id] == b"<new>"
     later = ours.stream_pool()
     assert later.step([later.open()], [id])[0] == ["<new>"]
+
+
+DECODERS = [
+    tokenizers.decoders.WordPiece(),
+    tokenizers.decoders.WordPiece("h", False),
+    tokenizers.decoders.Metaspace(),
+    tokenizers.decoders.Metaspace("h", "never"),
+    tokenizers.decoders.Sequence(
+        [tokenizers.decoders.Replace("Ġ", "▁"), tokenizers.decoders.Metaspace()]
+    ),
+    None,
+]
+
+
+@pytest.mark.parametrize("decoder", DECODERS, ids=repr)
+@pytest.mark.parametrize("skip", [False, True])
+def test_decoders_that_change_the_first_token_only(decoder, skip):
+    words = ["▁the", "##ing", "the", "▁", "h", "do not", " n't", "Ġx", "日", ".", "▁日"]
+    contents = {"model": {"vocab": {word: id for id, word in enumerate(words)}, "merges": []}}
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(contents))
+    theirs.add_special_tokens(["[CLS]"])
+    if decoder is not None:
+        theirs.decoder = decoder
+    ours = hf.Tokenizer.from_str(theirs.to_str())
+    rng = seeded("first", 1)
+    for _ in range(100):
+        prompt, ids = (rng.choices(range(len(words) + 3), k=rng.randrange(8)) for _ in range(2))
+        pool, text = ours.stream_pool(), ""
+        slot = pool.open(prompt, skip_special_tokens=skip)
+        for id in ids:
+            text += pool.step([slot], [id])[0][0]
+        text += pool.close(slot)
+        before, whole = (theirs.decode(part, skip) for part in (prompt, prompt + ids))
+        assert before + text == whole, (prompt, ids)
+        assert ours.decode(ids, skip) == theirs.decode(ids, skip)

@@ -21,7 +21,7 @@ from tokenizers import (
     processors,
 )
 
-from bpe_engine.hf.components import component_of_tokenizers
+from bpe_engine.hf.component import component_of_tokenizers
 
 CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"

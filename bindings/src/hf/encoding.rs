@@ -7,9 +7,10 @@ use bpe_hf::Encoding;
 use bpe_hf::encoding::Details;
 use bpe_hf::run_length::Runs;
 use bpe_hf::spec::Direction;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyDeprecationWarning, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::state::{Current, State};
 use crate::errors::OrRaise;
@@ -195,10 +196,22 @@ impl HfEncoding {
         new_list(py, collected(numbers)?)
     }
 
-    /// Alias of `word_ids`.
+    /// Alias of `word_ids`, with a warning, as in `tokenizers`.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let category = py.get_type::<PyDeprecationWarning>();
+        PyErr::warn(py, &category, c"Encoding.words is deprecated, use Encoding.word_ids", 1)?;
         self.word_ids(py)
+    }
+
+    /// The class for `isinstance`: where `tokenizers` is imported, that of this name.
+    #[getter(__class__)]
+    fn shown_class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        let module = modules.cast_into::<PyDict>()?.get_item(intern!(py, "tokenizers"))?;
+        let found = module.map(|module| module.getattr_opt(intern!(py, "Encoding")));
+        Ok(found.transpose()?.flatten().unwrap_or_else(|| slf.get_type().into_any()))
     }
 
     /// The sequence of each token.

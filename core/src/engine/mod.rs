@@ -29,6 +29,7 @@ use crate::pool::Pool;
 use crate::request::{Disallowed, Request};
 use crate::sink::{Count, Pieces};
 use crate::special_tokens::{Selection, SpecialTokens};
+use crate::stream_pool::StreamTables;
 use crate::token_table::TokenTable;
 
 /// Maps bytes of a changed text to bytes of the original.
@@ -71,9 +72,8 @@ pub trait Engine: Send + Sync {
     /// Returns the bytes that each id adds to a text after others.
     fn token_table(&self) -> Result<&Arc<TokenTable>>;
 
-    /// Returns the token table for streams, which show text before all of it is known; and whether
-    /// decoding skips ids without a token instead of failing.
-    fn stream_table(&self) -> Result<(&Arc<TokenTable>, bool)>;
+    /// Returns the token tables for streams, which show text before all of it is known.
+    fn stream_tables(&self) -> Result<StreamTables>;
 
     /// Returns the hash of all that decides the ids. `sha256` hashes on the first call.
     fn fingerprint(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>;
@@ -346,8 +346,8 @@ impl Engine for Encoding {
         self.token_table()
     }
 
-    fn stream_table(&self) -> Result<(&Arc<TokenTable>, bool)> {
-        Ok((self.token_table()?, false))
+    fn stream_tables(&self) -> Result<StreamTables> {
+        Ok(StreamTables { after: self.token_table()?.clone(), first: None, skips_unknown: false })
     }
 
     fn fingerprint(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {

@@ -12,6 +12,7 @@ use bpe_core::fingerprint::Digest;
 use bpe_core::pool::Pool;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;
+use bpe_core::stream_pool::StreamTables;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Error, Normalization, Request, Result, SpecialTokens};
 
@@ -98,7 +99,7 @@ impl Engine for Syllables {
         unused()
     }
 
-    fn stream_table(&self) -> Result<(&Arc<TokenTable>, bool)> {
+    fn stream_tables(&self) -> Result<StreamTables> {
         unused()
     }
 
