@@ -81,9 +81,7 @@ class PackedRows:
             raise self._damaged(number)
         pieces = list(zip(*(column.read(first, last).tolist() for column in self._pieces)))
         total = sum(count for *_, count in pieces)
-        inside = (
-            count >= 0 <= at and at + count <= self._reader.tokens for _, at, count in pieces
-        )
+        inside = (count >= 0 <= at and at + count <= self._reader.tokens for _, at, count in pieces)
         if total > self.length or not all(inside):
             raise self._damaged(number)
         return pieces
