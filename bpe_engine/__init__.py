@@ -37,6 +37,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import hf, load, prompt
+    from .alignment import align, align_batch
     from .load import load_encoding
     from .opening import open_tokenizer
     from .tokenizer import Tokenizer
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 # Most programs need only the published encodings: the rest is imported when it is asked for.
 _MODULES = {
     "Tokenizer": "tokenizer",
+    "align": "alignment",
+    "align_batch": "alignment",
     "hf": "hf",
     "load": "load",
     "load_encoding": "load",
@@ -58,6 +61,8 @@ __all__ = [
     "StreamStop",
     "TokenTable",
     "Tokenizer",
+    "align",
+    "align_batch",
     "core",
     "encoding_for_model",
     "encoding_name_for_model",

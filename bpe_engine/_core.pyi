@@ -15,6 +15,7 @@ __all__ = [
     "EncodedRows",
     "Encoding",
     "Engine",
+    "Healed",
     "HfEncoding",
     "HfTokenizer",
     "Labels",
@@ -22,10 +23,12 @@ __all__ = [
     "StreamStop",
     "TokenBuffer",
     "TokenTable",
+    "TokenTrie",
     "UnsupportedTokenizer",
     "NameCounter",
     "NameFinder",
     "PrefixCache",
+    "align_texts",
     "arrange_rows",
     "audit_segments",
     "audit_tokens",
@@ -92,7 +95,11 @@ class Engine:
         disallowed_special: _Disallowed,
     ) -> tuple[TokenBuffer, bytearray]: ...
     def encode_with_offsets(
-        self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed
+        self,
+        text: str,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+        in_bytes: bool = False,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
     def count(
         self,
@@ -244,6 +251,36 @@ class TokenBuffer:
 
 # For bpe_engine._tables.
 @final
+class TokenTrie:
+    """The tokens of a tokenizer in the order of their bytes."""
+
+    def __new__(cls, source: Engine) -> TokenTrie: ...
+    def words(self) -> int: ...
+    def next_bytes(self, prefix: bytes) -> bytes: ...
+    def tokens_with(self, prefix: bytes) -> list[int]: ...
+    def fill_mask(self, rest: bytes, out: Any) -> None: ...
+
+@final
+class Healed:
+    """A prompt that the next tokens complete."""
+
+    def __new__(
+        cls,
+        source: Engine,
+        given: str | bytes | Iterable[Any],
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> Healed: ...
+    def ids(self) -> list[int]: ...
+    def rest(self) -> bytes: ...
+    def is_done(self) -> bool: ...
+    def words(self) -> int: ...
+    def ids_in_table(self) -> int: ...
+    def fill_mask(self, out: Any) -> None: ...
+    def advance(self, id: int) -> None: ...
+    def fork(self) -> Healed: ...
+
+@final
 class TokenTable:
     """The bytes that each id adds to a text, in one buffer, and the kind of each id.
 
@@ -375,6 +412,21 @@ def encode_rows(
     allowed_special: _Allowed,
     disallowed_special: _Disallowed,
 ) -> EncodedRows: ...
+
+_Names = tuple[_Allowed, _Disallowed]
+
+def align_texts(
+    a: Engine,
+    b: Engine,
+    texts: Iterable[str],
+    ids: tuple[Sequence[Iterable[int]] | None, Sequence[Iterable[int]] | None],
+    num_threads: int | None,
+    a_names: _Names,
+    b_names: _Names,
+) -> tuple[list[TokenBuffer], list[bytearray]]:
+    """Returns the ids of both sides; and as the bytes of 64-bit numbers the splits of both sides,
+    the spans, the splits of texts, and the indices of ids without a place of both sides."""
+
 def arrange_rows(
     input_ids: Iterable[Any],
     *,

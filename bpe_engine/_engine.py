@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .chunks import ChunkSpan
+    from .healing import Healed, TokenTrie
     from .prompt.audit import Audit
     from .prompt.encode import OnControl
     from .prompt.segments import Segment
@@ -153,24 +154,37 @@ class EngineMethods:
         self,
         text: str,
         *,
+        unit: Literal["characters", "bytes"] = "characters",
         allowed_special: Names | None = None,
         disallowed_special: Names | None = None,
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids of a text, and the span of characters that each comes from.
+        """Returns the ids of a text, and the span of the text that each comes from.
 
-        The arguments and errors are those of `encode`.
+        Args:
+            text, allowed_special, disallowed_special: As in `encode`.
+            unit: The unit of spans: ``"characters"``, or ``"bytes"`` of the text's UTF-8.
 
         Returns:
             The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
-            only some bytes of a character has the whole character, so spans may overlap. Spans
-            refer to the text as given, also where a normalizer changes it.
+            only some bytes of a character has the whole character, so spans may overlap. In bytes,
+            it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
+            whole characters where a tokenizer file normalizes the text or puts a space before it.
+            Spans refer to the text as given, also where a normalizer changes it.
+
+        Raises:
+            ValueError: `unit` is something else, or an error of `encode`.
 
         >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").encode_with_offsets("hello world")
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> gpt2.encode_with_offsets("hello world")
         ([31373, 995], [(0, 5), (5, 11)])
+        >>> gpt2.encode_with_offsets("🦜"), gpt2.encode_with_offsets("🦜", unit="bytes")[1]
+        (([8582, 99, 250], [(0, 1), (0, 1), (0, 1)]), [(0, 2), (2, 3), (3, 4)])
         """
+        if unit not in ("characters", "bytes"):
+            raise ValueError(f"unit must be 'characters' or 'bytes', not {unit!r}")
         names = self._names(allowed_special, disallowed_special)
-        return self._native_engine.encode_with_offsets(text, *names)
+        return self._native_engine.encode_with_offsets(text, *names, unit == "bytes")
 
     def conversation(
         self,
@@ -628,6 +642,62 @@ class EngineMethods:
          [ControlString(token='<|endoftext|>', segment=1, offset=0)])
         """
         return encode.audit(self, segments, join, control)
+
+    # ---- Bytes ----
+
+    def token_trie(self) -> TokenTrie:
+        """Returns a `TokenTrie`: which tokens begin with given bytes, and which agree with bytes to
+        come. The tokens are sorted once and kept.
+
+        Raises:
+            UnsupportedTokenizer, ValueError: As `token_table`.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").token_trie().next_bytes(b" worl")
+        b'd'
+        """
+        from .healing import TokenTrie
+
+        return TokenTrie(self._native_engine)
+
+    def heal(
+        self,
+        prompt: str | bytes | Iterable[Segment | tuple[Any, ...]],
+        *,
+        allowed_special: Names | None = None,
+        disallowed_special: Names = (),
+    ) -> Healed:
+        """Prepares a prompt that ends inside a word for a model.
+
+        The ids of such a prompt end with ids that the model has never seen at that place. The result
+        has the ids that no continuation can change, and the tokens that agree with the rest of the
+        prompt: see `Healed`. The ids of every continuation are among them, except where it completes
+        the name of a special token.
+
+        Args:
+            prompt: A text; its UTF-8, which may end inside a character; or segments, as
+                `encode_segments` takes them.
+            allowed_special, disallowed_special: As in `encode`. Segments have their own.
+
+        Raises:
+            UnsupportedTokenizer: The bytes of tokens are not those of the text, as under a
+                normalizer that lowercases.
+            ValueError: The bytes are not UTF-8, the text has a disallowed name, or as `token_table`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> healed = gpt2.heal("https:")
+        >>> healed.ids, healed.rest, gpt2.decode(healed.allowed_ids()[-1:].tolist())
+        ([5450], b':', ':]')
+        """
+        from . import _core
+        from .healing import Healed
+
+        if isinstance(prompt, str) and "\ud800" <= prompt[-1:] <= "\udbff":
+            # It may turn out to be the first half of a character.
+            prompt = prompt[:-1]
+        names = self._names(allowed_special, disallowed_special)
+        return Healed(_core.Healed(self._native_engine, prompt, *names))
 
     # ---- For servers ----
 

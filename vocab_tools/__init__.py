@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .extend import LearnResult, learn_merges
     from .extend.extension import Extension, extend_vocabulary
     from .extend.propose import Proposal, propose_words
+    from .mapping import CorpusOverlap, Decompositions, VocabularyMap, map_vocabularies
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
     from .train import CorpusCounts, TrainResult, count_corpus, count_pieces, train_vocabulary
@@ -41,6 +42,8 @@ __all__ = [
     "Conversion",
     "CorpusCounts",
     "CorpusEffect",
+    "CorpusOverlap",
+    "Decompositions",
     "EmbeddingPlan",
     "Extension",
     "Finding",
@@ -49,6 +52,7 @@ __all__ = [
     "NotAlikeError",
     "Proposal",
     "TrainResult",
+    "VocabularyMap",
     "WordListError",
     "check_folder",
     "check_vocabulary",
@@ -64,6 +68,7 @@ __all__ = [
     "learn_merges",
     "load_ranks",
     "load_subject",
+    "map_vocabularies",
     "propose_words",
     "read_plan",
     "read_special_tokens",
@@ -84,6 +89,7 @@ _NAMES = {
     "extend": ("LearnResult", "learn_merges"),
     "extend.extension": ("Extension", "extend_vocabulary"),
     "extend.propose": ("Proposal", "propose_words"),
+    "mapping": ("CorpusOverlap", "Decompositions", "VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
     "train": ("CorpusCounts", "TrainResult", "count_corpus", "count_pieces", "train_vocabulary"),

@@ -119,23 +119,30 @@ impl PyEngine {
         ragged.into_python(parts.py())
     }
 
+    /// Returns the ids of a text, and the span of each in characters or in bytes of its UTF-8.
+    #[pyo3(signature = (text, allowed_special, disallowed_special, in_bytes=false))]
     fn encode_with_offsets<'py>(
         &self,
         text: &Bound<'py, PyAny>,
         allowed_special: &Bound<'py, PyAny>,
         disallowed_special: &Bound<'py, PyAny>,
+        in_bytes: bool,
     ) -> PyResult<Offsets<'py>> {
         let py = text.py();
         let (engine, request) = self.ask(allowed_special, disallowed_special)?;
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise()?;
-        let work = || engine.encode_with_spans(&original, &request);
+        let work = || match in_bytes {
+            true => engine.encode_with_bytes(&original, &request),
+            false => engine.encode_with_spans(&original, &request),
+        };
         let (ids, places) = gil::run(py, stored.size(), work)?;
         let spans = new_list::<PyAny>(py, Vec::new())?;
         let mut characters = text::CharacterSpans::new(&original);
         for (index, span) in places.into_iter().enumerate() {
             check_signals(py, index)?;
-            spans.append(new_span(py, characters.next(span))?)?;
+            let span = if in_bytes { (span.start, span.end) } else { characters.next(span) };
+            spans.append(new_span(py, span)?)?;
         }
         Ok((int_cache::list(py, &ids)?, spans))
     }

@@ -7,6 +7,7 @@
 //! | `engine` | the class `Engine`, which all tokenizer classes work with |
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
 //! | `core_bpe` | the class `CoreBPE`, an engine under tiktoken's name |
+//! | `align` | groups the ids of two tokenizers by the bytes of a text |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special` |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
@@ -27,6 +28,7 @@
 //! | `prefix_cache` | conversations for `bpe_engine.serving` |
 //! | `stream_pool` | decodes the ids of many requests as they arrive |
 //! | `token_table` | the bytes of every id in one buffer |
+//! | `token_trie` | the tokens that agree with bytes to come, and healed prompts |
 //! | `template` | passes data to chat templates, and reads segments from their output |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
@@ -35,6 +37,7 @@
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
 
+mod align;
 mod audit;
 mod batch;
 mod buffer;
@@ -69,6 +72,7 @@ mod strings;
 mod template;
 mod text;
 mod token_table;
+mod token_trie;
 mod train;
 mod truncate;
 mod vocab_tools;
@@ -81,6 +85,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::align::align_texts;
     #[pymodule_export]
     use super::audit::{AuditedIds, audit_segments};
     #[pymodule_export]
@@ -119,6 +125,8 @@ mod _core {
     use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::token_table::PyTokenTable;
+    #[pymodule_export]
+    use super::token_trie::{PyHealed, PyTokenTrie};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]

@@ -66,7 +66,7 @@ impl<T> Rows<T> {
 }
 
 /// Appends the row of an input. The last argument is a scratch buffer.
-trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()> {}
+pub trait RowOf<I, T>: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()> {}
 
 impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()>> RowOf<I, T> for F {}
 
@@ -133,8 +133,7 @@ pub fn encode_parts<'py>(
             Part::Objects(objects) => {
                 reserve(&mut texts, objects.len()).or_raise()?;
                 for object in objects {
-                    let read = text::read(object).map_err(|error| in_row(py, texts.len(), error));
-                    texts.push(RowText::Str(read?));
+                    texts.push(RowText::Str(read_row(py, object, texts.len())?));
                 }
             }
             Part::Column(column) => {
@@ -152,9 +151,10 @@ pub fn encode_parts<'py>(
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }
 
-/// Adds the row to the message of an error.
-fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
-    PyTypeError::new_err(format!("row {row}: {}", error.value(py)))
+/// Returns the text of a row. An error names the row.
+pub fn read_row<'a>(py: Python<'_>, text: &'a Bound<'_, PyAny>, row: usize) -> PyResult<Text<'a>> {
+    text::read(text)
+        .map_err(|error| PyTypeError::new_err(format!("row {row}: {}", error.value(py))))
 }
 
 /// Decodes sequences of ids with an engine. `take` receives the bytes of each.
@@ -191,7 +191,7 @@ pub fn decode_rows(
 
 /// Makes a row from every input, on at most `threads` threads and one per core. `take` receives the
 /// rows share by share, in order, while the interpreter is held.
-fn map<I: Sync, T: Send>(
+pub fn map<I: Sync, T: Send>(
     py: Python<'_>,
     inputs: &[I],
     size: impl Fn(&I) -> usize,

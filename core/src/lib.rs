@@ -51,7 +51,7 @@
 //! | `prefix_cache` | encodes the beginnings that prompts share once |
 //! | `unstable` | the tokens that a text may become as it is still being typed |
 //! | `sorted_tokens` | tokens sorted by their bytes |
-//! | `token_table` | the bytes of every id in one buffer |
+//! | `token_table` | the bytes of every id in one buffer, and the tokens that agree with bytes to come |
 //! | [`stream_pool`] | decodes the ids of many requests as they arrive |
 //! | `stops` | finds stop strings in text that arrives in parts |
 //! | [`rank_file`] | the `.tiktoken` format |
@@ -144,7 +144,7 @@ mod test_support;
 pub use encoding::Encoding;
 pub use engine::Engine;
 #[doc(hidden)]
-pub use engine::{conversation, threads};
+pub use engine::{align, conversation, heal, threads};
 pub use engine::{inspect, segments, truncate};
 pub use error::{Error, Result};
 pub use normalize::Normalization;

@@ -258,8 +258,7 @@ impl<'a> Characters<'a> {
         Self { text, byte: 0, character: 0 }
     }
 
-    /// Returns the index of the character that starts at byte `position`. Panics if no such
-    /// character.
+    /// Returns the index of the character that starts at byte `position`. Panics if none does.
     pub fn index(&mut self, position: usize) -> usize {
         match position.checked_sub(self.byte) {
             Some(_) => self.character += self.text[self.byte..position].chars().count(),

@@ -1,7 +1,11 @@
 //! The bytes of every id in one buffer.
 
+pub mod trie;
+
+use self::trie::{Sorted, TokenTrie};
 use crate::error::{Error, Result};
 use crate::memory::{append, push, reserve};
+use crate::once::OnceBox;
 
 /// The largest number of ids in a table, so that one huge id does not take gigabytes.
 pub const MOST_IDS: usize = 1 << 24;
@@ -27,6 +31,8 @@ pub struct TokenTable {
     kinds: Vec<u8>,
     /// A bit for each id whose bytes are characters, not parts of one.
     characters: Vec<u64>,
+    /// Made when first needed.
+    sorted: OnceBox<Sorted>,
 }
 
 impl TokenTable {
@@ -52,6 +58,7 @@ impl TokenTable {
 
     /// Adds the next id.
     pub fn push(&mut self, bytes: &[u8], kind: Kind) -> Result<()> {
+        self.sorted = OnceBox::new();
         append(&mut self.bytes, bytes)?;
         let end = u32::try_from(self.bytes.len()).map_err(|_| {
             Error::Vocabulary("the tokens have more than 4294967295 bytes together".into())
@@ -100,6 +107,12 @@ impl TokenTable {
             Some(2) => Kind::Special,
             _ => Kind::Absent,
         }
+    }
+
+    /// Returns the tokens in the order of their bytes. They are sorted once and kept.
+    pub fn trie(&self) -> Result<TokenTrie<'_>> {
+        let sorted = self.sorted.get_or_try_init(|| Sorted::new(self).map(Box::new))?;
+        Ok(TokenTrie::of(self, sorted))
     }
 
     /// Returns the bytes of all ids, one after the other.

@@ -321,6 +321,10 @@ impl Engine for Tokenizer {
         append(bytes, self.token_table()?.get(id))
     }
 
+    fn token_form(&self) -> Result<Normalization> {
+        self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
+    }
+
     fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bpe_core::Normalization;
 use bpe_core::memory::{push, push_text, reserve, reserve_text, with_capacity};
 use unicode_normalization_alignments::char::is_combining_mark;
 use unicode_normalization_alignments::{
@@ -221,6 +222,30 @@ impl Normalizer {
             Self::Sequence(parts) => parts.iter().all(Self::keeps_spaces),
             _ => false,
         }
+    }
+
+    /// The form of a text that tokens decode to, if all else that it does is to put a mark before a
+    /// text and to mark spaces.
+    pub(crate) fn token_form(&self) -> Result<Normalization> {
+        let mut found = Normalization::None;
+        let parts = match self {
+            Self::Sequence(parts) => parts,
+            part => std::slice::from_ref(part),
+        };
+        for part in parts {
+            match part {
+                Self::Form(Form::Nfc) => found = Normalization::Nfc,
+                Self::Prepend(prefix) if prefix.chars().eq([MARK]) => {}
+                _ if part.marks_spaces() == Some(false) => {}
+                _ => {
+                    return Err(Error::refused(
+                        "normalizer",
+                        "it changes text so that the bytes of tokens are not those of the text",
+                    ));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Normalizes `text`, keeping the origin of each byte.

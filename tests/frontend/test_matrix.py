@@ -225,6 +225,49 @@ def test_ids_and_offsets(case: Case) -> None:
     assert numbers.tolist() == ids_of(case, long)
 
 
+def bytes_of(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Returns the bytes of a span of characters."""
+    return len(text[: span[0]].encode()), len(text[: span[1]].encode())
+
+
+def exact_bytes(case: Case, ids: list[int]) -> list[tuple[int, int]]:
+    """Returns the bytes of each token, one after the other."""
+    ends = np.cumsum([len(token) for token in map(case.face.token_table().__getitem__, ids)])
+    return list(zip([0, *ends.tolist()], ends.tolist()))
+
+
+def test_offsets_in_bytes(case: Case) -> None:
+    for text in texts(60, "bytes"):
+        ids, spans = case.face.encode_with_offsets(text, disallowed_special=())
+        found = case.face.encode_with_offsets(text, unit="bytes", disallowed_special=())
+        assert found[0] == ids
+        whole = [bytes_of(text, span) for span in spans]
+        if found[1] != whole:
+            tokens = map(case.face.token_table().__getitem__, ids)
+            assert all(
+                text.encode()[start:end] == token or (start, end) == all_of_it
+                for (start, end), token, all_of_it in zip(found[1], tokens, whole)
+            )
+    with pytest.raises(ValueError, match="unit must be"):
+        case.face.encode_with_offsets("a", unit="words")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Encoding", "Encoding, NFC", "Tokenizer of an Encoding", "QwenTokenizer",
+        "hf.Tokenizer, byte-level", "hf.Tokenizer, ids out of order",
+    ],
+)  # fmt: skip
+def test_offsets_in_bytes_are_exact_where_tokens_are_the_bytes(name: str) -> None:
+    case = CASES[name]()
+    for text in texts(60, "exact bytes"):
+        text = unicodedata.normalize("NFC", text)
+        if "<" not in text and "n\u00e9e" not in text:
+            ids, spans = case.face.encode_with_offsets(text, unit="bytes", disallowed_special=())
+            assert spans == exact_bytes(case, ids), text
+
+
 def test_batches(case: Case) -> None:
     given = texts(30, "batches")
     pyarrow = pytest.importorskip("pyarrow")

@@ -100,10 +100,10 @@ CORE_ROOMS = [
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "labels", "template",
-    "progress",
-    "train", "engine", "fingerprint", "core_bpe", "rows", "encode", "decode", "truncate", "inspect",
+    "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
+    "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache", "batch",
-    "token_table", "stream_pool",
+    "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip
 
 # The same for the crate that reads tokenizer files.

@@ -13,6 +13,7 @@ from bpe_engine.cli.program import run_program
 # In the order of work.
 _SECTIONS = {
     "Measure tokenizers on text": ("stats", "compare"),
+    "Map ids to another vocabulary": ("map",),
     "Extend a vocabulary": ("propose", "learn", "check", "explain", "extend"),
     "Train a vocabulary": ("count", "train"),
     "Write another format": ("convert",),
@@ -44,6 +45,8 @@ def cli() -> None:
       vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken
     Train a vocabulary:
       vocab-tools train corpus/ --vocab-size 32k -o out.tiktoken
+    Map the ids of a vocabulary to those of another:
+      vocab-tools map gpt2 o200k_base --report map.html
     Write a tokenizer in another format:
       vocab-tools convert qwen new/tokenizer.json --extra extra.tiktoken
     """

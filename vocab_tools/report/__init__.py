@@ -18,8 +18,9 @@ from ..embedding import EmbeddingPlan
 from ..extend.extension import Extension
 from ..extend.learn_result import LearnResult
 from ..extend.propose import Proposal
+from ..mapping import VocabularyMap
 from ..train import TrainResult
-from . import comparison_report, html, plain
+from . import comparison_report, html, map_report, plain
 
 __all__ = ["ENDINGS", "check_ending", "framed", "render", "write_report"]
 
@@ -35,6 +36,7 @@ Result = (
     | Comparison
     | TrainResult
     | EmbeddingPlan
+    | VocabularyMap
 )
 
 
@@ -48,7 +50,8 @@ def write_report(
         result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
             :func:`vocab_tools.extend_vocabulary`, :func:`vocab_tools.check_vocabulary`,
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
-            :func:`vocab_tools.train_vocabulary` or :func:`vocab_tools.embedding_plan`.
+            :func:`vocab_tools.train_vocabulary`, :func:`vocab_tools.embedding_plan` or
+            :func:`vocab_tools.map_vocabularies`.
         effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
 
     Raises:
@@ -98,6 +101,7 @@ _MAKERS: dict[type[Any], tuple[Callable[..., str], Callable[..., str], Callable[
         comparison_report.comparison_json,
     ),
     TrainResult: (html.train_page, plain.train_markdown, plain.train_json),
+    VocabularyMap: (map_report.map_page, plain.map_markdown, map_report.map_json),
     EmbeddingPlan: (html.plan_page, plain.plan_markdown, lambda plan: plan.dump().decode()),
 }
 

@@ -12,9 +12,12 @@ from ..corpus.effect import CorpusEffect
 from ..embedding import EmbeddingPlan
 from ..extend.learn_result import LearnResult, to_plain
 from ..extend.propose import Proposal
+from ..mapping import VocabularyMap
 from ..text import plural, show
 from ..train import TrainResult
 from .comparison_report import comparison_sections, title_of
+from .map_report import map_sections
+from .map_report import title_of as title_of_map
 from .sections import MOST_ROWS, Section, check_sections, folder_sections, sections
 from .titles import (
     check_title,
@@ -56,6 +59,11 @@ def folder_markdown(result: FolderResult) -> str:
 def comparison_markdown(result: Comparison) -> str:
     """Returns a comparison as Markdown."""
     return _markdown(title_of(result), comparison_sections(result, MOST_ROWS))
+
+
+def map_markdown(result: VocabularyMap) -> str:
+    """Returns a map of two vocabularies as Markdown."""
+    return _markdown(title_of_map(result), map_sections(result, MOST_ROWS))
 
 
 def train_json(result: TrainResult) -> str:

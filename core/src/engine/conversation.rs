@@ -344,14 +344,7 @@ struct Stable<'a> {
 impl<'a> Stable<'a> {
     fn of<E: Engine + ?Sized>(engine: &E, text: &'a str, allowed: &Selection) -> Result<Self> {
         let normalization = engine.normalization();
-        // Text that follows may combine with the last character that starts a stretch.
-        let settled = match normalization {
-            Normalization::None => text.len(),
-            _ => {
-                let last = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
-                last.map_or(0, |(at, _)| at)
-            }
-        };
+        let settled = settled(normalization, text);
         let (normal, alignment) = normalization.align(&text[..settled])?;
         let mut fixed = Vec::new();
         let open = engine.find_settled(&normal, allowed, &mut fixed)?;
@@ -365,6 +358,29 @@ impl<'a> Stable<'a> {
         fixed.truncate(kept);
         Ok(Self { normal, end, fixed, original })
     }
+}
+
+/// Returns the length of the beginning that normalization does not change whatever follows: text may
+/// combine with the last character that starts a stretch.
+fn settled(normalization: Normalization, text: &str) -> usize {
+    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
+    match normalization {
+        Normalization::None => text.len(),
+        _ => start.map_or(0, |(at, _)| at),
+    }
+}
+
+/// Appends the ids of a prompt that stay the same whatever text follows it. `text` is normalized.
+pub(crate) fn stable_ids<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    fixed: &[Fixed],
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let after = fixed.last().map_or(0, |last| last.end);
+    let open = settled(engine.normalization(), text);
+    let end = last_cut(engine, text, after, open).unwrap_or(after);
+    encode_from(engine, &text[..end], fixed, Checkpoint::default(), ids, &mut Vec::new())
 }
 
 fn original(alignment: &Alignment, position: usize) -> Option<usize> {

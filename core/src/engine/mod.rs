@@ -4,7 +4,11 @@
 //! kind of tokenizer implements the methods without a body, and has all of them.
 
 #[doc(hidden)]
+pub mod align;
+#[doc(hidden)]
 pub mod conversation;
+#[doc(hidden)]
+pub mod heal;
 pub mod inspect;
 pub mod segments;
 #[doc(hidden)]
@@ -15,6 +19,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::engine::conversation::beginning;
 use crate::engine::segments::{Fixed, FixedIds, Prompt};
@@ -101,6 +106,18 @@ pub trait Engine: Send + Sync {
         let prompt = Prompt::of_text(self, text, &request.allowed)?;
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         prompt.encode_with_spans(self, &mut ids, &mut spans)?;
+        Ok((ids, spans))
+    }
+
+    /// Like [`Engine::encode_with_spans`], but a token has only its own bytes of a character, where
+    /// these are bytes of the text.
+    fn encode_with_bytes(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        let (ids, mut spans) = self.encode_with_spans(text, request)?;
+        narrow(self, text, &ids, &mut spans)?;
         Ok((ids, spans))
     }
 
@@ -210,6 +227,14 @@ pub trait Engine: Send + Sync {
 
     /// Appends the bytes that an id adds to a text after others.
     fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()>;
+
+    /// Returns the form in which the tokens of a text have its bytes, after a space at most, so that
+    /// what follows a text changes no byte before its last character.
+    ///
+    /// Fails where tokens have other bytes, or where what follows may change more.
+    fn token_form(&self) -> Result<Normalization> {
+        Ok(self.normalization())
+    }
 
     /// Returns how many of the first of `bytes`, made of the tokens of `ids`, decoding leaves out.
     fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
@@ -526,6 +551,34 @@ impl Engine for Encoding {
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         self.append_bytes(ids, bytes)
     }
+}
+
+/// Narrows spans of whole characters to the bytes of their tokens, where these are bytes of the text.
+fn narrow<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    ids: &[u32],
+    spans: &mut [Range<usize>],
+) -> Result<()> {
+    if text.is_ascii() || engine.token_table().is_err() {
+        return Ok(());
+    }
+    let (mut last, mut token) = (0, Vec::new());
+    for (&id, span) in ids.iter().zip(spans) {
+        token.clear();
+        engine.append_token(id, &mut token)?;
+        let start = if span.contains(&last) { last } else { span.start };
+        let end = start + token.len();
+        let is_same = floor(text, start) == span.start
+            && end <= text.len()
+            && ceil(text, end) == span.end
+            && text.as_bytes()[start..end] == token;
+        if is_same {
+            *span = start..end;
+        }
+        last = span.end;
+    }
+    Ok(())
 }
 
 /// Returns the bytes of each id in the text that was walked over.

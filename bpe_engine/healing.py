@@ -1,0 +1,163 @@
+"""`TokenTrie` and `Healed`: which tokens agree with bytes to come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._arguments import numpy_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Engine
+
+__all__ = ["Healed", "TokenTrie"]
+
+
+class TokenTrie:
+    """The tokens of a tokenizer in the order of their bytes. Made by `EngineMethods.token_trie`.
+
+    Bytes are those of the token table: what each id adds to a text after others. Control tokens and
+    ids without a token are never found.
+
+    >>> import bpe_engine
+    >>> trie = bpe_engine.get_encoding("gpt2").token_trie()
+    >>> trie.next_bytes(b" worl"), trie.tokens_with(b" worl")
+    (b'd', [995, 43249, 11621, 29081, 8688])
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, engine: Engine):
+        self._native = _core.TokenTrie(engine)
+
+    def next_bytes(self, prefix: bytes) -> bytes:
+        """Returns the bytes that follow `prefix` in tokens that begin with it, in ascending order."""
+        return self._native.next_bytes(prefix)
+
+    def tokens_with(self, prefix: bytes) -> list[int]:
+        """Returns the ids whose bytes begin with `prefix`, in the order of their bytes."""
+        return self._native.tokens_with(prefix)
+
+    @property
+    def words(self) -> int:
+        """The number of 32-bit words of a mask: a bit for each id of the token table."""
+        return self._native.words()
+
+    def mask(self, rest: bytes, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
+        """Returns a mask of the tokens that agree with bytes to come: those that `rest` begins with,
+        and those that begin with `rest`. Needs numpy.
+
+        Args:
+            rest: The bytes. Every ordinary token agrees with no bytes.
+            out: An array of int32 to write to, or another buffer, with at least `words` words. By
+                default a new one.
+
+        Returns:
+            The array. Bit ``id % 32`` of word ``id // 32`` is set if the token may come next: the
+            layout of the masks of xgrammar and llguidance.
+
+        Raises:
+            ValueError: `out` has too few words.
+            BufferError: `out` has another type, or cannot be written.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> mask = gpt2.token_trie().mask(b" worl")
+        >>> [id for id in range(50_257) if mask[id // 32] >> (id % 32) & 1]
+        [220, 266, 476, 995, 8688, 11621, 24486, 29081, 43249]
+        """
+        out = _room(self.words, out)
+        self._native.fill_mask(rest, out)
+        return out
+
+
+class Healed:
+    """A prompt that ends inside a word, for a model to continue. Made by `EngineMethods.heal`.
+
+    Give the model `ids`. Of each token that it samples next, take only those that `allowed` permits,
+    and pass it to `advance`, until the prompt is `done`.
+
+    >>> import bpe_engine
+    >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    >>> healed = gpt2.heal("say hello wor")
+    >>> gpt2.decode(healed.ids), healed.rest
+    ('say hello', b' wor')
+    >>> healed.advance(gpt2.encode(" w")[0])
+    >>> healed.rest, healed.done
+    (b'or', False)
+    >>> healed.advance(gpt2.encode("orld")[0])
+    >>> healed.rest, healed.done
+    (b'', True)
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _core.Healed):
+        self._native = native
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the prompt that stay whatever follows it."""
+        return self._native.ids()
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes that the next tokens must begin with, as the token table has them. Under form C a
+        mark that follows may still change the last character; `allowed` permits that, too."""
+        return self._native.rest()
+
+    @property
+    def done(self) -> bool:
+        """True once the tokens have begun with the rest: any token may follow."""
+        return self._native.is_done()
+
+    @property
+    def words(self) -> int:
+        """The number of 32-bit words of a mask: a bit for each id of the token table."""
+        return self._native.words()
+
+    def allowed(self, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
+        """Returns a mask of the tokens that may come next, in the layout of `TokenTrie.mask`. Control
+        tokens never may. Once the prompt is done, every bit is set.
+
+        Args:
+            out: As in `TokenTrie.mask`.
+
+        Raises:
+            ValueError, BufferError: As in `TokenTrie.mask`.
+        """
+        out = _room(self.words, out)
+        self._native.fill_mask(out)
+        return out
+
+    def allowed_ids(self) -> npt.NDArray[np.int64]:
+        """Returns the ids that may come next, in ascending order. Once the prompt is done, every id
+        of the table."""
+        np = numpy_for("heal", "encode")
+        bits = np.unpackbits(self.allowed().astype("<i4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits[: self._native.ids_in_table()])  # type: ignore[no-any-return]
+
+    def advance(self, id: int) -> None:
+        """Takes the next token. Once the prompt is done, any token changes nothing.
+
+        Raises:
+            ValueError: The token may not come next. Nothing has changed.
+        """
+        self._native.advance(id)
+
+    def fork(self) -> Healed:
+        """Returns a copy that advances on its own, as for several samples of one prompt."""
+        return Healed(self._native.fork())
+
+    def __repr__(self) -> str:
+        return f"<Healed: {len(self.ids)} ids, then {self.rest!r}>"
+
+
+def _room(words: int, out: Any) -> Any:
+    if out is not None:
+        return out
+    np = numpy_for("heal", "encode")
+    return np.zeros(words, dtype=np.int32)

@@ -1,0 +1,260 @@
+//! The tokens of a table in the order of their bytes: which of them agree with bytes to come.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::memory::{collected, filled, push};
+use crate::polling::poll;
+use crate::token_table::{Kind, TokenTable};
+
+/// The least number of tokens with a common prefix whose set is kept.
+const MANY: usize = 4096;
+
+/// The most sets that are kept, and the longest prefix of one.
+const MOST_SETS: usize = 64;
+const LONGEST_PREFIX: usize = 4;
+
+/// The bits of a word of a mask.
+const WORD: usize = 32;
+
+/// The ordinary tokens of a table that have bytes, in ascending order of their bytes. Special tokens
+/// and absent ids are never found.
+///
+/// ```
+/// use bpe_core::token_table::{Kind, TokenTable};
+///
+/// let mut table = TokenTable::default();
+/// for token in ["a", "b", "ab", "abc"] {
+///     table.push(token.as_bytes(), Kind::Ordinary)?;
+/// }
+/// let trie = table.trie()?;
+/// assert_eq!(trie.starting_with(b"ab"), [2, 3]);
+/// let mut mask = [0];
+/// trie.fill_mask(b"ab", &mut mask)?;
+/// assert_eq!(mask, [0b1101]);
+/// # Ok::<(), bpe_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct TokenTrie<'a> {
+    table: &'a TokenTable,
+    sorted: &'a Sorted,
+}
+
+/// The part of a trie that a table keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    /// Ids in the order of their bytes.
+    order: Vec<u32>,
+    longest: usize,
+    /// The sets of long ranges of `order`, in ascending order of the ranges.
+    sets: Vec<(Range<usize>, Vec<u32>)>,
+}
+
+impl Sorted {
+    /// Sorts the tokens of a table.
+    pub(crate) fn new(table: &TokenTable) -> Result<Self> {
+        let ids = 0..table.len() as u32;
+        let is_ordinary = |&id: &u32| table.kind(id) == Kind::Ordinary && !table.get(id).is_empty();
+        let mut order = collected(ids.filter(is_ordinary))?;
+        poll(table.bytes().len())?;
+        order.sort_unstable_by_key(|&id| (table.get(id), id));
+        let longest = order.iter().map(|&id| table.get(id).len()).max().unwrap_or(0);
+        let mut sorted = Self { order, longest, sets: Vec::new() };
+        sorted.keep_sets(table, 0..sorted.order.len(), 0)?;
+        sorted.sets.sort_unstable_by_key(|(range, _)| (range.start, range.end));
+        sorted.sets.dedup_by(|one, other| one.0 == other.0);
+        Ok(sorted)
+    }
+
+    /// Keeps the set of a range of tokens that share `depth` bytes, and those of its parts.
+    fn keep_sets(&mut self, table: &TokenTable, range: Range<usize>, depth: usize) -> Result<()> {
+        if range.len() < MANY || self.sets.len() >= MOST_SETS || depth > LONGEST_PREFIX {
+            return Ok(());
+        }
+        let mut set = filled(0, table.len().div_ceil(WORD))?;
+        set_bits(&mut set, &self.order[range.clone()]);
+        push(&mut self.sets, (range.clone(), set))?;
+        let byte = |id: u32| table.get(id).get(depth);
+        let mut start = range.start;
+        while start < range.end {
+            let first = byte(self.order[start]);
+            let rest = &self.order[start..range.end];
+            let end = start + rest.partition_point(|&id| byte(id) == first);
+            self.keep_sets(table, start..end, depth + 1)?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> TokenTrie<'a> {
+    pub(crate) fn of(table: &'a TokenTable, sorted: &'a Sorted) -> Self {
+        Self { table, sorted }
+    }
+
+    fn byte(self, id: u32, place: usize) -> Option<u8> {
+        self.table.get(id).get(place).copied()
+    }
+
+    /// Returns the number of words of a mask: a bit for each id of the table.
+    pub fn words(self) -> usize {
+        self.table.len().div_ceil(WORD)
+    }
+
+    /// Returns the tokens that start with `prefix`, in the order of their bytes.
+    pub fn starting_with(self, prefix: &[u8]) -> &'a [u32] {
+        &self.sorted.order[self.range(prefix)]
+    }
+
+    fn range(self, prefix: &[u8]) -> Range<usize> {
+        let order = &self.sorted.order;
+        let start = order.partition_point(|&id| self.table.get(id) < prefix);
+        let rest = &order[start..];
+        start..start + rest.partition_point(|&id| self.table.get(id).starts_with(prefix))
+    }
+
+    /// Returns the bytes that follow `prefix` in tokens, in ascending order.
+    pub fn next_bytes(self, prefix: &[u8]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut rest = self.starting_with(prefix);
+        while let Some(&first) = rest.first() {
+            let next = self.byte(first, prefix.len());
+            if let Some(next) = next {
+                push(&mut bytes, next)?;
+            }
+            rest = &rest[rest.partition_point(|&id| self.byte(id, prefix.len()) == next)..];
+        }
+        Ok(bytes)
+    }
+
+    /// Sets the bits of the tokens that agree with bytes to come: those that `rest` begins with, and
+    /// those that begin with `rest`. Other bits are cleared. Bit `id % 32` of word `id / 32` is that of
+    /// `id`.
+    ///
+    /// Fails with [`Error::Invalid`] if `mask` has fewer than [`TokenTrie::words`] words.
+    pub fn fill_mask(self, rest: &[u8], mask: &mut [u32]) -> Result<()> {
+        mask.fill(0);
+        self.add_to_mask(rest, mask)
+    }
+
+    /// Like [`TokenTrie::fill_mask`], but leaves bits set.
+    pub fn add_to_mask(self, rest: &[u8], mask: &mut [u32]) -> Result<()> {
+        let words = self.words();
+        let Some(mask) = mask.get_mut(..words) else {
+            return Err(Error::Invalid(format!(
+                "the mask has {} words of 32 bits, but {} ids need {words}",
+                mask.len(),
+                self.table.len()
+            )));
+        };
+        for length in 1..rest.len().min(self.sorted.longest + 1) {
+            set_bits(mask, self.same(&rest[..length]));
+        }
+        let range = self.range(rest);
+        let place = self
+            .sorted
+            .sets
+            .binary_search_by(|(kept, _)| (kept.start, kept.end).cmp(&(range.start, range.end)));
+        match place {
+            Ok(place) => {
+                mask.iter_mut()
+                    .zip(&self.sorted.sets[place].1)
+                    .for_each(|(word, kept)| *word |= kept);
+            }
+            Err(_) => set_bits(mask, &self.sorted.order[range]),
+        }
+        Ok(())
+    }
+
+    /// Returns the tokens with exactly these bytes.
+    pub fn same(self, bytes: &[u8]) -> &'a [u32] {
+        let order = &self.sorted.order;
+        let tokens = &order[order.partition_point(|&id| self.table.get(id) < bytes)..];
+        &tokens[..tokens.partition_point(|&id| self.table.get(id) == bytes)]
+    }
+}
+
+/// Sets the bits of ids.
+fn set_bits(mask: &mut [u32], ids: &[u32]) {
+    for &id in ids {
+        if let Some(word) = mask.get_mut(id as usize / WORD) {
+            *word |= 1 << (id as usize % WORD);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(tokens: &[(Vec<u8>, u8)]) -> TokenTable {
+        let mut table = TokenTable::default();
+        for (bytes, kind) in tokens {
+            let kind = [Kind::Absent, Kind::Ordinary, Kind::Special][usize::from(*kind % 3)];
+            table.push(if kind == Kind::Absent { b"" } else { bytes }, kind).unwrap();
+        }
+        table
+    }
+
+    fn bits(mask: &[u32]) -> Vec<u32> {
+        (0..mask.len() as u32 * 32)
+            .filter(|&id| mask[id as usize / 32] >> (id % 32) & 1 == 1)
+            .collect()
+    }
+
+    fn letters(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0..3_u8, 0..most)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn masks_are_those_of_all_tokens(
+            tokens in prop::collection::vec((letters(5), 0..3_u8), 0..80),
+            rest in letters(7),
+        ) {
+            let table = table(&tokens);
+            let trie = table.trie().unwrap();
+            let ordinary = |&id: &u32| table.kind(id) == Kind::Ordinary && !table.get(id).is_empty();
+            let ids = || (0..table.len() as u32).filter(ordinary);
+            let agrees = |&id: &u32| table.get(id).starts_with(&rest) || rest.starts_with(table.get(id));
+            let mut mask = vec![u32::MAX; trie.words() + 1];
+            trie.fill_mask(&rest, &mut mask).unwrap();
+            prop_assert_eq!(bits(&mask), ids().filter(agrees).collect::<Vec<_>>());
+            let mut found = trie.starting_with(&rest).to_vec();
+            found.sort_unstable();
+            prop_assert_eq!(found, ids().filter(|&id| table.get(id).starts_with(&rest)).collect::<Vec<_>>());
+            let mut next: Vec<u8> = ids()
+                .filter_map(|id| table.get(id).strip_prefix(&rest[..])?.first().copied())
+                .collect();
+            next.sort_unstable();
+            next.dedup();
+            prop_assert_eq!(trie.next_bytes(&rest).unwrap(), next);
+        }
+    }
+
+    #[test]
+    fn kept_sets_are_those_of_their_tokens() {
+        let tokens: Vec<_> = (0..30_000_u32)
+            .map(|id| {
+                (format!("{} {}", ["a", "ab", "b", " "][id as usize % 4], id / 3).into_bytes(), 1)
+            })
+            .collect();
+        let table = table(&tokens);
+        let trie = table.trie().unwrap();
+        assert!(trie.sorted.sets.len() > 5);
+        for rest in [&b""[..], b"a", b"ab", b"ab ", b"b", b" ", b"  ", b" 9", b"c"] {
+            let mut mask = vec![0; trie.words()];
+            trie.fill_mask(rest, &mut mask).unwrap();
+            let agrees = |&id: &u32| {
+                let token = &tokens[id as usize].0;
+                token.starts_with(rest) || rest.starts_with(token)
+            };
+            assert_eq!(bits(&mask), (0..30_000).filter(agrees).collect::<Vec<_>>());
+        }
+        assert!(trie.fill_mask(b"a", &mut []).is_err());
+    }
+}

@@ -1,0 +1,95 @@
+"""Tests `align` and `align_batch` on every pair of kinds of tokenizers, against their definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kinds import CASES, texts
+
+import bpe_engine
+
+
+def defined(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Returns the groups by trying every byte: the tokens of both sides up to each cut."""
+
+    def tokens_before(spans: list[tuple[int, int]], at: int) -> int | None:
+        """The number of tokens before a cut, if it is one."""
+        places = [place for place, (start, end) in enumerate(spans) if start < end]
+        before = [place for place in places if spans[place][1] <= at]
+        after = [place for place in places if spans[place][0] >= at]
+        if len(before) + len(after) < len(places) or before + after != places:
+            return None
+        if not after:
+            return len(spans)
+        return before[-1] + 1 if before else 0
+
+    ends = {end for start, end in [*a, *b] if start < end}
+    cuts = [(tokens_before(a, end), tokens_before(b, end)) for end in sorted(ends)]
+    found = [cut for cut in cuts if None not in cut]
+    if not found and a + b:
+        found = [(len(a), len(b))]
+    return [[0, *(cut[0] for cut in found)], [0, *(cut[1] for cut in found)]]
+
+
+KINDS = [name for name in CASES if not name.startswith("Tokenizer, ")]
+
+
+@pytest.fixture(scope="module")
+def faces() -> dict[str, object]:
+    return {name: CASES[name]().face for name in KINDS}
+
+
+@pytest.mark.parametrize("one", KINDS)
+@pytest.mark.parametrize("other", KINDS)
+def test_groups(faces, one, other):
+    a, b = faces[one], faces[other]
+    given = texts(12, f"align {one} {other}")
+    batch = bpe_engine.align_batch(a, b, given, num_threads=2)
+    assert len(batch) == len(given)
+    for text, found in zip(given, batch):
+        (a_ids, a_spans), (b_ids, b_spans) = (
+            face.encode_with_offsets(text, unit="bytes", disallowed_special=()) for face in (a, b)
+        )
+        assert (found.a_ids.tolist(), found.b_ids.tolist()) == (a_ids, b_ids)
+        assert [found.a_splits.tolist(), found.b_splits.tolist()] == defined(a_spans, b_spans)
+        assert found.a_unplaced.tolist() == [i for i, (x, y) in enumerate(a_spans) if x == y]
+        assert found.b_unplaced.tolist() == [i for i, (x, y) in enumerate(b_spans) if x == y]
+        for group, (start, end) in enumerate(found.spans.tolist()):
+            inside = a_spans[found.a_splits[group] : found.a_splits[group + 1]]
+            inside += b_spans[found.b_splits[group] : found.b_splits[group + 1]]
+            placed = [span for span in inside if span[0] < span[1]]
+            assert start == min((x for x, _ in placed), default=0)
+            assert end == max((y for _, y in placed), default=0)
+    assert batch.row_splits[-1] == len(batch.spans) == len(batch.a_splits) - 1
+    assert batch[-1].a_ids.tolist() == batch[len(given) - 1].a_ids.tolist()
+
+
+def test_a_tokenizer_with_itself_has_groups_of_one_token():
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    found = bpe_engine.align(gpt2, gpt2, "根本 and 🦜 roots")
+    assert (np.diff(found.a_splits) == 1).all() and (np.diff(found.b_splits) == 1).all()
+
+
+def test_ids_that_are_there_already():
+    gpt2, o200k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("o200k_base")
+    text = "hello 根本"
+    apart = [gpt2.encode_single_token(bytes([byte])) for byte in text.encode()]
+    found = bpe_engine.align(gpt2, o200k, text, a_ids=apart)
+    assert found.a_ids.tolist() == apart
+    assert found.spans.tolist() == bpe_engine.align(gpt2, o200k, text).spans.tolist()
+    with pytest.raises(ValueError, match="do not decode to the text"):
+        bpe_engine.align(gpt2, o200k, text, b_ids=[1, 2])
+    with pytest.raises(KeyError):
+        bpe_engine.align(gpt2, o200k, text, b_ids=[10**9])
+    with pytest.raises(ValueError, match="ids of 1 texts for 2 texts"):
+        bpe_engine.align_batch(gpt2, o200k, [text, text], a_ids=[apart])
+
+
+def test_wrong_arguments():
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    with pytest.raises(TypeError, match="row 1"):
+        bpe_engine.align_batch(gpt2, gpt2, ["a", 1])
+    with pytest.raises(IndexError):
+        bpe_engine.align_batch(gpt2, gpt2, ["a"])[1]
+    assert len(bpe_engine.align_batch(gpt2, gpt2, [])) == 0
+    assert len(bpe_engine.align(gpt2, gpt2, "")) == 0

@@ -1,0 +1,173 @@
+"""Tests `token_trie` and `heal` against brute force, on texts cut at every byte."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pytest
+from kinds import CASES, texts
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine.hf import UnsupportedTokenizer
+from bpe_engine.prompt import special, untrusted
+
+KINDS = [name for name in CASES if not name.startswith("Tokenizer, ") and "lowercase" not in name]
+#: Marks of several classes, composed and decomposed letters, syllables.
+MARKS = ["e\u0301", "\u00e9", "\u0323", "\u0301", "q\u0323\u0301", "\u1100", "\u1161", "\u11a8", "\uac00",
+         "\u0e01\u0e48", "\u05d0\u05b8\u05bc", "\u09c7\u09be", "K\u030c", " ", "a", "\u0b47"]  # fmt: skip
+
+
+def bits(mask: Any, count: int) -> list[int]:
+    """Returns the ids whose bit is set, by the definition of the layout."""
+    ids = np.arange(count)
+    return np.flatnonzero(mask[ids // 32] >> (ids % 32) & 1).tolist()
+
+
+def ordinary(face: Any) -> list[tuple[int, bytes]]:
+    table = face.token_table()
+    return [(id, table[id]) for id in table.ids("ordinary") if table[id]]
+
+
+def agreeing(tokens: list[tuple[int, bytes]], rest: bytes) -> set[int]:
+    return {id for id, token in tokens if token.startswith(rest) or rest.startswith(token)}
+
+
+@pytest.fixture(params=KINDS, scope="module")
+def face(request: pytest.FixtureRequest) -> Any:
+    return CASES[request.param]().face
+
+
+def test_masks_and_next_bytes(face: Any) -> None:
+    trie, tokens = face.token_trie(), ordinary(face)
+    rng = seeded("trie")
+    for text in [b"", b" ", b"t", *(t.encode() for t in texts(8, "trie"))]:
+        start = rng.randrange(len(text) + 1)
+        rest = text[start : start + rng.randrange(12)]
+        mask = trie.mask(rest)
+        assert len(mask) == trie.words and mask.dtype == np.int32
+        assert set(bits(mask, len(mask) * 32)) == agreeing(tokens, rest)
+        begin = [(token, id) for id, token in tokens if token.startswith(rest)]
+        assert trie.tokens_with(rest) == [id for _, id in sorted(begin)]
+        after = {token[len(rest)] for token, _ in begin if len(token) > len(rest)}
+        assert trie.next_bytes(rest) == bytes(sorted(after))
+
+
+def test_masks_of_the_caller() -> None:
+    trie = bpe_engine.get_encoding("gpt2").token_trie()
+    wide = np.full(trie.words + 7, -1, np.int32)
+    assert trie.mask(b" a", wide) is wide and not wide[trie.words :].any()
+    assert (wide[: trie.words] == trie.mask(b" a")).all()
+    with pytest.raises(ValueError, match="words"):
+        trie.mask(b"a", np.zeros(3, np.int32))
+    for wrong in (np.zeros(9999, np.int64), b"x" * 9999):
+        with pytest.raises(BufferError):
+            trie.mask(b"a", wrong)
+
+
+def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
+    """The ids of the whole pass each mask after a text that is cut at a byte of it."""
+    healed = face.heal(whole.encode()[:at])
+    assert ids[: len(healed.ids)] == healed.ids
+    for id in ids[len(healed.ids) :]:
+        if healed.done:
+            break
+        mask = healed.allowed()
+        assert int(mask[id // 32]) >> (id % 32) & 1, (whole, at, id, healed)
+        healed.advance(id)
+    assert healed.done, (whole, at, healed)
+
+
+def is_plain(face: Any, whole: str, ids: list[int]) -> bool:
+    """True if a text has no special token, and no added token whose bytes are not its text."""
+    table = face.token_table()
+    has_added = "n\u00e9e" in unicodedata.normalize("NFC", whole)
+    return not has_added and "<" not in whole and all(table.kind(id) == "ordinary" for id in ids)
+
+
+def healable() -> list[str]:
+    rng = seeded("heal")
+    marks = ["".join(rng.choices(MARKS, k=6)) for _ in range(25)]
+    return [text[:200] for text in [*texts(30, "heal"), *marks]]
+
+
+def test_the_whole_passes_at_every_cut(face: Any) -> None:
+    cuts = 0
+    for whole in healable():
+        ids = face.encode_with_offsets(whole, disallowed_special=())[0]
+        if not is_plain(face, whole, ids):
+            continue
+        for at in range(len(whole.encode()) + 1):
+            check_cut(face, whole, at, ids)
+            cuts += 1
+    assert cuts > 500
+
+
+def test_masks_of_healed_prompts_are_those_of_all_tokens(face: Any) -> None:
+    tokens, rng = ordinary(face), random.Random(1)
+    table = face.token_table()
+    refused = {*table.ids("special"), *table.ids("absent")}
+    for text in ["the wor", "lorem ip", "日", "x y  ", "a\n"]:
+        healed = face.heal(text)
+        while not healed.done:
+            allowed = healed.allowed_ids().tolist()
+            assert agreeing(tokens, healed.rest) <= set(allowed)
+            assert allowed == bits(healed.allowed(), len(table))
+            assert not refused & set(allowed)
+            if healed.rest[-1:] in b" \n":
+                assert agreeing(tokens, healed.rest) == set(allowed)
+            healed.advance(rng.choice(allowed))
+        assert healed.rest == b""
+
+
+def test_rest_and_ids_are_the_prompt() -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    for text in texts(60, "rest"):
+        healed = gpt2.heal(text)
+        assert gpt2.decode_bytes(healed.ids) + healed.rest == text.encode()
+        assert healed.ids == gpt2.stable_prefix(text, disallowed_special=())[0]
+    assert gpt2.heal("a 日".encode()[:-1]).rest == " 日".encode()[:-1]
+
+
+def test_segments() -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    healed = gpt2.heal([special("<|endoftext|>"), untrusted("say hel"), untrusted("lo wor")])
+    assert healed.ids == [50256, *gpt2.encode("say hello")] and healed.rest == b" wor"
+    assert gpt2.heal([untrusted("a"), special("<|endoftext|>")]).done
+    assert gpt2.heal("a<|endoftext|>", allowed_special="all").done
+
+
+def test_advancing() -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    healed = gpt2.heal("hello wor")
+    other = healed.fork()
+    for id in (gpt2.encode("x")[0], 50256, 10**6):
+        with pytest.raises(ValueError, match="does not agree"):
+            healed.advance(id)
+    assert healed.rest == b" wor"
+    healed.advance(995)
+    assert healed.done and (healed.allowed() == -1).all() and not other.done
+    assert len(healed.allowed_ids()) == 50257
+    healed.advance(50256)
+
+
+def test_what_is_refused() -> None:
+    lowercase = CASES["hf.Tokenizer, lowercase"]().face
+    with pytest.raises(UnsupportedTokenizer, match="normalizer"):
+        lowercase.heal("Hello")
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    with pytest.raises(ValueError, match="byte 1 of the prompt is not UTF-8"):
+        gpt2.heal(b"a\xffb")
+    with pytest.raises(TypeError):
+        gpt2.heal(7)
+
+
+def test_under_form_c_a_mark_may_follow() -> None:
+    qwen = bpe_engine.get_encoding("qwen2.5")
+    healed = qwen.heal("caf\u0065")
+    assert healed.rest == b"cafe"
+    composed = [id for id, token in ordinary(qwen) if token.startswith("caf\u00e9".encode())]
+    assert set(composed) <= set(healed.allowed_ids().tolist())

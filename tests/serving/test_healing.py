@@ -1,0 +1,59 @@
+"""Tests the logits processor of transformers. Without torch, an array takes the place of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bpe_engine
+from bpe_engine.serving.transformers import HealingLogitsProcessor
+
+GPT2 = bpe_engine.get_encoding("gpt2")
+
+
+class Tensor(np.ndarray):
+    def clone(self) -> Any:
+        return self.copy()
+
+
+def tensor(values: Any) -> Any:
+    """Returns a tensor of torch, or an array with the methods that are called."""
+    try:
+        import torch
+    except ImportError:
+        return np.asarray(values).view(Tensor)
+    return torch.as_tensor(values)
+
+
+def permitted(scores: Any) -> list[set[int]]:
+    return [set(np.flatnonzero(np.isfinite(np.asarray(row))).tolist()) for row in scores]
+
+
+def test_rows_heal_on_their_own():
+    healed = [GPT2.heal("say hello wor"), GPT2.heal("say hello ")]
+    length = 2
+    processor = HealingLogitsProcessor(healed, prompt_length=length)
+    start = [one.ids[:length] for one in healed]
+    scores = tensor(np.zeros((2, 50304), np.float32))
+    first = processor(tensor(np.array(start)), scores)
+    assert permitted(first) == [set(one.allowed_ids().tolist()) for one in healed]
+    assert np.isfinite(np.asarray(scores)).all()
+    after = np.array([[*start[0], 995], [*start[1], 220]])
+    assert permitted(processor(tensor(after), scores)) == [set(range(50304))] * 2
+    half = np.array([[*start[0], 266], [*start[1], 995]])
+    left = healed[0].fork()
+    left.advance(266)
+    found = permitted(processor(tensor(half), scores))
+    assert found == [set(left.allowed_ids().tolist()), set(range(50304))]
+    # Beams: two rows of each prompt.
+    beams = np.array([[*start[0], 995], [*start[0], 266], [*start[1], 995], [*start[1], 220]])
+    rows = permitted(processor(tensor(beams), tensor(np.zeros((4, 50304), np.float32))))
+    assert rows[1] == found[0] and all(len(rows[row]) == 50304 for row in (0, 2, 3))
+
+
+def test_wrong_rows():
+    processor = HealingLogitsProcessor([GPT2.heal("wor")] * 2, prompt_length=0)
+    with pytest.raises(ValueError, match="2 healed prompts for 3 rows"):
+        processor(tensor(np.zeros((3, 0), int)), tensor(np.zeros((3, 50257))))

@@ -1,0 +1,384 @@
+"""Maps the ids of one vocabulary to those of another by the bytes of their tokens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
+
+from .brief import Brief
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from bpe_engine import Encoding, Tokenizer
+    from bpe_engine.hf import Tokenizer as HfTokenizer
+
+    AnyTokenizer = Encoding | Tokenizer | HfTokenizer
+    Ids = npt.NDArray[np.uint32]
+
+#: Texts before which tokens are encoded, to see them in the middle of a text.
+_BEFORE = ("\n", "a", ".")
+
+#: The longest token that is looked for in bytes that are not text.
+_LONGEST = 64
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Decompositions(Brief):
+    """The ids of ``b`` that tokens of ``a`` become.
+
+    Row ``i`` is ``values[row_splits[i]:row_splits[i + 1]]``.
+    """
+
+    #: The ids of ``a``, ascending.
+    ids: Ids
+    #: The ids of ``b`` of all rows.
+    values: Ids
+    #: The row splits, one more than there are rows.
+    row_splits: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Returns the number of rows."""
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[tuple[int, list[int]]]:
+        """Yields each id of ``a`` with its ids of ``b``."""
+        rows = zip(self.ids.tolist(), self.row_splits.tolist(), self.row_splits[1:].tolist())
+        return ((id, self.values[start:end].tolist()) for id, start, end in rows)
+
+
+@dataclass(frozen=True)
+class CorpusOverlap:
+    """The tokens of a corpus in both vocabularies."""
+
+    #: The number of tokens of ``a``, and of those that ``b`` has, too.
+    tokens: int
+    shared: int
+    #: The number of tokens of ``b``, and of those that ``a`` has, too.
+    tokens_b: int
+    shared_b: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class VocabularyMap(Brief):
+    """The ids of a vocabulary ``a`` in another one, ``b``.
+
+    Ordinary tokens are compared by their bytes, those of ``token_table``. Special tokens are left out.
+    """
+
+    name_a: str
+    name_b: str
+    #: The number of ordinary tokens of each vocabulary.
+    size_a: int
+    size_b: int
+    #: Pairs of ids with the same bytes, ascending by the id of ``a``: two columns. Of several ids with
+    #: the same bytes, the lowest counts.
+    equal: Ids
+    #: Every other token of ``a``, in the middle of a text.
+    decompositions: Decompositions
+    #: Every other token of ``a``, at the start of a text.
+    at_start: Decompositions
+    #: The bytes of each id of both vocabularies.
+    tokens_a: Sequence[bytes]
+    tokens_b: Sequence[bytes]
+    #: The overlap in a corpus, if one was given.
+    corpus: CorpusOverlap | None = None
+
+    @property
+    def overlap(self) -> float:
+        """The share of the tokens of ``a`` that ``b`` has."""
+        return len(self.equal) / self.size_a if self.size_a else 0.0
+
+    def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:
+        """Returns the weights of averages of rows of an embedding of ``b``, for each token of ``a``.
+
+        Returns:
+            The ids of ``a``, ascending; the row splits; and in these rows the ids of ``b`` and their
+            weights, which sum to 1. A token that has neither an equal nor a decomposition has an
+            empty row.
+        """
+        import numpy as np
+
+        lengths = np.diff(self.decompositions.row_splits)
+        ids = np.concatenate([self.equal[:, 0], self.decompositions.ids])
+        order = np.argsort(ids, kind="stable")
+        counts = np.concatenate([np.ones(len(self.equal), np.int64), lengths])
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[:-1]
+        values = np.concatenate([self.equal[:, 1], self.decompositions.values])
+        counts = counts[order]
+        splits = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        places = np.repeat(starts[order] - splits[:-1], counts) + np.arange(splits[-1])
+        weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+        return ids[order], splits, values[places], weights
+
+    def to_arrow(self) -> Any:
+        """Returns a pyarrow table with a row for each token of ``a``: ``id``, ``token``, ``equal``
+        (the id of ``b``, or null), ``in_middle`` and ``at_start`` (lists of ids of ``b``).
+
+        Raises:
+            ImportError: pyarrow is missing.
+        """
+        import pyarrow as pa
+
+        equal = dict(self.equal.tolist())
+        middle, start = dict(self.decompositions), dict(self.at_start)
+        ids = sorted({*equal, *middle})
+        lists = [
+            [[equal[id]] if id in equal else found[id] for id in ids] for found in (middle, start)
+        ]
+        kind = pa.list_(pa.uint32())
+        return pa.table(
+            {
+                "id": pa.array(ids, pa.uint32()),
+                "token": pa.array([self.tokens_a[id] for id in ids], pa.binary()),
+                "equal": pa.array([equal.get(id) for id in ids], pa.uint32()),
+                "in_middle": pa.array(lists[0], kind),
+                "at_start": pa.array(lists[1], kind),
+            }
+        )
+
+    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+        """Writes the table of `to_arrow` as Parquet.
+
+        Raises:
+            ImportError: pyarrow is missing.
+            OSError: The file cannot be written.
+        """
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(self.to_arrow(), path)
+
+    def conclusions(self) -> list[str]:
+        """Returns what the figures say, in sentences."""
+        found = [
+            f"{len(self.equal):,} of {self.size_a:,} tokens of {self.name_a} ({self.overlap:.1%}) are "
+            f"tokens of {self.name_b}."
+        ]
+        rows = len(self.decompositions)
+        if rows:
+            mean = len(self.decompositions.values) / rows
+            found.append(f"The other {rows:,} become {mean:.2f} tokens on average.")
+        if self.corpus is not None and self.corpus.tokens:
+            one, other = self.corpus, self.corpus
+            found.append(
+                f"Of the corpus, {one.shared / one.tokens:.1%} of the tokens of {self.name_a} and "
+                f"{other.shared_b / max(other.tokens_b, 1):.1%} of those of {self.name_b} are in both."
+            )
+        return found
+
+
+def map_vocabularies(
+    a: AnyTokenizer | str | os.PathLike[str],
+    b: AnyTokenizer | str | os.PathLike[str],
+    corpus: Paths | None = None,
+    *,
+    field: str = "text",
+    errors: str = "strict",
+    progress: Callable[[int, int], None] | None = None,
+) -> VocabularyMap:
+    """Maps the ids of one vocabulary to those of another by the bytes of their tokens.
+
+    The tables are those that a draft model with another vocabulary needs, and an embedding that is
+    carried over to another vocabulary.
+
+    Args:
+        a, b: tokenizers of any class, or names, files and folders, as
+            :func:`bpe_engine.open_tokenizer` takes them.
+        corpus: files, folders and globs on which to count the tokens that both have.
+        field: the field of JSON lines and tables that has the text.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        progress: called now and then with bytes done and bytes in all.
+
+    Returns:
+        Pairs of equal tokens, and the ids of ``b`` that every other token of ``a`` becomes: its own
+        encoding of the token's text. Bytes that are not UTF-8 are cut into the longest tokens from
+        the left; where ``b`` has no token for a byte, the row is empty.
+
+    Raises:
+        UnsupportedTokenizer: the ids of a tokenizer have no bytes of their own.
+        ImportError: numpy is missing.
+        OSError, ValueError: a file cannot be read, or is malformed.
+
+    >>> import vocab_tools
+    >>> map = vocab_tools.map_vocabularies("gpt2", "o200k_base")
+    >>> len(map.equal), len(map.decompositions), f"{map.overlap:.2f}"
+    (42873, 7383, '0.85')
+    """
+    import numpy as np
+
+    one, other = (_opened(it) for it in (a, b))
+    (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
+    known: dict[bytes, int] = {}
+    for id in reversed(ids_b):
+        known[tokens_b[id]] = id
+    seen: set[bytes] = set()
+    pairs: list[tuple[int, int]] = []
+    others: list[int] = []
+    for id in ids_a:
+        token = tokens_a[id]
+        if token in known and token not in seen:
+            seen.add(token)
+            pairs.append((id, known[token]))
+        else:
+            others.append(id)
+    made = [tokens_a[id] for id in others]
+    middle = _decomposed(other, made, tokens_b, known, in_middle=True)
+    start = middle
+    if _prepends(one) or _prepends(other):
+        start = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
+    ids = np.array(others, np.uint32)
+    equal = np.array(pairs, np.uint32).reshape(-1, 2)
+    overlap = None
+    if corpus is not None:
+        overlap = _overlap(one, other, equal, corpus, field, errors, progress)
+    return VocabularyMap(
+        _name(a, one),
+        _name(b, other),
+        len(ids_a),
+        len(ids_b),
+        equal,
+        Decompositions(ids, *middle),
+        Decompositions(ids, *start),
+        tokens_a,
+        tokens_b,
+        overlap,
+    )
+
+
+def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
+    if isinstance(tokenizer, (str, os.PathLike)):
+        from bpe_engine import open_tokenizer
+
+        return open_tokenizer(tokenizer)
+    return tokenizer
+
+
+def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
+    """Returns the name of a tokenizer in reports: that of its file, or its own."""
+    if isinstance(given, (str, os.PathLike)):
+        return os.path.basename(os.fspath(given).rstrip("/"))
+    return str(getattr(opened, "name", type(opened).__name__))
+
+
+def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
+    """Returns the bytes of each id, and the ids of the ordinary tokens that have bytes."""
+    table = tokenizer.token_table()
+    offsets, buffer = table.offsets.tolist(), bytes(table.buffer)
+    tokens = [buffer[start:end] for start, end in zip(offsets, offsets[1:])]
+    return tokens, [id for id in table.ids("ordinary") if tokens[id]]
+
+
+def _prepends(tokenizer: Any) -> bool:
+    """True if a tokenizer puts a space before a text."""
+    ids = tokenizer.encode_to_numpy("a", disallowed_special=()).tolist()
+    return bool(ids) and tokenizer.token_table()[ids[0]].startswith(b" ")
+
+
+def _as_texts(tokenizer: Any, tokens: list[bytes]) -> list[bytes]:
+    """Returns the text that each token is at the start of: without the space that comes before it."""
+    if not _prepends(tokenizer):
+        return tokens
+    return [token[1:] if token[:1] == b" " and len(token) > 1 else token for token in tokens]
+
+
+def _decomposed(
+    tokenizer: Any,
+    tokens: list[bytes],
+    table: list[bytes],
+    known: dict[bytes, int],
+    *,
+    in_middle: bool,
+) -> tuple[Any, Any]:
+    """Returns the ids of each token of another vocabulary, as values and row splits."""
+    import numpy as np
+
+    texts = [_text(token) for token in tokens]
+    rows: list[list[int] | None] = [
+        None if text is not None else _longest_match(token, known)
+        for token, text in zip(tokens, texts)
+    ]
+    if in_middle and _prepends(tokenizer):
+        for before in _BEFORE:
+            _encode_after(tokenizer, before, texts, table, rows)
+    missing = [place for place, row in enumerate(rows) if row is None]
+    for place, row in zip(missing, _encode(tokenizer, [texts[place] or "" for place in missing])):
+        rows[place] = row
+    lengths = [len(row or ()) for row in rows]
+    values = np.array([id for row in rows for id in row or ()], np.uint32)
+    return values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _text(token: bytes) -> str | None:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    names: dict[str, Any] = {"disallowed_special": ()}
+    batch = tokenizer.encode_batch_to_numpy(texts, **names)
+    found: list[list[int]] = batch.to_lists()
+    return found
+
+
+def _encode_after(
+    tokenizer: Any,
+    before: str,
+    texts: list[str | None],
+    table: list[bytes],
+    rows: list[list[int] | None],
+) -> None:
+    """Fills the rows of texts whose tokens begin where `before`, which comes before them, ends."""
+    [first] = _encode(tokenizer, [before])
+    size = sum(len(table[id]) for id in first)
+    places = [place for place, row in enumerate(rows) if row is None]
+    found = _encode(tokenizer, [before + (texts[place] or "") for place in places])
+    for place, ids in zip(places, found):
+        if ids[: len(first)] == first and size:
+            rows[place] = ids[len(first) :]
+
+
+def _longest_match(token: bytes, known: dict[bytes, int]) -> list[int]:
+    """Cuts bytes into the longest tokens from the left; into none if a byte has no token."""
+    ids, start = [], 0
+    while start < len(token):
+        ends = range(min(len(token), start + _LONGEST), start, -1)
+        end = next((end for end in ends if token[start:end] in known), None)
+        if end is None:
+            return []
+        ids.append(known[token[start:end]])
+        start = end
+    return ids
+
+
+def _overlap(
+    a: Any,
+    b: Any,
+    equal: Ids,
+    corpus: Paths,
+    field: str,
+    errors: str,
+    progress: Callable[[int, int], None] | None,
+) -> CorpusOverlap:
+    """Counts the tokens of a corpus that both vocabularies have."""
+    import numpy as np
+
+    counts = [np.zeros(len(it.token_table()), np.int64) for it in (a, b)]
+    files = corpus_files(corpus)
+    total, done = sum(map(size_or_zero, files)), 0
+    for file in files:
+        for texts in read_texts(file, field, errors):
+            for it, count in zip((a, b), counts):
+                values = it.encode_batch_to_numpy(texts, disallowed_special=()).values
+                count += np.bincount(values, minlength=len(count))
+            done += sum(len(text.encode()) for text in texts)
+            if progress is not None:
+                progress(min(done, total), total)
+    shared = [int(count[equal[:, side]].sum()) for side, count in enumerate(counts)]
+    return CorpusOverlap(int(counts[0].sum()), shared[0], int(counts[1].sum()), shared[1])
