@@ -37,6 +37,12 @@ def truth(name: str, value: bool) -> bool:
     return bool(value)
 
 
+def with_text(error: ValueError, text: str) -> ValueError:
+    """Returns an error of the same class with another text; that of bytes that are not UTF-8, which
+    takes more than a text, becomes a ValueError."""
+    return ValueError(text) if isinstance(error, UnicodeError) else type(error)(text)
+
+
 def check_pattern(name: str, pattern: object) -> None:
     if not isinstance(pattern, str):
         raise TypeError(f"{name} must be a str with a regular expression, not {shown(pattern)}")

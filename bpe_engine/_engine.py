@@ -334,18 +334,22 @@ class EngineMethods:
         max_tokens: int,
         overlap: int = 0,
         *,
+        markdown: bool = False,
         allowed_special: Names | None = None,
     ) -> list[ChunkSpan]:
         """Cuts text into chunks of at most `max_tokens` tokens each, preferably between paragraphs.
 
         A chunk ends after the last paragraph that ends in its second half, or else after the last
-        line or sentence there, or else after the last word, or else where `chunk` would cut.
+        line or sentence there, or else after the last word, or else where `chunk` would cut. The
+        ids of a chunk are those of its text alone.
 
         Args:
             text: The text.
             max_tokens: The largest number of tokens of a chunk when it is encoded.
             overlap: The largest number of tokens at the end of a chunk that the next one repeats,
                 from the beginning of a sentence, or else of a word.
+            markdown: Whether the text is Markdown: a heading that begins with ``#`` then stays with
+                what follows, and a code fence whole, where a chunk has room for them.
             allowed_special: As in `count`.
 
         Returns:
@@ -364,11 +368,13 @@ class EngineMethods:
         >>> [text[start:end] for start, end, _ in spans]
         ['One cat. Two cats.\\n\\n', 'A dog is not a cat.']
         """
+        from ._markdown import Whole
         from .chunks import chunk_spans
 
         max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
         allowed, _ = self._names(allowed_special, ())
-        return list(chunk_spans(self, text, max_tokens, overlap, allowed))
+        whole = Whole(text) if truth("markdown", markdown) else None
+        return list(chunk_spans(self, text, max_tokens, overlap, allowed, whole))
 
     def show(
         self,
@@ -518,7 +524,7 @@ class EngineMethods:
         Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
         processor; for texts of several MB with many different words (Chinese, many languages)
         that are encoded more than once, 64 MiB take less time. Results are the same with any size.
-        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when an tokenizer is made: a
+        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
         number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
 
         Args:

@@ -27,7 +27,8 @@ def unknown_special(tokenizer: AnyTokenizer, name: str) -> str:
     """
     ids = special_ids(tokenizer)
     known = sorted(ids, key=ids.__getitem__)
-    listed = ", ".join(known[:6]) + (", ..." if len(known) > 6 else "")
+    others = f" and {len(known) - 6:,} more" if len(known) > 6 else ""
+    listed = ", ".join(known[:6]) + others
     return (
         f"{name!r} is not a special token of {tokenizer._label}.{did_you_mean(name, known)} "
         f"It has {listed or 'none'}"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
+from ._markdown import Whole
+
 __all__ = ["ChunkSpan"]
 
 #: Places to end a chunk, the best first: after a paragraph; after a line or sentence; after a word.
@@ -38,6 +40,7 @@ def chunk_spans(
     max_tokens: int,
     overlap: int,
     allowed_special: Literal["all"] | Collection[str],
+    whole: Whole | None = None,
 ) -> Iterator[ChunkSpan]:
     """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked."""
     names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
@@ -61,11 +64,16 @@ def chunk_spans(
         end = most
         if most < len(text):
             least = max(start, reached) + 1
-            end = _good_end(text, least, max((start + most) // 2, least), most)
+            end = _good_end(text, least, max((start + most) // 2, least), most, whole)
         tokens = count(start, end)
         if tokens > max_tokens:
             end, tokens = most, count(start, most)
         yield ChunkSpan(start, end, tokens)
+        reached = end
+        if overlap == 0:
+            # A suffix of no tokens may have text.
+            start = end
+            continue
         tail = encoding.truncate(
             text[start:end], overlap, side="left", allowed_special=allowed_special
         )
@@ -73,7 +81,6 @@ def chunk_spans(
         start = max(start + 1, _good_start(text, repeated, end))
         if count(start, end) > overlap:
             start = repeated
-        reached = end
 
 
 def _longest(
@@ -94,9 +101,15 @@ def _longest(
         window *= 2
 
 
-def _good_end(text: str, least: int, middle: int, last: int) -> int:
+def _good_end(text: str, least: int, middle: int, last: int, whole: Whole | None) -> int:
     """Returns the last of the best places to end a chunk: after a paragraph or sentence from
-    `middle` to `last`, after a word from `least` on, or `last`."""
+    `middle` to `last`, after a word from `least` on, or `last`. What is `whole` is not cut, if
+    there is any other place."""
+    if whole is not None:
+        firsts = (middle, middle, least, least, least)
+        for pattern, first in zip((*_ENDS[:2], *_ENDS), firsts):
+            if places := [p for p in _places(pattern, text, first, last) if whole.allows(p)]:
+                return places[-1]
     for pattern, first in zip(_ENDS, (middle, middle, least)):
         if places := _places(pattern, text, first, last):
             return places[-1]

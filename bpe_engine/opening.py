@@ -6,6 +6,7 @@ import json
 import os
 
 from . import gpt2_files
+from ._arguments import with_text
 from .core import Encoding
 from .hf.as_encoding import same_encoding
 from .hf.tokenizers import Tokenizer
@@ -68,7 +69,7 @@ def _of_json(path: str) -> Tokenizer:
     try:
         return Tokenizer.from_buffer(read_file_cached(path))
     except ValueError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise with_text(error, f"{path}: {error}") from None
 
 
 def _of_pair(path: str) -> Tokenizer:

@@ -6,8 +6,15 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
 use crate::objects::{new_dict, new_tuple, push};
-use crate::template::{Depth, GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, length};
 
+/// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
+pub const TRUSTED: u64 = 1;
+pub const GENERATED: u64 = 2;
+/// The bits of the number of a caller's value, and of the first character in it.
+pub const GIVEN_SHIFT: u32 = 2;
+pub const START_SHIFT: u32 = 32;
+/// The start of text whose characters are not one by one those of its origin.
+pub const NOWHERE: u64 = (1 << 31) - 1;
 /// Numbers have so many bits.
 const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// The keys of a message under which its reasoning may be inside its content.
@@ -355,4 +362,33 @@ fn number_of(flags: u64) -> Option<usize> {
 fn is_unlabeled(segment: &Bound<'_, PyTuple>) -> PyResult<bool> {
     let (role, source, kind) = (segment.get_item(2)?, segment.get_item(3)?, segment.get_item(4)?);
     Ok(role.is_none() && source.is_none() && kind.eq("text")?)
+}
+
+/// One level of nesting. Too many raise RecursionError.
+pub struct Depth;
+
+impl Depth {
+    pub fn enter(py: Python<'_>) -> PyResult<Self> {
+        // SAFETY: attached; the text is a C string.
+        match unsafe { ffi::Py_EnterRecursiveCall(c" while copying data".as_ptr()) } {
+            0 => Ok(Self),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call in `enter`; values of this type live on the stack of calls
+        // that hold the interpreter.
+        unsafe { ffi::Py_LeaveRecursiveCall() }
+    }
+}
+
+/// Returns the number of characters of a `str`, or a TypeError for other values.
+pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
+    // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
+    // it is not a `str`.
+    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
+    usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::labels::Labels;
+use crate::labels::{Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length};
 use crate::objects::push;
 
 /// Copies data that a caller gives to a template.
@@ -88,27 +88,6 @@ impl<'py> Copier<'_, 'py> {
     }
 }
 
-/// One level of nesting. Too many raise RecursionError.
-pub struct Depth;
-
-impl Depth {
-    pub fn enter(py: Python<'_>) -> PyResult<Self> {
-        // SAFETY: attached; the text is a C string.
-        match unsafe { ffi::Py_EnterRecursiveCall(c" while copying data".as_ptr()) } {
-            0 => Ok(Self),
-            _ => Err(PyErr::fetch(py)),
-        }
-    }
-}
-
-impl Drop for Depth {
-    fn drop(&mut self) {
-        // SAFETY: pairs with the call in `enter`; values of this type live on the stack of calls
-        // that hold the interpreter.
-        unsafe { ffi::Py_LeaveRecursiveCall() }
-    }
-}
-
 /// Collects the output of a template, which is strings, tuples of summands and turns, into segments.
 ///
 /// The `_runs` of a string of the type `traced` are the lengths and flags of its parts: bit 0 for
@@ -153,13 +132,6 @@ pub fn collect_segments<'py>(
     collector.close()?;
     Ok(Some(collector.segments))
 }
-
-pub const TRUSTED: u64 = 1;
-pub const GENERATED: u64 = 2;
-pub const GIVEN_SHIFT: u32 = 2;
-pub const START_SHIFT: u32 = 32;
-/// The start of text whose characters are not one by one those of its origin.
-pub const NOWHERE: u64 = (1 << 31) - 1;
 
 /// A value that the caller gave.
 struct Given<'py> {
@@ -400,14 +372,6 @@ fn new_tuple<'py, const N: usize>(
         }
         Ok(tuple)
     }
-}
-
-/// Returns the number of characters of a `str`, or a TypeError for other values.
-pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
-    // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
-    // it is not a `str`.
-    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
-    usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }
 
 /// Returns a part of a `str` or an instance of a subclass, as a plain `str`.

@@ -66,7 +66,7 @@ def corpus() -> None:
     bpe-engine corpus verify out
     bpe-engine corpus merge out                                        one file of many
     bpe-engine corpus pack out --length 4096
-    bpe-engine corpus report out --html report.html
+    bpe-engine corpus report out --report report.html
 
     Inputs are text, JSON lines, both also as .gz and .zst, Parquet, Arrow and CSV: files, folders,
     globs, and URIs such as s3://bucket/folder.
@@ -387,7 +387,7 @@ def pack(out: str, **choices: Any) -> None:
 
 @corpus.command(short_help="Tell what a corpus has.")
 @_OUT
-@click.option("--html", metavar="FILE", help="Write the report as a page.")
+@click.option("--report", "--html", "html", metavar="FILE", help="Write the report as a page.")
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @options.JSON
 @_errors

@@ -77,7 +77,22 @@ class PackedRows:
         if self._order is not None:
             number = int(self._order.of([number])[0])
         first, last = self._rows.read(number, number + 2).tolist()
-        return list(zip(*(column.read(first, last).tolist() for column in self._pieces)))
+        if not 0 <= first < last <= len(self._pieces[0]):
+            raise self._damaged(number)
+        pieces = list(zip(*(column.read(first, last).tolist() for column in self._pieces)))
+        total = sum(count for *_, count in pieces)
+        inside = (
+            count >= 0 <= at and at + count <= self._reader.tokens for _, at, count in pieces
+        )
+        if total > self.length or not all(inside):
+            raise self._damaged(number)
+        return pieces
+
+    def _damaged(self, number: int) -> CorpusError:
+        return CorpusError(
+            f"row {number} of {self!r} has pieces that its corpus cannot have: the index is damaged; "
+            "look with `bpe-engine corpus verify`, and pack the rows again"
+        )
 
     def __getitem__(self, row: SupportsIndex) -> dict[str, npt.NDArray[Any]]:
         """Returns a row.
@@ -89,6 +104,7 @@ class PackedRows:
 
         Raises:
             IndexError: The row does not exist.
+            CorpusError: The index has pieces for the row that cannot be.
         """
         import numpy as np
 

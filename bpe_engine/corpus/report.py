@@ -7,15 +7,19 @@ import json
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
 from .plan import Plan, read_plan
 from .sealed import read_sealed
 from .units import times_path
 
 __all__ = ["CorpusReport", "corpus_report"]
+
+#: Inputs in the chart, the characters of their names, and the percent from which on a row is full.
+_SOURCES, _NAME, _FULL = 10, 18, 90
 
 
 @dataclass
@@ -50,10 +54,12 @@ class CorpusReport:
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     #: Seconds of all processes by stage.
     seconds: dict[str, float] = field(default_factory=dict)
+    #: The plan, which leads to the token files.
+    plan: Plan | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> str:
         """Returns the report as JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False, indent=1)
+        return json.dumps(asdict(replace(self, plan=None)), ensure_ascii=False, indent=1)
 
     def rows_of_summary(self) -> list[tuple[str, str]]:
         """Returns the summary as names and values for people."""
@@ -104,6 +110,7 @@ class CorpusReport:
     def to_html(self) -> str:
         """Returns the report as a page. Raises ImportError without jinja2 (the extra ``corpus``)."""
         from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
+        from ..html_report.plots import group_bars
 
         base = self.base
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
@@ -155,7 +162,25 @@ class CorpusReport:
             ),
             ("time", "Time", "Of all processes.", ("stage", "seconds"), [*self.seconds.items()]),
         ]
-        parts = [Part("summary", "Summary", tiles=tiles)]
+        share = 100 / max(self.tokens, 1)
+        by_source = {
+            _short(uri.removeprefix(base)): tokens * share
+            for uri, _, _, tokens, _ in self.ranked_sources()[:_SOURCES]
+        }
+        plots = [group_bars("Tokens by input", "% of the tokens", {"tokens": by_source})]
+        look = look_at(self.plan) if self.plan is not None and self.done == self.units else None
+        if look is not None:
+            plots.insert(
+                0,
+                group_bars(
+                    "Documents by their number of tokens",
+                    "% of the documents",
+                    {"documents": look.lengths},
+                ),
+            )
+        charts = [plot for plot in plots if plot is not None]
+        parts = [Part("summary", "Summary", tiles=tiles, charts=charts)]
+        parts += _documents(look) if look is not None else []
         texts = {"input", "name", "reason", "kept empty", "stage"}
         for name, title, text, columns, rows in tables:
             if rows:
@@ -164,9 +189,10 @@ class CorpusReport:
                 view = TableView(f"{name}-table", heads, cells, leaf=25)
                 parts.append(Part(name, title, text, tables=[view]))
         state = "complete" if self.done == self.units else f"{self.done:,} of {self.units:,} units"
+        average = self.tokens / max(self.documents, 1)
         conclusions = [
-            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte; the corpus is "
-            f"{state}.",
+            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte and {average:,.0f} a "
+            f"document; the corpus is {state}.",
             f"{self.rows_refused:,} rows were refused, and {controls:,} names of special tokens are "
             "text.",
         ]
@@ -174,14 +200,47 @@ class CorpusReport:
             ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
             ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
         ]
+        if look is not None:
+            length, fits, filled = look.rows[2]
+            conclusions.append(
+                f"Of the documents, {fits:.0f}% fit whole into rows of {length:,}. Rows of one document "
+                f"each are {filled:.0f}% full: "
+                + ("pack them." if filled < _FULL else "packing gains little.")
+            )
         subtitle = f"{self.folder}, {self.format}."
-        return rendered(Page("Corpus", subtitle, parts, conclusions, provenance))
+        title = (
+            f"Corpus {os.path.basename(self.folder.rstrip('/'))}: {self.tokenizer}, {self.format}"
+        )
+        return rendered(Page(title, subtitle, parts, conclusions, provenance))
 
     @staticmethod
     def _cell(cell: Any, base: str) -> Any:
         if isinstance(cell, float):
             return round(cell, 4)
         return cell.removeprefix(base) if isinstance(cell, str) else cell
+
+
+def _documents(look: Look) -> list[Any]:
+    """Returns the parts of a page on rows, and on the first document."""
+    from ..html_report.page import Column, Part, TableView
+
+    heads = [Column(name, "number") for name in ("ids a row", "fit whole, %", "filled, %")]
+    rows: list[list[Any]] = [
+        [length, f"{fits:.1f}", f"{filled:.1f}"] for length, fits, filled in look.rows
+    ]
+    text = (
+        f"How many of the first {look.documents:,} documents fit whole, and how full rows are that have "
+        "one document each. Packing fills rows with several."
+    )
+    cut = [Column("the first document, cut", "cut")]
+    return [
+        Part("rows", "Rows for training", text, tables=[TableView("rows-table", heads, rows)]),
+        Part("sample", "A sample", tables=[TableView("sample-table", cut, [[look.sample]])]),
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
 def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
@@ -228,4 +287,5 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
         longest=total.longest,
         sources=total.sources,
         seconds=dict(seconds),
+        plan=plan,
     )

@@ -52,10 +52,12 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
     if pattern is None:
         raise _refused("pre_tokenizer", "a chain that is not one published pattern")
     normalization = _normalization(tokenizer)
+    if not any_flags:
+        _check_turns([token for _, token in tokenizer._added_tokens()])
     special: dict[str, int] = {}
     for place, (id, token) in enumerate(tokenizer._added_tokens()):
         is_made = token[0].encode() in ranks
-        if is_made and any_flags:
+        if any_flags and ranks.get(token[0].encode()) == id:
             continue
         flag = None if any_flags else _inexpressible(*token, normalization)
         if flag:
@@ -71,6 +73,20 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
         special_tokens=special,
         normalization=normalization,
     )
+
+
+def _check_turns(tokens: list[tuple[str, bool, bool, bool, bool, bool]]) -> None:
+    """Fails if names that may overlap in a text are searched for one after the other, not
+    together: those with ``normalized`` come second."""
+    first, second = ([token[0] for token in tokens if token[4] is turn] for turn in (False, True))
+    for names, others in ((first, second), (second, first)):
+        ends = {name[at:] for name in names for at in range(len(name))}
+        beginnings = {name[:size] for name in others for size in range(1, len(name) + 1)}
+        joined = "\0".join(others)
+        found = sorted(ends & beginnings) + [name for name in names if name in joined]
+        if found:
+            what = f"names that overlap by {found[0]!r} and differ in normalized"
+            raise _refused("added_tokens", what)
 
 
 def _inexpressible(

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any, Collection, Iterable, Literal, Sequence, cast
 
+from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
@@ -76,7 +77,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
                 reason += "; the package tokenizers reads this file"
             if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
                 reason = " is a tekken.json, which bpe_engine.open_tokenizer reads"
-            raise type(error)(f"{os.fspath(path)}{reason}") from None
+            raise with_text(error, f"{os.fspath(path)}{reason}") from None
 
     @classmethod
     def from_files(

@@ -158,10 +158,20 @@ def growth(
         step = max(len(sums) // POINTS, 1)
         at = [*range(step, len(sums), step), len(sums)]
         lines[name] = [(0.0, 0.0), *((x / longest, sums[x - 1] / highest) for x in at)]
-    quarters = range(5) if longest >= 4 else range(0, 5, 4)
-    x_ticks = [(part / 4, short(round(longest * part / 4))) for part in quarters]
-    y_ticks = [(part / 4, short(round(highest * part / 4))) for part in range(5)]
+    x_ticks = [(mark / longest, short(mark)) for mark in _marks(longest)]
+    y_ticks = [(mark / highest, short(mark)) for mark in _marks(highest)]
     return _plot(title, x_name, y_name, lines, x_ticks, y_ticks)
+
+
+def _marks(highest: int) -> list[int]:
+    """Returns round numbers from 0 on, a quarter of the highest apart or more, and the highest.
+
+    >>> _marks(582), _marks(19), _marks(2)
+    ([0, 200, 400, 582], [0, 5, 10, 19], [0, 1, 2])
+    """
+    power = 10 ** max(len(str(highest // 4)) - 1, 0)
+    step = next(n * power for n in (1, 2, 5, 10) if n * power * 4 >= highest)
+    return [*(mark for mark in range(0, highest, step) if highest - mark > 0.8 * step), highest]
 
 
 def rank_frequency(

@@ -23,7 +23,8 @@ from .templates import template_of
 __all__ = ["Vocabularies", "Vocabulary"]
 
 
-#: The names that a file may have that the page sends.
+#: The files that the page may send at once, and their names.
+_MOST_FILES = 20
 _FILE_NAME = re.compile(r"(?!\.)[^/\\\0]{1,200}")
 
 
@@ -175,17 +176,17 @@ class Vocabularies:
         Raises:
             ValueError, OSError: They cannot be opened; the message says why.
         """
-        if not files:
-            raise ValueError("no file was given")
+        if not 1 <= len(files) <= _MOST_FILES:
+            raise ValueError(f"give 1 to {_MOST_FILES} files, not {len(files)}")
         for name in files:
             if not _FILE_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a file")
         first = next(iter(files))
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in files.items():
-                Path(folder, name).write_text(text, encoding="utf-8", newline="")
             path = os.path.join(folder, first) if len(files) == 1 else folder
             try:
+                for name, text in files.items():
+                    Path(folder, name).write_bytes(text.encode("utf-8", "surrogatepass"))
                 tokenizer = open_tokenizer(path)
             except (ValueError, OSError) as error:
                 raise ValueError(str(error).replace(folder + os.sep, "")) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -54,7 +55,7 @@ def _of_path(path: str, without: str) -> list[str]:
     if os.path.exists(path):
         return [path]
     if not glob.has_magic(path):
-        raise FileNotFoundError(2, "no such file", path)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     return _matched(path, sorted(filter(_is_text_file, glob.glob(path, recursive=True))))
 
 

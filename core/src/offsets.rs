@@ -243,7 +243,8 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
     Ok(indices)
 }
 
-/// Turns byte positions, given in ascending order, into character positions.
+/// Turns byte positions into character positions, at the cost of the bytes between one position and
+/// the next.
 #[derive(Debug)]
 pub struct Characters<'a> {
     text: &'a str,
@@ -257,10 +258,13 @@ impl<'a> Characters<'a> {
         Self { text, byte: 0, character: 0 }
     }
 
-    /// Returns the index of the character that starts at byte `position`, which must not be before
-    /// the previous position. Panics if no character starts there.
+    /// Returns the index of the character that starts at byte `position`. Panics if there is no such
+    /// character.
     pub fn index(&mut self, position: usize) -> usize {
-        self.character += self.text[self.byte..position].chars().count();
+        match position.checked_sub(self.byte) {
+            Some(_) => self.character += self.text[self.byte..position].chars().count(),
+            None => self.character -= self.text[position..self.byte].chars().count(),
+        }
         self.byte = position;
         self.character
     }

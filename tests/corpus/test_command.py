@@ -14,7 +14,8 @@ from in_process import call
 
 import bpe_engine
 from bpe_engine import cli
-from bpe_engine.corpus import PackedRows, corpus_report
+from bpe_engine.corpus import PackedRows, corpus_report, read_plan
+from bpe_engine.corpus.look import look_at
 
 pytest.importorskip("pyarrow")
 
@@ -100,6 +101,21 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     assert "in<i>.jsonl" not in contents and "in&lt;i&gt;.jsonl" in contents
     assert "Control strings" in contents and f"{found['tokens']:,}" in contents
     assert "3 documents became" in contents and "the corpus is complete" in contents
+    # Charts, rows and the cuts of the first document come from the token files.
+    for part in ("Documents by their number of tokens", "Tokens by input", "Rows for training"):
+        assert part in contents
+    assert "A sample" in contents and "<title>Corpus out: gpt2, megatron</title>" in contents
+    look = look_at(read_plan(out))
+    assert look is not None and look.documents == 3
+    assert look.lengths.keys() == {"up to 8", "up to 16", "up to 64"}
+    assert abs(sum(look.lengths.values()) - 100) < 1e-9
+    enc = bpe_engine.get_encoding("gpt2")
+    assert "".join(look.sample) == documents[0].replace(" ", "·") + "<|endoftext|>"
+    assert len(look.sample) == enc.count(documents[0]) + 1
+    assert look.rows[0][1] == 100
+    sizes = [enc.count(text) + 1 for text in documents]
+    assert look.rows[0][2] == 100 * sum(sizes) / (3 * 512)
+    assert look_at(read_plan(out)) == look
     # A notebook shows the page in a frame.
     assert "3 documents became" in str(corpus_report(out)._repr_html_())
 
@@ -110,7 +126,7 @@ def test_errors_are_one_line(tmp_path: Path, source: Path) -> None:
         ([source, "-o", out], 2, "Missing option '-e'"),
         ([source, "-o", out, "-e", "gpt2", "--eod", "a", "--no-eod"], 2, "exclude each other"),
         ([source, "-o", out, "-e", "gpt22"], 2, "Did you mean 'gpt2'?"),
-        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "no such file"),
+        ([tmp_path / "none", "-o", out, "-e", "gpt2"], 2, "No such file"),
         ([source, "-o", out, "-e", "gpt2", "--messages", "m"], 1, "need a chat template"),
         ([source, "-o", out, "-e", "gpt2", "--field", "x"], 1, "line 1: the field 'x' is missing"),
         (["run", tmp_path], 1, "the plan is missing"),

@@ -363,7 +363,7 @@ def test_wrong_inputs_are_refused(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", texts(3))
     for inputs, kind, message in [
         ([source, source], CorpusError, "given twice"),
-        ([tmp_path / "none"], FileNotFoundError, "no such file"),
+        ([tmp_path / "none"], FileNotFoundError, "No such file"),
         ([tmp_path / "*.x"], FileNotFoundError, "matches no files"),
         ([], CorpusError, "no inputs"),
     ]:

@@ -47,6 +47,46 @@ def test_chunks_cover_the_text_and_fit(text: str, most: int, overlap: int, speci
         assert reached == len(text)
 
 
+MARKDOWN = st.lists(
+    st.sampled_from(
+        [
+            "# Head\n",
+            "\n",
+            "some words here.\n",
+            "```\n",
+            "~~~py\n",
+            "code = 1\n",
+            "    # no\n",
+            "#x\n",
+        ]
+    ),
+    max_size=40,
+).map("".join)
+
+
+@given(MARKDOWN, st.integers(6, 40))
+def test_chunks_of_markdown_cover_the_text_and_fit(text: str, most: int) -> None:
+    spans = GPT2.chunk_spans(text, most, markdown=True)
+    assert "".join(text[start:end] for start, end, _ in spans) == text
+    assert all(tokens == GPT2.count(text[start:end]) <= most for start, end, tokens in spans)
+
+
+def test_headings_and_fences_stay_whole() -> None:
+    section = "## Title\n\nA sentence of the section that goes on. And another one.\n\n"
+    fence = "```py\n# no heading\n\nx = 1\n\ny = 2\n```\n\n"
+    text = (section * 3 + fence + section) * 20
+    for most in range(40, 90):
+        plain = [text[start:end] for start, end, _ in GPT2.chunk_spans(text, most)]
+        whole = [text[start:end] for start, end, _ in GPT2.chunk_spans(text, most, markdown=True)]
+        assert "".join(whole) == text and len(whole) <= 2 * len(plain)
+        assert not any(chunk.rstrip().endswith("Title") for chunk in whole)
+        assert all(chunk.count("```") % 2 == 0 for chunk in whole)
+    # Without room, the limit comes first.
+    small = GPT2.chunk_spans(text, 8, markdown=True)
+    assert "".join(text[start:end] for start, end, _ in small) == text
+    assert any(text[start:end].count("```") == 1 for start, end, _ in small)
+
+
 def parts(text: str, most: int, overlap: int = 0) -> list[str]:
     return [text[start:end] for start, end, _ in GPT2.chunk_spans(text, most, overlap)]
 

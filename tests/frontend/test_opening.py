@@ -130,3 +130,12 @@ def test_what_is_not_opened(tmp_path: Path, name: str, contents: str, message: s
     (tmp_path / name).write_text(contents, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         open_tokenizer(tmp_path / name)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    """UnicodeDecodeError is a ValueError, but is not made of a text alone."""
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(b'{"model": "\xff"}')
+    for read in (bpe_engine.hf.Tokenizer.from_file, bpe_engine.open_tokenizer):
+        with pytest.raises(ValueError, match=r"tokenizer.json.*utf-8"):
+            read(path)

@@ -447,7 +447,10 @@ def test_files_that_the_page_sends() -> None:
     shown = api.call("tokens", request("ab", {third["name"]: 0}))
     assert shown["columns"][third["name"]]["ids"]
     for files, reason in (
-        ({}, "no file"),
+        ({}, "give 1 to 20 files"),
+        ({f"{n}.json": "" for n in range(21)}, "give 1 to 20 files"),
+        ({"é" * 200: "{}"}, "too long"),
+        ({"tokenizer.json": "\ud800"}, "tokenizer.json"),
         ({"../x.json": "{}"}, "not the name of a file"),
         ({".hidden": "{}"}, "not the name of a file"),
         ({"tokenizer.json": "{"}, "tokenizer.json"),

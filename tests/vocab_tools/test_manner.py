@@ -185,3 +185,23 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
     )
     assert done.returncode == 1 and "pip install 'bpe-engine[chat]'" in done.stderr
+
+
+def test_text_is_an_argument_of_stats(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two")
+    one = run("stats", "gpt2", text)
+    assert one.returncode == 0 and one.stdout == run("stats", "gpt2", "--corpus", text).stdout
+    for command in (["stats", "gpt2"], ["compare", "gpt2", "qwen"]):
+        done = run(*command)
+        assert done.returncode == 2 and "--corpus FILE" in done.stderr
+
+
+def test_text_is_not_checked_as_ranks(tmp_path: Path) -> None:
+    text = tmp_path / "novel.txt"
+    text.write_text("It was a dark night.\n\nThe rain fell.\nNobody came.\n")
+    for arguments in ([text], ["qwen", text]):
+        done = run("check", *arguments)
+        assert done.returncode == 2 and "novel.txt is not a rank file" in done.stderr
+    text.write_text("YQ== 0\nbroken\nYg== 1\n")
+    assert "BAD_LINE" in run("check", text).stdout

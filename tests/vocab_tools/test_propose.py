@@ -91,6 +91,8 @@ def test_what_words_save_adds_up(corpus: Path) -> None:
         extension = extend_vocabulary(BYTES, [corpus], new_ids, pattern="qwen")
         effect = extension.effect
         assert extension.proposal == proposal
+        again = extend_vocabulary(BYTES, iter([corpus]), new_ids, pattern="qwen")
+        assert again.effect == effect
         assert effect.tokens_before - effect.tokens_after == proposal.saved
         assert sum(effect.saved_by_token.values()) == proposal.saved
         assert set(effect.saved_by_token) <= set(extension.learned.tokens)

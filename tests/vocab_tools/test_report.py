@@ -21,12 +21,14 @@ from vocab_tools import (
     check_vocabulary,
     corpus_effect,
     embedding_plan,
+    extend_vocabulary,
     learn_merges,
     propose_words,
     train_vocabulary,
     write_report,
 )
 from vocab_tools.report import html as html_report
+from vocab_tools.report import render
 from vocab_tools.text import in_order, token_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -292,6 +294,26 @@ def test_commands_write_reports(tmp_path: Path) -> None:
 def test_escapes_beside_letters_from_right_to_left() -> None:
     assert with_escapes("\\xd7שלום") == '<bdi dir="ltr">\\xd7</bdi>שלום'
     assert isolated("שלום \\u200d") == '<bdi>שלום</bdi> <bdi dir="ltr">\\u200d</bdi>'
+
+
+def test_titles_tell_reports_apart(tmp_path: Path) -> None:
+    corpus = tmp_path / "news.txt"
+    corpus.write_text("lower lower slow " * 20)
+    extension = extend_vocabulary(BYTES, [corpus, corpus], 5, pattern="qwen")
+    results = {
+        r"\d new tokens for a vocabulary of 256 ranks, from": extension,
+        r"\d words? for a vocabulary, from": extension.proposal,
+        r"Check of a vocabulary of 256 ranks with \d new tokens": extension.checked,
+        r"\d new rows of an embedding table of": embedding_plan(BYTES, extension.learned.tokens),
+        "A trained vocabulary of 257 tokens": train_vocabulary({"ab": 9}, 257, pattern="gpt2"),
+    }
+    for start, result in results.items():
+        head = render("r.md", result).splitlines()[0]
+        title = re.search("<title>(.*)</title>", render("r.html", result))
+        assert title is not None and head == f"# {title[1]}"
+        assert re.match(start, head[2:]), head
+    for result in (extension, extension.proposal):
+        assert "from news.txt and 1 more" in render("r.md", result).splitlines()[0]
 
 
 def test_results_without_a_report_have_none() -> None:

@@ -33,6 +33,7 @@ from .console import (
 from .inputs import (
     base_inputs,
     expect,
+    expect_ranks,
     refuse_repeated,
     special_inputs,
     word_source,
@@ -107,6 +108,7 @@ def check(
             )
         context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
+    expect_ranks([base, *extra])
     with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
         expect("ranks", "EXTRA", extra, "a word list is given with --words")

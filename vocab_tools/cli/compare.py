@@ -43,7 +43,6 @@ measure_options: Options = combined(
         "--corpus",
         metavar="FILE",
         multiple=True,
-        required=True,
         help="Text to measure on: a file, a folder, a glob or a URI; repeatable. JSON lines, "
         "Parquet, Arrow, CSV and packed files are understood.",
     ),
@@ -115,6 +114,8 @@ def print_measured(
     as_json: bool,
 ) -> None:
     """Measures, writes the reports, and prints."""
+    if not corpus:
+        raise click.UsageError("give text to measure on: --corpus FILE")
     inputs = [file for name in tokenizers for file in locate_source(name).files]
     files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
     with progress_bar("measuring") as update:

@@ -87,6 +87,20 @@ def kind_of(path: str) -> Kind | None:
     return "ranks" if is_named or (len(ids) > 2 and grow) else None
 
 
+def expect_ranks(paths: Iterable[str]) -> None:
+    """Raises UsageError for a file of text: a check would find fault with each of its lines."""
+    for path in paths:
+        if kind_of(path) is not None or not os.path.isfile(path):
+            continue
+        with open(path, "rb") as file:
+            lines = [line for line in file.read(4096).splitlines() if line.strip()][:-1]
+        if len(lines) > 1 and not any(re.match(rb"[A-Za-z0-9+/=]+\s+-?\d+\s*$", x) for x in lines):
+            raise click.UsageError(
+                f"{path} is not a rank file, whose lines are a token in base64, a space and its id; "
+                "text to compare on is given with --corpus"
+            )
+
+
 def _rank(line: bytes) -> int | None:
     """Returns the id in a line of a rank file; None for any other line."""
     found = re.fullmatch(rb"([A-Za-z0-9+/]+=*) (\d{1,10})", line.strip())

@@ -15,8 +15,16 @@ from .compare import measure_options, print_measured
 
 @click.command(cls=Command)
 @click.argument("tokenizer", metavar="A", type=VOCABULARY)
+@click.argument("texts", metavar="[CORPUS]...", nargs=-1)
 @measure_options
-def stats(tokenizer: str, corpus: tuple[str, ...], field: str, errors: str, **output: Any) -> None:
+def stats(
+    tokenizer: str,
+    texts: tuple[str, ...],
+    corpus: tuple[str, ...],
+    field: str,
+    errors: str,
+    **output: Any,
+) -> None:
     """Measure the tokenizer A on text.
 
     Prints the tokens per byte, character and word, and how much of the vocabulary the text uses.
@@ -24,9 +32,11 @@ def stats(tokenizer: str, corpus: tuple[str, ...], field: str, errors: str, **ou
     A is the name of an encoding, a rank file, or a tokenizer.json (of any model).
 
     \b
-      vocab-tools stats o200k_base --corpus news.txt --corpus code.jsonl
+      vocab-tools stats o200k_base news.txt code.jsonl
       vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
     """
+
+    corpus = (*texts, *corpus)
 
     def work(update: Callable[[int, int], None]) -> Comparison:
         return compare_tokenizers([tokenizer], corpus, field=field, errors=errors, progress=update)

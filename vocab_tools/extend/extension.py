@@ -19,7 +19,7 @@ from ..ranks import RankSource
 from ..text import plural
 from .learn import learn_merges
 from .learn_result import LearnResult, to_plain
-from .propose import MIN_FREQUENCY, ProgressFunction, Proposal, propose_words
+from .propose import MIN_FREQUENCY, ProgressFunction, Proposal, named, propose_words
 
 #: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
 OF_LISTS = ("spaced form", "repeated word")
@@ -125,6 +125,7 @@ def extend_vocabulary(
     (105, 37, True)
     """
     step = functools.partial(_step, progress)
+    corpus = named(corpus)
     base = opened(base)
     proposal = propose_words(
         base,

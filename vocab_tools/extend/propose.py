@@ -52,6 +52,8 @@ class Proposal(Brief):
     #: The pattern, and the published vocabulary that the base is or begins with.
     pattern: Pattern | None = None
     recognized: Recognized | None = None
+    #: The files of the corpus.
+    files: list[str] = field(default_factory=list)
 
     @property
     def saved(self) -> int:
@@ -138,13 +140,14 @@ def propose_words(
     for name, number in [("new_ids", new_ids), ("min_frequency", min_frequency)]:
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more")
+    files = named(corpus)
     base = opened(base)
     ranks = load_ranks(base)
     found = identify(ranks, base, pattern)
     wanted = frozenset(map(script_named, scripts))
     current = found.pattern.encoding(ranks, {})
     reading = count_corpus(
-        corpus,
+        files,
         cutting(found.pattern),
         field=field,
         errors=errors,
@@ -167,7 +170,14 @@ def propose_words(
         left_out,
         found.pattern,
         found.recognized,
+        files,
     )
+
+
+def named(corpus: Paths) -> list[str]:
+    """Returns the names of the files of a corpus."""
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else corpus
+    return [os.fspath(path) for path in paths]
 
 
 def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:

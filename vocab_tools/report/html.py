@@ -30,6 +30,14 @@ from ..extend.propose import Proposal
 from ..notes import NoteGroup, grouped
 from ..text import id_range, in_order, plural, shorten, token_text
 from ..train import TrainResult
+from .titles import (
+    check_title,
+    folder_title,
+    learn_title,
+    plan_title,
+    proposal_title,
+    train_title,
+)
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50
@@ -53,7 +61,9 @@ def learn_page(result: LearnResult, effect: CorpusEffect | None = None) -> str:
         parts.append(_corpus(result, effect))
     parts += [_conflicts(result), _by_products(result)]
     shown = [part for part in parts if part is not None]
-    return rendered(Page("New tokens", subtitle, shown, _conclusions(result, effect)))
+    return rendered(
+        Page(learn_title(result, effect), subtitle, shown, _conclusions(result, effect))
+    )
 
 
 def _conclusions(result: LearnResult, effect: CorpusEffect | None) -> list[str]:
@@ -368,7 +378,7 @@ def check_page(result: CheckResult) -> str:
     )
     subtitle = f"{known}Pattern: {shorten(result.pattern, 120)}."
     verdicts = _verdicts(result.findings)
-    return rendered(Page("Check of a vocabulary", subtitle, parts, verdicts, is_good=result.ok))
+    return rendered(Page(check_title(result), subtitle, parts, verdicts, is_good=result.ok))
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:
@@ -423,7 +433,7 @@ def proposal_page(proposal: Proposal) -> str:
         ),
     ]
     subtitle = f"Pattern: {proposal.pattern.label}." if proposal.pattern else ""
-    return rendered(Page("Proposed words", subtitle, parts, conclusions))
+    return rendered(Page(proposal_title(proposal), subtitle, parts, conclusions))
 
 
 def train_page(result: TrainResult) -> str:
@@ -505,7 +515,7 @@ def train_page(result: TrainResult) -> str:
             f"tokens; the last merge joins a pair that occurs {plural(frequencies[-1], 'time')}."
         )
     subtitle = f"Pattern: {shorten(result.cutting.pattern, 120)}."
-    return rendered(Page("A trained vocabulary", subtitle, parts, conclusions))
+    return rendered(Page(train_title(result), subtitle, parts, conclusions))
 
 
 def plan_page(plan: EmbeddingPlan) -> str:
@@ -541,7 +551,7 @@ def plan_page(plan: EmbeddingPlan) -> str:
         f"{plural(len(plan), 'new token')}"
         + (f", and {plural(unused, 'unused id')} among them." if unused else "."),
     ]
-    return rendered(Page("Plan of an embedding table", "", parts, conclusions))
+    return rendered(Page(plan_title(plan), "", parts, conclusions))
 
 
 def folder_page(result: FolderResult) -> str:
@@ -568,7 +578,7 @@ def folder_page(result: FolderResult) -> str:
         *_findings(result.findings),
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
-    title = "Check of a model's folder"
+    title = folder_title(result)
     verdicts = _verdicts(result.findings)
     return rendered(Page(title, result.path, parts, verdicts, is_good=result.ok))
 

@@ -16,6 +16,14 @@ from ..text import plural, show
 from ..train import TrainResult
 from .comparison_report import comparison_sections, title_of
 from .sections import MOST_ROWS, Section, check_sections, folder_sections, sections
+from .titles import (
+    check_title,
+    folder_title,
+    learn_title,
+    plan_title,
+    proposal_title,
+    train_title,
+)
 
 
 def learn_json(result: LearnResult, effect: CorpusEffect | None = None) -> str:
@@ -32,17 +40,17 @@ def check_json(result: CheckResult | FolderResult) -> str:
 
 def learn_markdown(result: LearnResult, effect: CorpusEffect | None = None) -> str:
     """Returns the result of learning as Markdown."""
-    return _markdown("New tokens", sections(result, effect))
+    return _markdown(learn_title(result, effect), sections(result, effect))
 
 
 def check_markdown(result: CheckResult) -> str:
     """Returns the result of a check as Markdown."""
-    return _markdown("Check of a vocabulary", check_sections(result))
+    return _markdown(check_title(result), check_sections(result))
 
 
 def folder_markdown(result: FolderResult) -> str:
     """Returns the result of a check of a model's folder as Markdown."""
-    return _markdown("Check of a model's folder", folder_sections(result))
+    return _markdown(folder_title(result), folder_sections(result))
 
 
 def comparison_markdown(result: Comparison) -> str:
@@ -74,16 +82,19 @@ def proposal_json(proposal: Proposal) -> str:
 def proposal_markdown(proposal: Proposal) -> str:
     """Returns a proposal as Markdown."""
     rows: list[tuple[str, ...]] = [
-        (word.word, *(f"{number:,}" for number in (word.frequency, word.tokens_now, word.new_ids)))
-        for word in proposal.words[:MOST_ROWS]
+        (
+            word.word,
+            *(f"{n:,}" for n in (word.frequency, word.tokens_now, word.new_ids, word.saved)),
+        )
+        for word in proposal.by_gain()[:MOST_ROWS]
     ]
     text = (
         f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
         f"{proposal.saved:,} of {proposal.tokens_before:,} tokens."
     )
-    columns = ("word", "frequency", "tokens now", "new ids")
+    columns = ("word", "frequency", "tokens now", "new ids", "saved")
     part = Section("Words", text, columns, rows, len(proposal.words))
-    return _markdown("Proposed words", [part])
+    return _markdown(proposal_title(proposal), [part])
 
 
 def train_markdown(result: TrainResult) -> str:
@@ -98,7 +109,7 @@ def train_markdown(result: TrainResult) -> str:
     )
     columns = ("id", "token", "count of the pair")
     part = Section("Merges", text, columns, rows, len(result.merges))
-    return _markdown("A trained vocabulary", [part])
+    return _markdown(train_title(result), [part])
 
 
 def plan_markdown(plan: EmbeddingPlan) -> str:
@@ -111,7 +122,7 @@ def plan_markdown(plan: EmbeddingPlan) -> str:
         Section("Sizes", "", ("size", "number"), sizes, len(sizes)),
         Section("Parts", "", ("id", "ids of the base"), made[:MOST_ROWS], len(made)),
     ]
-    return _markdown("Plan of an embedding table", parts)
+    return _markdown(plan_title(plan), parts)
 
 
 #: Characters that are markup in the cell of a Markdown table; HTML is escaped before.

@@ -51,6 +51,7 @@ pub struct Prompt {
     ends: Vec<usize>,
     /// The segments that may hold special tokens, in ascending order, and which ones.
     trusted: Vec<(usize, Selection)>,
+    is_one_text: bool,
 }
 
 /// The origins of ids: for consecutive ids of the same origin, the place after the last one, and
@@ -87,10 +88,15 @@ impl Prompt {
         text: &str,
         allowed: &Selection,
     ) -> Result<Self> {
-        let mut prompt = Self::default();
+        let mut prompt = Self { is_one_text: true, ..Self::default() };
         prompt.push_text(engine, text, allowed)?;
         prompt.finish(engine)?;
         Ok(prompt)
+    }
+
+    /// Returns true for a text that is encoded as a whole, of which nothing is untrusted.
+    pub fn is_one_text(&self) -> bool {
+        self.is_one_text
     }
 
     /// Adds text in which the names in `allowed` are special tokens.

@@ -1,0 +1,74 @@
+"""Looks at token files for a report: lengths, a document with its cuts, how full rows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..texts.errors import CorpusError
+from ..visible import CONTINUED, visible_bytes, whole_characters
+from .corpus_reader import CorpusReader
+from .plan import Plan
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Look", "look_at"]
+
+#: The documents that are looked at, the first ones; ids of the sample; lengths of rows.
+_DOCUMENTS, _SAMPLE, _ROWS = 1 << 20, 80, (512, 1024, 2048, 4096, 8192)
+
+
+@dataclass
+class Look:
+    """The first documents of a corpus."""
+
+    #: How many they are.
+    documents: int
+    #: By an upper limit of the number of ids, a power of two: the share of documents, in percent.
+    lengths: dict[str, float]
+    #: By the length of a row: the share of documents that fit whole, and of a row that is filled
+    #: when each document has rows of its own, in percent.
+    rows: list[tuple[int, float, float]]
+    #: The tokens of the first document, as they are shown.
+    sample: list[str]
+
+
+def look_at(plan: Plan) -> Look | None:
+    """Returns what the token files have; None until they are complete, or if they are damaged."""
+    try:
+        reader = CorpusReader(plan)
+        count = min(reader.documents, _DOCUMENTS)
+        if not count:
+            return None
+        ends = reader.ends(0, count)
+        ids = reader.ids(0, min(int(ends[0]), _SAMPLE)).tolist()
+        return _look(ends, _shown(plan, ids))
+    except (CorpusError, ImportError, OSError, ValueError):
+        return None
+
+
+def _look(ends: npt.NDArray[np.int64], sample: list[str]) -> Look:
+    import numpy as np
+
+    sizes = np.maximum(np.diff(ends, prepend=0), 1)
+    counts = np.bincount(np.ceil(np.log2(sizes)).astype(np.int64))
+    share = 100 / len(sizes)
+    lengths = {f"up to {1 << n:,}": float(count * share) for n, count in enumerate(counts) if count}
+    rows = []
+    for length in _ROWS:
+        needed = int((-(-sizes // length)).sum()) * length
+        fits = float((sizes <= length).sum() * share)
+        rows.append((length, fits, 100 * int(sizes.sum()) / needed))
+    return Look(len(sizes), lengths, rows, sample)
+
+
+def _shown(plan: Plan, ids: list[int]) -> list[str]:
+    """Returns the tokens of ids; a character that several share is in the first."""
+    engine: Any = plan.coder().engine
+    tokens = engine._native_engine.decode_tokens_bytes(ids)
+    return [
+        CONTINUED * goes_on + (visible_bytes(characters) if characters or not goes_on else "")
+        for goes_on, characters in whole_characters(tokens)
+    ]
