@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Collection, Iterable, Literal, Sequence, cast
+from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
@@ -41,7 +41,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
         # A copy of a model as it is: its JSON would round scores.
         source = json._tokenizer if isinstance(json, Model) else json
-        return cast(Tokenizer, super().__new__(cls, source, *args))
+        return super().__new__(cls, source, *args)
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]

@@ -54,7 +54,7 @@ impl Tokenizer {
             }
             start = end;
             if chunks.len() == BATCH || end == run.len() {
-                self.append_first_chunk(run, &mut chunks, ids)?;
+                self.append_first(run, &mut chunks, ids)?;
                 pool.encode_pieces(&Unknown(self), run, &chunks, ids)?;
                 chunks.clear();
             }
@@ -63,12 +63,7 @@ impl Tokenizer {
     }
 
     /// Takes a chunk that begins with no white space, which only a run can: it could be a piece.
-    fn append_first_chunk(
-        &self,
-        run: &str,
-        chunks: &mut Vec<Piece>,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn append_first(&self, run: &str, chunks: &mut Vec<Piece>, ids: &mut Vec<u32>) -> Result<()> {
         match chunks.first() {
             Some(&Piece { start: 0, end }) if !is_space(run.as_bytes()[0]) => {
                 chunks.remove(0);

@@ -109,13 +109,13 @@ impl Tokenizer {
         }
         let tables = self.tables()?;
         let first = tables.first.get_or_try_init(|| {
-            self.table_of(|id, bytes| self.append_first_token(id, bytes)).map(Box::new)
+            self.table_of(|id, bytes| self.append_decoded_first(id, bytes)).map(Box::new)
         })?;
         Ok((&tables.after, Some(first)))
     }
 
     /// [`Tokenizer::append_token`] at the beginning of a text, under another decoder.
-    fn append_first_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+    fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
         let text = match self.decoder() {

@@ -358,6 +358,9 @@ impl Engine for Tokenizer {
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         match self.decoder() {
             Some(Decoder::ByteLevel) => append(bytes, &self.decode_bytes(ids, false)?),
+            decoder if decoder.is_none_or(Decoder::keeps_tokens) => {
+                append(bytes, self.decode(ids, false)?.as_bytes())
+            }
             _ => append(bytes, &self.decode_with_starts(ids)?.0),
         }
     }

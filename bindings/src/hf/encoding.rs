@@ -8,7 +8,6 @@ use bpe_hf::encoding::Details;
 use bpe_hf::run_length::Runs;
 use bpe_hf::spec::Direction;
 use pyo3::exceptions::{PyDeprecationWarning, PyValueError};
-
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
