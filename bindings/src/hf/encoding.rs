@@ -8,12 +8,12 @@ use bpe_hf::encoding::Details;
 use bpe_hf::run_length::Runs;
 use bpe_hf::spec::Direction;
 use pyo3::exceptions::{PyDeprecationWarning, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::state::{Current, State};
 use crate::errors::OrRaise;
+use crate::interned::interned;
 use crate::objects::{
     collected, list_of_spans, new_int, new_list, new_optional_int, new_strs, new_tuple,
 };
@@ -208,9 +208,9 @@ impl HfEncoding {
     #[getter(__class__)]
     fn shown_class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-        let module = modules.cast_into::<PyDict>()?.get_item(intern!(py, "tokenizers"))?;
-        let found = module.map(|module| module.getattr_opt(intern!(py, "Encoding")));
+        let modules = py.import(interned!(py, "sys"))?.getattr(interned!(py, "modules"))?;
+        let module = modules.cast_into::<PyDict>()?.get_item(interned!(py, "tokenizers"))?;
+        let found = module.map(|module| module.getattr_opt(interned!(py, "Encoding")));
         Ok(found.transpose()?.flatten().unwrap_or_else(|| slf.get_type().into_any()))
     }
 
