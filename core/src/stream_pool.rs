@@ -473,7 +473,7 @@ mod tests {
                 found = stop;
             }
             text += &pool.close(slot).unwrap();
-            let table = &pool.table;
+            let table = &pool.tables.after;
             let decode = |count: usize| {
                 let bytes: Vec<&[u8]> =
                     ids[..count].iter().map(|&id| table.bytes_of(id, skips_special)).collect();
