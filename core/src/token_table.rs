@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 /// The bytes and the kind of every id from 0 to the largest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TokenTable {
     bytes: Vec<u8>,
     /// The end of the bytes of each id, after a 0 for the start of the first.
@@ -48,7 +48,8 @@ impl TokenTable {
                 ids - 1
             )));
         }
-        let mut table = Self::default();
+        let (bytes, ends, kinds, characters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut table = Self { bytes, ends, kinds, characters, sorted: OnceBox::new() };
         reserve(&mut table.ends, ids + 1)?;
         reserve(&mut table.kinds, ids)?;
         reserve(&mut table.characters, ids.div_ceil(64))?;
