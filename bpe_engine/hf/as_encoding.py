@@ -76,17 +76,16 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
 
 
 def _check_turns(tokens: list[tuple[str, bool, bool, bool, bool, bool]]) -> None:
-    """Fails if names that may overlap in a text are searched for one after the other, not
-    together: those with ``normalized`` come second."""
+    """Fails if a name is searched for before another one that would win in a search for both: those
+    with ``normalized`` come second."""
     first, second = ([token[0] for token in tokens if token[4] is turn] for turn in (False, True))
-    for names, others in ((first, second), (second, first)):
-        ends = {name[at:] for name in names for at in range(len(name))}
-        beginnings = {name[:size] for name in others for size in range(1, len(name) + 1)}
-        joined = "\0".join(others)
-        found = sorted(ends & beginnings) + [name for name in names if name in joined]
-        if found:
-            what = f"names that overlap by {found[0]!r} and differ in normalized"
-            raise _refused("added_tokens", what)
+    beginnings = {name[:size] for name in first for size in range(1, len(name) + 1)}
+    ends = {name[at:] for name in second for at in range(len(name))}
+    joined = "\0".join(second)
+    found = sorted(beginnings & ends) + [name for name in first if name in joined]
+    if found:
+        what = f"names that overlap by {found[0]!r} and differ in normalized"
+        raise _refused("added_tokens", what)
 
 
 def _inexpressible(

@@ -61,6 +61,9 @@ class AddedToken:
     def __hash__(self) -> int:
         return hash(self.content)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(vars(self).values())
+
 
 @dataclass(frozen=True)
 class Token:
