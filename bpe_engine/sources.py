@@ -65,7 +65,8 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
     "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
-    "wordpiece": "is a word list of WordPiece, which the package tokenizers reads",
+    "wordpiece": "is a word list of WordPiece; give the tokenizer.json of the same model, or "
+    "call bpe_engine.hf.WordPiece.from_file",
 }
 
 

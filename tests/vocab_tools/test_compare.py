@@ -17,7 +17,7 @@ from seeds import seeded
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine import vocabulary
+from bpe_engine import hf, vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 from bpe_engine.texts import stretches
 from vocab_tools import propose_words
@@ -252,6 +252,32 @@ def test_tokenizer_files_of_either_package(tmp_path: Path, corpus: Path, name: s
         assert (subject.method, subject.unknown) == (other.method, other.unknown) == ("BPE", 0)
         ids = theirs.get_vocab().values()
         assert [subject.token(id) for id in ids] == [other.token(id) for id in ids]
+
+
+def test_models_of_either_package(tmp_path: Path, corpus: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    models, words = (
+        tokenizers.models,
+        ["<unk>", "A", "line", "ligne", "li", "##ne", "\u2581of", "."],
+    )
+    vocab = {word: id for id, word in enumerate(words)}
+    for model in (
+        models.WordPiece(vocab, unk_token="<unk>"),
+        models.WordLevel(vocab, unk_token="<unk>"),
+        models.Unigram([(word, -1.0 - id) for word, id in vocab.items()], 0, False),
+    ):
+        theirs = tokenizers.Tokenizer(model)
+        theirs.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        name = type(model).__name__
+        path = str(tmp_path / f"{name}.json")
+        theirs.save(path)
+        subject, other = load_subject(path), of_tokenizer(name, theirs)
+        assert isinstance(subject._tokenizer, hf.Tokenizer)
+        assert (subject.name, subject.method, subject.unknown) == (name, name, 0)
+        assert (other.method, other.unknown, other.size) == (name, 0, subject.size)
+        assert [subject.token(id) for id in range(8)] == [other.token(id) for id in range(8)]
+        ours, same = (compare_tokenizers([each], [corpus]).rows[0] for each in (subject, other))
+        assert (ours.tokens, ours.unknown) == (same.tokens, same.unknown) and ours.unknown > 0
 
 
 def test_the_commands(tmp_path: Path, corpus: Path) -> None:

@@ -16,7 +16,7 @@ from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine import patterns, vocabulary
+from bpe_engine import hf, patterns, vocabulary
 from vocab_tools import (
     convert_tokenizer,
     dump_ranks,
@@ -455,7 +455,8 @@ def test_chains_that_amount_to_one_pattern() -> None:
         ("a.json", b"{", "JSON is broken|not a tokenizer file"),
         ("a.json", b'{"a": 1}', "name it vocab.json"),
         ("a.json", b'{"a": "b"}', "no tokenizer.json, tekken.json or vocab.json"),
-        ("a.json", b'{"model": {"type": "WordPiece", "vocab": {}}}', "WordPiece"),
+        ("a.json", b'{"model": {"type": "Neural", "vocab": {}}}', 'model.type: "Neural"'),
+        ("a.json", b'{"model": {"type": "WordPiece", "vocab": {}}}', "field `unk_token`"),
         ("a.tiktoken", b"YQ== 0\n", "the pattern of .* is unknown"),
         ("vocab.json", b'{"a": 1}', "No such file or directory; it belongs to .*merges.txt"),
         ("a.gguf", b"no", "is not a GGUF file"),
@@ -469,6 +470,25 @@ def test_bad_sources_are_named(tmp_path: Path, name: str, contents: bytes, messa
     path.write_bytes(contents)
     with pytest.raises((ValueError, OSError), match=message):
         convert_tokenizer(str(path), str(tmp_path / "out" / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        hf.WordPiece({"[UNK]": 0, "a": 1}),
+        hf.WordLevel({"<unk>": 0, "a": 1}),
+        hf.Unigram([("<unk>", 0.0), ("a", -1.0)], 0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_that_do_not_merge(tmp_path: Path, model: hf.Model) -> None:
+    source = str(tmp_path / "tokenizer.json")
+    hf.Tokenizer(model).save(source)
+    message = f"tokenizer.json: model.type: {type(model).__name__} does not merge"
+    for target in ("a.tiktoken", "tekken.json", "new/tokenizer.json", "pair/vocab.json"):
+        with pytest.raises(hf.UnsupportedTokenizer, match=message):
+            convert_tokenizer(source, str(tmp_path / target))
+    assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
 def test_missing_bytes_are_named(tmp_path: Path) -> None:

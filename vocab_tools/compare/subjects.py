@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_engine import Encoding, byte_level, vocabulary
-from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+from bpe_engine.hf import BPE, Tokenizer, UnsupportedTokenizer
 from bpe_engine.opening import open_source
 
 from ..convert import Definition, load, locate_source
@@ -131,11 +131,12 @@ def load_subject(path: str) -> Subject:
 
     Args:
         path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
-            with WordPiece, Unigram, or BPE over characters.
+            with WordPiece, WordLevel, Unigram, or BPE over characters.
 
     Raises:
         ValueError: it is malformed, or of no known format.
-        ImportError: the package `tokenizers` is needed, and not installed.
+        ImportError: the file is refused, so that the package `tokenizers` is needed, which is not
+            installed.
         OSError: it cannot be read.
     """
     source = locate_source(path)
@@ -149,9 +150,10 @@ def load_subject(path: str) -> Subject:
     if isinstance(tokenizer, Encoding):
         return RankSubject(name, tokenizer)
     step = tokenizer.pre_tokenizer
-    if step is not None and b'"ByteLevel"' in step.__getstate__():
+    is_byte_level = step is not None and b'"ByteLevel"' in step.__getstate__()
+    if is_byte_level and isinstance(tokenizer.model, BPE):
         return FileSubject(name, tokenizer, "byte-level BPE")
-    return FileSubject(name, tokenizer, "BPE", tokenizer.model.unk_token)
+    return of_tokenizer(name, tokenizer)
 
 
 def _of_definition(name: str, definition: Definition) -> Subject:
@@ -181,7 +183,7 @@ def _of_tokenizers(name: str, path: str, reason: UnsupportedTokenizer) -> Subjec
 
 
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
-    """Returns a tokenizer of the package `tokenizers`."""
+    """Returns a tokenizer of :mod:`bpe_engine.hf`, or of the package `tokenizers`."""
     method = type(tokenizer.model).__name__
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method == "Unigram":

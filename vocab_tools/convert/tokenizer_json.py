@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bpe_engine import byte_level
-from bpe_engine.hf import Tokenizer
+from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 
 from ..text import few, plural, show
 from .definition import Definition, Merge, by_id, missing_byte
@@ -25,7 +25,9 @@ def parse(contents: str) -> Definition:
         ValueError: it is malformed.
     """
     # Refuses by name what is not supported, and what is malformed.
-    Tokenizer.from_str(contents)
+    kind = type(Tokenizer.from_str(contents).model).__name__
+    if kind != "BPE":
+        raise UnsupportedTokenizer(f"model.type: {kind} does not merge; only BPE is converted")
     settings: dict[str, Any] = json.loads(contents)
     model = settings["model"] = dict(settings["model"])
     vocabulary: dict[str, int] = model.pop("vocab")
