@@ -147,7 +147,7 @@ def test_threads(pair: tuple[Any, Any]) -> None:
 
 
 def test_what_we_do_not_serve_stays_as_it_was(tmp_path: Any) -> None:
-    name = write_folder(tmp_path / "model", wordpiece=True)
+    name = write_folder(tmp_path / "model", refused=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     kind = type(tokenizer)
     with pytest.raises(hf.UnsupportedTokenizer):

@@ -74,7 +74,7 @@ def test_tokenizers_are_ours(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_tokenizers_that_we_do_not_serve(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    name = write_folder(tmp_path / "model", wordpiece=True)
+    name = write_folder(tmp_path / "model", refused=True)
     loaded = transformers.AutoTokenizer.from_pretrained(name)
     assert plugin().use_ours(loaded, name) is loaded
     assert not isinstance(loaded._tokenizer, hf.Tokenizer)

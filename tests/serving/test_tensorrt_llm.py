@@ -60,7 +60,7 @@ def test_texts_arrive_as_without_ours(tokenizer_class: Any, tmp_path: Path) -> N
 def test_tokenizers_that_we_do_not_serve(
     tokenizer_class: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = write_folder(tmp_path / "model", wordpiece=True)
+    name = write_folder(tmp_path / "model", refused=True)
     loaded = tokenizer_class.from_pretrained(name)
     assert not isinstance(loaded.tokenizer._tokenizer, hf.Tokenizer)
     assert f"does not serve {name}, transformers' tokenizer does: " in caplog.text

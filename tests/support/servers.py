@@ -24,14 +24,16 @@ TEMPLATE = (
 MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("u", "s"), ("us", "er")]
 
 
-def write_folder(folder: Path, *, wordpiece: bool = False, **config: Any) -> str:
+def write_folder(folder: Path, *, refused: bool = False, **config: Any) -> str:
     """Writes the folder of a small tokenizer, one that we serve or one that we do not."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     merges = [*MERGES, ("e", "r")]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in merges)])}
     bpe = tokenizers.models.BPE(vocab, merges)
-    words = tokenizers.models.WordPiece(vocab, unk_token="h")
-    made = tokenizers.Tokenizer(words if wordpiece else bpe)
+    made = tokenizers.Tokenizer(bpe)
+    if refused:
+        # It inserts text where its pattern matches the empty string.
+        made.normalizer = tokenizers.normalizers.Replace(tokenizers.Regex("~*"), "-")
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
     made.add_special_tokens(CONTROLS)
