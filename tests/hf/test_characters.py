@@ -363,8 +363,22 @@ def test_token_tables_have_what_ids_add(kind):
     assert len(table) == max(theirs.get_vocab().values()) + 1
 
 
+def test_token_tables_without_a_decoder():
+    """Decoding joins tokens with spaces."""
+    ours, theirs = made("gemma")
+    ours.decoder = theirs.decoder = None
+    table = ours.token_table()
+    for text in [*random_texts("none", theirs, 100), "e\u0301\u2603 <s> the"]:
+        ids = theirs.encode(text, add_special_tokens=False).ids
+        joined = b"".join(table[id] for id in ids)
+        assert theirs.decode(ids, False).encode() == joined.removeprefix(b" "), text
+        pool = ours.stream_pool()
+        slot = pool.open(skip_special_tokens=False)
+        shown = "".join(pool.step([slot], [id])[0][0] for id in ids)
+        assert theirs.decode(ids, False) == shown, text
+
+
 ODD_DECODERS = [
-    None,
     decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 0, 1)]),
     decoders.Sequence([decoders.Fuse(), decoders.Replace("a", "b")]),
     decoders.Sequence([decoders.ByteFallback(), decoders.Replace("▁", " ")]),
