@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import json
 import unicodedata
 from typing import Any
 
@@ -12,10 +12,23 @@ from kinds import CASES, texts
 from seeds import seeded
 
 import bpe_engine
+from bpe_engine import hf
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
-KINDS = [name for name in CASES if not name.startswith("Tokenizer, ") and "lowercase" not in name]
+KINDS = [name for name in CASES if not name.startswith("Tokenizer, ")]
+#: The kinds of files whose tokens have other bytes than the text, and how `heal` refuses them. All
+#: others are healed exactly.
+REFUSED = {
+    "lowercase": "normalizer: it changes text",
+    "WordPiece": "heal: .* a WordPiece model",
+    "WordLevel": "heal: .* a WordLevel model",
+    "BPE with a suffix": "heal: .* the end_of_word_suffix '</w>'",
+    "Unigram": "heal: .* outside the vocabulary",
+    "Unigram, split": "heal: .* outside the vocabulary",
+}
+#: The kind of a face, without its class.
+HEALED = [name for name in KINDS if name.partition(", ")[2] not in REFUSED]
 #: Marks of several classes, composed and decomposed letters, syllables.
 MARKS = ["e\u0301", "\u00e9", "\u0323", "\u0301", "q\u0323\u0301", "\u1100", "\u1161", "\u11a8", "\uac00",
          "\u0e01\u0e48", "\u05d0\u05b8\u05bc", "\u09c7\u09be", "K\u030c", " ", "a", "\u0b47"]  # fmt: skip
@@ -39,6 +52,18 @@ def agreeing(tokens: list[tuple[int, bytes]], rest: bytes) -> set[int]:
 @pytest.fixture(params=KINDS, scope="module")
 def face(request: pytest.FixtureRequest) -> Any:
     return CASES[request.param]().face
+
+
+def unigram_with_bytes() -> Any:
+    contents = json.loads(CASES["hf.Tokenizer, Unigram"]().face.to_str())
+    contents["model"]["byte_fallback"] = True
+    return hf.Tokenizer(json.dumps(contents))
+
+
+@pytest.fixture(params=[*HEALED, "Unigram with bytes"], scope="module")
+def healing(request: pytest.FixtureRequest) -> Any:
+    known = request.param in CASES
+    return CASES[request.param]().face if known else unigram_with_bytes()
 
 
 def test_masks_and_next_bytes(face: Any) -> None:
@@ -94,8 +119,8 @@ def healable() -> list[str]:
     return [text[:200] for text in [*texts(30, "heal"), *marks]]
 
 
-def test_the_whole_passes_at_every_cut(face: Any) -> None:
-    cuts = 0
+def test_the_whole_passes_at_every_cut(healing: Any) -> None:
+    cuts, face = 0, healing
     for whole in healable():
         ids = face.encode_with_offsets(whole, disallowed_special=())[0]
         if not is_plain(face, whole, ids):
@@ -106,8 +131,9 @@ def test_the_whole_passes_at_every_cut(face: Any) -> None:
     assert cuts > 500
 
 
-def test_masks_of_healed_prompts_are_those_of_all_tokens(face: Any) -> None:
-    tokens, rng = ordinary(face), random.Random(1)
+def test_masks_of_healed_prompts_are_those_of_all_tokens(healing: Any) -> None:
+    face, rng = healing, seeded("advance")
+    tokens = ordinary(face)
     table = face.token_table()
     refused = {*table.ids("special"), *table.ids("absent")}
     for text in ["the wor", "lorem ip", "日", "x y  ", "a\n"]:
@@ -154,10 +180,17 @@ def test_advancing() -> None:
     healed.advance(50256)
 
 
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("face", ["hf.Tokenizer", "Tokenizer"])
+def test_kinds_whose_tokens_are_not_the_text_are_refused(face: str, kind: str) -> None:
+    """Whatever the prompt: also where its own tokens happen to be its text."""
+    refused = CASES[f"{face}, {kind}"]().face
+    for prompt in ("the", "lorem ip", "", b"the \xe6", [untrusted("the")]):
+        with pytest.raises(UnsupportedTokenizer, match=REFUSED[kind]):
+            refused.heal(prompt)
+
+
 def test_what_is_refused() -> None:
-    lowercase = CASES["hf.Tokenizer, lowercase"]().face
-    with pytest.raises(UnsupportedTokenizer, match="normalizer"):
-        lowercase.heal("Hello")
     gpt2 = bpe_engine.get_encoding("gpt2")
     with pytest.raises(ValueError, match="byte 1 of the prompt is not UTF-8"):
         gpt2.heal(b"a\xffb")
