@@ -108,7 +108,8 @@ def check(
             )
         context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
-    expect_ranks([base, *extra])
+    # A base in another format, such as a tokenizer.json, has been read already.
+    expect_ranks([base, *extra] if isinstance(ranks, (str, os.PathLike)) else extra)
     with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")
         expect("ranks", "EXTRA", extra, "a word list is given with --words")

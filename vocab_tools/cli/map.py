@@ -20,7 +20,7 @@ from .console import console, print_sections, progress_bar
 from .options import errors_option, field_option, output_options
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Map the ids of a vocabulary to another one.")
 @click.argument("a", metavar="A", type=VOCABULARY)
 @click.argument("b", metavar="B", type=VOCABULARY)
 @click.option(
