@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 # One entry for each public call: an expression over the names in PREPARATION.
 CALLS = {
+    "align": "bpe_engine.align(enc, enc, text[:50_000])",
+    "align_batch": "bpe_engine.align_batch(enc, enc, [text[:50_000]] * 4)",
     "chunk": "enc.chunk(text, 100, 10)",
     "audit_segments": "enc.audit_segments(segments)",
     "cache_size": "enc.cache_size",
@@ -47,6 +49,7 @@ CALLS = {
     "eot_token": "enc.eot_token",
     "find_special": "enc.find_special(text)",
     "fingerprint": "enc.fingerprint",
+    "heal": "enc.heal(text[:50_000]).allowed()",
     "is_caching": "enc.is_caching",
     "is_canonical": "enc.is_canonical(ids)",
     "is_special_token": "enc.is_special_token(5)",
@@ -65,6 +68,7 @@ CALLS = {
     "stream_decoder": "enc.stream_decoder().push(ids)",
     "stream_pool": "pool = enc.stream_pool(); pool.step([pool.open()], ids[:1])",
     "token_table": "enc.token_table()[5]",
+    "token_trie": "enc.token_trie().mask(b' a')",
     "token_byte_values": "enc.token_byte_values()",
     "truncate": "enc.truncate(text, 30_000, side='left')",
     "Encoding": "bpe_engine.Encoding('x', pat_str='.', mergeable_ranks=ranks, special_tokens={})",
@@ -78,7 +82,8 @@ CALLS = {
 # Python's import locks are not free in a child: what calls import is imported before.
 PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
-import bpe_engine.chunks, bpe_engine.columns, bpe_engine.ragged, bpe_engine.registry, bpe_engine.shown
+import bpe_engine.alignment, bpe_engine.chunks, bpe_engine.columns, bpe_engine.healing
+import bpe_engine.ragged, bpe_engine.registry, bpe_engine.shown
 import bpe_engine.tokenizer, numpy
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
