@@ -40,8 +40,9 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
     Args:
         tokenizer: The file.
         name: The name of the encoding.
-        any_flags: Take added tokens for special tokens whatever their flags, and leave out those
-            that merging makes: for programs that need the ranks, the pattern and the ids only.
+        any_flags: Take added tokens for special tokens whatever their flags, but leave out those
+            that merging makes under the same id: for programs that need the ranks, the pattern and
+            the ids only.
 
     Raises:
         UnsupportedTokenizer: The file has what an encoding cannot express; the message says where.
@@ -62,7 +63,7 @@ def encoding_of_tokenizer(tokenizer: Tokenizer, name: str, *, any_flags: bool = 
         flag = None if any_flags else _inexpressible(*token, normalization)
         if flag:
             raise _refused(f"added_tokens[{place}].{flag[0]}", f"{flag[1]}, as of {token[0]!r},")
-        if is_made:
+        if is_made and not any_flags:
             what = f"the special token {token[0]!r}, which merging makes as well,"
             raise _refused(f"added_tokens[{place}]", what)
         special[token[0]] = id

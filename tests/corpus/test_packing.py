@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -165,6 +166,21 @@ def test_wrong_rows_are_refused(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="is damaged"):
         PackedRows(corpus, 77)
     pack_rows(corpus, 77)
+
+
+def test_pieces_that_cannot_be_are_named(corpus: Path) -> None:
+    pack_rows(corpus, 77)
+    index = corpus / "packed-77-best-fit.idx"
+    whole = index.read_bytes()
+    rows, pieces = len(PackedRows(corpus, 77)), json.loads(whole[:4096].rstrip(b"\0"))["pieces"]
+    counts = 4096 + 8 * (rows + 1 + 2 * pieces)
+    for place in (4096 + 8, counts - 8 * pieces, counts):
+        broken = bytearray(whole)
+        broken[place : place + 8] = (1 << 40).to_bytes(8, "little")
+        index.write_bytes(broken)
+        with pytest.raises(CorpusError, match="the index is damaged"):
+            PackedRows(corpus, 77)[0]
+    index.write_bytes(whole)
 
 
 def test_no_framework_is_imported(corpus: Path) -> None:

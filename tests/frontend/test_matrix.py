@@ -416,6 +416,41 @@ def test_special_tokens_as_text_are_text_in_every_ability(
     assert conversation.ids == ids
 
 
+def small_file(**parts: Any) -> str:
+    level = {**LEVEL, "add_prefix_space": True, "trim_offsets": True}
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    model = {"vocab": {letter: id for id, letter in enumerate(letters)}, "merges": []}
+    parts = {"pre_tokenizer": level, "decoder": level, "post_processor": level, **parts}
+    return file_of(model, **parts)
+
+
+def test_offsets_that_go_back() -> None:
+    """A trimmed prefix space lies behind the character that the next token is a part of."""
+    case = file_case(small_file(), same)
+    for text in ("ab<a>\U00010400", "<a>é<a>\U00010400 é", "𐐀 ﬁ"):
+        assert case.face.encode_with_offsets(text) == case.oracle(text)
+        assert case.face.show(text)
+
+
+def test_chunks_of_text_without_tokens() -> None:
+    face = hf.Tokenizer.from_str(small_file(pre_tokenizer={"type": "WhitespaceSplit"}))
+    for text in ("a \n b a b", "  a  ", "a b"):
+        spans = face.chunk_spans(text, 2)
+        assert "".join(text[start:end] for start, end, _ in spans) == text
+
+
+def test_a_special_token_that_the_model_makes_is_text_where_all_are() -> None:
+    token = {"id": 97, "content": "a", "special": True, **FLAGS}
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    id = letters.index("a")
+    face = hf.Tokenizer.from_str(small_file(added_tokens=[{**token, "id": id}]))
+    face.encode_special_tokens = True
+    ids = face.encode("ab", add_special_tokens=False).ids
+    assert face.encode_with_offsets("ab")[0] == ids
+    assert face.truncate("ab", 100) == "ab" and face.chunk("ab", 100) == ["ab"]
+    assert [token.id for token in face.show("ab")] == ids
+
+
 def test_caches(case: Case) -> None:
     face = case.face
     before = ids_of(case, "the word lorem")

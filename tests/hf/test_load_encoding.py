@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hf_oracle import TEXTS, tokenizer_path
+from hf_oracle import TEXTS, tokenizer_path, tokenizers
 
 import bpe_engine
-from bpe_engine import hf
+import vocab_tools.bases
+from bpe_engine import byte_level, hf
 
 
 @pytest.mark.parametrize("name", ["gpt2", "dolma2", "whisper-tiny", "deepseek"])
@@ -53,3 +54,51 @@ def test_malformed(tmp_path):
         path.write_text(contents)
         with pytest.raises(ValueError):
             bpe_engine.load_encoding(path)
+
+
+def file_with(tmp_path, *added):
+    letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    space = byte_level.text_of(b" ")
+    vocab = {letter: id for id, letter in enumerate([*letters, 2 * space])}
+    contents = {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": 257 + place, "content": content, "normalized": normalized, **flags}
+            for place, (content, normalized) in enumerate(added)
+        ],
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [[space, space]]},
+    }
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(contents), encoding="utf-8")
+    return path
+
+
+def test_names_that_are_searched_for_in_turns(tmp_path):
+    """An encoding would take the leftmost: there, the first of two turns wins."""
+    for first, second in (("|>", "<|end|>"), ("|><", "<|end|>")):
+        path = file_with(tmp_path, (first, False), (second, True))
+        with pytest.raises(hf.UnsupportedTokenizer, match="overlap"):
+            bpe_engine.load_encoding(path)
+        theirs = tokenizers.Tokenizer.from_file(str(path))
+        opened = bpe_engine.open_tokenizer(path)
+        for text in ("<|end|>", "<|end|><"):
+            ids = theirs.encode(text).ids
+            assert opened.encode(text).ids == ids
+    path = file_with(tmp_path, ("<|end|>", False), ("|>x", True))
+    ids = bpe_engine.load_encoding(path).encode("<|end|>x", allowed_special="all")
+    assert ids == tokenizers.Tokenizer.from_file(str(path)).encode("<|end|>x").ids
+
+
+def test_ids_of_added_tokens_that_merging_makes_are_taken(tmp_path):
+    path = file_with(tmp_path, ("  ", True))
+    result = vocab_tools.learn_merges(vocab_tools.bases.opened(path), {"xyz": 3})
+    assert min(result.tokens.values()) == 258
