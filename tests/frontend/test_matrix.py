@@ -439,7 +439,7 @@ def test_chunks_of_text_without_tokens() -> None:
         assert "".join(text[start:end] for start, end, _ in spans) == text
 
 
-def test_a_special_token_that_the_model_makes_is_text_where_all_are() -> None:
+def test_special_tokens_of_the_model_are_text_where_all_are() -> None:
     token = {"id": 97, "content": "a", "special": True, **FLAGS}
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     id = letters.index("a")

@@ -37,6 +37,10 @@ ours = hf.Tokenizer(json.dumps({
     "decoder": level, "model": {"type": "BPE", "vocab": vocab, "merges": merges},
 }))
 engine = ours._native_engine
+unigram = hf.Tokenizer(json.dumps({
+    "version": "1.0", "added_tokens": [], "pre_tokenizer": level, "decoder": level,
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [[token, -1.0] for token in vocab]},
+}))
 core = bpe_engine.get_encoding("gpt2")._core_bpe
 text = "Ein schöner anAN, 東京 cpCP e\\u0301 <7> " * 40_000
 many = [f"anAN {place} <3> of many" for place in range(60_000)]
@@ -51,6 +55,8 @@ core.encode_ordinary(text)
 table = _core.TokenTable(engine)
 splits = numpy.arange(0, len(ids) // 20 + 1, dtype=numpy.int64) * 20
 columns = numpy.asarray(ids, dtype=numpy.uint32)
+trie, healed = _core.TokenTrie(engine), _core.Healed(engine, text, "all", ())
+mask = numpy.zeros(trie.words(), numpy.int32)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
                  detailed=True, overflow=False, num_threads=1, allowed_special="all",
@@ -103,6 +109,14 @@ CALLS = {
     "CoreBPE.token_byte_values": "core.token_byte_values()",
     "CoreBPE.mergeable_ranks": "core.mergeable_ranks()",
     "TokenTable.ids": "table.ids('ordinary')",
+    "TokenTrie.__new__": "_core.TokenTrie(hf.Tokenizer(ours)._native_engine)",
+    "TokenTrie.tokens_with": "trie.tokens_with(b'')",
+    "TokenTrie.fill_mask": "[trie.fill_mask(rest, mask) for rest in (b'', b'a', b'anAN')]",
+    "Healed.__new__": "_core.Healed(engine, text, 'all', ())",
+    "Healed.ids": "healed.ids()",
+    "Healed.fork": "[healed.fork() for _ in range(100)]",
+    "align_texts": """_core.align_texts(engine, core, many, (None, None), 2, ('all', ()),
+        (set(), ()))""",
     "encode_rows": "made(detailed=False)",
     "arrange_rows": """_core.arrange_rows(rows, token_type_ids=None, attention_mask=None,
         special_tokens_mask=None, truncation=None, padding=None)""",
@@ -153,6 +167,7 @@ CALLS = {
     "HfTokenizer.get_vocab_size": "ours.get_vocab_size()",
     "HfTokenizer.fingerprint": "ours.fingerprint",
     "HfTokenizer.add_tokens": "ours.add_tokens([f'new {place}' for place in range(20_000)])",
+    "HfTokenizer._set_scores": "unigram._set_scores([-2.0] * len(vocab))",
     "HfTokenizer._added_tokens": "ours._added_tokens()",
     "HfTokenizer._ranks": "ours._ranks()",
     "HfTokenizer._tokenize": "ours._tokenize('anAN' * 50_000)",
@@ -167,7 +182,8 @@ SMALL = """
 Engine.fingerprint Engine.decode_single_token_bytes Engine.clear_cache Engine.set_caching
 Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
 CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding.encode
-TokenBuffer TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
+TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
+Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
 StreamPool EncodedRows.samples AuditedIds copy_plain collect_segments Labels NameFinder.is_current
 NameCounter ConversationState.fork ConversationState.ids ConversationState.ids_buffer
 ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_segments_to_buffer
