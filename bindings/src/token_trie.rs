@@ -140,8 +140,9 @@ impl PyHealed {
         self.lock(id.py()).advance(&self.table, read).or_raise()
     }
 
-    fn fork(&self, py: Python<'_>) -> Self {
-        Self { table: self.table.clone(), state: Mutex::new(self.lock(py).clone()) }
+    fn fork(&self, py: Python<'_>) -> PyResult<Self> {
+        let state = self.lock(py).try_clone().or_raise()?;
+        Ok(Self { table: self.table.clone(), state: Mutex::new(state) })
     }
 }
 

@@ -77,10 +77,7 @@ impl Sink for JumpSink {
     }
 
     fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
-        // Most texts have no jump except the first.
-        if self.jumps.len() > 1 {
-            reserve(&mut self.jumps, pieces)?;
-        }
+        reserve(&mut self.jumps, pieces)?;
         reserve(&mut self.ids, ids)
     }
 

@@ -179,15 +179,11 @@ CALLS = {
     "hf_decode": "_core.hf_decode(processor, many)",
 }
 
-#: Calls that still end the process, and why. A mark goes with its fault.
+#: Calls that may still end the process, and why.
 FAULTS = {
-    "Healed.fork": pytest.mark.xfail(
-        reason="`fork` of bindings/src/token_trie.rs clones the ids, which aborts", strict=True
-    ),
     # Not strict: which thread fails first is chance.
     "align_texts, on threads": pytest.mark.xfail(
-        reason="where a thread finds no memory at all, `JumpSink::piece` of core/src/offsets.rs and "
-        "the message of an error abort",
+        reason="where a thread finds no memory at all, making the message of the error aborts",
         strict=False,
     ),
 }

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::token_table::{Kind, TokenTable};
 
 /// A prompt, and what the tokens that follow it must begin with.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Healed {
     /// The ids of the prompt that stay whatever follows it.
     pub ids: Vec<u32>,
@@ -25,6 +25,17 @@ pub struct Healed {
 }
 
 impl Healed {
+    /// Copies it; fails without memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = Self::default();
+        append(&mut copy.ids, &self.ids)?;
+        for rest in &self.rests {
+            push(&mut copy.rests, Vec::new())?;
+            append(copy.rests.last_mut().expect("it was pushed"), rest)?;
+        }
+        Ok(copy)
+    }
+
     /// Returns the bytes that the next tokens must begin with; empty once they have.
     pub fn rest(&self) -> &[u8] {
         self.rests.first().map_or(&[], Vec::as_slice)
