@@ -22,7 +22,9 @@ class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
     The joined pieces of text are what decoding all ids at once gives, for every `errors` and however
-    the ids are split into calls.
+    the ids are split into calls. One kind of text differs: a file with byte fallback decodes a run of
+    byte tokens that are not UTF-8 as U+FFFD for each byte, also for those that were valid and that a
+    stream has given out.
 
     The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
     character that the prompt begins and the stream completes belongs to the stream; if the stream
