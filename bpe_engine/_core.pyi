@@ -419,7 +419,7 @@ def align_texts(
     a: Engine,
     b: Engine,
     texts: Iterable[str],
-    ids: tuple[Sequence[Iterable[int]] | None, Sequence[Iterable[int]] | None],
+    given: tuple[Sequence[Iterable[int]] | None, Sequence[Iterable[int]] | None],
     num_threads: int | None,
     a_names: _Names,
     b_names: _Names,
