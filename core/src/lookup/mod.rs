@@ -1,9 +1,9 @@
 //! Looks up the ids of pieces.
 //!
 //! Waiting for memory takes most of the time, so pieces are looked up by the hundred: the cache
-//! sets of all of them are prefetched ([`prefetch`]), then the ids of the known ones are written
-//! one after the other. Misses are resolved by the hundred as well ([`misses`]), or one at a time
-//! ([`single`]).
+//! sets of all of them are prefetched (`prefetch`), then the ids of the known ones are written
+//! one after the other. Misses are resolved by the hundred as well (`misses`), or one at a time
+//! (`single`).
 
 mod misses;
 mod prefetch;
