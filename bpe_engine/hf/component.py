@@ -49,7 +49,9 @@ class Field(Generic[T]):
         show: Callable[[Any], T] = lambda value: value,
         name: str = "",
     ):
-        self.check, self.show, self.name = check, show, name
+        self.check: Callable[[T], Any] = check
+        self.show: Callable[[Any], T] = show
+        self.name: str = name
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name

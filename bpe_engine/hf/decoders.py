@@ -14,6 +14,7 @@ from typing import Any
 from .._core import UnsupportedTokenizer, hf_decode
 from .component import (
     Component,
+    Field,
     character_field,
     flag_field,
     length_field,
@@ -65,7 +66,7 @@ class BPEDecoder(Decoder):
     """
 
     __slots__ = ()
-    suffix = text_field()
+    suffix: Field[str] = text_field()
 
     def __new__(cls, suffix: str = "</w>") -> BPEDecoder:
         return cls._made(suffix=suffix)
@@ -84,9 +85,9 @@ class ByteLevel(Decoder):
     """Replaces the characters that represent bytes by these."""
 
     __slots__ = ()
-    add_prefix_space = flag_field()
-    trim_offsets = flag_field()
-    use_regex = flag_field()
+    add_prefix_space: Field[bool] = flag_field()
+    trim_offsets: Field[bool] = flag_field()
+    use_regex: Field[bool] = flag_field()
 
     def __new__(cls, **_others: Any) -> ByteLevel:
         return cls._made(add_prefix_space=True, trim_offsets=True, use_regex=True)
@@ -102,9 +103,9 @@ class CTC(Decoder):
     """
 
     __slots__ = ()
-    pad_token = text_field()
-    word_delimiter_token = text_field()
-    cleanup = flag_field()
+    pad_token: Field[str] = text_field()
+    word_delimiter_token: Field[str] = text_field()
+    cleanup: Field[bool] = flag_field()
 
     def __new__(
         cls, pad_token: str = "<pad>", word_delimiter_token: str = "|", cleanup: bool = True
@@ -134,9 +135,9 @@ class Metaspace(Decoder):
     """
 
     __slots__ = ()
-    replacement = character_field()
-    prepend_scheme = prepend_scheme_field()
-    split = flag_field()
+    replacement: Field[str] = character_field()
+    prepend_scheme: Field[str] = prepend_scheme_field()
+    split: Field[bool] = flag_field()
 
     def __new__(
         cls, replacement: str = "▁", prepend_scheme: str = "always", split: bool = True
@@ -156,8 +157,8 @@ class Replace(Decoder):
     """
 
     __slots__ = ()
-    pattern = pattern_field()
-    content = text_field()
+    pattern: Field[Any] = pattern_field()
+    content: Field[str] = text_field()
 
     def __new__(cls, pattern: Any, content: str) -> Replace:
         made = cls._made(pattern=pattern, content=content)
@@ -175,9 +176,9 @@ class Strip(Decoder):
     """
 
     __slots__ = ()
-    content = character_field()
-    start = length_field()
-    stop = length_field()
+    content: Field[str] = character_field()
+    start: Field[int] = length_field()
+    stop: Field[int] = length_field()
 
     def __new__(cls, content: str = " ", left: int = 0, right: int = 0) -> Strip:
         return cls._made(content=content, start=left, stop=right)
@@ -192,8 +193,8 @@ class WordPiece(Decoder):
     """
 
     __slots__ = ()
-    prefix = text_field()
-    cleanup = flag_field()
+    prefix: Field[str] = text_field()
+    cleanup: Field[bool] = flag_field()
 
     def __new__(cls, prefix: str = "##", cleanup: bool = True) -> WordPiece:
         return cls._made(prefix=prefix, cleanup=cleanup)

@@ -75,10 +75,10 @@ class BertNormalizer(Normalizer):
     """
 
     __slots__ = ()
-    clean_text = flag_field()
-    handle_chinese_chars = flag_field()
-    strip_accents = optional_flag_field()
-    lowercase = flag_field()
+    clean_text: Field[bool] = flag_field()
+    handle_chinese_chars: Field[bool] = flag_field()
+    strip_accents: Field[bool | None] = optional_flag_field()
+    lowercase: Field[bool] = flag_field()
 
     def __new__(
         cls,
@@ -193,7 +193,7 @@ class Prepend(Normalizer):
     """
 
     __slots__ = ()
-    prepend = text_field()
+    prepend: Field[str] = text_field()
 
     def __new__(cls, prepend: str = "▁") -> Prepend:
         return cls._made(prepend=prepend)
@@ -211,8 +211,8 @@ class Replace(Normalizer):
     """
 
     __slots__ = ()
-    pattern = pattern_field()
-    content = text_field()
+    pattern: Field[Any] = pattern_field()
+    content: Field[str] = text_field()
 
     def __new__(cls, pattern: Any, content: str) -> Replace:
         made = cls._made(pattern=pattern, content=content)
@@ -229,8 +229,8 @@ class Strip(Normalizer):
     """
 
     __slots__ = ()
-    left = flag_field("strip_left")
-    right = flag_field("strip_right")
+    left: Field[bool] = flag_field("strip_left")
+    right: Field[bool] = flag_field("strip_right")
 
     def __new__(cls, left: bool = True, right: bool = True) -> Strip:
         return cls._made(left=left, right=right)
@@ -259,7 +259,7 @@ class Sequence(Normalizer):
 
 
 #: The normalizers of Unicode's forms.
-NORMALIZERS = {"nfc": NFC, "nfd": NFD, "nfkc": NFKC, "nfkd": NFKD}
+NORMALIZERS: dict[str, type[Component]] = {"nfc": NFC, "nfd": NFD, "nfkc": NFKC, "nfkd": NFKD}
 
 
 def unicode_normalizer_from_str(normalizer: str) -> Normalizer:

@@ -13,6 +13,7 @@ from .._core import UnsupportedTokenizer, hf_pre_tokenize
 from ..byte_level import text_of
 from .component import (
     Component,
+    Field,
     behavior_field,
     character_field,
     flag_field,
@@ -77,9 +78,9 @@ class ByteLevel(PreTokenizer):
     """
 
     __slots__ = ()
-    add_prefix_space = flag_field()
-    trim_offsets = flag_field()
-    use_regex = flag_field()
+    add_prefix_space: Field[bool] = flag_field()
+    trim_offsets: Field[bool] = flag_field()
+    use_regex: Field[bool] = flag_field()
 
     def __new__(
         cls,
@@ -110,7 +111,7 @@ class CharDelimiterSplit(PreTokenizer):
     """
 
     __slots__ = ()
-    delimiter = character_field()
+    delimiter: Field[str] = character_field()
 
     def __new__(cls, delimiter: str) -> CharDelimiterSplit:
         return cls._made(delimiter=delimiter)
@@ -124,7 +125,7 @@ class Digits(PreTokenizer):
     """
 
     __slots__ = ()
-    individual_digits = flag_field()
+    individual_digits: Field[bool] = flag_field()
 
     def __new__(cls, individual_digits: bool = False) -> Digits:
         return cls._made(individual_digits=individual_digits)
@@ -138,7 +139,7 @@ class FixedLength(PreTokenizer):
     """
 
     __slots__ = ()
-    length = length_field()
+    length: Field[int] = length_field()
 
     def __new__(cls, length: int = 5) -> FixedLength:
         return cls._made(length=length)
@@ -155,9 +156,9 @@ class Metaspace(PreTokenizer):
     """
 
     __slots__ = ()
-    replacement = character_field()
-    prepend_scheme = prepend_scheme_field()
-    split = flag_field()
+    replacement: Field[str] = character_field()
+    prepend_scheme: Field[str] = prepend_scheme_field()
+    split: Field[bool] = flag_field()
 
     def __new__(
         cls, replacement: str = "▁", prepend_scheme: str = "always", split: bool = True
@@ -173,7 +174,7 @@ class Punctuation(PreTokenizer):
     """
 
     __slots__ = ()
-    behavior = behavior_field()
+    behavior: Field[str] = behavior_field()
 
     def __new__(cls, behavior: str = "isolated") -> Punctuation:
         return cls._made(behavior=behavior)
@@ -193,9 +194,9 @@ class Split(PreTokenizer):
     """
 
     __slots__ = ()
-    pattern = pattern_field()
-    behavior = behavior_field()
-    invert = flag_field()
+    pattern: Field[Any] = pattern_field()
+    behavior: Field[str] = behavior_field()
+    invert: Field[bool] = flag_field()
 
     def __new__(cls, pattern: Any, behavior: str, invert: bool = False) -> Split:
         made = cls._made(pattern=pattern, behavior=behavior, invert=invert)

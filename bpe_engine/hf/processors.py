@@ -70,8 +70,8 @@ class BertProcessing(PostProcessor):
     """
 
     __slots__ = ()
-    sep = _token()
-    cls = _token()
+    sep: Field[tuple[str, int]] = _token()
+    cls: Field[tuple[str, int]] = _token()
 
     def __new__(cls, sep: tuple[str, int], cls_token: tuple[str, int]) -> BertProcessing:
         return cls._made(sep=sep, cls=cls_token)
@@ -87,9 +87,9 @@ class ByteLevel(PostProcessor):
     """
 
     __slots__ = ()
-    add_prefix_space = flag_field()
-    trim_offsets = flag_field()
-    use_regex = flag_field()
+    add_prefix_space: Field[bool] = flag_field()
+    trim_offsets: Field[bool] = flag_field()
+    use_regex: Field[bool] = flag_field()
 
     def __new__(
         cls,
@@ -118,10 +118,10 @@ class RobertaProcessing(PostProcessor):
     """
 
     __slots__ = ()
-    sep = _token()
-    cls = _token()
-    trim_offsets = flag_field()
-    add_prefix_space = flag_field()
+    sep: Field[tuple[str, int]] = _token()
+    cls: Field[tuple[str, int]] = _token()
+    trim_offsets: Field[bool] = flag_field()
+    add_prefix_space: Field[bool] = flag_field()
 
     def __new__(
         cls,

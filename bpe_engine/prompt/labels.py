@@ -62,7 +62,7 @@ class Labels:
 
     def __init__(self, has_tags: bool):
         #: Marks text with numbers, and knows the origin of each number.
-        self.marks = _core.Labels(Traced, Origin, _SCALARS, BY_KEY)
+        self.marks: _core.Labels = _core.Labels(Traced, Origin, _SCALARS, BY_KEY)
         #: The origins of text of the template: outside of messages, then around each message.
         self.turns: list[Origin] = [Origin(None, None, "template", (), has_tags)]
         #: The place in `turns` of each message, by id.

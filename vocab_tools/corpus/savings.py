@@ -24,7 +24,8 @@ class Savings:
         self._base, self._extended = base, extended
         known = base.mergeable_ranks
         self._new = {id: t for t, id in extended.mergeable_ranks.items() if t not in known}
-        self.before = self.after = 0
+        self.before: int = 0
+        self.after: int = 0
         #: The tokens that each new token saves. Of several in a piece, the longest has all that the piece
         #: saves: so the numbers add up to what the corpus saves.
         self.by_token: Counter[bytes] = Counter()
