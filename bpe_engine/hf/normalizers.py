@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
@@ -259,7 +259,12 @@ class Sequence(Normalizer):
 
 
 #: The normalizers of Unicode's forms.
-NORMALIZERS: dict[str, type[Component]] = {"nfc": NFC, "nfd": NFD, "nfkc": NFKC, "nfkd": NFKD}
+NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
+    "nfc": NFC,
+    "nfd": NFD,
+    "nfkc": NFKC,
+    "nfkd": NFKD,
+}
 
 
 def unicode_normalizer_from_str(normalizer: str) -> Normalizer:
