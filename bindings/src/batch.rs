@@ -13,7 +13,7 @@ use pyo3::types::{PyByteArray, PyList};
 use crate::errors::OrRaise;
 use crate::hf::input::{GivenInput, Surrogates};
 use crate::hf::{self, HfEncoding, HfTokenizer};
-use crate::objects::{collected, list_of_spans, new_list, push};
+use crate::objects::{collected, filled_bytearray, list_of_spans, new_list, push};
 use crate::{gil, ids, int_cache, request, rows};
 
 /// Rows of ids, and the fields that go with them.
@@ -282,13 +282,12 @@ impl EncodedRows {
             return Ok(None);
         }
         let width = length * size_of::<i64>();
-        let bytes = PyByteArray::new_with(py, width * self.rows.len(), |bytes| {
+        let bytes = filled_bytearray(py, width * self.rows.len(), |bytes| {
             if width > 0 {
                 for (row, room) in self.rows.iter().zip(bytes.chunks_exact_mut(width)) {
                     field(row).write_to(room);
                 }
             }
-            Ok(())
         })?;
         Ok(Some((bytes, length)))
     }

@@ -47,12 +47,24 @@ pub fn new_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString
 
 /// Returns a `bytearray` with these bytes.
 pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
-    let length = ffi::Py_ssize_t::try_from(bytes.len())?;
-    // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
-    // reference to a `bytearray`, or null with an exception set.
+    filled_bytearray(py, bytes.len(), |room| room.copy_from_slice(bytes))
+}
+
+/// Returns a `bytearray` of this length in bytes, filled by `fill`. An array made with a length at
+/// once is freed with fields that nothing has set yet, where memory is short; one that grows is not.
+pub fn filled_bytearray(
+    py: Python<'_>,
+    length: usize,
+    fill: impl FnOnce(&mut [u8]),
+) -> PyResult<Bound<'_, PyByteArray>> {
+    // SAFETY: attached; the call returns a new reference to a `bytearray`, or null with an exception
+    // set. Nobody else sees the array while it grows and while `fill` writes to it.
     unsafe {
-        let object = ffi::PyByteArray_FromStringAndSize(bytes.as_ptr().cast(), length);
-        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+        let object = ffi::PyByteArray_FromStringAndSize(std::ptr::null(), 0);
+        let array = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyByteArray>();
+        array.resize(length)?;
+        fill(array.as_bytes_mut());
+        Ok(array)
     }
 }
 
