@@ -430,7 +430,8 @@ class EngineMethods:
         """True if decoding and encoding these ids gives the same ids.
 
         Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
-        are not UTF-8 are never canonical.
+        are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
+        back as it was, such as those of a file that lowercases and whose token is in capitals.
 
         Raises:
             KeyError: An id is not a token's.
@@ -457,6 +458,9 @@ class EngineMethods:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Decodes ids to bytes.
+
+        Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
+        not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
 
         Raises:
             KeyError: An id is not a token's.

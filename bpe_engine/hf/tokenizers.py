@@ -11,6 +11,7 @@ from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
+from ..written import write_at_once
 from .component import Component, component_json
 from .components import AddedToken
 from .decoders import Decoder
@@ -181,8 +182,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             path: The file.
             pretty: With line breaks.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_str(pretty))
+        write_at_once(path, self.to_str(pretty).encode())
 
     # ---- What `EngineMethods` needs; it has the other abilities ----
 

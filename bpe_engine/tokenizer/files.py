@@ -10,6 +10,7 @@ from typing import Any
 
 from ..hf.components import AddedToken
 from ..sources import CONFIG
+from ..written import write_at_once
 
 __all__ = [
     "CONFIG",
@@ -213,7 +214,7 @@ def _name_of_template(file: Path) -> str:
 def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> list[str]:
     """Writes a configuration, and a template or several by name. Returns the paths of the files."""
     text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
-    (path / CONFIG).write_text(text, encoding="utf-8")
+    write_at_once(path / CONFIG, text.encode())
     named = {"default": chat_template} if isinstance(chat_template, str) else chat_template or {}
     written = [os.fspath(path / CONFIG)]
     for name, template in named.items():
@@ -223,6 +224,6 @@ def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> l
                 raise ValueError(f"a template cannot be saved under the name {name!r}")
             file = path / _MORE_TEMPLATES / f"{name}.jinja"
         file.parent.mkdir(exist_ok=True)
-        file.write_text(template, encoding="utf-8")
+        write_at_once(file, template.encode())
         written.append(os.fspath(file))
     return written

@@ -10,6 +10,7 @@ from typing import Any
 
 from bpe_engine.sources import Source
 from bpe_engine.texts import naming, read_texts
+from bpe_engine.written import write_at_once
 
 from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
@@ -73,7 +74,7 @@ class Conversion(Brief):
         """Writes the files; those that exist are replaced."""
         for path, contents in self.contents.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_bytes(contents)
+            write_at_once(path, contents)
 
     def to_plain(self) -> dict[str, Any]:
         """Returns the findings as plain types, for JSON."""

@@ -12,6 +12,7 @@ from typing import Any
 import bpe_engine
 from bpe_engine import byte_level, vocabulary
 from bpe_engine.sidecar import beside
+from bpe_engine.written import write_at_once
 
 from ..brief import Brief
 from ..convert.definition import Definition
@@ -112,10 +113,10 @@ class TrainResult(Brief):
         if os.path.isdir(path):
             path = Path(path) / "tokenizer.json"
         if os.fspath(path).lower().endswith(".json"):
-            Path(path).write_bytes(self.tokenizer_json())
+            write_at_once(path, self.tokenizer_json())
         else:
-            Path(path).write_bytes(self.dump())
-            beside(path).write_bytes(self.dump_sidecar())
+            write_at_once(path, self.dump())
+            write_at_once(beside(path), self.dump_sidecar())
 
     def dump_sidecar(self) -> bytes:
         """Returns the sidecar of a ``.tiktoken`` file: pattern, special tokens and normalization."""
