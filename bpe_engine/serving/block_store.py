@@ -26,7 +26,7 @@ _HEADER = struct.Struct("=II")
 #: LMDB keeps values of more than half a page in pages of their own.
 _PAGE = 4096
 #: Bytes that wait to be written, at most; further blocks are dropped.
-_MOST_WAITING = 32 << 20
+_MOST_WAITING = 128 << 20
 #: The smallest store, and the share of the map that blocks may take: LMDB copies pages on writing.
 _LEAST, _FILLED = 1 << 20, 0.5
 #: Seconds for which blocks are collected before they are written, and that closing waits.
