@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..hf.components import AddedToken
-from ..sources import CONFIG
+from ..sources import CONFIG, existing_folder
 from ..written import write_at_once
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "SETTINGS",
     "TOKENIZER",
     "check_stale_files",
-    "existing_folder",
     "located",
     "read_config",
     "read_json",
@@ -43,17 +42,6 @@ SETTINGS = (
     "errors",
     "split_special_tokens",
 )
-
-
-def existing_folder(folder: str | os.PathLike[str]) -> Path:
-    """Returns the path of a folder. Raises FileNotFoundError if it does not exist."""
-    path = Path(folder)
-    if not path.is_dir():
-        raise FileNotFoundError(
-            f"{os.fspath(folder)!r} is not a folder on this machine; download the tokenizer first, as "
-            "with huggingface_hub.snapshot_download"
-        )
-    return path
 
 
 # Arguments of transformers' `from_pretrained` that control downloads or the class.
