@@ -167,6 +167,7 @@ def train(
             progress=update,
             **options,
         )
+    result.files = list(corpus)
     result.held_out = _measured(result, held_out, options)
     contents = _contents(result, outputs)
     contents.update({path: render(path, result).encode() for path in reports})
