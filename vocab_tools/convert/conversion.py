@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,8 +107,8 @@ class NotAlikeError(ValueError):
 
 
 def convert_tokenizer(
-    source: str,
-    target: str,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
     *,
     extra: Sequence[RankSource] = (),
     pattern: str | None = None,
@@ -154,7 +155,8 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
-    origin, goal = locate_source(source, source_format), locate_target(target, target_format)
+    origin = locate_source(os.fspath(source), source_format)
+    goal = locate_target(os.fspath(target), target_format)
     base = load(origin, pattern, special_tokens)
     definition = extended(base, extra) if extra else base
     if goal.format in ("tokenizer.json", "gpt2"):
