@@ -25,6 +25,7 @@ __all__ = [
     "NOT_RANKS",
     "Format",
     "Source",
+    "existing_folder",
     "format_of_name",
     "in_folder",
     "not_found",
@@ -148,6 +149,23 @@ def _of_file(path: str, format: Format | None = None, folder: str | None = None)
             reason = f"{os.strerror(errno.ENOENT)}; it belongs to {path}"
             raise FileNotFoundError(errno.ENOENT, reason, file)
     return source
+
+
+def existing_folder(folder: str | os.PathLike[str]) -> Path:
+    """Returns the path of a folder. Raises FileNotFoundError if it does not exist, and
+    NotADirectoryError for a file."""
+    path = Path(folder)
+    if path.is_file():
+        raise NotADirectoryError(
+            f"{str(path)!r} is a file; give its folder, or open the file with "
+            "bpe_engine.open_tokenizer or bpe_engine.hf.Tokenizer.from_file"
+        )
+    if not path.is_dir():
+        raise FileNotFoundError(
+            f"{str(path)!r} is not a folder on this machine; download the tokenizer first, as with "
+            "huggingface_hub.snapshot_download"
+        )
+    return path
 
 
 def not_found(path: str) -> FileNotFoundError:

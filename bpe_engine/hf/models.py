@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._core import HfTokenizer
 from ..gpt2_files import read_merges, read_vocab
+from ..written import write_at_once
 from .components import Token
 
 __all__ = [
@@ -101,8 +102,7 @@ class Model:
         paths = []
         for name, content in self._files().items():
             paths.append(os.path.join(folder, start + name))
-            with open(paths[-1], "w", encoding="utf-8", newline="") as file:
-                file.write(content)
+            write_at_once(paths[-1], content.encode())
         return paths
 
     def _files(self) -> dict[str, str]:

@@ -12,6 +12,8 @@ from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
+from ..sources import existing_folder
+from ..written import write_at_once
 from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken
@@ -173,12 +175,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             OSError: The folder or its file does not exist. Nothing is downloaded.
             ValueError: As the class does.
         """
-        folder = os.fspath(identifier)
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(
-                f"{folder!r} is not a folder on this machine; download the tokenizer "
-                "first, as with huggingface_hub.snapshot_download"
-            )
+        folder = existing_folder(identifier)
         path, vocab, merges = (
             os.path.join(folder, name) for name in ("tokenizer.json", "vocab.json", "merges.txt")
         )
@@ -227,8 +224,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             path: The file.
             pretty: With line breaks.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_str(pretty))
+        write_at_once(path, self.to_str(pretty).encode())
 
     # ---- What `EngineMethods` needs; it has the other abilities ----
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..hf.components import AddedToken
-from ..sources import CONFIG
+from ..sources import CONFIG, existing_folder
+from ..written import write_at_once
 
 __all__ = [
     "CONFIG",
@@ -17,7 +18,6 @@ __all__ = [
     "SETTINGS",
     "TOKENIZER",
     "check_stale_files",
-    "existing_folder",
     "located",
     "read_config",
     "read_json",
@@ -43,17 +43,6 @@ SETTINGS = (
     "split_special_tokens",
     "clean_up_tokenization_spaces",
 )
-
-
-def existing_folder(folder: str | os.PathLike[str]) -> Path:
-    """Returns the path of a folder. Raises FileNotFoundError if it does not exist."""
-    path = Path(folder)
-    if not path.is_dir():
-        raise FileNotFoundError(
-            f"{os.fspath(folder)!r} is not a folder on this machine; download the tokenizer first, as "
-            "with huggingface_hub.snapshot_download"
-        )
-    return path
 
 
 # Arguments of transformers' `from_pretrained` that control downloads or the class.
@@ -217,7 +206,7 @@ def _name_of_template(file: Path) -> str:
 def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> list[str]:
     """Writes a configuration, and a template or several by name. Returns the paths of the files."""
     text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
-    (path / CONFIG).write_text(text, encoding="utf-8")
+    write_at_once(path / CONFIG, text.encode())
     named = {"default": chat_template} if isinstance(chat_template, str) else chat_template or {}
     written = [os.fspath(path / CONFIG)]
     for name, template in named.items():
@@ -227,6 +216,6 @@ def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> l
                 raise ValueError(f"a template cannot be saved under the name {name!r}")
             file = path / _MORE_TEMPLATES / f"{name}.jinja"
         file.parent.mkdir(exist_ok=True)
-        file.write_text(template, encoding="utf-8")
+        write_at_once(file, template.encode())
         written.append(os.fspath(file))
     return written

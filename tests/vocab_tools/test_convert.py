@@ -589,3 +589,15 @@ def test_the_note_says_what_is_used() -> None:
     given = rank_file.load(QWEN, special_tokens={"<|end|>": 151643})
     assert given.special_tokens == {"<|end|>": 151643}
     assert given.notes[0].endswith("recognized as qwen: its pattern is used")
+
+
+def test_paths_and_one_file_of_new_tokens_are_taken(tmp_path: Path) -> None:
+    new, text = tmp_path / "new.tiktoken", tmp_path / "text.txt"
+    new.write_bytes(dump_ranks({b"qzxq": 60_000}))
+    text.write_text("a qzxq")
+    target = tmp_path / "tokenizer.json"
+    found = convert_tokenizer("r50k_base", target, extra=str(new), corpus=text)
+    listed = convert_tokenizer("r50k_base", str(target), extra=[new], corpus=[str(text)])
+    assert found.contents == listed.contents and found.compared == listed.compared
+    found.save()
+    assert convert_tokenizer(target, tmp_path / "again.json").is_exact

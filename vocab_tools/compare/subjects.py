@@ -127,7 +127,7 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
     return RankSubject(source.name, source) if isinstance(source, Encoding) else source
 
 
-def load_subject(path: str) -> Subject:
+def load_subject(path: str | os.PathLike[str]) -> Subject:
     """Returns the tokenizer of a file, of a folder, or with the name of an encoding.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,24 +18,25 @@ from .definition import Definition
 WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken")
 
 
-def locate_source(path: str, format: Format | None = None) -> Source:
+def locate_source(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Locates a source: a file, a folder with one, or the name of an encoding.
 
     Raises:
         FileNotFoundError: neither a file nor an encoding has this name.
         ValueError: it is of no known format, or cannot be read more than once.
     """
-    source = recognize(path, format)
+    source = recognize(os.fspath(path), format)
     if source.format != "encoding" and not Path(source.path).is_file():
         raise ValueError(f"{path} is a pipe or a device, and is read more than once; give a file")
     return source
 
 
-def locate_target(path: str, format: Format | None = None) -> Source:
+def locate_target(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Returns the files to write.
 
     Raises ValueError when the name does not determine a format that can be written.
     """
+    path = os.fspath(path)
     if Path(path).is_dir() or path.endswith("/"):
         raise ValueError(
             f"{path} is a folder; give a file in it, such as {Path(path, 'tokenizer.json')}"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from bpe_engine.tokenizer.files import existing_folder
+from bpe_engine.sources import existing_folder
 
 from . import rules
 from .folder_result import CheckedSource, FolderResult
