@@ -1,8 +1,8 @@
 """The text preprocessing of BERT models on TF Hub, without tensorflow.
 
-The methods are those of the preprocessors there (``bert_*_preprocess``): ``tokenize`` and
-``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids are those
-of the tokenizer, which is made of a ``vocab.txt`` or a ``tokenizer.json``.
+`BertPreprocessor` has the methods of the preprocessors there (``bert_*_preprocess``), ``tokenize`` and
+``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come from
+a tokenizer, which reads a ``vocab.txt`` or a ``tokenizer.json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WordBatch:
 
     Args:
         words: The ids of all words, a row for each.
-        row_splits: Where the words of each row begin and those of the last one end:
+        row_splits: Where the words of each row begin, and the number of words:
             ``int64[rows + 1]``.
 
     >>> words = WordBatch(TokenBatch.from_lists([[7, 8], [9], [5]]), [0, 2, 2, 3])

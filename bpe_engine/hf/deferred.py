@@ -1,7 +1,7 @@
 """Makes our tokenizers from classes of transformers that build a tokenizer in their constructors.
 
-Such a class calls ``Tokenizer(BPE(vocab=..., merges=...))``, or that with another model, and sets the
-parts of what it gets, before the constructor of its base runs. The names in the module of the class are
+Such a class calls ``Tokenizer(BPE(vocab=..., merges=...))``, or with another model, and sets the
+parts of the object, before the constructor of its base runs. The names in the module of the class are
 replaced by ones that keep what is asked for, while a patched ``from_pretrained`` runs in the same
 context, so that the base builds our object out of it. Anything else that a class does with it before is
 an AttributeError or a TypeError, after which the tokenizer is loaded as without the patch.

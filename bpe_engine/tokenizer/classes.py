@@ -126,7 +126,7 @@ BERT = frozenset(name for name, known in _CLASSES.items() if known.tokens is _BE
     "MPNetTokenizer",
 }
 
-# The class of a model whose folder names none.
+# The class of a model, for a folder that names no class.
 _OF_MODELS = {
     "albert": "AlbertTokenizer",
     "bart": "RobertaTokenizer",
@@ -160,8 +160,8 @@ _OF_MODELS = {
 
 
 def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
-    """Returns the class of a folder, without ``Fast``: that of ``tokenizer_config.json``, of
-    ``config.json``, or that of its type of model; None where no file says.
+    """Returns the class of a folder, without ``Fast``, from ``tokenizer_config.json`` or ``config.json``,
+    or else for its type of model; None where no file says.
 
     Raises:
         ValueError: ``config.json`` does not hold a JSON object.

@@ -114,8 +114,8 @@ def _of_class(
         file.add_tokens(list(added.values()))
         if name in classes.BERT:
             set_bert_normalizer(file, config)
-        # The post-processor of the file adds tokens around a text, and the side of its padding comes
-        # before that of the class.
+        # The post-processor of the file adds tokens around a text, and the file says the side of its
+        # padding.
         fixed = ["add_bos_token", "add_eos_token"]
         fixed += ["padding_side"] if file.padding and "padding_side" not in config else []
         for field in fixed:
