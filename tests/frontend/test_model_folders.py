@@ -55,7 +55,7 @@ def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-#: What builds each class: a small vocabulary.
+#: A small vocabulary for each class.
 MADE: dict[str, Any] = {
     "BertTokenizer": lambda: {"vocab": words(BERT)},
     "DistilBertTokenizer": lambda: {"vocab": words(BERT)},

@@ -60,6 +60,7 @@ OTHERS = [
     ("models/t5-small", "RemBertTokenizer"),
     ("models/t5-small", "BigBirdTokenizer"),
 ]
+WITHOUT_BEGINNING = {"BertTokenizer", "DistilBertTokenizer", "PegasusTokenizer", "T5Tokenizer"}
 THOROUGH = [pytest.param(*case, marks=pytest.mark.thorough) for case in OTHERS]
 OPTIONS = [
     {},
@@ -105,6 +106,9 @@ def test_loaded_alike(file, name, options, tmp_path, monkeypatch):
     build, make = Deferred.build, Deferred.ours
     monkeypatch.setattr(Deferred, "build", lambda self: built.append(1) or build(self))
     monkeypatch.setattr(Deferred, "ours", lambda self, kind: deferred.append(1) or make(self, kind))
+    if name in WITHOUT_BEGINNING:
+        # In 5.0 it must have one.
+        options = {key: value for key, value in options.items() if key != "add_bos_token"}
     ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
     assert type(ours) is type(theirs)
     assert isinstance(ours._tokenizer, hf.Tokenizer)
