@@ -64,6 +64,9 @@ class EngineMethods:
         def _label(self) -> str: ...
 
         @property
+        def fingerprint(self) -> str: ...
+
+        @property
         def special_tokens_set(self) -> AbstractSet[str]: ...
 
         @property

@@ -22,6 +22,7 @@ from .sidecar import beside
 __all__ = [
     "CONFIG",
     "NOT_OPENED",
+    "NOT_RANKS",
     "Format",
     "Source",
     "existing_folder",
@@ -31,7 +32,7 @@ __all__ = [
     "recognize",
 ]
 
-#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``wordpiece``
+#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``gguf``
 #: are recognized so that errors can name them.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
@@ -66,8 +67,12 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
     "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
-    "wordpiece": "is a word list of WordPiece; give the tokenizer.json of the same model, or "
-    "call bpe_engine.hf.WordPiece.from_file",
+}
+
+#: Why a format has no ranks, for readers that need them.
+NOT_RANKS: dict[Format, str] = {
+    **NOT_OPENED,
+    "wordpiece": "is a word list of WordPiece, which has no ranks; bpe_engine.open_tokenizer reads it",
 }
 
 
@@ -222,6 +227,8 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
         start = file.read(1 << 16)
         if start.startswith(b"GGUF"):
             return "gguf"
+        if re.match(rb"\[\w+\]\s", start):
+            return "wordpiece"
         if not start.lstrip().startswith(b"{"):
             is_model = named == "sentencepiece" and (start[:1] == b"\n" or b"\0" in start[:100])
             return "sentencepiece" if is_model else "tiktoken"

@@ -156,7 +156,8 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
-    origin, goal = locate_source(source, source_format), locate_target(target, target_format)
+    origin = locate_source(os.fspath(source), source_format)
+    goal = locate_target(os.fspath(target), target_format)
     base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
     definition = extended(base, added) if added else base

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import bpe_engine
 from bpe_engine.gpt2_files import pair
-from bpe_engine.sources import NOT_OPENED, Format, Source, format_of_name, recognize
+from bpe_engine.sources import NOT_RANKS, Format, Source, format_of_name, recognize
 
 from ..patterns import find_pattern
 from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json
@@ -84,7 +84,7 @@ def load(
         except ValueError as error:
             raise type(error)(f"{path}: {error}") from error
     if format in ("sentencepiece", "wordpiece"):
-        raise ValueError(f"{path} {NOT_OPENED[format]}")
+        raise ValueError(f"{path} {NOT_RANKS[format]}")
     if format == "tekken":
         return tekken.load(path, dict(special_tokens) if special_tokens else None)
     if format == "tiktoken":
