@@ -82,7 +82,8 @@ html_show_sphinx = False
 SEARCH_WORDS = {
     "index": ("install", "pip install", "Windows", "macOS", "wheels"),
     "recipes/count": ("count tokens", "billing", "price", "cost", "OpenAI chat"),
-    "recipes/rag": ("RAG", "retrieval", "chunks", "embedding model", "vector store", "Markdown"),
+    "recipes/rag": ("RAG", "retrieval", "chunks", "vector store", "Markdown"),
+    "recipes/embed": ("embeddings", "embed documents", "sentence-transformers"),
     "recipes/chat": ("tool calls", "prompt injection", "forged tokens"),
     "recipes/finetune": ("loss mask", "multi-turn", "multi turn", "SFT", "fine-tuning"),
     "recipes/corpus": ("nanoGPT", "val.bin", "Megatron", "pre-training"),
