@@ -64,6 +64,9 @@ class EngineMethods:
         def _label(self) -> str: ...
 
         @property
+        def fingerprint(self) -> str: ...
+
+        @property
         def special_tokens_set(self) -> AbstractSet[str]: ...
 
         @property
@@ -687,7 +690,8 @@ class EngineMethods:
         come. The tokens are sorted once and kept.
 
         Raises:
-            UnsupportedTokenizer, ValueError: As `token_table`.
+            UnsupportedTokenizer: An id has no bytes of its own.
+            ValueError: An id is larger than 16,777,215.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").token_trie().next_bytes(b" worl")
@@ -747,7 +751,7 @@ class EngineMethods:
         Raises:
             UnsupportedTokenizer: The decoder of a tokenizer file is not ``ByteLevel``: an id may
                 change the text before it.
-            ValueError: As `token_table`.
+            ValueError: An id is larger than 16,777,215.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")

@@ -173,6 +173,8 @@ def not_found(path: str) -> FileNotFoundError:
     reason = os.strerror(errno.ENOENT)
     if os.sep not in path and format_of_name(path) is None:
         reason += f", and {unknown_encoding(path)}"
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+", path) and not os.path.isdir(os.path.dirname(path)):
+        reason += "; nothing is downloaded, so give the folder that has the model on this machine"
     return FileNotFoundError(errno.ENOENT, reason, path)
 
 

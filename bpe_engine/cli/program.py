@@ -88,7 +88,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 def _worded(program: str, error: click.ClickException) -> str:
     """Returns what is wrong, and for a wrong command line where help is."""
-    message = error.format_message()
+    message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program
         return f"{message.rstrip('.')} (`{where} --help` shows examples)"

@@ -73,9 +73,18 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """Reads a ``tokenizer.json``.
 
+        Args:
+            path: The file; `from_pretrained` takes its folder.
+
         Raises:
             OSError: The file cannot be read.
-            ValueError: As the class does.
+            UnsupportedTokenizer: It cannot be reproduced exactly; the message names the place.
+            ValueError: It is malformed.
+
+        >>> from bpe_engine.hf import Tokenizer
+        >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
+        >>> tokenizer.encode("Hello, world!").ids  # doctest: +SKIP
+        [15496, 11, 995, 0]
         """
         with open(path, "rb") as file:
             contents = file.read()

@@ -158,3 +158,8 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     for read in (bpe_engine.hf.Tokenizer.from_file, bpe_engine.open_tokenizer):
         with pytest.raises(ValueError, match=r"tokenizer.json.*utf-8"):
             read(path)
+
+
+def test_names_of_the_hub_are_not_downloaded() -> None:
+    with pytest.raises(FileNotFoundError, match="nothing is downloaded, so give the folder"):
+        bpe_engine.open_tokenizer("Qwen/Qwen3-0.6B")

@@ -400,7 +400,7 @@ def test_lines_end_where_the_terminal_ends(tmp_path: Path, base: Path, width: in
 
 def test_errors_end_where_the_terminal_ends(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
-    path.write_text("This is no rank file, but a text.\n" * 9)
+    path.write_text("A text in place of a rank file.\n" * 9)
     lines = on_a_terminal(80, "check", path)
     assert len(lines) > 1 and max(map(len, lines[1:])) <= 80
     text = " ".join(line.strip() for line in lines)
