@@ -26,7 +26,7 @@ pub(crate) struct Chunks {
     splitter: WordSplitter,
     /// Normalizes a chunk.
     normalizer: Normalizer,
-    /// What is done to white space at the ends of a run.
+    /// The treatment of white space at the ends of a run.
     ends: Ends,
     /// Whether that is done to white space that chunks hold.
     has_ends: bool,
@@ -137,7 +137,11 @@ impl Chunks {
             ascii[usize::from(byte)] = made.map_or(0, |made| made as u8);
         }
         let is_everywhere = locality.is_everywhere && !keeps_space;
+        let isolates_punctuation = is_everywhere && split.isolates_punctuation();
+        let isolates_han = is_everywhere && locality.isolates_han;
+        // Those are words, too, not rests of them.
         let cutter = tokenizer.model().cutter().ok().flatten();
+        let cutter = cutter.filter(|_| !isolates_punctuation && !isolates_han);
         let has_rests = cutter.is_some() && mark.is_some_and(|(_, is_always)| is_always);
         let splitter = WordSplitter::new(WordRules {
             spaces: match has_rests {
@@ -146,8 +150,8 @@ impl Chunks {
                 false => WordSpaces::Dropped,
             },
             only_blank,
-            isolates_punctuation: is_everywhere && split.isolates_punctuation(),
-            isolates_han: is_everywhere && locality.isolates_han,
+            isolates_punctuation,
+            isolates_han,
         });
         Some(Self {
             splitter,
@@ -334,12 +338,19 @@ impl Unknown<'_> {
             self.append_chunk(first, false, ids)?;
         }
         let (cutter, split) = (tokenizer.model().cutter()?, tokenizer.split());
-        let are_apart = |before, after| {
+        let are_apart = |text: &str, place: usize| {
+            let (mut before, mut after) = (text[..place].chars().rev(), text[place..].chars());
+            let mut pair = || before.next().zip(after.next());
             let single = |character| chunks.single(split, character);
-            let pair = single(before).zip(single(after));
-            pair.zip(cutter).is_some_and(|((before, after), (cutter, _))| {
-                cutter.are_never_joined(before, after)
-            })
+            let Some((Some(left), Some(right))) = pair().map(|(a, b)| (single(a), single(b)))
+            else {
+                return false;
+            };
+            // What is around them could change them.
+            let is_settled = |character: char| character.is_ascii() || is_settled(character);
+            before.next().is_none_or(is_settled)
+                && after.next().is_none_or(is_settled)
+                && cutter.is_some_and(|(cutter, _)| cutter.are_never_joined(left, right))
         };
         let permits = |character| chunks.permits(character);
         let checks = WordChecks {

@@ -50,7 +50,7 @@ fn only_space(text: &str) -> Option<char> {
     only(text.chars()).filter(|only| only.is_whitespace())
 }
 
-/// What a normalizer does to white space at the ends of a text, and in a row.
+/// The treatment of white space at the ends of a text, and in a row, by a normalizer.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) left: bool,
@@ -281,7 +281,7 @@ impl Normalizer {
                 (ends.left, ends.right) = (ends.left || *left, ends.right || *right);
                 true
             }
-            // What is no white space is not stripped afterwards.
+            // Other characters are not stripped afterwards.
             Self::Replace(Regex::Blanks(_), content)
                 if is_space(content)
                     && (content.trim().is_empty() || !(ends.left || ends.right)) =>
@@ -295,7 +295,7 @@ impl Normalizer {
         (Self::Sequence(parts[..parts.len() - count].to_vec()), ends)
     }
 
-    /// What it leaves alone near white space, if the text between spaces, tabs and line ends can be
+    /// Its treatment of text near white space, if the text between spaces, tabs and line ends can be
     /// normalized by itself.
     pub(crate) fn locality(&self) -> Option<Locality> {
         let none = Locality { is_everywhere: true, ..Locality::default() };

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_forms_of_settled_characters_are_apart_from_white_space() {
+    fn normal_forms_are_apart_from_white_space() {
         let decompose = |text: String| text.nfd().map(|(c, _)| c).collect::<String>();
         for character in '\0'..=char::MAX {
             let text = character.to_string();

@@ -37,7 +37,7 @@ RULES = {
     "H": "h",
 }
 CHARSMAP = normalizers.Precompiled(charsmap(RULES))
-#: One whose white space stays, or is replaced by what is none.
+#: One that removes or replaces white space.
 ODD = normalizers.Precompiled(charsmap({"\n": "n", "\t": "", "\u00a0": " ", "a": "", "b": "b "}))
 QUOTES = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
 SPACES = normalizers.Replace(Regex(" {2,}"), " ")
@@ -171,9 +171,7 @@ def test_chunks_in_every_pipeline(kind, name):
 @pytest.mark.parametrize("name", NORMALIZERS)
 @pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
 def test_chunks_in_every_pipeline_many(kind, name):
-    for seed, (place, pre_tokenizer) in itertools.product(
-        range(1, 20), enumerate(PRE_TOKENIZERS)
-    ):
+    for seed, (place, pre_tokenizer) in itertools.product(range(1, 20), enumerate(PRE_TOKENIZERS)):
         ours, theirs = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
         rng = seeded(f"chunks {kind} {name} {seed}", place)
         check(ours, theirs, [text_of(rng) for _ in range(60)])

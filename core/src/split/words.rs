@@ -65,12 +65,12 @@ impl WordSplitter {
     }
 }
 
-/// What characters decide beside the rules.
+/// Answers about characters, beside the rules.
 #[derive(Clone, Copy, Default)]
 #[allow(missing_debug_implementations)]
 pub struct WordChecks<'a> {
-    /// Whether text may be cut at white space beside a character; at any if there is no function.
-    /// White space and printable ASCII permit it anyway.
+    /// Whether text may be cut at white space beside a character; without a function, it may. White
+    /// space and printable ASCII permit it anyway.
     pub permits: Option<&'a dyn Fn(char) -> bool>,
     /// Whether text is cut between two characters of which one is ASCII punctuation.
     pub apart: Option<Apart<'a>>,
@@ -80,10 +80,10 @@ pub struct WordChecks<'a> {
 #[derive(Clone, Copy)]
 #[allow(missing_debug_implementations)]
 pub struct Apart<'a> {
-    /// 1 for two characters of ASCII that it is cut between.
+    /// 1 for two characters of ASCII that it is cut between, if those around them are ASCII, too.
     pub ascii: &'a [[u8; 128]; 128],
-    /// The answer for others.
-    pub others: &'a dyn Fn(char, char) -> bool,
+    /// The answer for other places, each between two characters of a text.
+    pub others: &'a dyn Fn(&str, usize) -> bool,
 }
 
 /// The words of one text.
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What comes before a window.
+/// The text before a window.
 #[derive(Debug, Clone, Copy)]
 struct Before {
     /// 1 if a word may begin or end at the window.
@@ -276,9 +276,10 @@ impl<W: Window> Span<'_, W> {
             places ^= place;
             // A border is at the beginning of the text.
             let (before, after) = (bytes[at - 1], bytes[at]);
-            let is_apart = match before | after < 0x80 {
+            let beyond = bytes.get(at + 1).unwrap_or(&0) | bytes[at.saturating_sub(2)];
+            let is_apart = match before | after | beyond < 0x80 {
                 true => apart.ascii[usize::from(before & 127)][usize::from(after & 127)] != 0,
-                false => are_apart(self.text, at, apart),
+                false => (apart.others)(self.text, at),
             };
             found |= if is_apart { place } else { 0 };
         }
@@ -354,13 +355,6 @@ fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
         |character: char| u8::try_from(character).is_ok_and(is_plain) || permits(character);
     text[..place].chars().next_back().is_none_or(permits)
         && text[place + 1..].chars().next().is_none_or(permits)
-}
-
-/// Whether the characters beside a place are apart.
-#[inline(never)]
-fn are_apart(text: &str, place: usize, apart: Apart<'_>) -> bool {
-    let (before, after) = (text[..place].chars().next_back(), text[place..].chars().next());
-    before.zip(after).is_some_and(|(before, after)| (apart.others)(before, after))
 }
 
 /// Writes the places of the bits, counted from `at`, into a field of the pieces in turn.

@@ -207,7 +207,7 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// What a stretch begins with.
+/// The place where a stretch begins.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
     /// The beginning of a text.

@@ -80,7 +80,11 @@ fn found(splitter: &WordSplitter, is_picky: bool, is_cut: bool, text: &str) -> V
             *place = u8::from(are_apart(char::from(before), char::from(after)));
         }
     }
-    let apart = is_cut.then_some(Apart { ascii: &ascii, others: &are_apart });
+    let others = |text: &str, place: usize| {
+        let before = text[..place].chars().next_back().unwrap();
+        are_apart(before, text[place..].chars().next().unwrap())
+    };
+    let apart = is_cut.then_some(Apart { ascii: &ascii, others: &others });
     let checks = WordChecks { permits: is_picky.then_some(&permits), apart };
     let mut words = splitter.words(text, checks);
     let mut batch = [Piece::default(); BATCH];
