@@ -90,6 +90,7 @@ mod regex;
 pub mod run_length;
 mod scripts;
 pub mod server_calls;
+mod settled;
 pub mod spec;
 mod split;
 pub mod tokenizer;

@@ -13,6 +13,7 @@ import pytest
 from vocab_command import run
 
 from bpe_engine import byte_level
+from bpe_engine.hf import Tokenizer
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder import FOLDER_RULES
 
@@ -219,6 +220,20 @@ def test_a_sentencepiece_model_needs_its_package(
     assert skipped is not None and skipped.examples[0] == (
         "tokenizer.model: the package sentencepiece reads it, and is not installed"
     )
+
+
+def test_a_word_list_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERT's ``vocab.txt``, which is the tokenizer where a folder has no other."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]
+    write(tmp_path, "vocab.txt", "\n".join(names))
+    result = check_folder(tmp_path)
+    assert result.ok and [source.name for source in result.sources] == ["vocab.txt"]
+    tokenizer = Tokenizer.from_wordpiece(tmp_path / "vocab.txt")
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert check_folder(tmp_path).ok
+    write(tmp_path, "vocab.txt", "\n".join([*names[:5], "w", "hello", "##orld"]))
+    assert not check_folder(tmp_path).ok
 
 
 def test_ids_of_added_tokens(folder: Path) -> None:

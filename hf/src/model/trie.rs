@@ -20,8 +20,10 @@ const BLOCK: usize = 256;
 /// The free places that are tried for a node with several children, before a new block is.
 const TRIES: usize = 32;
 
-/// The place of a node: the child by a byte is at `base ^ byte`, if this node is its parent.
+/// The place of a node: the child by a byte is at `base ^ byte`, if this node is its parent. No place
+/// is on two lines of memory.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(16))]
 struct Place {
     base: u32,
     parent: Node,
@@ -109,13 +111,16 @@ impl Trie {
         text: &[u8],
         mut found: impl FnMut(u32, usize),
     ) {
+        let mut base = self.places[node as usize].base;
         for (at, &byte) in text.iter().enumerate() {
-            match self.child(node, byte) {
-                Some(child) => node = child,
-                None => break,
+            let child = base ^ u32::from(byte);
+            let Some(place) = self.places.get(child as usize) else { break };
+            if place.parent != node {
+                break;
             }
-            if let Some(value) = self.value(node) {
-                found(value, at + 1);
+            (node, base) = (child, place.base);
+            if place.value != NONE {
+                found(place.value, at + 1);
             }
         }
     }

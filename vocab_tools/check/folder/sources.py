@@ -154,6 +154,13 @@ def of_model(path: Path, shell: Shell) -> Source:
     return Source(path.name, "SentencePiece", named, ordinary, size, encode, False)
 
 
+def of_words(path: Path, shell: Shell) -> Source:
+    """Reads a ``vocab.txt`` as BERT's class does. Raises ValueError if it is malformed."""
+    tokenizer = bpe_engine.open_tokenizer(path)
+    assert isinstance(tokenizer, Tokenizer)
+    return _of_json(path.name, tokenizer.to_str())
+
+
 def of_tekken(path: Path, shell: Shell) -> Source:
     """Reads a ``tekken.json``. Raises ValueError if it is malformed."""
     encoding = bpe_engine.load_encoding(path)
@@ -280,4 +287,5 @@ READERS: dict[Format, Callable[[Path, Shell], Source]] = {
     "tiktoken": of_ranks,
     "sentencepiece": of_model,
     "gpt2": of_vocabulary_and_merges,
+    "wordpiece": of_words,
 }
