@@ -47,7 +47,8 @@ class _Model:
     __slots__ = ("kind", "options")
 
     def __init__(self, kind: str, options: dict[str, Any]):
-        self.kind, self.options = kind, options
+        self.kind: str = kind
+        self.options: dict[str, Any] = options
 
     def token_to_id(self, token: str) -> int | None:
         vocab = self.options["vocab"]
