@@ -443,13 +443,11 @@ def model_json(value: Any) -> str:
 
 
 def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
-    """Sets the scores of a Unigram model exactly as its file has them: reading rounds some."""
-    if '"type":"Unigram"' not in contents:
+    """Sets the scores of a Unigram model exactly as its file has them. Reading a file rounds some, as
+    `tokenizers` does; classes of transformers do not."""
+    if json.loads(tokenizer._model_fields())["type"] != "Unigram":
         return
-    model = json.loads(contents)["model"]
-    scores: list[Any] = (
-        [score for _, score in model["vocab"]] if model["type"] == "Unigram" else [None]
-    )
+    scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]
     if None not in scores:
         tokenizer._set_scores(scores)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hf_oracle import SHARED, TEXTS
+from seeds import seeded
 
 import bpe_engine
 from bpe_engine import Tokenizer, hf
@@ -198,6 +199,35 @@ def real(tmp_path: Path, file: str, config: Any) -> Path:
 def test_real_files(tmp_path: Path, file: str, name: str, config: dict[str, Any]) -> None:
     path = real(tmp_path, file, {"tokenizer_class": name, **config})
     same(Tokenizer.from_pretrained(path), theirs_of(path, name))
+
+
+@pytest.mark.parametrize("name", ["T5Tokenizer", "PreTrainedTokenizerFast"])
+def test_scores_decide_between_equal_sums(tmp_path: Path, name: str) -> None:
+    """`tokenizers` rounds scores when it reads a file; the classes that take the vocabulary do not."""
+    path = real(tmp_path, "t5-small", {"tokenizer_class": name})
+    theirs = theirs_of(path, name)
+    rng = seeded("equal sums")
+    texts = [
+        " ".join(rng.choice("aeinot-.=*0x_") * rng.randrange(1, 40) for _ in range(3))
+        for _ in range(2000)
+    ]
+    expected = theirs(texts).input_ids
+    own = Tokenizer.from_pretrained(path)
+    hf.patch_transformers()
+    try:
+        patched = theirs_of(path, name)
+    finally:
+        hf.unpatch_transformers()
+    for each in (
+        own,
+        pickle.loads(pickle.dumps(own)),
+        patched,
+        pickle.loads(pickle.dumps(patched)),
+    ):
+        assert each(texts).input_ids == expected
+    file = hf.Tokenizer.from_file(path / "tokenizer.json")
+    is_same = [each.ids for each in file.encode_batch(texts)] == expected
+    assert is_same == (name == "PreTrainedTokenizerFast")
 
 
 @pytest.mark.parametrize("name", MADE)
