@@ -23,9 +23,9 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
     """Opens a tokenizer of any kind.
 
     Args:
-        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``,
-            or ``vocab.json`` beside its ``merges.txt``; or a folder with one of them. A file or a
-            folder comes before an encoding of the same name.
+        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
+            ``.model`` of SentencePiece, or ``vocab.json`` beside its ``merges.txt``; or a folder with
+            one of them. A file or a folder comes before an encoding of the same name.
 
     Returns:
         An `Encoding` where it gives exactly the ids of the tokenizer, also for text in which no
@@ -58,6 +58,8 @@ def open_source(source: Source) -> Encoding | Tokenizer:
         return get_encoding(path)
     if format == "tokenizer.json":
         return _of_json(path)
+    if format == "sentencepiece" and "://" not in path:
+        return Tokenizer.from_sentencepiece(path)
     if format != "tekken" and folder is not None and os.path.isfile(os.path.join(folder, CONFIG)):
         return FolderTokenizer.from_pretrained(folder).backend
     return _of_pair(path) if format == "gpt2" else load_encoding(path)

@@ -30,8 +30,8 @@ __all__ = [
     "recognize",
 ]
 
-#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``wordpiece``
-#: are recognized so that errors can name them.
+#: ``encoding`` is one that is known by name, and has no file. ``gguf`` and ``wordpiece`` are
+#: recognized so that errors can name them.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
 ]
@@ -64,7 +64,6 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 #: Why the package does not open a format, and the way out.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
-    "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
     "wordpiece": "is a word list of WordPiece; give the tokenizer.json of the same model, or "
     "call bpe_engine.hf.WordPiece.from_file",
 }

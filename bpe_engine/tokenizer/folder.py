@@ -21,7 +21,7 @@ from .files import (
     settings_of,
     write_config,
 )
-from .vocabularies import of_merges, of_ranks
+from .vocabularies import of_merges, of_pieces, of_ranks
 
 __all__ = ["Loaded", "class_of", "load", "save"]
 
@@ -76,6 +76,8 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
         file = FileTokenizer.from_file(source.path)
         file.add_tokens(list(added.values()))
         return Loaded(file, settings, [])
+    if source.format == "sentencepiece":
+        return Loaded(of_pieces(Path(source.path), config, added, settings), settings, [])
     if source.format == "gpt2":
         return Loaded(of_merges(path, config, added, settings), settings, [])
     if source.format == "tekken":

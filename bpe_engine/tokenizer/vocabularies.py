@@ -1,4 +1,5 @@
-"""Reads vocabularies without a ``tokenizer.json``: rank files, and vocab.json with merges.txt."""
+"""Reads vocabularies without a ``tokenizer.json``: rank files, models of SentencePiece, and vocab.json
+with merges.txt."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import load_encoding
 from .special import ROLES, content_of, plain_token
 
-__all__ = ["of_merges", "of_ranks"]
+__all__ = ["of_merges", "of_pieces", "of_ranks"]
 
 # The pattern of transformers for every ``tokenizer.model`` in tiktoken's format.
 _TIKTOKEN_PATTERN = (
@@ -64,6 +65,50 @@ def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> 
     for token in map(content_of, extra or ()):
         special.setdefault(token, first + len(special))
     return special
+
+
+#: The classes of transformers that put tokens around a text by themselves: whether bos and eos.
+_AROUND = {
+    "CodeLlamaTokenizer": (True, False),
+    "GemmaTokenizer": (True, False),
+    "LlamaTokenizer": (True, False),
+    "T5Tokenizer": (False, True),
+}
+#: The usual names of roles in a model of SentencePiece.
+_PIECES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+
+
+def of_pieces(
+    path: Path,
+    config: Mapping[str, Any],
+    added: Mapping[int, AddedToken],
+    settings: dict[str, Any],
+) -> FileTokenizer:
+    """Reads a model of SentencePiece, for the class that the configuration names.
+
+    Special tokens in a text are found, as transformers does. Roles that the configuration leaves out
+    are the pieces with their usual names.
+
+    Args:
+        path: The file.
+        config: The configuration of its folder.
+        added: Its added tokens by id.
+        settings: The arguments of `Tokenizer`, to which those that the class determines are added.
+
+    Raises:
+        ValueError: The file is malformed.
+    """
+    tokenizer = FileTokenizer.from_sentencepiece(path)
+    tokenizer.add_tokens(list(added.values()))
+    tokenizer.encode_special_tokens = False
+    for role, name in _PIECES.items():
+        if tokenizer.token_to_id(name) is not None and role not in config:
+            settings.setdefault(role, name)
+    kind = str(config.get("tokenizer_class") or "").removesuffix("Fast")
+    bos, eos = _AROUND.get(kind, (False, False))
+    settings.setdefault("add_bos_token", bos)
+    settings.setdefault("add_eos_token", eos)
+    return tokenizer
 
 
 def of_merges(

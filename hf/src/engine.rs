@@ -20,7 +20,8 @@ use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
 use crate::added::Stretches;
-use crate::decode::{Decoder, byte_of};
+use crate::bytes::byte_of;
+use crate::decode::Decoder;
 use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;

@@ -116,7 +116,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         ("x.json", '{"a": []}', "is JSON, but no tokenizer.json"),
         ("vocab.txt", "[PAD]\n[UNK]\n", "vocab.txt is a word list of WordPiece"),
         ("words", "[PAD]\n[UNK]\n", "words is a word list of WordPiece"),
-        ("x.model", "\n\x0d\x0a", "x.model is a model of SentencePiece; give"),
+        ("x.model", "\n\x0d\x0a", "x.model: not a SentencePiece model: it is cut off"),
         ("x.gguf", "GGUF", "x.gguf is a GGUF file; `vocab-tools convert`"),
         ("x.tiktoken", '["a"]', "x.tiktoken is JSON, not a rank file"),
         (

@@ -81,8 +81,10 @@ def load(
             raise ValueError(f"{path} is not UTF-8 (byte {error.start})") from error
         except ValueError as error:
             raise type(error)(f"{path}: {error}") from error
-    if format in ("sentencepiece", "wordpiece"):
+    if format == "wordpiece":
         raise ValueError(f"{path} {NOT_OPENED[format]}")
+    if format == "sentencepiece":
+        raise ValueError(f"{path} is a model of SentencePiece, which is converted as a whole")
     if format == "tekken":
         return tekken.load(path, dict(special_tokens) if special_tokens else None)
     if format == "tiktoken":

@@ -134,6 +134,11 @@ impl Bpe {
         Self { core, table: Arc::new(table) }
     }
 
+    /// Whether the core does all merges, and any two tokens merge that are a token together.
+    pub(crate) fn merges_by_ranks(&self) -> bool {
+        self.table.is_core
+    }
+
     /// Copies the model for another split of text. Returns `None` if it has to be built again.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         if split.is_byte_level() != self.is_byte_level() {

@@ -8,6 +8,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 use super::header::Header;
+use super::sentencepiece::{self, SentencePiece};
 use super::token_lists::{MergeList, TokenList, VocabFile, read_merges};
 use super::unigram::{self, Unigram};
 use super::vocab::Vocab;
@@ -43,6 +44,7 @@ pub(crate) enum Parts {
     WordPiece(word_piece::Fields, TokenList),
     WordLevel(word_level::Fields, TokenList),
     Unigram(unigram::Fields, TokenList, Vec<f64>),
+    SentencePiece(sentencepiece::Fields, TokenList, Vec<f64>),
 }
 
 impl ModelFile {
@@ -64,6 +66,10 @@ impl ModelFile {
             "Unigram" => {
                 let (tokens, scores) = list(self.vocab.take())?;
                 Ok(Parts::Unigram(self.fields()?, tokens, scores))
+            }
+            "SentencePiece" => {
+                let (tokens, scores) = list(self.vocab.take())?;
+                Ok(Parts::SentencePiece(self.fields()?, tokens, scores))
             }
             other => Err(unsupported(&format!("{other:?}"))),
         }
@@ -110,6 +116,9 @@ impl Parts {
             Self::Unigram(fields, tokens, scores) => {
                 Model::Unigram(Unigram::of_list(fields, tokens, scores)?)
             }
+            Self::SentencePiece(fields, tokens, scores) => {
+                Model::SentencePiece(SentencePiece::new(fields, tokens, &scores, split)?)
+            }
         })
     }
 }
@@ -153,6 +162,7 @@ impl Serialize for Model {
             Self::WordPiece(model) => model.serialize(serializer),
             Self::WordLevel(model) => model.serialize(serializer),
             Self::Unigram(model) => model.serialize(serializer),
+            Self::SentencePiece(model) => model.serialize(serializer),
         }
     }
 }

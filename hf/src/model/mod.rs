@@ -14,9 +14,13 @@ mod lattice;
 mod list_bpe;
 mod merge_list;
 mod random;
+mod safe_words;
+mod scored;
+mod sentencepiece;
 mod token_lists;
 mod trie;
 mod unigram;
+mod viterbi;
 mod vocab;
 mod word_level;
 mod word_piece;
@@ -37,11 +41,15 @@ use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
 use file::Merging;
-pub(crate) use file::ModelFile;
+pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
 pub(crate) use random::Sampling;
-use token_lists::{MergeList, TokenList};
+use sentencepiece::SentencePiece;
+pub use sentencepiece::Version;
+pub(crate) use sentencepiece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
+use token_lists::MergeList;
+pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
 use word_level::WordLevel;
 use word_piece::WordPiece;
@@ -58,6 +66,8 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
+    /// A model of SentencePiece's own files.
+    SentencePiece(SentencePiece),
 }
 
 /// A token of a piece.
@@ -203,6 +213,7 @@ impl Deref for Model {
             Self::WordPiece(model) => model,
             Self::WordLevel(model) => model,
             Self::Unigram(model) => model,
+            Self::SentencePiece(model) => model,
         }
     }
 }
@@ -220,6 +231,11 @@ impl Model {
         }
     }
 
+    /// Whether it is that of a file of SentencePiece.
+    pub(crate) fn is_sentencepiece(&self) -> bool {
+        matches!(self, Self::SentencePiece(_))
+    }
+
     /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         Ok(match self {
@@ -232,6 +248,7 @@ impl Model {
             Self::WordPiece(model) => Self::WordPiece(model.copied()),
             Self::WordLevel(model) => Self::WordLevel(model.copied()),
             Self::Unigram(model) => Self::Unigram(model.copied()?),
+            Self::SentencePiece(model) => Self::SentencePiece(model.with_split(split)?),
         })
     }
 
@@ -251,6 +268,10 @@ impl Model {
             }
             Self::Unigram(model) => {
                 Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
+            }
+            Self::SentencePiece(_) => {
+                let reason = "the fields of a SentencePiece model are those of its file";
+                return Err(Error::refused(format!("model.{name}"), reason));
             }
         })
     }
@@ -273,6 +294,7 @@ impl Model {
             Self::Unigram(model) => {
                 fields("Unigram", model.fields(), Some(&model.fields().sampling))
             }
+            Self::SentencePiece(model) => fields("SentencePiece", &model.settings(), None),
         }
     }
 
