@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from seeds import seeded
 from sentencepiece_oracle import (
     MODELS,
     VERSION,
+    made_model,
     model_bytes,
     pieces,
     processor,
@@ -75,6 +78,45 @@ def test_long_texts(name: str) -> None:
         assert ours.encode(text).ids == theirs.encode(text)
 
 
+def random_model(rng: random.Random) -> bytes:
+    """A model of few characters and long pieces, with types and scores of all kinds."""
+    model_type = rng.choice([1, 1, 2, 2, 2, 4])
+    letters = "ab▁é"
+    single = [letter for letter in letters if rng.random() < 0.9]
+    long = {"".join(rng.choices(letters, k=rng.randrange(2, 6))) for _ in range(rng.randrange(30))}
+    runs = (
+        {"▁" * length for length in range(2, rng.randrange(2, 9))} if rng.random() < 0.4 else set()
+    )
+    has_bytes = rng.random() < 0.3
+    rows = [("<unk>", 0.0, 2), ("<s>", 0.0, 3)]
+    rows += [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)] if has_bytes else []
+    unused = rng.choice([0.0, 0.0, 0.2])
+    defined = rng.choice([0.0, 0.0, 0.1])
+    scores = rng.choice(
+        [lambda: -rng.random() * 9, lambda: -float(rng.randrange(4)), lambda: -rng.random() * 1e4]
+    )
+    for text in rng.sample(sorted({*single, *long} - runs), len({*single, *long} - runs)):
+        draw = rng.random()
+        kind = 5 if draw < unused else 4 if draw < unused + defined else 1
+        rows.append((text, scores(), kind))
+    rows += [(text, -1e9, 1) for text in sorted(runs)]
+    if not any(kind in (1, 4) for *_, kind in rows):
+        rows.append(("a", -1.0, 1))
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    flags = {name: rng.random() < 0.6 for name in names}
+    return made_model(rows, model_type, byte_fallback=has_bytes, **flags)
+
+
+def test_random_models() -> None:
+    rng = seeded("random models of sentencepiece")
+    for _ in range(400):
+        contents = random_model(rng)
+        ours, theirs = opened(contents), processor(contents)
+        for _ in range(25):
+            text = "".join(rng.choices(["a", "b", " ", "é", "▁", "ab", "  ", "x", "aaaa"], k=14))
+            assert_same(ours, theirs, text)
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_real_files(name: str) -> None:
     path = SHARED / "tokenizers" / "models" / f"{name}.model"
@@ -109,7 +151,31 @@ def test_doors(tmp_path: Path) -> None:
         hf.Tokenizer.from_sentencepiece(path, "0.1")  # type: ignore[arg-type]
 
 
-def test_the_version_is_part_of_the_fingerprint_where_ids_depend_on_it() -> None:
+@pytest.mark.parametrize(
+    "config, before, after",
+    [
+        ({}, [], []),
+        ({"tokenizer_class": "LlamaTokenizer"}, ["<s>"], []),
+        ({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": False}, [], []),
+        ({"tokenizer_class": "T5Tokenizer"}, [], ["</s>"]),
+        ({"add_eos_token": True, "eos_token": "<ctrl>"}, [], ["<ctrl>"]),
+    ],
+)
+def test_folders(tmp_path: Path, config: Any, before: list[str], after: list[str]) -> None:
+    write_model(tmp_path, "bpe defined")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    tokenizer = bpe_engine.Tokenizer.from_pretrained(tmp_path)
+    theirs = processor(model_bytes("bpe defined"))
+    ids = {name: theirs.piece_to_id(name) for name in (*before, *after, "</s>")}
+    text = "the tokens, ab"
+    around = [ids[name] for name in before], [ids[name] for name in after]
+    assert tokenizer(text)["input_ids"] == [*around[0], *theirs.encode(text), *around[1]]
+    found = tokenizer(f"{text}</s>{text}", add_special_tokens=False)["input_ids"]
+    assert found == [*theirs.encode(text), ids["</s>"], *theirs.encode(text)]
+    assert tokenizer.eos_token == config.get("eos_token", "</s>")
+
+
+def test_the_fingerprint_depends_on_the_version_where_ids_do() -> None:
     for name in MODELS:
         old, new = (opened(model_bytes(name), version) for version in ("0.2.1", "0.2.3"))
         assert (old.fingerprint != new.fingerprint) == name.startswith(("unigram", "word")), name
@@ -125,7 +191,7 @@ def test_control_pieces_come_from_segments_only() -> None:
     assert tokenizer.encode("a</s>").ids[-1] == end
 
 
-def test_user_defined_pieces_that_are_special_are_kept_out_of_untrusted_text() -> None:
+def test_untrusted_text_has_no_special_user_defined_pieces() -> None:
     for name in ("unigram defined", "bpe defined"):
         tokenizer = opened(model_bytes(name))
         tokenizer.add_special_tokens(["<sep>"])

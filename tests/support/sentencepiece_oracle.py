@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import random
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,6 +115,42 @@ def model_bytes(name: str) -> bytes:
         **MODELS[name],
     )
     return writer.getvalue()
+
+
+def made_model(
+    rows: list[tuple[str, float, int]],
+    model_type: int,
+    *,
+    byte_fallback: bool = False,
+    **flags: bool,
+) -> bytes:
+    """Writes the file of a model by hand.
+
+    Args:
+        rows: The text, the score and the number of the type of each piece.
+        model_type: 1 for Unigram, 2 for BPE, 3 for words, 4 for characters.
+        byte_fallback: The field of the trainer.
+        flags: Fields of the normalizer, all false if left out.
+    """
+    contents = b""
+    for text, score, kind in rows:
+        piece = b"\x0a" + _bytes(text.encode()) + b"\x15" + struct.pack("<f", score)
+        contents += b"\x0a" + _bytes(piece + bytes([0x18, kind]))
+    trainer = bytes([0x18, model_type]) + b"\x98\x02" + bytes([byte_fallback])
+    contents += b"\x12" + _bytes(trainer)
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    normalizer = b"".join(
+        bytes([8 * number, flags.get(name, False)]) for number, name in enumerate(names, 3)
+    )
+    return contents + b"\x1a" + _bytes(normalizer)
+
+
+def _bytes(value: bytes) -> bytes:
+    length, head = len(value), b""
+    while length > 127:
+        head += bytes([length & 127 | 128])
+        length >>= 7
+    return head + bytes([length]) + value
 
 
 def processor(contents: bytes) -> Any:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from sentencepiece_oracle import model_bytes, random_text, write_model
 from seeds import seeded
+from sentencepiece_oracle import random_text, write_model
 from vocab_command import run
 
 from bpe_engine import hf

@@ -56,7 +56,10 @@ EXAMPLES_SHOWN = 10
     help="Write OUT even if some text has other ids, and list the differences.",
 )
 @click.option(
-    "--from", "source_format", type=click.Choice([*WRITABLE, "gguf", "sentencepiece"]), help="IN's format."
+    "--from",
+    "source_format",
+    type=click.Choice([*WRITABLE, "gguf", "sentencepiece"]),
+    help="IN's format.",
 )
 @click.option("--to", "target_format", type=click.Choice(WRITABLE), help="OUT's format.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")

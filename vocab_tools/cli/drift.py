@@ -23,7 +23,9 @@ from .inputs import expect, refuse_repeated
 from .options import FILE, corpus_options, output_options
 
 
-@click.command(cls=Command, short_help="Compare a folder's ids with another's, or with earlier ones.")
+@click.command(
+    cls=Command, short_help="Compare a folder's ids with another's, or with earlier ones."
+)
 @click.argument("before", metavar="BEFORE", type=click.Path(exists=True))
 @click.argument("after", metavar="[AFTER]", type=click.Path(exists=True), required=False)
 @click.option(

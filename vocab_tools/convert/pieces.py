@@ -20,7 +20,7 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 #: A score that no path takes a token with.
 _NEVER = -1e9
 
-#: What SentencePiece and `tokenizers` treat differently.
+#: Texts that SentencePiece and `tokenizers` treat differently.
 TEXTS = (
     "    if x:\n        return 1\n",
     "  two  spaces   three ",

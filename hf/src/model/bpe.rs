@@ -15,11 +15,11 @@ use foldhash::fast::FixedState;
 
 use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
 use super::characters::{Characters, InBytes, by_cuts, in_bytes};
-use super::file::Merging;
 use super::header::Header;
 use super::list_bpe::ListBpe;
 use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
+use super::written::Merging;
 use super::{Found, Questions, Token};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
 use crate::error::{Error, Result};

@@ -6,6 +6,7 @@
 mod bpe;
 mod bpe_encode;
 mod build;
+mod by_core;
 mod characters;
 mod cuts;
 mod file;
@@ -13,9 +14,12 @@ mod header;
 mod lattice;
 mod list_bpe;
 mod merge_list;
+mod piece;
+mod pieces;
 mod random;
 mod safe_words;
 mod scored;
+mod scores;
 mod sentencepiece;
 mod token_lists;
 mod trie;
@@ -25,6 +29,7 @@ mod vocab;
 mod word_level;
 mod word_piece;
 mod words;
+mod written;
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -40,19 +45,19 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
-use file::Merging;
 pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
+pub use piece::Version;
+pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
 pub(crate) use random::Sampling;
 use sentencepiece::SentencePiece;
-pub use sentencepiece::Version;
-pub(crate) use sentencepiece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
 use token_lists::MergeList;
 pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
 use word_level::WordLevel;
 use word_piece::WordPiece;
+use written::Merging;
 
 /// A model that is ready to run.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
 use bpe_core::split::Piece;
 
+use super::piece::UNKNOWN;
 use super::trie::Trie;
-use super::viterbi::{UNKNOWN, Viterbi, Walk, character_length};
+use super::viterbi::{Viterbi, Walk, character_length};
 use crate::error::Result;
 
 /// The longest word that is looked up, in bytes.

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use bpe_core::memory::{collected, push, reserve};
+use bpe_core::memory::{push, reserve};
 use bpe_core::polling::poll;
 
 use super::merge_list::FastMap;
-use super::sentencepiece::{Kind, Pieces, Version};
-use super::viterbi::UNKNOWN;
+use super::piece::{Kind, UNKNOWN, Version};
+use super::pieces::Pieces;
 use crate::error::Result;
 
 /// The most times that a piece is taken apart in turn, since version 0.2.3.
@@ -165,15 +165,4 @@ fn reserve_heap(agenda: &mut BinaryHeap<Candidate>) -> Result<()> {
     grown.append(&mut std::mem::take(agenda).into_vec());
     *agenda = BinaryHeap::from(grown);
     Ok(())
-}
-
-/// The order of scores: a number for each, the same for equal ones.
-pub(crate) fn order_of_scores(scores: &[f32], version: Version) -> Result<Vec<i32>> {
-    let zero = |score: f32| if version == Version::V021 { score + 0.0 } else { score };
-    let order = |&score: &f32| {
-        let bits = zero(score).to_bits() as i32;
-        // Negative numbers are in the reverse order.
-        if bits < 0 { !bits | i32::MIN } else { bits }
-    };
-    collected(scores.iter().map(order))
 }

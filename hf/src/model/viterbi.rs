@@ -8,10 +8,10 @@
 
 use std::ops::Range;
 
-use bpe_core::memory::{filled, push, reserve, with_capacity};
+use bpe_core::memory::{push, reserve, with_capacity};
 use bpe_core::polling::poll;
 
-use super::sentencepiece::{Kind, Version};
+use super::piece::{Kind, UNKNOWN, Version};
 use super::token_lists::TokenList;
 use super::trie::Trie;
 use crate::bytes::MARK;
@@ -21,9 +21,6 @@ use crate::error::{Error, Result};
 const PENALTY: f32 = 10.0;
 /// The sum beyond which sums begin again from zero.
 const RESET: f32 = 100_000.0;
-
-/// The id of a character that is not a token.
-pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// Tokens with their scores.
 #[derive(Debug)]
@@ -295,11 +292,4 @@ pub(crate) fn character_length(first: u8) -> usize {
         0xe0..0xf0 => 3,
         _ => 4,
     }
-}
-
-/// The scores of tokens as a list that [`Viterbi`] takes.
-pub(crate) fn single(scores: &[f64]) -> Result<Vec<f32>> {
-    let mut singles = filled(0.0, scores.len())?;
-    singles.iter_mut().zip(scores).for_each(|(single, &score)| *single = score as f32);
-    Ok(singles)
 }

@@ -104,7 +104,7 @@ fn push_spaced(text: &mut String, piece: &str) -> Result<()> {
     Ok(())
 }
 
-/// Appends the text of bytes, with U+FFFD for each byte that is no part of a character.
+/// Appends the text of bytes, with U+FFFD for each byte outside of characters.
 fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) -> Result<()> {
     for chunk in bytes.utf8_chunks() {
         push_text(text, chunk.valid())?;

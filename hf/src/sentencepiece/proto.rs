@@ -68,7 +68,7 @@ enum Value<'a> {
     Number(u64),
     Float(f32),
     Bytes(&'a [u8]),
-    /// Of a type that no field here has.
+    /// Another type, which no field here has.
     Other,
 }
 
