@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from seeds import seeded
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -102,7 +103,7 @@ def random_text(rng: random.Random, most: int = 14) -> str:
 @functools.cache
 def model_bytes(name: str) -> bytes:
     """Trains a model of `MODELS`. Returns its file."""
-    rng = random.Random(name)
+    rng = seeded("sentencepiece model", name)
     lines = [" ".join(rng.choice(WORDS) for _ in range(12)) for _ in range(300)]
     writer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

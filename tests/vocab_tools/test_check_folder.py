@@ -233,6 +233,23 @@ def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> Non
     assert bad is not None and "not a SentencePiece model" in bad.examples[0]
 
 
+def test_a_word_list_beside_the_file(folder: Path) -> None:
+    words = ["[UNK]", "the", "##n", "a"]
+    contents = tokenizer_json()
+    prefix = {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", **prefix}
+    vocab = {word: id for id, word in enumerate(words)}
+    parts = {"post_processor": None, "decoder": None, "added_tokens": []}
+    white = {"pre_tokenizer": {"type": "Whitespace"}}
+    write(
+        folder, "tokenizer.json", {**contents, **parts, **white, "model": {**model, "vocab": vocab}}
+    )
+    write(folder, "vocab.txt", "\n".join(words))
+    assert "FILES_DIFFER" not in found(check_folder(folder))
+    write(folder, "vocab.txt", "\n".join([*words[:2], "a", "##n"]))
+    assert found(check_folder(folder))["FILES_DIFFER"][0].startswith("vocab.txt (WordPiece): ")
+
+
 def test_ids_of_added_tokens(folder: Path) -> None:
     changed(
         folder,

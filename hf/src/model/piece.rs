@@ -1,4 +1,4 @@
-//! What a SentencePiece model says of itself and of its pieces.
+//! The fields of a SentencePiece model, and the types of its pieces.
 
 use bpe_core::memory::push;
 use serde::{Deserialize, Serialize};

@@ -112,7 +112,7 @@ impl Viterbi {
     ) -> Result<()> {
         let (mut walk, mut start) = (Walk::default(), 0);
         while start < text.len() {
-            let end = self.cuts.end(text, start);
+            let end = self.cuts.end(text.as_bytes(), start);
             self.walk_part(&text[start..end], start, &is_barred, &mut walk)?;
             for (id, span) in walk.take_path() {
                 found(id, start + span.start..start + span.end)?;
@@ -153,7 +153,7 @@ impl Viterbi {
 
     /// The end of the part of a text from `start` on, beyond which no token reaches.
     pub(crate) fn part_end(&self, text: &str, start: usize) -> usize {
-        self.cuts.end(text, start)
+        self.cuts.end(text.as_bytes(), start)
     }
 
     /// Finds the path of a part of a text, from its end, with the sum that it leads to.
@@ -260,28 +260,35 @@ impl Cuts {
     }
 
     /// The end of the part that begins at `start`.
-    fn end(&self, text: &str, start: usize) -> usize {
+    fn end(&self, text: &[u8], start: usize) -> usize {
         if !self.before_mark && !self.after_mark {
             return text.len();
         }
-        let mark = MARK.encode_utf8(&mut [0; 4]).len();
-        let is_mark = |at: usize| text[at..].starts_with(MARK);
         let mut at = start;
         loop {
             let run = at;
-            while at < text.len() && is_mark(at) {
-                at += mark;
+            while is_mark(text, at) {
+                at += MARK.len_utf8();
             }
             if self.after_mark && run < at && at < text.len() {
                 return at;
             }
-            let Some(next) = text[at..].find(MARK) else { return text.len() };
-            at += next;
-            if self.before_mark && next > 0 {
+            let other = at;
+            // Marks are near: no search would be faster.
+            while at < text.len() && !is_mark(text, at) {
+                at += 1;
+            }
+            if at == text.len() || self.before_mark && other < at {
                 return at;
             }
         }
     }
+}
+
+/// Whether there is a mark at this place.
+#[inline(always)]
+fn is_mark(text: &[u8], at: usize) -> bool {
+    matches!(text[at..], [0xe2, 0x96, 0x81, ..])
 }
 
 /// The length of a character that begins with this byte.

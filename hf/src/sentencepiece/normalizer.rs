@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bpe_core::memory::{collected, push, push_text, reserve, reserve_text, with_capacity};
 use bpe_core::polling::poll;
-use memchr::memchr;
+use memchr::memchr_iter;
 
 use crate::bytes::MARK;
 use crate::charsmap::Charsmap;
@@ -39,10 +39,10 @@ struct Written {
 }
 
 impl Written {
+    #[inline]
     fn push(&mut self, text: &str, place: usize, is_kept: bool) -> Result<()> {
         if self.text.len() > self.limit {
-            let what = format!("replacing that makes more than {} bytes of a text", self.limit);
-            return Err(Error::unsupported("normalizer", what));
+            return Err(self.too_long());
         }
         push_text(&mut self.text, text)?;
         if let Some(places) = &mut self.places {
@@ -50,6 +50,12 @@ impl Written {
             places.extend((0..text.len()).map(|at| if is_kept { place + at } else { place }));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self) -> Error {
+        let what = format!("replacing that makes more than {} bytes of a text", self.limit);
+        Error::unsupported("normalizer", what)
     }
 
     /// Removes a mark at the end. Returns the place of its original.
@@ -234,6 +240,7 @@ impl Normalizer {
         }
     }
 
+    /// Writes a stretch that stays as it is, but for its spaces.
     fn write_kept(
         &self,
         text: &str,
@@ -241,16 +248,19 @@ impl Normalizer {
         after_space: &mut bool,
         written: &mut Written,
     ) -> Result<()> {
+        let mark = self.mark();
+        let bytes = &text.as_bytes()[range.clone()];
+        let spaces = memchr_iter(b' ', bytes).count();
+        reserve_text(&mut written.text, bytes.len() + spaces * (mark.len() - 1))?;
         let mut start = range.start;
-        while start < range.end {
-            let rest = &text[start..range.end];
-            let end = start + memchr(b' ', rest.as_bytes()).unwrap_or(rest.len());
+        for word in bytes.split(|&byte| byte == b' ') {
+            let end = start + word.len();
             if start < end {
                 written.push(&text[start..end], start, true)?;
                 *after_space = false;
             }
             if end < range.end && !*after_space {
-                written.push(self.mark(), end, false)?;
+                written.push(mark, end, false)?;
                 *after_space = self.remove_extra_whitespaces;
             }
             start = end + 1;

@@ -16,7 +16,7 @@ from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from bpe_engine.sources import Format
 
-from ...convert import gpt2_files, rank_file, tokenizer_json
+from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
 from ...convert.encoders import Encoder
 from ...ranks import load_ranks
@@ -165,6 +165,33 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
     )
 
 
+def of_gguf(path: Path, shell: Shell) -> Source:
+    """Reads a GGUF file of byte-level BPE. Raises Skipped for any other."""
+    try:
+        definition = gguf_file.load(path, None, None)
+    except (ValueError, ImportError) as error:
+        raise Skipped(str(error).replace(f"{path}: ", "")) from error
+    return _of_json(path.name, tokenizer_json.dump(definition).decode())
+
+
+def of_word_list(path: Path, shell: Shell) -> Source:
+    """Reads a ``vocab.txt`` of WordPiece. All else is that of the ``tokenizer.json``.
+
+    Raises:
+        ValueError: the file is malformed.
+        Skipped: the folder has no ``tokenizer.json`` of WordPiece.
+    """
+    settings, _ = shell
+    if settings is None or "continuing_subword_prefix" not in settings["model"]:
+        raise Skipped("a word list alone does not say how text is cut")
+    vocab = {
+        line.rstrip("\n"): id
+        for id, line in enumerate(path.read_text(encoding="utf-8").splitlines(True))
+    }
+    model = {**settings["model"], "vocab": vocab}
+    return _of_json(path.name, json.dumps({**settings, "model": model}))
+
+
 def of_tekken(path: Path, shell: Shell) -> Source:
     """Reads a ``tekken.json``. Raises ValueError if it is malformed."""
     encoding = bpe_engine.load_encoding(path)
@@ -206,7 +233,11 @@ def of_transformers(folder: Path) -> Source:
     kind = f"{type(tokenizer).__name__} of transformers {transformers.__version__}"
     size = max(vocab.values(), default=-1) + 1
     ordinary = [_bytes(token) for token in vocab if token not in added]
-    around, token = _around(plain, whole), tokenizer.convert_ids_to_tokens
+    around = _around(plain, whole)
+
+    def token(id: int) -> str | None:
+        return str(tokenizer.convert_ids_to_tokens(id))
+
     return Source(AUTO, kind, added, ordinary, size, encode, True, around, token=token)
 
 
@@ -293,4 +324,6 @@ READERS: dict[Format, Callable[[Path, Shell], Source | list[Source]]] = {
     "tiktoken": of_ranks,
     "sentencepiece": of_model,
     "gpt2": of_vocabulary_and_merges,
+    "gguf": of_gguf,
+    "wordpiece": of_word_list,
 }

@@ -40,6 +40,7 @@ _SHOWN = 4
 _PROGRAMS = {
     "tokenizer.json": "transformers, vLLM, SGLang, text-generation-inference",
     "vocab.json": "transformers' Python tokenizers, fairseq",
+    "vocab.txt": "transformers' Python tokenizers, sentence-transformers of old",
     "tekken.json": "mistral-common, vLLM in its mistral mode",
     "tokenizer.model": "sentencepiece, mistral-common, llama.cpp's converter, JAX",
     AUTO: "transformers, and servers where they have no file to read",
