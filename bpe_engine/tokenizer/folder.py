@@ -121,6 +121,9 @@ def _of_class(
         file = of_words(source.path, str(name), config, added, settings)
     else:
         file = FileTokenizer.from_file(source.path)
+        if file.encode_special_tokens:
+            # A model of SentencePiece that `save` wrote: transformers finds special tokens.
+            file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
         if name in classes.BERT:
             set_bert_normalizer(file, config)

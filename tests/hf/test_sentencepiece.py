@@ -173,6 +173,9 @@ def test_folders(tmp_path: Path, config: Any, before: list[str], after: list[str
     found = tokenizer(f"{text}</s>{text}", add_special_tokens=False)["input_ids"]
     assert found == [*theirs.encode(text), ids["</s>"], *theirs.encode(text)]
     assert tokenizer.eos_token == config.get("eos_token", "</s>")
+    tokenizer.save_pretrained(tmp_path / "saved")
+    saved = bpe_engine.Tokenizer.from_pretrained(tmp_path / "saved")
+    assert saved(f"{text}</s>{text}", add_special_tokens=False)["input_ids"] == found
 
 
 def test_the_fingerprint_depends_on_the_version_where_ids_do() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from vocab_command import run
 
-from vocab_tools.check.folder.drift import Frozen, check_drift, freeze, read_frozen
+from vocab_tools import Frozen, check_drift, freeze
+from vocab_tools.check.folder.drift import read_frozen
 from vocab_tools.convert import convert_tokenizer
 
 
