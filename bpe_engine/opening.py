@@ -26,8 +26,8 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
     """Opens a tokenizer of any kind.
 
     Args:
-        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``,
-            ``vocab.json`` beside its ``merges.txt``, or BERT's ``vocab.txt``; or a folder with one of
+        source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
+            ``.model`` of SentencePiece, ``vocab.json`` beside its ``merges.txt``, or BERT's ``vocab.txt``; or a folder with one of
             them. A file or a folder comes before an encoding of the same name.
 
     Returns:
@@ -61,6 +61,8 @@ def open_source(source: Source) -> Encoding | Tokenizer:
         return get_encoding(path)
     if format == "tokenizer.json":
         return _of_json(path)
+    if format == "sentencepiece" and "://" not in path:
+        return Tokenizer.from_sentencepiece(path)
     is_folder = folder is not None and os.path.isfile(os.path.join(folder, CONFIG))
     if format != "tekken" and folder is not None and (is_folder or format == "wordpiece"):
         return FolderTokenizer.from_pretrained(folder).backend

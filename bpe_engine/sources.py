@@ -32,8 +32,8 @@ __all__ = [
     "recognize",
 ]
 
-#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``gguf``
-#: are recognized so that errors can name them.
+#: ``encoding`` is one that is known by name, and has no file. ``gguf`` is recognized so that errors can
+#: name it.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
 ]
@@ -66,12 +66,12 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 #: Why the package does not open a format, and the way out.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
-    "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
 }
 
 #: Why a format has no ranks, for readers that need them.
 NOT_RANKS: dict[Format, str] = {
     **NOT_OPENED,
+    "sentencepiece": "is a model of SentencePiece, which has no ranks; bpe_engine.open_tokenizer reads it",
     "wordpiece": "is a word list of WordPiece, which has no ranks; bpe_engine.open_tokenizer reads it",
 }
 

@@ -16,6 +16,7 @@ from .components import Token
 __all__ = [
     "BPE",
     "Model",
+    "SentencePiece",
     "Unigram",
     "WordLevel",
     "WordPiece",
@@ -420,8 +421,20 @@ class Unigram(Model):
         return {"unigram.json": self._tokenizer._model_json(True)}
 
 
+class SentencePiece(Model):
+    """The model of a ``.model``, which `bpe_engine.hf.Tokenizer.from_sentencepiece` reads.
+
+    Attributes:
+        algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.
+        version: The version of SentencePiece whose ids it gives, ``"0.2.1"`` or ``"0.2.3"``.
+        byte_fallback: Whether unknown characters become tokens of their bytes.
+    """
+
+    _FIELDS = ("algorithm", "version", "byte_fallback")
+
+
 _CLASSES: dict[str, type[Model]] = {
-    kind.__name__: kind for kind in (BPE, WordPiece, WordLevel, Unigram)
+    kind.__name__: kind for kind in (BPE, WordPiece, WordLevel, Unigram, SentencePiece)
 }
 
 

@@ -25,6 +25,9 @@ from .processors import PostProcessor
 
 __all__ = ["Tokenizer", "is_ours"]
 
+#: The first byte of a ``.model``: a list of pieces.
+_PIECES = b"\n"
+
 
 class Tokenizer(EngineMethods, HfTokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
@@ -71,7 +74,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Reads a ``tokenizer.json``.
+        """Reads a ``tokenizer.json``, or a ``.model`` as `from_sentencepiece` does.
 
         Args:
             path: The file; `from_pretrained` takes its folder.
@@ -88,10 +91,41 @@ class Tokenizer(EngineMethods, HfTokenizer):
         """
         with open(path, "rb") as file:
             contents = file.read()
+        if contents[:1] == _PIECES and not contents.lstrip().startswith(b"{"):
+            return cls.from_sentencepiece(path)
         try:
             return cls(contents)
         except ValueError as error:
             raise with_text(error, f"{os.fspath(path)}{_reason(error, contents)}") from None
+
+    @classmethod
+    def from_sentencepiece(
+        cls, path: str | os.PathLike[str], version: Literal["0.2.1", "0.2.3"] = "0.2.3"
+    ) -> Tokenizer:
+        """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text are its own.
+
+        Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set to
+        False: segments put them into prompts, and a post-processor puts them around texts.
+
+        Args:
+            path: The file.
+            version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` those of
+                older ones, which differ where paths of a Unigram model have nearly the same score.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It is not such a model, or the version is another.
+
+        >>> tokenizer = Tokenizer.from_sentencepiece("tokenizer.model")  # doctest: +SKIP
+        >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP
+        ['▁Hello', '▁world']
+        """
+        with open(path, "rb") as file:
+            contents = file.read()
+        try:
+            return cls(contents, None, version)
+        except ValueError as error:
+            raise with_text(error, f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_files(
@@ -184,7 +218,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
     @classmethod
     def from_pretrained(cls, identifier: str | os.PathLike[str]) -> Tokenizer:
         """Reads the ``tokenizer.json`` of a folder on this machine, or else its ``vocab.json`` and
-        ``merges.txt``.
+        ``merges.txt``, or its ``tokenizer.model``.
 
         Raises:
             OSError: The folder or its file does not exist. Nothing is downloaded.
@@ -194,14 +228,17 @@ class Tokenizer(EngineMethods, HfTokenizer):
         path, vocab, merges = (
             os.path.join(folder, name) for name in ("tokenizer.json", "vocab.json", "merges.txt")
         )
-        if not os.path.exists(path) and os.path.exists(vocab) and os.path.exists(merges):
+        if os.path.exists(path):
+            return cls.from_file(path)
+        if os.path.exists(vocab) and os.path.exists(merges):
             return cls.from_files(vocab, merges)
-        if not os.path.exists(path) and os.path.exists(os.path.join(folder, "vocab.txt")):
+        model, words = (os.path.join(folder, name) for name in ("tokenizer.model", "vocab.txt"))
+        if not os.path.exists(model) and os.path.exists(words):
             # How to normalize is in another file.
             raise FileNotFoundError(
                 f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt beside it"
             )
-        return cls.from_file(path)
+        return cls.from_file(model if os.path.exists(model) else path)
 
     async def async_encode(
         self,
@@ -273,7 +310,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             for name in ("continuing_subword_prefix", "end_of_word_suffix")
             if kind == "BPE" and model.get(name)
         ]
-        if kind not in ("BPE", "Unigram"):
+        if kind not in ("BPE", "Unigram", "SentencePiece"):
             why = (
                 f"the tokens of a {kind} model are words or parts of words, without what is between"
             )
@@ -384,7 +421,8 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @property
     def model(self) -> Model:
-        """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel` or `Unigram`."""
+        """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel`, `Unigram`, or
+        `SentencePiece` of a ``.model``."""
         return model_of(self)
 
     @model.setter
@@ -454,6 +492,6 @@ def _restore(
     restore_scores(tokenizer, contents)
     for name, value in (random or {}).items():
         tokenizer._set_component(f"model.{name}", json.dumps(value))
-    if encode_special_tokens:
-        tokenizer.encode_special_tokens = True
+    if encode_special_tokens != tokenizer.encode_special_tokens:
+        tokenizer.encode_special_tokens = encode_special_tokens
     return tokenizer

@@ -23,7 +23,14 @@ from .files import (
     settings_of,
     write_config,
 )
-from .vocabularies import BERT_OPTIONS, of_merges, of_ranks, of_words, set_bert_normalizer
+from .vocabularies import (
+    BERT_OPTIONS,
+    of_merges,
+    of_pieces,
+    of_ranks,
+    of_words,
+    set_bert_normalizer,
+)
 
 __all__ = ["Loaded", "class_of", "load", "save"]
 
@@ -87,6 +94,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "tokenizer.json": (),
     "gpt2": ("add_prefix_space", "trim_offsets"),
+    "sentencepiece": (),
     "wordpiece": BERT_OPTIONS,
 }
 
@@ -108,10 +116,15 @@ def _of_class(
     settings = {**classes.defaults(name, config), **settings}
     if source.format == "gpt2":
         file = of_merges(path, str(name), config, added, settings)
+    elif source.format == "sentencepiece":
+        file = of_pieces(source.path, str(name), added, settings)
     elif source.format == "wordpiece":
         file = of_words(source.path, str(name), config, added, settings)
     else:
         file = FileTokenizer.from_file(source.path)
+        if file.encode_special_tokens:
+            # A model of SentencePiece that `save` wrote: transformers finds special tokens.
+            file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
         if name in classes.BUILDERS:
             restore_scores(file, Path(source.path).read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
-"""Reads vocabularies without a ``tokenizer.json``: rank files, vocab.json with merges.txt, and
-vocab.txt."""
+"""Reads vocabularies without a ``tokenizer.json``: rank files, models of SentencePiece, vocab.json with
+merges.txt, and vocab.txt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..load import load_encoding
 from .classes import BERT
 from .special import ROLES, content_of, plain_token
 
-__all__ = ["BERT_OPTIONS", "of_merges", "of_ranks", "of_words", "set_bert_normalizer"]
+__all__ = ["BERT_OPTIONS", "of_merges", "of_pieces", "of_ranks", "of_words", "set_bert_normalizer"]
 
 #: The fields of a configuration that set BERT's normalizer.
 BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -75,6 +75,46 @@ def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> 
     for token in map(content_of, extra or ()):
         special.setdefault(token, first + len(special))
     return special
+
+
+#: The classes of transformers that put tokens around a text by themselves: whether bos and eos.
+_AROUND = {
+    "CodeLlamaTokenizer": (True, False),
+    "GemmaTokenizer": (True, False),
+    "LlamaTokenizer": (True, False),
+    "T5Tokenizer": (False, True),
+}
+#: The usual names of roles in a model of SentencePiece.
+_PIECES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+
+
+def of_pieces(
+    path: str, name: str, added: Mapping[int, AddedToken], settings: dict[str, Any]
+) -> FileTokenizer:
+    """Reads a model of SentencePiece.
+
+    Special tokens in a text are found, as transformers does. Roles that nothing names are the pieces
+    with their usual names.
+
+    Args:
+        path: The file.
+        name: The class of transformers.
+        added: The added tokens of the configuration by id.
+        settings: The arguments of `Tokenizer`, to which those that the class determines are added.
+
+    Raises:
+        ValueError: The file is malformed.
+    """
+    tokenizer = FileTokenizer.from_sentencepiece(path)
+    tokenizer.add_tokens(list(added.values()))
+    tokenizer.encode_special_tokens = False
+    for role, piece in _PIECES.items():
+        if tokenizer.token_to_id(piece) is not None:
+            settings.setdefault(role, piece)
+    bos, eos = _AROUND.get(name.removesuffix("Fast"), (False, False))
+    settings.setdefault("add_bos_token", bos)
+    settings.setdefault("add_eos_token", eos)
+    return tokenizer
 
 
 def of_merges(

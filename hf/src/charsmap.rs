@@ -3,6 +3,7 @@
 //! Its rules are a trie, a double array over bytes, whose leaves are places in a list of
 //! replacements that end with U+0000. A grapheme cluster of less than six bytes is replaced as a
 //! whole if any beginning of it has a rule, by the shortest such; otherwise its characters are.
+//! SentencePiece itself takes the longest rule, whatever the clusters are ([`Charsmap::longest`]).
 
 use std::ops::Range;
 
@@ -52,24 +53,81 @@ impl Charsmap {
 
     /// The replacement of the shortest beginning of `part` that has one.
     fn rule(&self, part: &str) -> Result<Option<&str>> {
-        let malformed = || Error::Invalid("normalizer: the charsmap is malformed".into());
+        let mut found = None;
+        self.walk(part.as_bytes(), |_, start| {
+            found = start;
+            found.is_none()
+        })?;
+        found.map(|start| self.replacement(start)).transpose()
+    }
+
+    /// The length of the longest beginning of `text` that has a rule, and its replacement.
+    pub(crate) fn longest(&self, text: &str) -> Result<Option<(usize, &str)>> {
+        let mut found = None;
+        self.walk(text.as_bytes(), |length, start| {
+            found = start.map(|start| (length, start)).or(found);
+            true
+        })?;
+        let Some((length, start)) = found else { return Ok(None) };
+        if !text.is_char_boundary(length) {
+            return Err(malformed());
+        }
+        Ok(Some((length, self.replacement(start)?)))
+    }
+
+    /// Whether there is a rule for these bytes.
+    pub(crate) fn has_rule(&self, bytes: &[u8]) -> bool {
+        let mut has_rule = false;
+        let walked = self.walk(bytes, |length, start| {
+            has_rule |= length == bytes.len() && start.is_some();
+            true
+        });
+        walked.is_err() || has_rule
+    }
+
+    /// Whether there may be a rule that begins with these bytes.
+    pub(crate) fn leads_to(&self, bytes: &[u8]) -> bool {
+        let mut reached = 0;
+        let walked = self.walk(bytes, |length, _| {
+            reached = length;
+            true
+        });
+        walked.is_err() || reached == bytes.len()
+    }
+
+    /// Calls `found` with the length of each beginning of `bytes` that a rule begins with, and the
+    /// start of its replacement if it is one, until it returns false.
+    #[inline(always)]
+    fn walk(
+        &self,
+        bytes: &[u8],
+        mut found: impl FnMut(usize, Option<usize>) -> bool,
+    ) -> Result<()> {
         let unit = |place: usize| self.trie.get(place).copied().ok_or_else(malformed);
         let offset = |unit: u32| ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize;
         let mut place = offset(unit(0)?);
-        for byte in part.bytes().take_while(|&byte| byte != 0) {
+        for (at, &byte) in bytes.iter().enumerate().take_while(|&(_, &byte)| byte != 0) {
             place ^= usize::from(byte);
-            let found = unit(place)?;
-            if found & (1 << 31 | 0xff) != u32::from(byte) {
-                return Ok(None);
+            let next = unit(place)?;
+            if next & (1 << 31 | 0xff) != u32::from(byte) {
+                break;
             }
-            place ^= offset(found);
-            if found >> 8 & 1 == 1 {
-                let start = (unit(place)? & !(1 << 31)) as usize;
-                let rest = self.replacements.get(start..).ok_or_else(malformed)?;
-                return Ok(rest.split('\0').next());
+            place ^= offset(next);
+            let start = match next >> 8 & 1 {
+                1 => Some((unit(place)? & !(1 << 31)) as usize),
+                _ => None,
+            };
+            if !found(at + 1, start) {
+                break;
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// The replacement that begins at this place of the list.
+    fn replacement(&self, start: usize) -> Result<&str> {
+        let rest = self.replacements.get(start..).ok_or_else(malformed)?;
+        Ok(rest.split('\0').next().unwrap_or(rest))
     }
 
     /// The replacement of a character that is a cluster.
@@ -147,6 +205,10 @@ impl Charsmap {
             is_settled(character) && matches!(rule, Ok(None))
         })
     }
+}
+
+fn malformed() -> Error {
+    Error::Invalid("normalizer: the charsmap is malformed".into())
 }
 
 /// The end of the clusters at the beginning of a text: the first place between two characters that are

@@ -21,8 +21,9 @@ use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
 use crate::added::Stretches;
+use crate::bytes::byte_of;
 use crate::control_tokens::Control;
-use crate::decode::{Decoder, byte_of};
+use crate::decode::Decoder;
 use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;

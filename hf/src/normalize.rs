@@ -17,6 +17,7 @@ use crate::charsmap::Charsmap;
 use crate::error::{Error, Result};
 use crate::offsets::{Aligned, Change, joined, replaced};
 use crate::regex::Regex;
+use crate::sentencepiece;
 use crate::settled::is_settled;
 use crate::spec;
 
@@ -38,6 +39,7 @@ pub(crate) enum Normalizer {
         right: bool,
     },
     Sequence(Vec<Normalizer>),
+    SentencePiece(Arc<sentencepiece::Normalizer>),
 }
 
 /// The only character.
@@ -141,6 +143,9 @@ impl Normalizer {
                 let part = |(index, part)| Self::new(part, &format!("{path}.normalizers[{index}]"));
                 Self::Sequence(parts.map(part).collect::<Result<_>>()?)
             }
+            spec::Normalizer::SentencePiece(spec) => {
+                Self::SentencePiece(Arc::new(sentencepiece::Normalizer::new(spec, path)?))
+            }
         })
     }
 
@@ -151,6 +156,9 @@ impl Normalizer {
 
     /// Whether it puts a mark before a text, if all else that it does is to mark spaces.
     pub(crate) fn marks_spaces(&self) -> Option<bool> {
+        if let Self::SentencePiece(normalizer) = self {
+            return normalizer.marks_spaces();
+        }
         let is_mark = |text: &str| text.chars().eq([MARK]);
         let parts = match self {
             Self::Sequence(parts) => parts,
@@ -203,6 +211,7 @@ impl Normalizer {
                 })?;
                 Cow::Owned(new)
             }
+            Self::SentencePiece(normalizer) => Cow::Owned(normalizer.apply(&text, limit)?),
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text, limit)?;
                 if stretches.is_empty() {
@@ -231,6 +240,7 @@ impl Normalizer {
     pub(crate) fn prepends(&self) -> bool {
         match self {
             Self::Prepend(_) => true,
+            Self::SentencePiece(normalizer) => normalizer.prepends(),
             Self::Sequence(parts) => parts.iter().any(Self::prepends),
             _ => false,
         }
@@ -256,6 +266,7 @@ impl Normalizer {
                 parts.iter().try_fold((before, after), border)
             }
             Self::Prepend(_) => Some((before, after)),
+            Self::SentencePiece(normalizer) => normalizer.border(before, after),
             _ => None,
         }
     }
@@ -334,7 +345,7 @@ impl Normalizer {
                 charsmap.replaced(space).ok()?.map_or(Some(space), only_space)
             }
             Self::Sequence(parts) => parts.iter().try_fold(space, |space, part| part.space(space)),
-            Self::Prepend(_) => None,
+            Self::Prepend(_) | Self::SentencePiece(_) => None,
         }
     }
 
@@ -389,6 +400,7 @@ impl Normalizer {
                 Self::Form(Form::Nfc) => found = Normalization::Nfc,
                 Self::Prepend(prefix) if prefix.chars().eq([MARK]) => {}
                 _ if part.marks_spaces() == Some(false) => {}
+                Self::SentencePiece(normalizer) if normalizer.marks_spaces().is_some() => {}
                 _ => {
                     return Err(Error::refused(
                         "normalizer",
@@ -447,6 +459,7 @@ impl Normalizer {
                 })?;
                 text.rewrite(&rules)?;
             }
+            Self::SentencePiece(normalizer) => normalizer.align(text, limit)?,
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text.text, limit)?;
                 text.replace(&stretches, content)?;

@@ -262,7 +262,10 @@ impl Tokenizer {
 /// Applies only the parts of a normalizer that replace characters by others.
 fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
     match normalizer {
-        Normalizer::Replace(..) | Normalizer::Prepend(_) | Normalizer::Strip { .. } => Ok(()),
+        Normalizer::Replace(..)
+        | Normalizer::Prepend(_)
+        | Normalizer::Strip { .. }
+        | Normalizer::SentencePiece(_) => Ok(()),
         Normalizer::Sequence(parts) => {
             parts.iter().try_for_each(|part| align_characters(part, text))
         }

@@ -180,6 +180,23 @@ def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], all
     return Case(make(encoding), oracle, encoding.decode)
 
 
+def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
+    """A model of SentencePiece; skips without the package."""
+    import sentencepiece_oracle as package
+
+    contents = package.model_bytes(name)
+    theirs = package.processor(contents)
+
+    def oracle(text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        found, raw = package.pieces(theirs, text), text.encode()
+        places = [
+            (len(raw[:start].decode()), len(raw[:end].decode())) for _, _, start, end in found
+        ]
+        return [piece.id for piece in found], places
+
+    return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
+
+
 def same(it: Any) -> Any:
     return it
 
@@ -197,6 +214,12 @@ CASES: dict[str, Callable[[], Case]] = {
 for _name, _make in FILES.items():
     CASES[f"hf.Tokenizer, {_name}"] = lambda make=_make: file_case(make(), same)
     CASES[f"Tokenizer, {_name}"] = lambda make=_make: file_case(make(), bpe_engine.Tokenizer)
+
+for _kind, _model in (("Unigram", "unigram"), ("BPE", "bpe llama")):
+    CASES[f"hf.Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(model, same)
+    CASES[f"Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(
+        model, bpe_engine.Tokenizer
+    )
 
 
 @pytest.fixture(params=CASES, scope="module")

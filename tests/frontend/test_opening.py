@@ -114,7 +114,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         ("x.json", "{", "x.json .* the JSON is broken"),
         ("x.json", '{"a": 0}', "name it vocab.json, beside its merges.txt"),
         ("x.json", '{"a": []}', "is JSON, but no tokenizer.json"),
-        ("x.model", "\n\x0d\x0a", "x.model is a model of SentencePiece; give"),
+        ("x.model", "\n\x0d\x0a", "x.model: not a SentencePiece model: it is cut off"),
         ("x.gguf", "GGUF", "x.gguf is a GGUF file; `vocab-tools convert`"),
         ("x.tiktoken", '["a"]', "x.tiktoken is JSON, not a rank file"),
         (

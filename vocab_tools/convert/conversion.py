@@ -17,10 +17,10 @@ from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource, as_sources
 from ..text import few, parting, plural, quoted, shorten, show
-from . import rank_file, tokenizer_json
+from . import pieces, rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition, without_second_names
-from .encoders import Encoder, encoder_of
+from .encoders import Encoder, by_tokenizers, encoder_of, require_tokenizers
 from .extended import extended, plan
 from .formats import dump, load, locate_source, locate_target
 
@@ -126,8 +126,8 @@ def convert_tokenizer(
 
     Args:
         source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (beside its
-            ``merges.txt``), ``tekken.json`` or ``.gguf``; a folder with one of them; or the name of
-            an encoding.
+            ``merges.txt``), ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with
+            one of them; or the name of an encoding.
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
         extra: a rank file, or several, whose tokens are added.
@@ -158,6 +158,14 @@ def convert_tokenizer(
     """
     origin = locate_source(os.fspath(source), source_format)
     goal = locate_target(os.fspath(target), target_format)
+    if origin.format == "sentencepiece":
+        if goal.format != "tokenizer.json" or extra or pattern or special_tokens:
+            raise ValueError(
+                f"{origin.path} is a model of SentencePiece: the target is a tokenizer.json, without "
+                f"more tokens, a pattern or special tokens"
+            )
+        blocks = (list(texts) for path in corpus for texts in read_texts(path, field, errors))
+        return _checked(_of_model(origin, goal, blocks, progress), allow_differences)
     base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
     definition = extended(base, added) if added else base
@@ -173,8 +181,30 @@ def convert_tokenizer(
         _compare(
             conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress
         )
+    return _checked(conversion, allow_differences)
+
+
+def _checked(conversion: Conversion, allow_differences: bool) -> Conversion:
     if not conversion.is_exact and not allow_differences:
         raise NotAlikeError(conversion)
+    return conversion
+
+
+def _of_model(
+    origin: Source,
+    goal: Source,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> Conversion:
+    """Converts a model of SentencePiece."""
+    tokenizer, contents = pieces.load(origin.path)
+    definition, made = pieces.definition(contents), pieces.convert(contents)
+    conversion = Conversion(origin, goal, definition, {goal.path: made})
+    conversion.reasons += pieces.reasons(contents)
+    conversion.notes += definition.notes
+    theirs = require_tokenizers().Tokenizer.from_str(made.decode())
+    texts = pieces.probes(definition, blocks)
+    _compare_texts(conversion, pieces.encoder(tokenizer), by_tokenizers(theirs), texts, progress)
     return conversion
 
 
@@ -248,7 +278,17 @@ def _compare(
         text = str(error).replace(written.path, conversion.target.path)
         raise type(error)(f"what would be written is not read: {text}") from None
     _compare_ids(conversion, read)
-    after = encoder_of(read, written)
+    _compare_texts(conversion, before, encoder_of(read, written), blocks, progress)
+
+
+def _compare_texts(
+    conversion: Conversion,
+    before: Encoder,
+    after: Encoder,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Encodes texts with both."""
     total = 2 * len(conversion.definition.tokens)
     for block in blocks:
         for text, one, other in zip(block, before(block), after(block)):

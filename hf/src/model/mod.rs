@@ -6,6 +6,7 @@
 mod bpe;
 mod bpe_encode;
 mod build;
+mod by_core;
 mod characters;
 mod cuts;
 mod file;
@@ -13,14 +14,22 @@ mod header;
 mod lattice;
 mod list_bpe;
 mod merge_list;
+mod piece;
+mod pieces;
 mod random;
+mod safe_words;
+mod scored;
+mod scores;
+mod sentencepiece;
 mod token_lists;
 mod trie;
 mod unigram;
+mod viterbi;
 mod vocab;
 mod word_level;
 mod word_piece;
 mod words;
+mod written;
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -38,15 +47,19 @@ use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
 pub(crate) use cuts::Cutter;
-use file::Merging;
-pub(crate) use file::ModelFile;
+pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
+pub use piece::Version;
+pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
 pub(crate) use random::Sampling;
-use token_lists::{MergeList, TokenList};
+use sentencepiece::SentencePiece;
+use token_lists::MergeList;
+pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
 use word_level::WordLevel;
 use word_piece::WordPiece;
+use written::Merging;
 
 /// A model that is ready to run.
 #[derive(Debug)]
@@ -60,6 +73,8 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
+    /// A model of SentencePiece's own files.
+    SentencePiece(SentencePiece),
 }
 
 /// A token of a piece.
@@ -224,6 +239,7 @@ impl Deref for Model {
             Self::WordPiece(model) => model,
             Self::WordLevel(model) => model,
             Self::Unigram(model) => model,
+            Self::SentencePiece(model) => model,
         }
     }
 }
@@ -241,6 +257,11 @@ impl Model {
         }
     }
 
+    /// Whether it is that of a file of SentencePiece.
+    pub(crate) fn is_sentencepiece(&self) -> bool {
+        matches!(self, Self::SentencePiece(_))
+    }
+
     /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         Ok(match self {
@@ -253,6 +274,7 @@ impl Model {
             Self::WordPiece(model) => Self::WordPiece(model.copied()),
             Self::WordLevel(model) => Self::WordLevel(model.copied()),
             Self::Unigram(model) => Self::Unigram(model.copied()?),
+            Self::SentencePiece(model) => Self::SentencePiece(model.with_split(split)?),
         })
     }
 
@@ -272,6 +294,10 @@ impl Model {
             }
             Self::Unigram(model) => {
                 Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
+            }
+            Self::SentencePiece(_) => {
+                let reason = "the fields of a SentencePiece model are those of its file";
+                return Err(Error::refused(format!("model.{name}"), reason));
             }
         })
     }
@@ -294,6 +320,7 @@ impl Model {
             Self::Unigram(model) => {
                 fields("Unigram", model.fields(), Some(&model.fields().sampling))
             }
+            Self::SentencePiece(model) => fields("SentencePiece", &model.settings(), None),
         }
     }
 
