@@ -669,6 +669,7 @@ class HfTokenizer:
         cls,
         json: str | bytes | HfTokenizer | CoreBPE,
         special_tokens: dict[str, int] | None = None,
+        sentencepiece: str | None = None,
     ) -> Self: ...
     @property
     def _native_engine(self) -> Engine: ...

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from .group import complete
-from .printing import escape_unencodable, printable
+from .printing import escape_unencodable, for_terminal, printable
 
 __all__ = ["BAD_COMMAND_LINE", "FAILED", "INTERRUPTED", "PIPE_CLOSED", "run_program"]
 
@@ -88,7 +88,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 def _worded(program: str, error: click.ClickException) -> str:
     """Returns what is wrong, and for a wrong command line where help is."""
-    message = error.format_message()
+    message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program
         return f"{message.rstrip('.')} (`{where} --help` shows examples)"
@@ -98,8 +98,9 @@ def _worded(program: str, error: click.ClickException) -> str:
 def _complain(program: str, message: str, status: int = FAILED) -> int:
     """Prints an error, and returns the status."""
     with contextlib.suppress(OSError):
-        lines = message.replace("\n  ", "\0").split()
-        print(f"{program}:", printable(" ".join(lines).replace("\0", "\n  ")), file=sys.stderr)
+        words = message.replace("\n  ", "\0").split()
+        text = printable(f"{program}: {' '.join(words)}".replace("\0", "\n  "))
+        print(for_terminal(text, sys.stderr), file=sys.stderr)
     return status
 
 

@@ -19,7 +19,7 @@ from . import decoders, normalizers, pre_tokenizers, processors
 from .component import Component, Regex
 from .components import AddedToken, Token
 from .import_hook import patch_transformers_on_import
-from .models import BPE, Model, Unigram, WordLevel, WordPiece
+from .models import BPE, Model, SentencePiece, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
 
@@ -34,6 +34,7 @@ __all__ = [
     "BPE",
     "Model",
     "Regex",
+    "SentencePiece",
     "Token",
     "Tokenizer",
     "Unigram",

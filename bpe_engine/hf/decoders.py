@@ -34,6 +34,7 @@ __all__ = [
     "Fuse",
     "Metaspace",
     "Replace",
+    "SentencePiece",
     "Sequence",
     "Strip",
     "WordPiece",
@@ -164,6 +165,16 @@ class Replace(Decoder):
         made = cls._made(pattern=pattern, content=content)
         made.decode([])
         return made
+
+
+class SentencePiece(Decoder):
+    """The decoder of a ``.model``. `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it."""
+
+    __slots__ = ()
+    unk_surface: Field[str] = text_field()
+
+    def __new__(cls, *arguments: object) -> SentencePiece:
+        raise UnsupportedTokenizer("decoder: Tokenizer.from_sentencepiece makes this one")
 
 
 class Strip(Decoder):

@@ -13,7 +13,17 @@ from ..gpt2_files import read_merges, read_vocab
 from ..written import write_at_once
 from .components import Token
 
-__all__ = ["BPE", "Model", "Unigram", "WordLevel", "WordPiece", "model_json"]
+__all__ = [
+    "BPE",
+    "Model",
+    "SentencePiece",
+    "Unigram",
+    "WordLevel",
+    "WordPiece",
+    "model_json",
+    "model_of",
+    "restore_scores",
+]
 
 #: The characters that `tokenizers` leaves out at the end of a line of a ``vocab.txt``.
 _WHITE = (
@@ -50,16 +60,19 @@ class Model:
         object.__setattr__(self, "_tokenizer", tokenizer)
         return self
 
-    def _make(self, fields: Mapping[str, Any], lists: Mapping[str, Any]) -> None:
-        """Builds the model of its fields, of which those that are None are left out."""
+    def _make(self, fields: Mapping[str, Any], **lists: str) -> None:
+        """Builds the model of its fields, of which those that are None are left out, and of lists in
+        JSON."""
         later = {name: fields[name] for name in ("alpha", "nbest_size", "seed") if name in fields}
         given = {
             name: value
             for name, value in fields.items()
             if value is not None and name not in later or name == "unk_id"
         }
-        contents = {"model": {"type": type(self).__name__, **given, **lists}}
-        object.__setattr__(self, "_tokenizer", HfTokenizer(json.dumps(contents)))
+        parts = {"type": json.dumps(type(self).__name__)}
+        parts |= {name: json.dumps(value) for name, value in given.items()} | lists
+        contents = ",".join(f'"{name}":{value}' for name, value in parts.items())
+        object.__setattr__(self, "_tokenizer", HfTokenizer(f'{{"model":{{{contents}}}}}'))
         for name, value in later.items():
             if value is not None:
                 setattr(self, name, value)
@@ -138,8 +151,8 @@ class BPE(Model):
     """Byte pair encoding: a vocabulary and its merges.
 
     Args:
-        vocab: The tokens and their ids.
-        merges: The pairs of tokens that merge, the first ones first.
+        vocab: The tokens and their ids, or the path of a ``vocab.json``.
+        merges: The pairs of tokens that merge, the first ones first, or the path of a ``merges.txt``.
         cache_capacity: Ignored; `Tokenizer.set_cache_size` sets the size of the cache.
         dropout: The share of merges that are left out at random.
         unk_token: Replaces characters that are not tokens.
@@ -177,8 +190,8 @@ class BPE(Model):
 
     def __init__(
         self,
-        vocab: Mapping[str, int] | None = None,
-        merges: Iterable[tuple[str, str]] | None = None,
+        vocab: Mapping[str, int] | str | None = None,
+        merges: Iterable[tuple[str, str]] | str | None = None,
         cache_capacity: int | None = None,
         dropout: float | None = None,
         unk_token: str | None = None,
@@ -200,7 +213,10 @@ class BPE(Model):
             "ignore_merges": ignore_merges,
             "seed": seed,
         }
-        self._make(fields, {"vocab": dict(vocab or {}), "merges": list(merges or ())})
+        vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
+        merges = read_merges(merges) if isinstance(merges, str) else merges
+        merges_json = json.dumps(list(merges or ()))
+        self._make(fields, vocab=json.dumps(dict(vocab or {})), merges=merges_json)
 
     @staticmethod
     def read_file(
@@ -242,7 +258,7 @@ class WordPiece(Model):
     begins with.
 
     Args:
-        vocab: The tokens and their ids.
+        vocab: The tokens and their ids, or the path of a ``vocab.txt``.
         unk_token: Replaces a word that cannot be made of tokens.
         max_input_chars_per_word: A word of more characters is unknown.
         continuing_subword_prefix: Begins the tokens for the rest of a word.
@@ -262,7 +278,7 @@ class WordPiece(Model):
 
     def __init__(
         self,
-        vocab: Mapping[str, int] | None = None,
+        vocab: Mapping[str, int] | str | None = None,
         unk_token: str = "[UNK]",
         max_input_chars_per_word: int = 100,
         continuing_subword_prefix: str = "##",
@@ -272,7 +288,8 @@ class WordPiece(Model):
             "continuing_subword_prefix": continuing_subword_prefix,
             "max_input_chars_per_word": max_input_chars_per_word,
         }
-        self._make(fields, {"vocab": dict(vocab or {})})
+        vocab = self.read_file(vocab) if isinstance(vocab, str) else vocab
+        self._make(fields, vocab=json.dumps(dict(vocab or {})))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -308,7 +325,7 @@ class WordLevel(Model):
     """A token for each word.
 
     Args:
-        vocab: The words and their ids.
+        vocab: The words and their ids, or the path of a ``vocab.json``.
         unk_token: Replaces words that are not tokens.
 
     Raises:
@@ -322,9 +339,10 @@ class WordLevel(Model):
 
     _FIELDS = ("unk_token",)
 
-    def __init__(self, vocab: Mapping[str, int] | None = None, unk_token: str | None = None):
+    def __init__(self, vocab: Mapping[str, int] | str | None = None, unk_token: str | None = None):
         unk_token = "<unk>" if unk_token is None else unk_token
-        self._make({"unk_token": unk_token}, {"vocab": dict(vocab or {})})
+        vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
+        self._make({"unk_token": unk_token}, vocab=json.dumps(dict(vocab or {})))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -382,7 +400,12 @@ class Unigram(Model):
             vocab, unk_id = [("<unk>", 0.0)], 0
         if vocab is None:
             raise ValueError("`vocab` and `unk_id` must be both specified")
-        tokens, scores = zip(*vocab) if (vocab := list(vocab)) else ((), ())
+        scores, tokens = [], []
+        # Not a list or a tuple for each token, which would start collections of garbage.
+        quoted = json.encoder.encode_basestring_ascii
+        for token, score in vocab:
+            scores.append(float(score))
+            tokens.append(f"[{quoted(token)},0.0]")
         fields = {
             "unk_id": unk_id,
             "byte_fallback": bool(byte_fallback),
@@ -391,15 +414,27 @@ class Unigram(Model):
             "seed": seed,
         }
         # JSON rounds scores, and has no number that is not finite.
-        self._make(fields, {"vocab": [(token, 0.0) for token in tokens]})
-        self._tokenizer._set_scores([float(score) for score in scores])
+        self._make(fields, vocab=f"[{','.join(tokens)}]")
+        self._tokenizer._set_scores(scores)
 
     def _files(self) -> dict[str, str]:
         return {"unigram.json": self._tokenizer._model_json(True)}
 
 
+class SentencePiece(Model):
+    """The model of a ``.model``, which `bpe_engine.hf.Tokenizer.from_sentencepiece` reads.
+
+    Attributes:
+        algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.
+        version: The version of SentencePiece whose ids it gives, ``"0.2.1"`` or ``"0.2.3"``.
+        byte_fallback: Whether unknown characters become tokens of their bytes.
+    """
+
+    _FIELDS = ("algorithm", "version", "byte_fallback")
+
+
 _CLASSES: dict[str, type[Model]] = {
-    kind.__name__: kind for kind in (BPE, WordPiece, WordLevel, Unigram)
+    kind.__name__: kind for kind in (BPE, WordPiece, WordLevel, Unigram, SentencePiece)
 }
 
 
@@ -420,8 +455,20 @@ def model_json(value: Any) -> str:
     return state.decode()
 
 
+def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
+    """Sets the scores of a Unigram model exactly as its file has them. Reading a file rounds some, as
+    `tokenizers` does; classes of transformers do not."""
+    if json.loads(tokenizer._model_fields())["type"] != "Unigram":
+        return
+    scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]
+    if None not in scores:
+        tokenizer._set_scores(scores)
+
+
 def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
-    model = kind._of(HfTokenizer(f'{{"model":{contents}}}'))
+    contents = f'{{"model":{contents}}}'
+    model = kind._of(HfTokenizer(contents))
+    restore_scores(model._tokenizer, contents)
     for name, value in later.items():
         setattr(model, name, value)
     return model

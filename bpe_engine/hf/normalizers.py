@@ -37,6 +37,7 @@ __all__ = [
     "Precompiled",
     "Prepend",
     "Replace",
+    "SentencePiece",
     "Sequence",
     "Strip",
     "StripAccents",
@@ -218,6 +219,22 @@ class Replace(Normalizer):
         made = cls._made(pattern=pattern, content=content)
         made.normalize_str("")
         return made
+
+
+class SentencePiece(Normalizer):
+    """The normalizer of a ``.model``: the longest rule, marks for spaces, and one before the text.
+
+    `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it. Its attributes are the fields of the file.
+    """
+
+    __slots__ = ()
+    add_dummy_prefix: Field[bool] = flag_field()
+    remove_extra_whitespaces: Field[bool] = flag_field()
+    escape_whitespaces: Field[bool] = flag_field()
+    treat_whitespace_as_suffix: Field[bool] = flag_field()
+
+    def __new__(cls, *arguments: object) -> SentencePiece:
+        raise UnsupportedTokenizer("normalizer: Tokenizer.from_sentencepiece makes this one")
 
 
 class Strip(Normalizer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
@@ -11,16 +12,21 @@ from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
+from ..sources import existing_folder
 from ..written import write_at_once
+from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken
 from .decoders import Decoder
-from .models import Model, model_json, model_of
-from .normalizers import Normalizer
-from .pre_tokenizers import PreTokenizer
+from .models import Model, WordPiece, model_json, model_of, restore_scores
+from .normalizers import BertNormalizer, Normalizer
+from .pre_tokenizers import BertPreTokenizer, PreTokenizer
 from .processors import PostProcessor
 
 __all__ = ["Tokenizer", "is_ours"]
+
+#: The first byte of a ``.model``: a list of pieces.
+_PIECES = b"\n"
 
 
 class Tokenizer(EngineMethods, HfTokenizer):
@@ -42,7 +48,13 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
         # A copy of a model as it is: its JSON would round scores.
         source = json._tokenizer if isinstance(json, Model) else json
-        return super().__new__(cls, source, *args)
+        try:
+            return super().__new__(cls, source, *args)
+        except ValueError as error:
+            if isinstance(source, str) and _looks_like_a_path(source):
+                hint = "the class takes the contents of a file; Tokenizer.from_file takes its path"
+                raise with_text(error, f"{error}: {hint}") from None
+            raise
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]
@@ -62,23 +74,58 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Reads a ``tokenizer.json``.
+        """Reads a ``tokenizer.json``, or a ``.model`` as `from_sentencepiece` does.
+
+        Args:
+            path: The file; `from_pretrained` takes its folder.
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: As the class does.
+            UnsupportedTokenizer: It cannot be reproduced exactly; the message names the place.
+            ValueError: It is malformed.
+
+        >>> from bpe_engine.hf import Tokenizer
+        >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
+        >>> tokenizer.encode("Hello, world!").ids  # doctest: +SKIP
+        [15496, 11, 995, 0]
+        """
+        with open(path, "rb") as file:
+            contents = file.read()
+        if contents[:1] == _PIECES and not contents.lstrip().startswith(b"{"):
+            return cls.from_sentencepiece(path)
+        try:
+            return cls(contents)
+        except ValueError as error:
+            raise with_text(error, f"{os.fspath(path)}{_reason(error, contents)}") from None
+
+    @classmethod
+    def from_sentencepiece(
+        cls, path: str | os.PathLike[str], version: Literal["0.2.1", "0.2.3"] = "0.2.3"
+    ) -> Tokenizer:
+        """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text are its own.
+
+        Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set to
+        False: segments put them into prompts, and a post-processor puts them around texts.
+
+        Args:
+            path: The file.
+            version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` those of
+                older ones, which differ where paths of a Unigram model have nearly the same score.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: It is not such a model, or the version is another.
+
+        >>> tokenizer = Tokenizer.from_sentencepiece("tokenizer.model")  # doctest: +SKIP
+        >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP
+        ['▁Hello', '▁world']
         """
         with open(path, "rb") as file:
             contents = file.read()
         try:
-            return cls(contents)
+            return cls(contents, None, version)
         except ValueError as error:
-            reason = f": {error}"
-            if isinstance(error, UnsupportedTokenizer):
-                reason += "; the package tokenizers reads this file"
-            if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
-                reason = " is a tekken.json, which bpe_engine.open_tokenizer reads"
-            raise with_text(error, f"{os.fspath(path)}{reason}") from None
+            raise with_text(error, f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_files(
@@ -120,26 +167,78 @@ class Tokenizer(EngineMethods, HfTokenizer):
         return tokenizer
 
     @classmethod
+    def from_wordpiece(
+        cls,
+        vocab: str | os.PathLike[str],
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        handle_chinese_chars: bool = True,
+        clean_text: bool = True,
+        unk_token: str = "[UNK]",
+        sep_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        cls_token: str = "[CLS]",
+        mask_token: str = "[MASK]",
+        wordpieces_prefix: str = "##",
+    ) -> Tokenizer:
+        """Reads the ``vocab.txt`` of a BERT, as `tokenizers.BertWordPieceTokenizer` and transformers
+        read it.
+
+        Args:
+            vocab: The file, a token in each line.
+            lowercase: Whether text is lowercased. The file does not say; False for cased models.
+            strip_accents: Whether accents are removed; by default if text is lowercased.
+            handle_chinese_chars: Whether Chinese characters are words of their own.
+            clean_text: Whether control characters are removed.
+            unk_token, sep_token, pad_token, cls_token, mask_token: Special tokens. Those that are
+                missing in the file are added.
+            wordpieces_prefix: Begins the tokens for the rest of a word.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is not UTF-8.
+
+        >>> tokenizer = Tokenizer.from_wordpiece("vocab.txt", lowercase=False)  # doctest: +SKIP
+        """
+        prefix = {"continuing_subword_prefix": wordpieces_prefix}
+        tokenizer = cls(WordPiece.from_file(vocab, unk_token=unk_token, **prefix))
+        tokenizer.add_special_tokens([unk_token, sep_token, pad_token, cls_token, mask_token])
+        tokenizer.normalizer = BertNormalizer(
+            clean_text, handle_chinese_chars, strip_accents, lowercase
+        )
+        tokenizer.pre_tokenizer = BertPreTokenizer()
+        ids = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
+        tokenizer.post_processor = processors.BertProcessing(
+            (sep_token, ids[sep_token]), (cls_token, ids[cls_token])
+        )
+        tokenizer.decoder = decoders.WordPiece(wordpieces_prefix)
+        return tokenizer
+
+    @classmethod
     def from_pretrained(cls, identifier: str | os.PathLike[str]) -> Tokenizer:
         """Reads the ``tokenizer.json`` of a folder on this machine, or else its ``vocab.json`` and
-        ``merges.txt``.
+        ``merges.txt``, or its ``tokenizer.model``.
 
         Raises:
             OSError: The folder or its file does not exist. Nothing is downloaded.
             ValueError: As the class does.
         """
-        folder = os.fspath(identifier)
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(
-                f"{folder!r} is not a folder on this machine; download the tokenizer "
-                "first, as with huggingface_hub.snapshot_download"
-            )
+        folder = existing_folder(identifier)
         path, vocab, merges = (
             os.path.join(folder, name) for name in ("tokenizer.json", "vocab.json", "merges.txt")
         )
-        if not os.path.exists(path) and os.path.exists(vocab) and os.path.exists(merges):
+        if os.path.exists(path):
+            return cls.from_file(path)
+        if os.path.exists(vocab) and os.path.exists(merges):
             return cls.from_files(vocab, merges)
-        return cls.from_file(path)
+        model, words = (os.path.join(folder, name) for name in ("tokenizer.model", "vocab.txt"))
+        if not os.path.exists(model) and os.path.exists(words):
+            # How to normalize is in another file.
+            raise FileNotFoundError(
+                f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt beside it"
+            )
+        return cls.from_file(model if os.path.exists(model) else path)
 
     async def async_encode(
         self,
@@ -211,7 +310,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             for name in ("continuing_subword_prefix", "end_of_word_suffix")
             if kind == "BPE" and model.get(name)
         ]
-        if kind not in ("BPE", "Unigram"):
+        if kind not in ("BPE", "Unigram", "SentencePiece"):
             why = (
                 f"the tokens of a {kind} model are words or parts of words, without what is between"
             )
@@ -322,7 +421,8 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @property
     def model(self) -> Model:
-        """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel` or `Unigram`."""
+        """The vocabulary, and how pieces become tokens: `BPE`, `WordPiece`, `WordLevel`, `Unigram`, or
+        `SentencePiece` of a ``.model``."""
         return model_of(self)
 
     @model.setter
@@ -351,6 +451,22 @@ class Tokenizer(EngineMethods, HfTokenizer):
         return f"Tokenizer({type(self.model).__name__}, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
 
 
+def _reason(error: ValueError, contents: bytes) -> str:
+    """Says why a file is not read, and which call reads it if it is one of another kind."""
+    start = contents.lstrip()[:1]
+    if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
+        return " is a tekken.json, which bpe_engine.open_tokenizer reads"
+    if start == b"{":
+        return f": {error}"
+    if re.match(rb"\[\w+\]\s", contents):
+        return " is a vocab.txt, which Tokenizer.from_wordpiece and bpe_engine.open_tokenizer read"
+    return f" is not a tokenizer.json: {str(error).removeprefix('not a tokenizer file: ')}"
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return 0 < len(text) < 4096 and "\n" not in text and not text.lstrip().startswith("{")
+
+
 def is_ours(tokenizer: object) -> bool:
     """True if this package encodes for a tokenizer.
 
@@ -373,8 +489,9 @@ def _restore(
     random: dict[str, Any] | None = None,
 ) -> Tokenizer:
     tokenizer = cls(contents)
+    restore_scores(tokenizer, contents)
     for name, value in (random or {}).items():
         tokenizer._set_component(f"model.{name}", json.dumps(value))
-    if encode_special_tokens:
-        tokenizer.encode_special_tokens = True
+    if encode_special_tokens != tokenizer.encode_special_tokens:
+        tokenizer.encode_special_tokens = encode_special_tokens
     return tokenizer

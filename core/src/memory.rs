@@ -158,11 +158,13 @@ pub fn collected<T>(values: impl Iterator<Item = T>) -> Result<Vec<T>> {
 }
 
 /// Like [`reserve`], for text.
+#[inline]
 pub fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Like [`append`], for text.
+#[inline]
 pub fn push_text(text: &mut String, more: &str) -> Result<()> {
     reserve_text(text, more.len())?;
     text.push_str(more);

@@ -98,6 +98,12 @@ pub fn text_of(bytes: &[u8]) -> String {
     text
 }
 
+/// The byte that a token such as `<0xE2>` stands for.
+pub(crate) fn byte_of(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
+}
+
 /// Whether a byte can occur in UTF-8.
 pub(crate) fn is_in_utf8(byte: u8) -> bool {
     !matches!(byte, 0xc0 | 0xc1 | 0xf5..)

@@ -3,6 +3,7 @@
 //! Its rules are a trie, a double array over bytes, whose leaves are places in a list of
 //! replacements that end with U+0000. A grapheme cluster of less than six bytes is replaced as a
 //! whole if any beginning of it has a rule, by the shortest such; otherwise its characters are.
+//! SentencePiece itself takes the longest rule, whatever the clusters are ([`Charsmap::longest`]).
 
 use std::ops::Range;
 
@@ -13,6 +14,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::encoding::copied;
 use crate::error::{Error, Result};
+use crate::settled::{Bits, is_settled};
 use crate::spec::BASE64;
 
 /// The rules of a charsmap.
@@ -20,8 +22,8 @@ use crate::spec::BASE64;
 pub(crate) struct Charsmap {
     trie: Vec<u32>,
     replacements: String,
-    /// Whether an ASCII character stays as it is.
-    is_kept: [bool; 128],
+    /// The characters that [`Charsmap::is_kept`].
+    kept: Box<Bits>,
 }
 
 /// The longest cluster that is looked up, in bytes.
@@ -46,38 +48,97 @@ impl Charsmap {
         }
         let replacements = String::from_utf8(copied(replacements)?)
             .map_err(|_| malformed("replacements that are not UTF-8"))?;
-        let mut charsmap = Self { trie, replacements, is_kept: [false; 128] };
-        for byte in 0..128 {
-            let rule = charsmap.rule(char::from(byte).encode_utf8(&mut [0; 4]));
-            charsmap.is_kept[usize::from(byte)] = matches!(rule, Ok(None));
-        }
-        Ok(charsmap)
+        Ok(Self { trie, replacements, kept: Box::new(Bits::new()) })
     }
 
     /// The replacement of the shortest beginning of `part` that has one.
     fn rule(&self, part: &str) -> Result<Option<&str>> {
-        let malformed = || Error::Invalid("normalizer: the charsmap is malformed".into());
+        let mut found = None;
+        self.walk(part.as_bytes(), |_, start| {
+            found = start;
+            found.is_none()
+        })?;
+        found.map(|start| self.replacement(start)).transpose()
+    }
+
+    /// The length of the longest beginning of `text` that has a rule, and its replacement.
+    pub(crate) fn longest(&self, text: &str) -> Result<Option<(usize, &str)>> {
+        let mut found = None;
+        self.walk(text.as_bytes(), |length, start| {
+            found = start.map(|start| (length, start)).or(found);
+            true
+        })?;
+        let Some((length, start)) = found else { return Ok(None) };
+        if !text.is_char_boundary(length) {
+            return Err(malformed());
+        }
+        Ok(Some((length, self.replacement(start)?)))
+    }
+
+    /// Whether there is a rule for these bytes.
+    pub(crate) fn has_rule(&self, bytes: &[u8]) -> bool {
+        let mut has_rule = false;
+        let walked = self.walk(bytes, |length, start| {
+            has_rule |= length == bytes.len() && start.is_some();
+            true
+        });
+        walked.is_err() || has_rule
+    }
+
+    /// Whether there may be a rule that begins with these bytes.
+    pub(crate) fn leads_to(&self, bytes: &[u8]) -> bool {
+        let mut reached = 0;
+        let walked = self.walk(bytes, |length, _| {
+            reached = length;
+            true
+        });
+        walked.is_err() || reached == bytes.len()
+    }
+
+    /// Calls `found` with the length of each beginning of `bytes` that a rule begins with, and the
+    /// start of its replacement if it is one, until it returns false.
+    #[inline(always)]
+    fn walk(
+        &self,
+        bytes: &[u8],
+        mut found: impl FnMut(usize, Option<usize>) -> bool,
+    ) -> Result<()> {
         let unit = |place: usize| self.trie.get(place).copied().ok_or_else(malformed);
         let offset = |unit: u32| ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize;
         let mut place = offset(unit(0)?);
-        for byte in part.bytes().take_while(|&byte| byte != 0) {
+        for (at, &byte) in bytes.iter().enumerate().take_while(|&(_, &byte)| byte != 0) {
             place ^= usize::from(byte);
-            let found = unit(place)?;
-            if found & (1 << 31 | 0xff) != u32::from(byte) {
-                return Ok(None);
+            let next = unit(place)?;
+            if next & (1 << 31 | 0xff) != u32::from(byte) {
+                break;
             }
-            place ^= offset(found);
-            if found >> 8 & 1 == 1 {
-                let start = (unit(place)? & !(1 << 31)) as usize;
-                let rest = self.replacements.get(start..).ok_or_else(malformed)?;
-                return Ok(rest.split('\0').next());
+            place ^= offset(next);
+            let start = match next >> 8 & 1 {
+                1 => Some((unit(place)? & !(1 << 31)) as usize),
+                _ => None,
+            };
+            if !found(at + 1, start) {
+                break;
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// The replacement that begins at this place of the list.
+    fn replacement(&self, start: usize) -> Result<&str> {
+        let rest = self.replacements.get(start..).ok_or_else(malformed)?;
+        Ok(rest.split('\0').next().unwrap_or(rest))
+    }
+
+    /// The replacement of a character that is a cluster.
+    pub(crate) fn replaced(&self, character: char) -> Result<Option<&str>> {
+        self.rule(character.encode_utf8(&mut [0; 4]))
     }
 
     /// Calls `found` with each stretch of a text, in order, and its replacement; `None` for a
     /// stretch that stays as it is.
+    ///
+    /// Clusters are looked for only beside characters that are not [settled](is_settled).
     pub(crate) fn each_stretch(
         &self,
         text: &str,
@@ -85,17 +146,20 @@ impl Charsmap {
     ) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
-            let kept = start + self.kept_ascii(&text[start..]);
+            let kept = start + self.kept(&text[start..]);
             if kept > start {
                 poll(kept - start)?;
                 found(start..kept, None)?;
             }
             start = kept + clusters_end(&text[kept..]);
-            let mut at = kept;
-            for cluster in text[kept..start].graphemes(true) {
+            let part = &text[kept..start];
+            if part.chars().nth(1).is_none() {
+                self.each_of_cluster(part, kept, &mut found)?;
+                continue;
+            }
+            for (at, cluster) in part.grapheme_indices(true) {
                 poll(cluster.len())?;
-                self.each_of_cluster(cluster, at, &mut found)?;
-                at += cluster.len();
+                self.each_of_cluster(cluster, kept + at, &mut found)?;
             }
         }
         Ok(())
@@ -120,22 +184,44 @@ impl Charsmap {
         Ok(())
     }
 
-    /// The length of the beginning that is ASCII without rules, and not part of a longer cluster.
-    fn kept_ascii(&self, text: &str) -> usize {
-        let is_kept = |byte: u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
-        let end = text.bytes().position(|byte| !is_kept(byte)).unwrap_or(text.len());
-        match text.as_bytes().get(end) {
-            // The last of them may begin a cluster.
-            Some(_) => end.saturating_sub(1),
-            None => end,
+    /// The length of the beginning that stays as it is, and whose characters are clusters.
+    fn kept(&self, text: &str) -> usize {
+        let mut last = 0;
+        for (at, character) in text.char_indices() {
+            if !self.is_kept(character) {
+                // The last of them may begin a cluster.
+                return if is_settled(character) { at } else { last };
+            }
+            last = at;
         }
+        text.len()
+    }
+
+    /// Whether a character is settled and has no rule.
+    #[inline(always)]
+    fn is_kept(&self, character: char) -> bool {
+        self.kept.get(character, |character| {
+            let rule = self.rule(character.encode_utf8(&mut [0; 4]));
+            is_settled(character) && matches!(rule, Ok(None))
+        })
     }
 }
 
-/// The end of the clusters at the beginning of a text, up to two ASCII characters, which are parts of
-/// two clusters unless they are a line break.
+fn malformed() -> Error {
+    Error::Invalid("normalizer: the charsmap is malformed".into())
+}
+
+/// The end of the clusters at the beginning of a text: the first place between two characters that are
+/// settled.
 fn clusters_end(text: &str) -> usize {
-    let pairs = text.as_bytes().windows(2);
-    let is_border = |pair: &[u8]| pair[0].is_ascii() && pair[1].is_ascii() && pair != b"\r\n";
-    pairs.into_iter().position(is_border).map_or(text.len(), |at| at + 1)
+    let mut characters = text.char_indices();
+    let mut before = characters.next().is_some_and(|(_, first)| is_settled(first));
+    for (at, character) in characters {
+        let after = is_settled(character);
+        if before && after {
+            return at;
+        }
+        before = after;
+    }
+    text.len()
 }

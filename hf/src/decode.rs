@@ -3,11 +3,12 @@
 use bpe_core::memory::{append, push, push_text, reserve_text, with_capacity};
 use bpe_core::polling::poll;
 
-use crate::bytes::append_bytes;
+use crate::bytes::{append_bytes, byte_of};
 use crate::error::{Error, Result};
 use crate::normalize::{compile, limit};
 use crate::offsets::{self, WORK, joined};
 use crate::regex::Regex;
+use crate::sentencepiece;
 use crate::spec;
 
 /// A decoder that is ready to run.
@@ -29,6 +30,7 @@ pub(crate) enum Decoder {
     Bpe(String),
     Ctc(Ctc),
     Sequence(Vec<Decoder>),
+    SentencePiece(sentencepiece::Decoder),
 }
 
 /// Puts a space before each token without the prefix, but the first.
@@ -87,6 +89,9 @@ impl Decoder {
             spec::Decoder::Sequence { decoders } => {
                 Self::Sequence(decoders.iter().map(Self::new).collect::<Result<_>>()?)
             }
+            spec::Decoder::SentencePiece(spec) => {
+                Self::SentencePiece(sentencepiece::Decoder::new(spec))
+            }
         })
     }
 
@@ -99,6 +104,9 @@ impl Decoder {
     /// The bytes that a token adds to a text after other tokens, which show as U+FFFD as long as
     /// they are not UTF-8. `None` if the other tokens change them.
     pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<Vec<u8>>> {
+        if let Self::SentencePiece(decoder) = self {
+            return decoder.bytes_after_others(token).map(Some);
+        }
         let parts = match self {
             Self::Sequence(parts) => parts,
             part => std::slice::from_ref(part),
@@ -156,6 +164,7 @@ impl Decoder {
                 stripped
             }
             Self::Fuse => vec![joined_with(&tokens, "")?],
+            Self::SentencePiece(decoder) => vec![decoder.decode(&tokens)?],
             Self::ByteFallback => join_bytes(tokens)?,
             &Self::Metaspace(replacement, is_prepended) => {
                 let mut spaced = with_capacity(tokens.len())?;
@@ -280,12 +289,6 @@ fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
     }
     flush(&mut bytes, &mut joined)?;
     Ok(joined)
-}
-
-/// The byte that a token such as `<0xE2>` stands for.
-pub(crate) fn byte_of(token: &str) -> Option<u8> {
-    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
 /// Appends the bytes that a token represents, or its UTF-8 if a character represents none.

@@ -119,6 +119,10 @@ impl Tokenizer {
         }
         self.model().encode_piece(&piece.text, &mut |token| {
             poll(WORK)?;
+            if token.span.is_empty() {
+                let origin = piece.empty_origin(token.span.start);
+                return found(token, origin);
+            }
             // Bytes of affixes reach beyond the piece.
             let end = token.span.end.min(piece.text.len());
             let start = token.span.start.min(end.saturating_sub(1));

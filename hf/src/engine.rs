@@ -11,6 +11,7 @@ use bpe_core::engine::{EncodeRun, Originals};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
 use bpe_core::offsets::{TokenEnd, ends_of};
+use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
 use bpe_core::request::Disallowed;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
@@ -20,7 +21,9 @@ use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
 use crate::added::Stretches;
-use crate::decode::{Decoder, byte_of};
+use crate::bytes::byte_of;
+use crate::control_tokens::Control;
+use crate::decode::Decoder;
 use crate::details::Pieces;
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
@@ -119,7 +122,8 @@ impl Engine for Tokenizer {
         allowed: &Selection,
         _: Range<usize>,
     ) -> Result<(Vec<TokenEnd>, usize)> {
-        let (ids, spans) = self.under(allowed)?.ids_and_spans(text)?;
+        let (ids, mut spans) = self.under(allowed)?.ids_and_spans(text)?;
+        self.place_bytes(text, &ids, &mut spans)?;
         Ok((ends_of(&spans)?, ids.len()))
     }
 
@@ -228,8 +232,19 @@ impl Engine for Tokenizer {
                 self.encode_run(&prompt.text()[run], is_first, ids)
             });
         }
+        let control = self.control()?;
+        let is_found_in_run = self.normalizer().is_some() && self.added().has_normalized();
+        let is_fast = self.is_fast() && !is_found_in_run;
         let mut spans = Vec::new();
         work(&mut |run, ids| {
+            let from = ids.len();
+            if is_fast {
+                self.encode_run(&prompt.text()[run.clone()], prompt.is_first(&run), ids)?;
+                if !control.are_any_made(&ids[from..]) {
+                    return Ok(());
+                }
+                ids.truncate(from);
+            }
             spans.clear();
             self.encode_run_with_spans(prompt, run, ids, &mut spans)
         })
@@ -266,8 +281,8 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
-        if self.has_chunks() {
-            return Self::chunk_end(run, near);
+        if let Some(chunks) = self.chunks() {
+            return chunks.end(run, near);
         }
         let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
         let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
@@ -292,7 +307,7 @@ impl Engine for Tokenizer {
 
     fn ignores_segments(&self) -> bool {
         let is_found_in_run = self.normalizer().is_some() && self.added().has_normalized();
-        let is_made = self.control().map_or(true, |control| control.is_made_by_model);
+        let is_made = self.control().map_or(true, Control::is_made_by_model);
         !is_found_in_run && !is_made
     }
 
@@ -413,6 +428,32 @@ impl Tokenizer {
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         prompt.encode_with_spans(self, &mut ids, &mut spans)?;
         Ok((ids, spans))
+    }
+
+    /// Gives tokens of bytes the places of their characters, where a model makes them of several
+    /// characters together.
+    fn place_bytes(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
+        let is_byte = |id, byte| self.id_to_token(id).and_then(|it| byte_of(&it)) == Some(byte);
+        let mut start = 0;
+        while let Some(span) = spans.get(start).cloned() {
+            let count = spans[start..].iter().take_while(|other| **other == span).count();
+            poll(count)?;
+            let mut run = ids[start..].iter().zip(&text.as_bytes()[span.clone()]);
+            if count > 1
+                && count == span.len()
+                && run.all(|(&id, &byte)| is_byte(id, byte))
+                && let Some(characters) = text.get(span.clone())
+            {
+                let mut next = start;
+                for (at, character) in characters.char_indices() {
+                    let (at, size) = (span.start + at, character.len_utf8());
+                    spans[next..next + size].fill(at..at + size);
+                    next += size;
+                }
+            }
+            start += count;
+        }
+        Ok(())
     }
 
     /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.

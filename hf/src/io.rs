@@ -54,6 +54,8 @@ impl Tokenizer {
         let decoder = read(file.decoder.as_ref(), "decoder")?;
         let model = model.build(&split)?;
         let mut tokenizer = Self::with(model, AddedTokens::default(), split);
+        // As in SentencePiece, text does not become control pieces.
+        tokenizer.set_encode_special_tokens(tokenizer.model().is_sentencepiece());
         tokenizer.set_normalizer(normalizer)?;
         tokenizer.set_post_processor(processor)?;
         tokenizer.set_decoder(decoder)?;

@@ -46,6 +46,8 @@
 //! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | `bert`, `charsmap`, `scripts` | `BertNormalizer`, `Precompiled`, and the table of `UnicodeScripts` |
+//! | `sentencepiece` | SentencePiece's files, and how it normalizes and decodes |
+//! | `pieces` | reads a `.model` as a tokenizer |
 //! | `walk`, [`details`] | the walk; its pieces, with tokens, offsets and words |
 //! | `decode_ids` | decodes ids to text |
 //! | [`post`] | truncation, post-processors, padding |
@@ -84,12 +86,15 @@ mod model;
 mod normalize;
 mod of_encoding;
 mod offsets;
+mod pieces;
 pub mod post;
 mod prompt;
 mod regex;
 pub mod run_length;
 mod scripts;
+mod sentencepiece;
 pub mod server_calls;
+mod settled;
 pub mod spec;
 mod split;
 pub mod tokenizer;
@@ -100,6 +105,7 @@ pub use bytes::text_of;
 pub use encode::{CutOff, Encoded};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
+pub use model::Version;
 pub use server_calls::{DecodeStream, Segment};
 pub use tokenizer::Sequence;
 pub use tokenizer::{Input, Tokenizer};

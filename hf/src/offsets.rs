@@ -45,6 +45,16 @@ impl Aligned {
         Self { is_whole: true, ..self }
     }
 
+    /// Whether an origin is all that a character was made of.
+    pub(crate) fn keeps_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Replaces the text, with an origin for each byte.
+    pub(crate) fn set(&mut self, text: String, origins: Vec<(usize, usize)>) {
+        (self.text, self.origins) = (text, origins);
+    }
+
     pub(crate) fn slice(&self, range: Range<usize>) -> Result<Self> {
         poll(range.len() + WORK)?;
         let text = joined(&self.text[range.clone()], "")?;
@@ -54,6 +64,17 @@ impl Aligned {
     /// The range in the original of these bytes.
     pub(crate) fn origin(&self, range: Range<usize>) -> (usize, usize) {
         hull(&self.origins[range])
+    }
+
+    /// The range in the original of a token without bytes of its own, which belongs to the character
+    /// at this place: empty, or that of the character.
+    pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
+        let character = self.text.get(place..).and_then(|rest| rest.chars().next());
+        let length = character.map_or(0, char::len_utf8);
+        match self.origin(place..place + length) {
+            whole if self.is_whole => whole,
+            (start, _) => (start, start),
+        }
     }
 
     /// Replaces the text, character by character, and drops the first `skipped` characters. A

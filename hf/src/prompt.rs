@@ -249,7 +249,7 @@ impl Tokenizer {
                 push(ids, id)?;
                 push(spans, span)
             };
-            if control.is_made_by_model && added.is_none() && !prompt.is_one_text() {
+            if control.is_made_by_model() && added.is_none() && !prompt.is_one_text() {
                 return self.each_kept(prompt, base, piece, take);
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))
@@ -262,7 +262,10 @@ impl Tokenizer {
 /// Applies only the parts of a normalizer that replace characters by others.
 fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
     match normalizer {
-        Normalizer::Replace(..) | Normalizer::Prepend(_) | Normalizer::Strip { .. } => Ok(()),
+        Normalizer::Replace(..)
+        | Normalizer::Prepend(_)
+        | Normalizer::Strip { .. }
+        | Normalizer::SentencePiece(_) => Ok(()),
         Normalizer::Sequence(parts) => {
             parts.iter().try_for_each(|part| align_characters(part, text))
         }

@@ -58,6 +58,37 @@ pub enum Normalizer {
     Sequence {
         normalizers: Vec<Normalizer>,
     },
+    /// That of a SentencePiece model, which `tokenizers` does not know.
+    SentencePiece(SentencePieceNormalizer),
+}
+
+/// The normalizer of a SentencePiece model; the fields have the names of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SentencePieceNormalizer {
+    /// The rules, in base64; empty without any.
+    #[serde(deserialize_with = "canonical_base64")]
+    pub precompiled_charsmap: String,
+    pub add_dummy_prefix: bool,
+    pub remove_extra_whitespaces: bool,
+    pub escape_whitespaces: bool,
+    pub treat_whitespace_as_suffix: bool,
+    /// The pieces that stay as they are.
+    pub user_defined: Vec<String>,
+}
+
+/// The decoder of a SentencePiece model; the fields have the names of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SentencePieceDecoder {
+    /// The pieces without text.
+    pub control: Vec<String>,
+    pub unknown: Option<String>,
+    /// The text of the unknown piece.
+    pub unk_surface: String,
+    pub byte_fallback: bool,
+    pub add_dummy_prefix: bool,
+    pub remove_extra_whitespaces: bool,
 }
 
 /// How splitting by a pattern treats the matches.
@@ -281,6 +312,8 @@ pub enum Decoder {
     Sequence {
         decoders: Vec<Decoder>,
     },
+    /// That of a SentencePiece model, which `tokenizers` does not know.
+    SentencePiece(SentencePieceDecoder),
 }
 
 /// The side to truncate or pad.

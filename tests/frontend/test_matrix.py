@@ -110,13 +110,13 @@ def words_file(kind: str, **parts: Any) -> str:
     return file_of({"type": kind, "vocab": ids, **extra}, **parts)
 
 
-def unigram_file(**parts: Any) -> str:
+def unigram_file(has_bytes: bool = False, **parts: Any) -> str:
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     letters = sorted(set("".join(WORDS)) | set("ab,.▁"))
     words = [*WORDS, "▁the", "▁word", "▁▁"]
     scores = [("<unk>", 0.0), *((byte, 0.0) for byte in bytes_)]
     scores += [(letter, -8.0) for letter in letters] + [(word, -len(word) - 0.5) for word in words]
-    model = {"type": "Unigram", "unk_id": 0, "vocab": scores, "byte_fallback": False}
+    model = {"type": "Unigram", "unk_id": 0, "vocab": scores, "byte_fallback": has_bytes}
     return file_of(model, **parts)
 
 
@@ -146,6 +146,7 @@ FILES: dict[str, Callable[[], str]] = {
     "WordLevel": lambda: words_file("WordLevel"),
     "BPE with a suffix": lambda: words_file("BPE"),
     "Unigram": lambda: unigram_file(pre_tokenizer=METASPACE, decoder=LLAMA),
+    "Unigram, bytes": lambda: unigram_file(True, pre_tokenizer=METASPACE, decoder=LLAMA),
     "Unigram, split": lambda: unigram_file(
         pre_tokenizer={**METASPACE, "split": True}, decoder=LLAMA
     ),
@@ -179,6 +180,23 @@ def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], all
     return Case(make(encoding), oracle, encoding.decode)
 
 
+def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
+    """A model of SentencePiece; skips without the package."""
+    import sentencepiece_oracle as package
+
+    contents = package.model_bytes(name)
+    theirs = package.processor(contents)
+
+    def oracle(text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        found, raw = package.pieces(theirs, text), text.encode()
+        places = [
+            (len(raw[:start].decode()), len(raw[:end].decode())) for _, _, start, end in found
+        ]
+        return [piece.id for piece in found], places
+
+    return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
+
+
 def same(it: Any) -> Any:
     return it
 
@@ -196,6 +214,12 @@ CASES: dict[str, Callable[[], Case]] = {
 for _name, _make in FILES.items():
     CASES[f"hf.Tokenizer, {_name}"] = lambda make=_make: file_case(make(), same)
     CASES[f"Tokenizer, {_name}"] = lambda make=_make: file_case(make(), bpe_engine.Tokenizer)
+
+for _kind, _model in (("Unigram", "unigram"), ("BPE", "bpe llama")):
+    CASES[f"hf.Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(model, same)
+    CASES[f"Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(
+        model, bpe_engine.Tokenizer
+    )
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -308,9 +332,9 @@ def test_chunks(case: Case) -> None:
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
             # White space may have no ids.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
-            assert [count for *_, count in spans] == [
-                len(ids_of(case, text[start:end])) for start, end, _ in spans
-            ]
+            found = case.face.chunk_spans(text, most, overlap, ids=True)
+            assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
+            assert spans == [(start, end, len(ids)) for start, end, ids in found]
             if overlap == 0:
                 assert "".join(chunks) == text == "".join(text[a:b] for a, b, _ in spans)
 

@@ -23,6 +23,7 @@ from vocab_tools import CheckResult, check_vocabulary, dump_ranks, learn_merges,
 from vocab_tools.check import ROUND_TRIP_CLASSES, RULES
 from vocab_tools.check.explanations import explanations
 from vocab_tools.check.folder import FOLDER_RULES
+from vocab_tools.check.folder.drift import DRIFT_RULES
 
 
 def write(path: Path, rows: list[tuple[bytes, int]]) -> Path:
@@ -381,7 +382,7 @@ def test_the_count_of_a_corpus_is_that_of_changes(tmp_path: Path) -> None:
 
 def test_every_finding_is_explained() -> None:
     """The page of the manual is the one that the module writes."""
-    codes = [rule.code for rule in [*RULES, *FOLDER_RULES]]
+    codes = [rule.code for rule in [*RULES, *FOLDER_RULES, *DRIFT_RULES]]
     assert [found.code for found in explanations()] == codes
     assert all(found.why and found.remedy for found in explanations())
     written = subprocess.run(

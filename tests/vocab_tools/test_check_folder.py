@@ -13,6 +13,7 @@ import pytest
 from vocab_command import run
 
 from bpe_engine import byte_level
+from bpe_engine.hf import Tokenizer
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder import FOLDER_RULES
 
@@ -99,7 +100,7 @@ def changed(folder: Path, name: str, **fields: Any) -> None:
 def test_every_rule_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
     codes = [rule.code for rule in FOLDER_RULES]
-    assert len(set(codes)) == len(codes) == 23
+    assert len(set(codes)) == len(codes) == 24
     assert [code for code in codes if f"### {code}\n" not in page] == []
 
 
@@ -158,7 +159,7 @@ def test_vocabulary_and_merges_beside_the_file(folder: Path) -> None:
     assert result.sources[1].compared > 100
     write(folder, "merges.txt", "\n".join(lines[:-1]))
     result = check_folder(folder, ["hello world"])
-    first, second = found(result)["FILES_DIFFER"]
+    first, second, *_ = found(result)["FILES_DIFFER"]
     assert first.startswith("vocab.json and merges.txt (BPE): ")
     assert "by tokenizer.json, and" in second and "261" in second
 
@@ -210,15 +211,58 @@ def test_tekken_beside_the_file(folder: Path) -> None:
     assert "tekken.json" in found(check_folder(folder))["FILES_DIFFER"][0]
 
 
-def test_a_sentencepiece_model_needs_its_package(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    (folder / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00")
-    skipped = check_folder(folder).finding("NOT_COMPARED")
-    assert skipped is not None and skipped.examples[0] == (
-        "tokenizer.model: the package sentencepiece reads it, and is not installed"
+#: A Unigram model of three pieces, of which two ways to cut "aa" are equal.
+MODEL = (
+    b"\n\x09\n\x05<unk>\x18\x02\n\x08\n\x01a\x15\x00\x00\x80\xbf"
+    b"\n\x09\n\x02aa\x15\x00\x00\x00\xc0\n\x0a\n\x03\xe2\x96\x81\x15\x00\x00\x80\xbf"
+)
+
+
+def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> None:
+    (folder / "tokenizer.model").write_bytes(MODEL)
+    result = check_folder(folder)
+    differ = result.finding("FILES_DIFFER")
+    names = [source.name for source in result.sources]
+    assert names[1:3] == [
+        "tokenizer.model by sentencepiece 0.2.2 and later",
+        "tokenizer.model by sentencepiece up to 0.2.1",
+    ]
+    assert differ is not None and any(line.startswith("in tokens: [") for line in differ.examples)
+    assert any("is read by sentencepiece, mistral-common" in line for line in differ.examples)
+    (folder / "tokenizer.model").write_bytes(MODEL[:20])
+    bad = check_folder(folder).finding("BAD_FILE")
+    assert bad is not None and "not a SentencePiece model" in bad.examples[0]
+
+
+def test_a_word_list_beside_the_file(folder: Path) -> None:
+    words = ["[UNK]", "the", "##n", "a"]
+    contents = tokenizer_json()
+    prefix = {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    model = {"type": "WordPiece", "unk_token": "[UNK]", **prefix}
+    vocab = {word: id for id, word in enumerate(words)}
+    parts = {"post_processor": None, "decoder": None, "added_tokens": []}
+    white = {"pre_tokenizer": {"type": "Whitespace"}}
+    write(
+        folder, "tokenizer.json", {**contents, **parts, **white, "model": {**model, "vocab": vocab}}
     )
+    write(folder, "vocab.txt", "\n".join(words))
+    assert "FILES_DIFFER" not in found(check_folder(folder))
+    write(folder, "vocab.txt", "\n".join([*words[:2], "a", "##n"]))
+    assert found(check_folder(folder))["FILES_DIFFER"][0].startswith("vocab.txt (WordPiece): ")
+
+
+def test_a_word_list_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERT's ``vocab.txt``, which is the tokenizer where a folder has no other."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]
+    write(tmp_path, "vocab.txt", "\n".join(names))
+    result = check_folder(tmp_path)
+    assert result.ok and [source.name for source in result.sources] == ["vocab.txt"]
+    tokenizer = Tokenizer.from_wordpiece(tmp_path / "vocab.txt")
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert check_folder(tmp_path).ok
+    write(tmp_path, "vocab.txt", "\n".join([*names[:5], "w", "hello", "##orld"]))
+    assert not check_folder(tmp_path).ok
 
 
 def test_ids_of_added_tokens(folder: Path) -> None:

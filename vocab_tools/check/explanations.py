@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .findings import RULES, SEVERITIES, Rule
+from .folder.drift import DRIFT_RULES
 from .folder.folder_rules import FOLDER_RULES
 
 __all__ = ["explain", "explanations"]
@@ -16,11 +17,12 @@ __all__ = ["explain", "explanations"]
 _RULES: dict[str, list[Rule[Any]]] = {
     "Of a vocabulary": [*RULES],
     "Of a model's folder": [*FOLDER_RULES],
+    "Of `vocab-tools drift`": [*DRIFT_RULES],
 }
 
 
 def explanations() -> list[Rule[Any]]:
-    """Returns all rules: those of vocabularies, then those of folders."""
+    """Returns all rules: those of vocabularies, of folders, then of drift."""
     return [rule for rules in _RULES.values() for rule in rules]
 
 

@@ -14,7 +14,7 @@ from bpe_engine.cli.program import run_program
 _SECTIONS = {
     "Measure tokenizers on text": ("stats", "compare"),
     "Map ids to another vocabulary": ("map",),
-    "Extend a vocabulary": ("propose", "learn", "check", "explain", "extend"),
+    "Extend a vocabulary": ("propose", "learn", "check", "drift", "explain", "extend"),
     "Train a vocabulary": ("count", "train"),
     "Write another format": ("convert",),
 }
@@ -36,8 +36,8 @@ def cli() -> None:
     \b
     Measure tokenizers on text:
       vocab-tools stats o200k_base --corpus news.txt
-      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
-    Find the words of a domain or language that are worth a token, add them, check the result:
+      vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
+    Find words that are worth a token, add them, check the result:
       vocab-tools propose qwen corpus.txt -n 2000 -o words.txt
       vocab-tools learn qwen words.txt -o extra.tiktoken
       vocab-tools check qwen extra.tiktoken --words words.txt

@@ -56,7 +56,10 @@ EXAMPLES_SHOWN = 10
     help="Write OUT even if some text has other ids, and list the differences.",
 )
 @click.option(
-    "--from", "source_format", type=click.Choice([*WRITABLE, "gguf"]), help="IN's format."
+    "--from",
+    "source_format",
+    type=click.Choice([*WRITABLE, "gguf", "sentencepiece"]),
+    help="IN's format.",
 )
 @click.option("--to", "target_format", type=click.Choice(WRITABLE), help="OUT's format.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
@@ -85,14 +88,15 @@ def convert(
     Text is encoded with both, and OUT is written only if all ids are the same.
 
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json beside merges.txt, a
-    tekken.json, a .gguf, a folder with one of them, or the name of an encoding. The name of OUT
+    tekken.json, a .gguf, a .model of SentencePiece (to a tokenizer.json), a folder with one of them,
+    or the name of an encoding. The name of OUT
     selects the format: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the
     special tokens of .tiktoken and vocab.json go to a file beside them that ends in .encoding.json.
 
     \b
       vocab-tools convert o200k_base new/tokenizer.json
       vocab-tools convert tokenizer.json qwen.tiktoken
-      vocab-tools convert qwen2.5/ new/tokenizer.json --extra extra.tiktoken --plan plan.json
+      vocab-tools convert qwen2.5/ new/tokenizer.json --extra new.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not extra:

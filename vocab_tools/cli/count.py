@@ -142,7 +142,7 @@ def count(
 
     \b
       vocab-tools count part1/ --pattern o200k_base -o 1.parquet
-      vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32000 -o out.tiktoken
+      vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32k -o x.json
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if output == STANDARD:

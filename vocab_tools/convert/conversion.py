@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.sources import Source
-from bpe_engine.texts import naming, read_texts
+from bpe_engine.texts import Paths, corpus_files, naming, read_texts
 from bpe_engine.written import write_at_once
 
 from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
-from ..ranks import RankSource
+from ..ranks import RankSource, as_sources
 from ..text import few, parting, plural, quoted, shorten, show
-from . import rank_file, tokenizer_json
+from . import pieces, rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition, without_second_names
-from .encoders import Encoder, encoder_of
+from .encoders import Encoder, by_tokenizers, encoder_of, require_tokenizers
 from .extended import extended, plan
 from .formats import dump, load, locate_source, locate_target
 
@@ -107,13 +108,13 @@ class NotAlikeError(ValueError):
 
 
 def convert_tokenizer(
-    source: str,
-    target: str,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
     *,
-    extra: Sequence[RankSource] = (),
+    extra: RankSource | Sequence[RankSource] = (),
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
-    corpus: Iterable[str] = (),
+    corpus: Paths = (),
     field: str = "text",
     errors: str = "strict",
     allow_differences: bool = False,
@@ -125,15 +126,15 @@ def convert_tokenizer(
 
     Args:
         source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (beside its
-            ``merges.txt``), ``tekken.json`` or ``.gguf``; a folder with one of them; or the name of
-            an encoding.
+            ``merges.txt``), ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with
+            one of them; or the name of an encoding.
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
-        extra: rank files whose tokens are added.
+        extra: a rank file, or several, whose tokens are added.
         pattern: the name of an encoding, or a regular expression, if the source does not have
             a pattern.
         special_tokens: names and ids, if the source does not have them.
-        corpus: text files that are encoded both ways, too.
+        corpus: a path of texts that are encoded both ways, too, or several.
         field: the field of JSON lines and Parquet that has their text.
         errors: "strict", or "replace" to read their bytes that are not UTF-8 as U+FFFD.
         allow_differences: return the result even if it gives other ids.
@@ -155,23 +156,55 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
-    origin, goal = locate_source(source, source_format), locate_target(target, target_format)
+    origin = locate_source(os.fspath(source), source_format)
+    goal = locate_target(os.fspath(target), target_format)
+    if origin.format == "sentencepiece":
+        if goal.format != "tokenizer.json" or extra or pattern or special_tokens:
+            raise ValueError(
+                f"{origin.path} is a model of SentencePiece: the target is a tokenizer.json, without "
+                f"more tokens, a pattern or special tokens"
+            )
+        blocks = (list(texts) for path in corpus for texts in read_texts(path, field, errors))
+        return _checked(_of_model(origin, goal, blocks, progress), allow_differences)
     base = load(origin, pattern, special_tokens)
-    definition = extended(base, extra) if extra else base
+    added = as_sources(extra)
+    definition = extended(base, added) if added else base
     if goal.format in ("tokenizer.json", "gpt2"):
         definition = without_second_names(definition)
     conversion = Conversion(origin, goal, definition, dump(definition, goal))
-    if extra:
+    if added:
         conversion.plan = plan(base, definition)
     conversion.reasons += _reasons(definition, goal)
     conversion.notes += [*definition.notes, *_notes(definition, goal)]
-    before = encoder_of(definition, origin, is_read=not extra)
+    before = encoder_of(definition, origin, is_read=not added)
     with tempfile.TemporaryDirectory() as folder:
         _compare(
             conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress
         )
+    return _checked(conversion, allow_differences)
+
+
+def _checked(conversion: Conversion, allow_differences: bool) -> Conversion:
     if not conversion.is_exact and not allow_differences:
         raise NotAlikeError(conversion)
+    return conversion
+
+
+def _of_model(
+    origin: Source,
+    goal: Source,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> Conversion:
+    """Converts a model of SentencePiece."""
+    tokenizer, contents = pieces.load(origin.path)
+    definition, made = pieces.definition(contents), pieces.convert(contents)
+    conversion = Conversion(origin, goal, definition, {goal.path: made})
+    conversion.reasons += pieces.reasons(contents)
+    conversion.notes += definition.notes
+    theirs = require_tokenizers().Tokenizer.from_str(made.decode())
+    texts = pieces.probes(definition, blocks)
+    _compare_texts(conversion, pieces.encoder(tokenizer), by_tokenizers(theirs), texts, progress)
     return conversion
 
 
@@ -216,11 +249,11 @@ def _notes(definition: Definition, goal: Source) -> list[str]:
     return notes
 
 
-def _texts(
-    definition: Definition, corpus: Iterable[str], field: str, errors: str
-) -> Iterator[list[str]]:
+def _texts(definition: Definition, corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
     blocks = (
-        block for path in corpus for block in read_texts(path, field, errors, inside_lines=True)
+        block
+        for path in corpus_files(corpus)
+        for block in read_texts(path, field, errors, inside_lines=True)
     )
     return battery(definition.tokens, definition.special_tokens, blocks)
 
@@ -245,7 +278,17 @@ def _compare(
         text = str(error).replace(written.path, conversion.target.path)
         raise type(error)(f"what would be written is not read: {text}") from None
     _compare_ids(conversion, read)
-    after = encoder_of(read, written)
+    _compare_texts(conversion, before, encoder_of(read, written), blocks, progress)
+
+
+def _compare_texts(
+    conversion: Conversion,
+    before: Encoder,
+    after: Encoder,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Encodes texts with both."""
     total = 2 * len(conversion.definition.tokens)
     for block in blocks:
         for text, one, other in zip(block, before(block), after(block)):

@@ -36,18 +36,18 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
         expressible = definition.pattern is not None and not definition.inexpressible
         if expressible and definition.list_differs_from(definition.order) is None:
             return _by_ranks(definition)
-        return _by_tokenizers(require_tokenizers().Tokenizer.from_str(dump(definition).decode()))
+        return by_tokenizers(require_tokenizers().Tokenizer.from_str(dump(definition).decode()))
     tokenizers = require_tokenizers()
     if location.format == "tokenizer.json":
-        return _by_tokenizers(tokenizers.Tokenizer.from_file(location.path))
+        return by_tokenizers(tokenizers.Tokenizer.from_file(location.path))
     if location.format != "gpt2":
-        return _by_tokenizers(tokenizers.Tokenizer.from_str(dump(definition).decode()))
+        return by_tokenizers(tokenizers.Tokenizer.from_str(dump(definition).decode()))
     files, settings = pair(location.path), definition.settings
     assert files is not None and settings is not None
     vocab, merges = tokenizers.models.BPE.read_file(*map(str, files))
     model = {**settings["model"], "vocab": vocab, "merges": merges}
     contents = json.dumps({**settings, "post_processor": None, "model": model})
-    return _by_tokenizers(tokenizers.Tokenizer.from_str(contents))
+    return by_tokenizers(tokenizers.Tokenizer.from_str(contents))
 
 
 def require_tokenizers() -> Any:
@@ -84,7 +84,8 @@ def _by_ranks(definition: Definition) -> Encoder:
     return encode
 
 
-def _by_tokenizers(tokenizer: Any) -> Encoder:
+def by_tokenizers(tokenizer: Any) -> Encoder:
+    """Returns the encoder of a tokenizer of `tokenizers`, without tokens around a text."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
 

@@ -85,7 +85,7 @@ def map_page(result: VocabularyMap) -> str:
             id,
             token_text(result.tokens_a[id]),
             len(parts),
-            " ".join(token_text(part) for part in parts),
+            [token_text(part) for part in parts],
         ]
         for id, parts in _longest(result)
     ]

@@ -14,6 +14,7 @@ from bpe_engine import byte_level, vocabulary
 from bpe_engine.sidecar import beside
 from bpe_engine.written import write_at_once
 
+from ..bases import Recognized
 from ..brief import Brief
 from ..convert.definition import Definition
 from ..convert.sidecar import dump_sidecar
@@ -65,6 +66,10 @@ class TrainResult(Brief):
     notes: list[str] = field(default_factory=list)
     #: The merges of the base, in the order of its ids.
     base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
+    #: The files of the corpus, as they were given.
+    files: list[str] = field(default_factory=list)
+    #: The published vocabulary that the base is; None without a base, or for another one.
+    recognized: Recognized | None = None
 
     @property
     def size(self) -> int:

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bpe_hf::Tokenizer;
-use pyo3::exceptions::PyUnicodeDecodeError;
+use bpe_hf::{Tokenizer, Version};
+use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -45,17 +45,36 @@ fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
     })
 }
 
+fn version_of(version: &str) -> PyResult<Version> {
+    match version {
+        "0.2.1" => Ok(Version::V021),
+        "0.2.3" => Ok(Version::V023),
+        other => Err(PyValueError::new_err(format!(
+            "version {other:?}: give \"0.2.1\" for the ids of SentencePiece up to this version, or \
+             \"0.2.3\" for those from 0.2.2 on"
+        ))),
+    }
+}
+
 #[pymethods]
 impl HfTokenizer {
-    /// Reads the JSON of a tokenizer file, as str or UTF-8 bytes; copies another tokenizer; or wraps a
-    /// `CoreBPE` with special tokens `{name: id}`.
+    /// Reads the JSON of a tokenizer file, as str or UTF-8 bytes; copies another tokenizer; wraps a
+    /// `CoreBPE` with special tokens `{name: id}`; or reads the bytes of a model of SentencePiece, whose
+    /// version is given.
     #[new]
-    #[pyo3(signature = (json, special_tokens=None))]
+    #[pyo3(signature = (json, special_tokens=None, sentencepiece=None))]
     fn new(
         py: Python<'_>,
         json: &Bound<'_, PyAny>,
         special_tokens: Option<&Bound<'_, PyDict>>,
+        sentencepiece: Option<&str>,
     ) -> PyResult<Self> {
+        if let Some(version) = sentencepiece {
+            let (bytes, version) = (json.cast::<PyBytes>()?.as_bytes(), version_of(version)?);
+            let tokenizer = py.detach(|| Tokenizer::from_sentencepiece(bytes, version));
+            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer.or_raise()?)).configured()?;
+            return Ok(Self(Py::new(py, engine)?));
+        }
         if let (Ok(core), Some(special_tokens)) = (json.cast::<CoreBpe>(), special_tokens) {
             let special =
                 special_tokens.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));

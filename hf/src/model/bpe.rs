@@ -15,11 +15,11 @@ use foldhash::fast::FixedState;
 
 use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
 use super::characters::{Characters, InBytes, by_cuts, in_bytes};
-use super::file::Merging;
 use super::header::Header;
 use super::list_bpe::ListBpe;
 use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
+use super::written::Merging;
 use super::{Found, Questions, Token};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
 use crate::error::{Error, Result};
@@ -132,6 +132,11 @@ impl Bpe {
     pub(crate) fn of_encoding(core: Arc<bpe_core::Encoding>) -> Self {
         let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
+    }
+
+    /// Whether the core does all merges, and any two tokens merge that are a token together.
+    pub(crate) fn merges_by_ranks(&self) -> bool {
+        self.table.is_core
     }
 
     /// Copies the model for another split of text. Returns `None` if it has to be built again.

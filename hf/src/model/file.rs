@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::Model;
 use super::header::Header;
+use super::piece;
+use super::sentencepiece::SentencePiece;
 use super::token_lists::{MergeList, TokenList, VocabFile, read_merges};
 use super::unigram::{self, Unigram};
 use super::vocab::Vocab;
 use super::word_level::{self, WordLevel};
 use super::word_piece::{self, WordPiece};
-use super::{Model, Questions};
+use super::written::write;
 use crate::error::{Error, Result};
 use crate::split::Split;
 
@@ -43,6 +46,7 @@ pub(crate) enum Parts {
     WordPiece(word_piece::Fields, TokenList),
     WordLevel(word_level::Fields, TokenList),
     Unigram(unigram::Fields, TokenList, Vec<f64>),
+    SentencePiece(piece::Fields, TokenList, Vec<f64>),
 }
 
 impl ModelFile {
@@ -64,6 +68,10 @@ impl ModelFile {
             "Unigram" => {
                 let (tokens, scores) = list(self.vocab.take())?;
                 Ok(Parts::Unigram(self.fields()?, tokens, scores))
+            }
+            "SentencePiece" => {
+                let (tokens, scores) = list(self.vocab.take())?;
+                Ok(Parts::SentencePiece(self.fields()?, tokens, scores))
             }
             other => Err(unsupported(&format!("{other:?}"))),
         }
@@ -110,6 +118,9 @@ impl Parts {
             Self::Unigram(fields, tokens, scores) => {
                 Model::Unigram(Unigram::of_list(fields, tokens, scores)?)
             }
+            Self::SentencePiece(fields, tokens, scores) => {
+                Model::SentencePiece(SentencePiece::new(fields, tokens, &scores, split)?)
+            }
         })
     }
 }
@@ -153,61 +164,7 @@ impl Serialize for Model {
             Self::WordPiece(model) => model.serialize(serializer),
             Self::WordLevel(model) => model.serialize(serializer),
             Self::Unigram(model) => model.serialize(serializer),
+            Self::SentencePiece(model) => model.serialize(serializer),
         }
     }
-}
-
-/// A model with a list of merges.
-pub(super) trait Merging: Questions {
-    fn header(&self) -> &Header;
-
-    /// Calls `found` with every merge, in order, until it fails.
-    fn each_merge<E>(
-        &self,
-        found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E>;
-
-    /// The lists of a file, to build the model again.
-    fn to_lists(&self) -> Result<(TokenList, MergeList)> {
-        let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
-        self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
-        self.each_merge(|left, right| merges.push(left, right))?;
-        Ok((tokens, merges))
-    }
-}
-
-/// A [`Merging`] model in a file.
-#[derive(serde::Serialize)]
-struct Written<'a, M: Merging> {
-    r#type: &'static str,
-    #[serde(flatten)]
-    header: &'a Header,
-    #[serde(serialize_with = "write_vocab")]
-    vocab: &'a M,
-    #[serde(serialize_with = "write_merges")]
-    merges: &'a M,
-}
-
-pub(super) fn write<S: Serializer>(
-    model: &impl Merging,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    let header = model.header();
-    Written { r#type: "BPE", header, vocab: model, merges: model }.serialize(serializer)
-}
-
-fn write_vocab<S: Serializer>(
-    model: &&impl Merging,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(model.vocab())
-}
-
-fn write_merges<S: Serializer>(
-    model: &&impl Merging,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    let mut merges = serializer.serialize_seq(None)?;
-    model.each_merge(|left, right| merges.serialize_element(&(left, right)))?;
-    merges.end()
 }

@@ -35,6 +35,13 @@ fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<b
 }
 
 impl Header {
+    /// The fields of a vocabulary over characters, where one token replaces unknown characters in a
+    /// row.
+    pub(crate) fn of_characters(unknown: String, byte_fallback: bool) -> Self {
+        let unk_token = Some(unknown);
+        Self { unk_token, fuse_unk: true, byte_fallback, ..Self::default() }
+    }
+
     /// Copies the header with another value of a field.
     pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
         if name == "seed" {

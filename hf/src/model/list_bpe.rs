@@ -7,13 +7,13 @@ use std::sync::Arc;
 use bpe_core::memory::{push, push_text, with_capacity};
 use serde::{Serialize, Serializer};
 
-use super::file::{Merging, write};
 use super::header::Header;
 use super::merge_list::{FastMap, Pair, Unknown, Waiting, merge_parts};
 use super::random::{self, Sampling};
 use super::token_lists::{MergeList, TokenList};
 use super::vocab::Vocab;
 use super::words::{State, Words};
+use super::written::{Merging, write};
 use super::{Found, Token};
 use crate::error::{Error, Result};
 

@@ -6,6 +6,7 @@
 mod bpe;
 mod bpe_encode;
 mod build;
+mod by_core;
 mod characters;
 mod cuts;
 mod file;
@@ -13,14 +14,22 @@ mod header;
 mod lattice;
 mod list_bpe;
 mod merge_list;
+mod piece;
+mod pieces;
 mod random;
+mod safe_words;
+mod scored;
+mod scores;
+mod sentencepiece;
 mod token_lists;
 mod trie;
 mod unigram;
+mod viterbi;
 mod vocab;
 mod word_level;
 mod word_piece;
 mod words;
+mod written;
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -28,6 +37,7 @@ use std::sync::Arc;
 
 use bpe_core::Splitter;
 use bpe_core::fingerprint::Digest;
+use bpe_core::memory::push;
 use bpe_core::pool::Pool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,15 +46,20 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
-use file::Merging;
-pub(crate) use file::ModelFile;
+pub(crate) use cuts::Cutter;
+pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
+pub use piece::Version;
+pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
 pub(crate) use random::Sampling;
-use token_lists::{MergeList, TokenList};
+use sentencepiece::SentencePiece;
+use token_lists::MergeList;
+pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
 use word_level::WordLevel;
 use word_piece::WordPiece;
+use written::Merging;
 
 /// A model that is ready to run.
 #[derive(Debug)]
@@ -58,6 +73,8 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
+    /// A model of SentencePiece's own files.
+    SentencePiece(SentencePiece),
 }
 
 /// A token of a piece.
@@ -103,14 +120,33 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
-    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
-    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+    /// [`Questions::encode_stretch`] of text inside a run, without the cache. If `continues`, it is
+    /// the rest of a piece that was [cut](Self::cutter).
+    fn encode_chunk(
+        &self,
+        text: &str,
+        continues: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let _ = continues;
         self.encode_stretch(text, false, split, ids)
+    }
+
+    /// The characters between which a piece can be cut, each part then having its tokens of the whole,
+    /// if the piece is not longer than a number of bytes.
+    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
+        Ok(None)
     }
 
     /// Whether the model takes each piece alone, and always makes the same tokens of it.
     fn takes_words(&self) -> bool {
         false
+    }
+
+    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
+    fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.encode_piece(word, &mut |token| push(ids, token.id))
     }
 
     /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that
@@ -203,6 +239,7 @@ impl Deref for Model {
             Self::WordPiece(model) => model,
             Self::WordLevel(model) => model,
             Self::Unigram(model) => model,
+            Self::SentencePiece(model) => model,
         }
     }
 }
@@ -220,6 +257,11 @@ impl Model {
         }
     }
 
+    /// Whether it is that of a file of SentencePiece.
+    pub(crate) fn is_sentencepiece(&self) -> bool {
+        matches!(self, Self::SentencePiece(_))
+    }
+
     /// Copies the model for another split of text.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
         Ok(match self {
@@ -232,6 +274,7 @@ impl Model {
             Self::WordPiece(model) => Self::WordPiece(model.copied()),
             Self::WordLevel(model) => Self::WordLevel(model.copied()),
             Self::Unigram(model) => Self::Unigram(model.copied()?),
+            Self::SentencePiece(model) => Self::SentencePiece(model.with_split(split)?),
         })
     }
 
@@ -251,6 +294,10 @@ impl Model {
             }
             Self::Unigram(model) => {
                 Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
+            }
+            Self::SentencePiece(_) => {
+                let reason = "the fields of a SentencePiece model are those of its file";
+                return Err(Error::refused(format!("model.{name}"), reason));
             }
         })
     }
@@ -273,6 +320,7 @@ impl Model {
             Self::Unigram(model) => {
                 fields("Unigram", model.fields(), Some(&model.fields().sampling))
             }
+            Self::SentencePiece(model) => fields("SentencePiece", &model.settings(), None),
         }
     }
 
@@ -284,7 +332,8 @@ impl Model {
         split: &Split,
     ) -> Result<Self> {
         header.check()?;
-        if !ListBpe::is_needed(&header) {
+        // The core has no vocabulary without tokens.
+        if !(ListBpe::is_needed(&header) || tokens.ids().is_empty()) {
             let (header, splitter) = (header.clone(), split.splitter()?);
             match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
                 Err(Error::Unsupported { .. }) => {}

@@ -55,6 +55,10 @@ impl Vocab {
         Ok(Self { tokens, trie, repeats })
     }
 
+    pub(crate) fn list(&self) -> &TokenList {
+        &self.tokens
+    }
+
     pub(crate) fn trie(&self) -> &Trie {
         &self.trie
     }

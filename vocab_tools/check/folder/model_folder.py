@@ -102,19 +102,19 @@ class ModelFolder:
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
         files = in_folder(self.path) if self.path.is_dir() else [recognize(self.path)]
-        found = [self._read(file, shell) for file in files]
-        return [source for source in found if source is not None]
+        return [source for file in files for source in self._read(file, shell)]
 
-    def _read(self, file: File, shell: Shell) -> Source | None:
+    def _read(self, file: File, shell: Shell) -> list[Source]:
         path = Path(file.path)
         try:
-            return READERS[file.format](path, shell) if file.format in READERS else None
+            read = READERS[file.format](path, shell) if file.format in READERS else []
+            return read if isinstance(read, list) else [read]
         except Skipped as skipped:
             self.skipped.append(f"{path.name}: {skipped}")
         except (ValueError, OSError, KeyError, TypeError) as error:
             text = str(error) if path.name in str(error) else f"{path.name}: {error}"
             self.broken.append(text)
-        return None
+        return []
 
     @functools.cached_property
     def _settings(self) -> dict[str, Any] | None:
@@ -157,9 +157,10 @@ class ModelFolder:
         if main is None:
             return []
         others = [*self.files[1:], *([self.transformers] if self.transformers else [])]
-        return [self._compared(main, other) for other in others if other is not main]
+        return [self.compared(main, other) for other in others if other is not main]
 
-    def _compared(self, main: Source, other: Source) -> Differing:
+    def compared(self, main: Source, other: Source) -> Differing:
+        """Compares two sources on all texts."""
         compared, count, first = 0, 0, ("", [0], [0])
         names = list(main.special)
         for block in self.probes:

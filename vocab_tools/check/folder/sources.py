@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import bpe_engine
 from bpe_engine import byte_level
@@ -16,7 +16,7 @@ from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from bpe_engine.sources import Format
 
-from ...convert import gpt2_files, rank_file, tokenizer_json
+from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
 from ...convert.encoders import Encoder
 from ...ranks import load_ranks
@@ -50,6 +50,8 @@ class Source:
     around: tuple[list[int], list[int]] | None = None
     #: Names the tokenizer by its behavior; None where the reader has no such name.
     fingerprint: str | None = None
+    #: Returns the token with an id, for messages.
+    token: Callable[[int], str | None] = lambda _: None
 
     def find(self, name: str) -> int | None:
         """Returns the id of the token that a text becomes alone; None if it becomes several."""
@@ -123,35 +125,60 @@ def of_ranks(path: Path, shell: Shell) -> Source:
     return _of_json(path.name, tokenizer_json.dump(definition).decode())
 
 
-def of_model(path: Path, shell: Shell) -> Source:
-    """Reads a model of SentencePiece.
+def of_model(path: Path, shell: Shell) -> list[Source]:
+    """Reads a model of SentencePiece: for each version, if they give different ids.
 
-    Raises ValueError if it is malformed, and Skipped without the package sentencepiece.
+    Raises ValueError if it is malformed.
     """
-    try:
-        import sentencepiece
-    except ImportError:
-        raise Skipped("the package sentencepiece reads it, and is not installed") from None
-    try:
-        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    except (RuntimeError, OSError) as error:
-        raise ValueError(f"{path} is neither ranks nor SentencePiece: {error}") from error
-    size = model.get_piece_size()
-    named = {
-        model.id_to_piece(number): number
-        for number in range(size)
-        if model.is_control(number) or model.is_unknown(number)
-    }
-    ordinary = [
-        model.id_to_piece(number).replace("\u2581", " ").encode()
-        for number in range(size)
-        if not (model.is_control(number) or model.is_unknown(number) or model.is_byte(number))
-    ]
+    new, old = (Tokenizer.from_sentencepiece(path, version) for version in _VERSIONS)
+    if new.fingerprint == old.fingerprint:
+        return [_of_sentencepiece(path.name, new)]
+    names = (f"{path.name} by sentencepiece {version}" for version in ("0.2.2 and later", OLDER))
+    return [_of_sentencepiece(name, one) for name, one in zip(names, (new, old))]
+
+
+#: The end of the name of a model by an old version of sentencepiece.
+OLDER = "up to 0.2.1"
+
+_VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
+
+
+def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
+    added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
+    vocab = tokenizer.get_vocab(True)
+    ordinary = [_bytes(token) for token in vocab if token not in added]
+    kind = f"SentencePiece's {tokenizer.model.algorithm}"
 
     def encode(texts: list[str]) -> list[list[int]]:
-        return [list(model.encode(text)) for text in texts]
+        return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
 
-    return Source(path.name, "SentencePiece", named, ordinary, size, encode, False)
+    return Source(
+        name,
+        kind,
+        added,
+        ordinary,
+        len(vocab),
+        encode,
+        finds_special=False,
+        fingerprint=tokenizer.fingerprint,
+        token=tokenizer.id_to_token,
+    )
+
+
+def of_gguf(path: Path, shell: Shell) -> Source:
+    """Reads a GGUF file of byte-level BPE. Raises Skipped for any other."""
+    try:
+        definition = gguf_file.load(path, None, None)
+    except (ValueError, ImportError) as error:
+        raise Skipped(str(error).replace(f"{path}: ", "")) from error
+    return _of_json(path.name, tokenizer_json.dump(definition).decode())
+
+
+def of_words(path: Path, shell: Shell) -> Source:
+    """Reads a ``vocab.txt`` as BERT's class does. Raises ValueError if it is malformed."""
+    tokenizer = bpe_engine.open_tokenizer(path)
+    assert isinstance(tokenizer, Tokenizer)
+    return _of_json(path.name, tokenizer.to_str())
 
 
 def of_tekken(path: Path, shell: Shell) -> Source:
@@ -195,7 +222,12 @@ def of_transformers(folder: Path) -> Source:
     kind = f"{type(tokenizer).__name__} of transformers {transformers.__version__}"
     size = max(vocab.values(), default=-1) + 1
     ordinary = [_bytes(token) for token in vocab if token not in added]
-    return Source(AUTO, kind, added, ordinary, size, encode, True, _around(plain, whole))
+    around = _around(plain, whole)
+
+    def token(id: int) -> str | None:
+        return str(tokenizer.convert_ids_to_tokens(id))
+
+    return Source(AUTO, kind, added, ordinary, size, encode, True, around, token=token)
 
 
 _LARGE = ("vocab", "merges")
@@ -231,6 +263,7 @@ def _of_json(name: str, contents: str) -> Source:
         encode,
         around=_around(plain, whole),
         fingerprint=getattr(tokenizer, "fingerprint", None),
+        token=tokenizer.id_to_token,
     )
 
 
@@ -274,10 +307,12 @@ def _quiet() -> Iterator[None]:
 
 
 #: Reads a file of the folder, by its format. Files of other formats are not looked at.
-READERS: dict[Format, Callable[[Path, Shell], Source]] = {
+READERS: dict[Format, Callable[[Path, Shell], Source | list[Source]]] = {
     "tokenizer.json": of_tokenizer_json,
     "tekken": of_tekken,
     "tiktoken": of_ranks,
     "sentencepiece": of_model,
     "gpt2": of_vocabulary_and_merges,
+    "gguf": of_gguf,
+    "wordpiece": of_words,
 }

@@ -6,7 +6,7 @@ from ....text import few, parting, quoted, shorten
 from ...findings import Found, Outcome
 from ..folder_rules import FOLDER_RULES
 from ..model_folder import Differing, ModelFolder
-from ..sources import AUTO, Source
+from ..sources import AUTO, OLDER, Source
 
 
 @FOLDER_RULES.rule("error", "files that cannot be read")
@@ -33,12 +33,42 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
     return [f"the folder has {few(names, 8) or 'no files'}", *made]
 
 
+#: The most tokens that are shown of a difference.
+_SHOWN = 4
+
+#: The programs that read each kind of file, by the beginning or the end of its name.
+_PROGRAMS = {
+    "tokenizer.json": "transformers, vLLM, SGLang, text-generation-inference",
+    "vocab.json": "transformers' Python tokenizers, fairseq",
+    "vocab.txt": "transformers' Python tokenizers, sentence-transformers of old",
+    "tekken.json": "mistral-common, vLLM in its mistral mode",
+    "tokenizer.model": "sentencepiece, mistral-common, llama.cpp's converter, JAX",
+    AUTO: "transformers, and servers where they have no file to read",
+}
+
+
 def _lines(main: Source, one: Differing) -> list[str]:
     ours, theirs = parting(one.ids, one.other_ids)
-    return [
+    lines = [
         f"{one.source.name} ({one.source.kind}): {one.count:,} of {one.compared:,} texts differ",
         f"{shorten(quoted(one.text))} is {ours} by {main.name}, and {theirs} by {one.source.name}",
     ]
+    if shown := _tokens(main, one):
+        lines.append(shown)
+    return lines
+
+
+def _tokens(main: Source, one: Differing) -> str | None:
+    """Returns the tokens from where they part; None if a source has no names for them."""
+    alike = next((at for at, (a, b) in enumerate(zip(one.ids, one.other_ids)) if a != b), None)
+    start = max((min(len(one.ids), len(one.other_ids)) if alike is None else alike) - 1, 0)
+    lists = []
+    for source, ids in ((main, one.ids), (one.source, one.other_ids)):
+        names = [source.token(id) for id in ids[start : start + _SHOWN]]
+        if None in names:
+            return None
+        lists.append("[" + ", ".join(quoted(str(name)) for name in names) + "]")
+    return f"in tokens: {lists[0]} by {main.name}, and {lists[1]} by {one.source.name}"
 
 
 @FOLDER_RULES.rule("error", "texts to which files of the folder give different ids")
@@ -48,7 +78,39 @@ def files_differ(folder: ModelFolder) -> Outcome:
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
     """
-    return _differing(folder, [one for one in folder.differing if one.source.name != AUTO])
+    others = [one for one in folder.differing if one.source.name != AUTO]
+    found = _differing(folder, [one for one in others if not is_older(one.source)])
+    if folder.main is None or not isinstance(found, Found):
+        return found
+    names = [folder.main.name, *(one.source.name for one in others if one.count)]
+    readers = [
+        f"{name} is read by {readers}"
+        for name in names
+        for start, readers in _PROGRAMS.items()
+        if name.startswith(start)
+    ]
+    return Found([*found.examples, *readers], count=found.count)
+
+
+def is_older(source: Source) -> bool:
+    """Whether a source is a model by an old version of sentencepiece, whose ids are its own."""
+    return source.name.endswith(OLDER)
+
+
+@FOLDER_RULES.rule("warning", "texts whose ids depend on the version of sentencepiece")
+def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
+    """Up to 0.2.1, sentencepiece rounds the sums of a Unigram model in another place, so texts encoded
+    then have other ids than today.
+
+    Do: Say which version has made stored ids; `hf.Tokenizer.from_sentencepiece(version=)` gives both.
+    """
+    lines, count = [], 0
+    # A model by its old version comes after the one by the new version.
+    for new, old in zip(folder.files, folder.files[1:]):
+        if is_older(old) and (one := folder.compared(new, old)).count:
+            lines += _lines(new, one)
+            count += one.count
+    return Found(lines, count=count)
 
 
 @FOLDER_RULES.rule("error", "texts to which AutoTokenizer gives other ids than the file")

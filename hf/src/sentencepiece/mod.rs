@@ -1,0 +1,11 @@
+//! SentencePiece's own files: their protocol buffer, and how SentencePiece normalizes and decodes.
+
+mod decoder;
+mod normalizer;
+mod proto;
+mod user_defined;
+
+pub(crate) use decoder::Decoder;
+pub(crate) use normalizer::Normalizer;
+pub(crate) use proto::ModelProto;
+pub(crate) use user_defined::UserDefined;

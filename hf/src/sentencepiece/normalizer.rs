@@ -1,0 +1,311 @@
+//! The normalizer of a SentencePiece model: replaces by the longest rule, marks spaces, and puts a
+//! mark before the text or after it.
+//!
+//! User-defined pieces stay as they are.
+
+use std::ops::Range;
+
+use bpe_core::memory::{collected, push, push_text, reserve, reserve_text, with_capacity};
+use bpe_core::polling::poll;
+use memchr::memchr_iter;
+
+use crate::bytes::MARK;
+use crate::charsmap::Charsmap;
+use crate::error::{Error, Result};
+use crate::offsets::Aligned;
+use crate::spec::SentencePieceNormalizer as Spec;
+
+use super::user_defined::UserDefined;
+
+/// The normalizer, ready to run.
+#[derive(Debug)]
+pub(crate) struct Normalizer {
+    charsmap: Option<Charsmap>,
+    user_defined: UserDefined,
+    add_dummy_prefix: bool,
+    remove_extra_whitespaces: bool,
+    treat_whitespace_as_suffix: bool,
+    escape_whitespaces: bool,
+    /// Whether an ASCII character stays as it is before another one.
+    is_kept: [bool; 128],
+}
+
+/// A normalized text, and for each byte of it the place of the original that it begins at.
+#[derive(Default)]
+struct Written {
+    text: String,
+    places: Option<Vec<usize>>,
+    limit: usize,
+}
+
+impl Written {
+    #[inline]
+    fn push(&mut self, text: &str, place: usize, is_kept: bool) -> Result<()> {
+        if self.text.len() > self.limit {
+            return Err(self.too_long());
+        }
+        push_text(&mut self.text, text)?;
+        if let Some(places) = &mut self.places {
+            reserve(places, text.len())?;
+            places.extend((0..text.len()).map(|at| if is_kept { place + at } else { place }));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self) -> Error {
+        let what = format!("replacing that makes more than {} bytes of a text", self.limit);
+        Error::unsupported("normalizer", what)
+    }
+
+    /// Removes a mark at the end. Returns the place of its original.
+    fn pop(&mut self, mark: &str) -> Option<usize> {
+        let length = self.text.strip_suffix(mark)?.len();
+        self.text.truncate(length);
+        let Some(places) = &mut self.places else { return Some(0) };
+        let place = places.get(length).copied();
+        places.truncate(length);
+        place
+    }
+}
+
+impl Normalizer {
+    pub(crate) fn new(spec: &Spec, path: &str) -> Result<Self> {
+        let charsmap = match &*spec.precompiled_charsmap {
+            "" => None,
+            base64 => Some(Charsmap::new(base64, path)?),
+        };
+        let user_defined = UserDefined::new(spec.user_defined.iter().map(|text| (&**text, 0)));
+        let mut normalizer = Self {
+            charsmap,
+            user_defined,
+            add_dummy_prefix: spec.add_dummy_prefix,
+            remove_extra_whitespaces: spec.remove_extra_whitespaces,
+            treat_whitespace_as_suffix: spec.treat_whitespace_as_suffix,
+            escape_whitespaces: spec.escape_whitespaces,
+            is_kept: [false; 128],
+        };
+        for byte in 0..128 {
+            normalizer.is_kept[usize::from(byte)] = !normalizer.changes_ascii(byte);
+        }
+        Ok(normalizer)
+    }
+
+    /// Whether a rule or a user-defined piece begins with this character and at most one more of
+    /// ASCII.
+    fn changes_ascii(&self, byte: u8) -> bool {
+        let is_ruled = |charsmap: &Charsmap| {
+            charsmap.has_rule(&[byte]) || (1..128).any(|next| charsmap.leads_to(&[byte, next]))
+        };
+        self.user_defined.begins_with(byte) || self.charsmap.as_ref().is_some_and(is_ruled)
+    }
+
+    fn mark(&self) -> &'static str {
+        if self.escape_whitespaces { "\u{2581}" } else { " " }
+    }
+
+    /// Whether it puts a mark before a text that is not empty.
+    pub(crate) fn prepends(&self) -> bool {
+        self.add_dummy_prefix
+    }
+
+    /// [`crate::normalize::Normalizer::marks_spaces`].
+    pub(crate) fn marks_spaces(&self) -> Option<bool> {
+        let is_plain = self.charsmap.is_none()
+            && self.user_defined.is_empty()
+            && self.escape_whitespaces
+            && !self.remove_extra_whitespaces
+            && !(self.treat_whitespace_as_suffix && self.add_dummy_prefix);
+        is_plain.then_some(self.add_dummy_prefix)
+    }
+
+    /// [`crate::normalize::Normalizer::border`].
+    pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
+        let marked = |character| if character == ' ' { MARK } else { character };
+        self.marks_spaces().map(|_| (marked(before), marked(after)))
+    }
+
+    /// Normalizes a text. Fails if it makes much more than `limit` bytes of it.
+    pub(crate) fn apply(&self, text: &str, limit: usize) -> Result<String> {
+        let mut written = Written { limit, ..Written::default() };
+        let spaces = if self.escape_whitespaces { text.len() / 2 } else { 1 };
+        reserve_text(&mut written.text, text.len() + spaces)?;
+        self.write(text, &mut written)?;
+        Ok(written.text)
+    }
+
+    /// Normalizes a text, with the offsets that SentencePiece gives: a byte reaches to the beginning of
+    /// the next one.
+    pub(crate) fn align(&self, text: &mut Aligned, limit: usize) -> Result<()> {
+        let places = Some(with_capacity(text.text.len())?);
+        let mut written = Written { places, limit, ..Written::default() };
+        let end = self.write(&text.text, &mut written)?;
+        let places = written.places.unwrap_or_default();
+        let last = text.origins.last().map_or(0, |origin| origin.1);
+        let origin = |place: usize| text.origins.get(place).map_or(last, |origin| origin.0);
+        let ends = if text.keeps_whole() { whole_ends(&places, end)? } else { next(&places, end)? };
+        let pairs = places.iter().zip(&ends);
+        let origins = collected(pairs.map(|(&start, &end)| (origin(start), origin(end))))?;
+        text.set(written.text, origins);
+        Ok(())
+    }
+
+    /// Writes the normalized text. Returns the place of the original that its end is at.
+    fn write(&self, text: &str, written: &mut Written) -> Result<usize> {
+        let mut start = 0;
+        if self.remove_extra_whitespaces {
+            start = self.after_spaces(text)?;
+        }
+        if start == text.len() {
+            return Ok(start);
+        }
+        if self.add_dummy_prefix && !self.treat_whitespace_as_suffix {
+            written.push(self.mark(), start, false)?;
+        }
+        let mut after_space = self.remove_extra_whitespaces;
+        self.each_stretch(text, start, |range, rule| match rule {
+            Some(rule) => self.write_rule(rule, range.start, &mut after_space, written),
+            None => self.write_kept(text, range, &mut after_space, written),
+        })?;
+        let mut end = text.len();
+        while self.remove_extra_whitespaces
+            && let Some(place) = written.pop(self.mark())
+        {
+            end = place;
+        }
+        if self.add_dummy_prefix && self.treat_whitespace_as_suffix {
+            written.push(self.mark(), end, false)?;
+        }
+        Ok(end)
+    }
+
+    /// The length of what becomes spaces at the beginning of a text.
+    fn after_spaces(&self, text: &str) -> Result<usize> {
+        let mut start = 0;
+        while start < text.len() {
+            let (length, new) = self.first(&text[start..])?;
+            if new != " " {
+                break;
+            }
+            poll(length)?;
+            start += length;
+        }
+        Ok(start)
+    }
+
+    /// The length of the first stretch of a text that is not empty, and what it becomes.
+    fn first<'a>(&'a self, text: &'a str) -> Result<(usize, &'a str)> {
+        if let Some((length, _)) = self.user_defined.longest(text) {
+            return Ok((length, &text[..length]));
+        }
+        let rule = self.charsmap.as_ref().map(|charsmap| charsmap.longest(text)).transpose()?;
+        Ok(rule.flatten().unwrap_or_else(|| {
+            let length = text.chars().next().map_or(0, char::len_utf8);
+            (length, &text[..length])
+        }))
+    }
+
+    /// Calls `found` with each stretch of a text from `start` on, and what it becomes; `None` if it
+    /// stays as it is, but for spaces.
+    fn each_stretch(
+        &self,
+        text: &str,
+        mut start: usize,
+        mut found: impl FnMut(Range<usize>, Option<&str>) -> Result<()>,
+    ) -> Result<()> {
+        while start < text.len() {
+            let kept = self.kept_ascii(&text.as_bytes()[start..]);
+            if kept > 0 {
+                poll(kept)?;
+                found(start..start + kept, None)?;
+                start += kept;
+                continue;
+            }
+            let (length, new) = self.first(&text[start..])?;
+            poll(length)?;
+            found(start..start + length, Some(new))?;
+            start += length;
+        }
+        Ok(())
+    }
+
+    /// The length of the beginning of a text that is ASCII and stays as it is.
+    fn kept_ascii(&self, text: &[u8]) -> usize {
+        let is_kept = |&byte: &u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
+        let end = text.iter().position(|byte| !is_kept(byte)).unwrap_or(text.len());
+        match text.get(end) {
+            // The last of them may begin a rule with characters that are not ASCII.
+            Some(byte) if !byte.is_ascii() && self.charsmap.is_some() => end.saturating_sub(1),
+            _ => end,
+        }
+    }
+
+    /// Writes a stretch that stays as it is, but for its spaces.
+    fn write_kept(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        after_space: &mut bool,
+        written: &mut Written,
+    ) -> Result<()> {
+        let mark = self.mark();
+        let bytes = &text.as_bytes()[range.clone()];
+        let spaces = memchr_iter(b' ', bytes).count();
+        reserve_text(&mut written.text, bytes.len() + spaces * (mark.len() - 1))?;
+        let mut start = range.start;
+        for word in bytes.split(|&byte| byte == b' ') {
+            let end = start + word.len();
+            if start < end {
+                written.push(&text[start..end], start, true)?;
+                *after_space = false;
+            }
+            if end < range.end && !*after_space {
+                written.push(mark, end, false)?;
+                *after_space = self.remove_extra_whitespaces;
+            }
+            start = end + 1;
+        }
+        Ok(())
+    }
+
+    fn write_rule(
+        &self,
+        new: &str,
+        place: usize,
+        after_space: &mut bool,
+        written: &mut Written,
+    ) -> Result<()> {
+        let new = if *after_space { new.trim_start_matches(' ') } else { new };
+        if new.is_empty() {
+            return Ok(());
+        }
+        for (index, part) in new.split(' ').enumerate() {
+            if index > 0 {
+                written.push(self.mark(), place, false)?;
+            }
+            written.push(part, place, false)?;
+        }
+        *after_space = self.remove_extra_whitespaces && new.ends_with(' ');
+        Ok(())
+    }
+}
+
+/// For each place, the next one.
+fn next(places: &[usize], end: usize) -> Result<Vec<usize>> {
+    collected(places.iter().skip(1).copied().chain([end]).take(places.len()))
+}
+
+/// For each place, the next larger one.
+fn whole_ends(places: &[usize], end: usize) -> Result<Vec<usize>> {
+    let mut ends: Vec<usize> = with_capacity(places.len())?;
+    let (mut larger, mut last) = (end, usize::MAX);
+    for &place in places.iter().rev() {
+        if place < last && last != usize::MAX {
+            larger = last;
+        }
+        last = place;
+        push(&mut ends, larger)?;
+    }
+    ends.reverse();
+    Ok(ends)
+}

@@ -1,0 +1,238 @@
+"""Models of SentencePiece, against the package sentencepiece."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hf_oracle import SHARED
+from seeds import seeded
+from sentencepiece_oracle import (
+    MODELS,
+    VERSION,
+    made_model,
+    model_bytes,
+    pieces,
+    processor,
+    random_text,
+    write_model,
+)
+
+import bpe_engine
+from bpe_engine import hf
+from bpe_engine.prompt import special, untrusted
+
+REAL = [
+    "bpemb-en-100k",
+    "mistral-7b-v0.1",
+    "sentencepiece-test",
+    "sentencepiece-test-ja",
+    "t5-unigram",
+    "tf-text",
+    "xlnet-base-cased",
+]
+
+
+def opened(contents: bytes, version: Any = VERSION) -> hf.Tokenizer:
+    return hf.Tokenizer(contents, None, version)
+
+
+def assert_same(ours: hf.Tokenizer, theirs: Any, text: str) -> None:
+    expected = pieces(theirs, text)
+    assert ours.encode(text).ids == [piece.id for piece in expected], repr(text)
+    found = ours.encode(text)
+    assert found.tokens == [piece.text for piece in expected], repr(text)
+    raw, places = text.encode(), []
+    for _, _, start, end in expected:
+        places.append((len(raw[:start].decode()), len(raw[:end].decode())))
+    assert found.offsets == places, repr(text)
+    assert ours.decode(found.ids, skip_special_tokens=False) == theirs.decode(found.ids)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ids_offsets_and_decoded_text(name: str) -> None:
+    ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
+    rng = seeded("sentencepiece", name)
+    for _ in range(1500):
+        assert_same(ours, theirs, random_text(rng))
+    size = theirs.get_piece_size()
+    assert ours.get_vocab_size() == size
+    for _ in range(1000):
+        ids = [rng.randrange(size) for _ in range(rng.randrange(9))]
+        assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids), ids
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_long_texts(name: str) -> None:
+    ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
+    rng = seeded("sentencepiece long", name)
+    for size in (2000, 60_000):
+        text = random_text(rng, size)
+        assert ours.encode(text).ids == theirs.encode(text)
+    for text in ("a" * 100_000, "ab" * 50_000, " " * 100_000, "é" * 30_000, "\u2581" * 9000):
+        assert ours.encode(text).ids == theirs.encode(text)
+
+
+def random_model(rng: random.Random) -> bytes:
+    """A model of few characters and long pieces, with types and scores of all kinds."""
+    model_type = rng.choice([1, 1, 2, 2, 2, 4])
+    letters = "ab▁é"
+    single = [letter for letter in letters if rng.random() < 0.9]
+    long = {"".join(rng.choices(letters, k=rng.randrange(2, 6))) for _ in range(rng.randrange(30))}
+    runs = (
+        {"▁" * length for length in range(2, rng.randrange(2, 9))} if rng.random() < 0.4 else set()
+    )
+    has_bytes = rng.random() < 0.3
+    rows = [("<unk>", 0.0, 2), ("<s>", 0.0, 3)]
+    rows += [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)] if has_bytes else []
+    unused = rng.choice([0.0, 0.0, 0.2])
+    defined = rng.choice([0.0, 0.0, 0.1])
+    scores = rng.choice(
+        [lambda: -rng.random() * 9, lambda: -float(rng.randrange(4)), lambda: -rng.random() * 1e4]
+    )
+    for text in rng.sample(sorted({*single, *long} - runs), len({*single, *long} - runs)):
+        draw = rng.random()
+        kind = 5 if draw < unused else 4 if draw < unused + defined else 1
+        rows.append((text, scores(), kind))
+    rows += [(text, -1e9, 1) for text in sorted(runs)]
+    if not any(kind in (1, 4) for *_, kind in rows):
+        rows.append(("a", -1.0, 1))
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+    flags = {name: rng.random() < 0.6 for name in names}
+    return made_model(rows, model_type, byte_fallback=has_bytes, **flags)
+
+
+def test_random_models() -> None:
+    rng = seeded("random models of sentencepiece")
+    for _ in range(400):
+        contents = random_model(rng)
+        ours, theirs = opened(contents), processor(contents)
+        for _ in range(25):
+            text = "".join(rng.choices(["a", "b", " ", "é", "▁", "ab", "  ", "x", "aaaa"], k=14))
+            assert_same(ours, theirs, text)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files(name: str) -> None:
+    path = SHARED / "tokenizers" / "models" / f"{name}.model"
+    if not path.exists():
+        pytest.skip(f"{path} is missing")
+    ours, theirs = opened(path.read_bytes()), processor(path.read_bytes())
+    rng = seeded("sentencepiece real", name)
+    for _ in range(1000):
+        assert_same(ours, theirs, random_text(rng))
+    assert [ours.id_to_token(id) for id in range(ours.get_vocab_size())] == [
+        theirs.id_to_piece(id) for id in range(theirs.get_piece_size())
+    ]
+
+
+def test_doors(tmp_path: Path) -> None:
+    path = write_model(tmp_path, "unigram defined")
+    loaded = hf.Tokenizer.from_sentencepiece(path)
+    for other in (
+        hf.Tokenizer.from_file(path),
+        hf.Tokenizer.from_pretrained(tmp_path),
+        bpe_engine.open_tokenizer(path),
+        bpe_engine.open_tokenizer(tmp_path),
+        copy.deepcopy(loaded),
+        pickle.loads(pickle.dumps(loaded)),
+        hf.Tokenizer.from_str(loaded.to_str()),
+    ):
+        assert isinstance(other, hf.Tokenizer)
+        assert other.fingerprint == loaded.fingerprint
+        assert other.encode_special_tokens and other.encode("<ctrl> </s>").tokens[0] != "<ctrl>"
+    assert type(loaded.model) is hf.SentencePiece and loaded.model.version == "0.2.3"
+    with pytest.raises(ValueError, match=r"version \"0\.1\": give"):
+        hf.Tokenizer.from_sentencepiece(path, "0.1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "config, before, after",
+    [
+        ({}, [], []),
+        ({"tokenizer_class": "LlamaTokenizer"}, ["<s>"], []),
+        ({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": False}, [], []),
+        ({"tokenizer_class": "T5Tokenizer"}, [], ["</s>"]),
+        ({"add_eos_token": True, "eos_token": "<ctrl>"}, [], ["<ctrl>"]),
+    ],
+)
+def test_folders(tmp_path: Path, config: Any, before: list[str], after: list[str]) -> None:
+    write_model(tmp_path, "bpe defined")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    tokenizer = bpe_engine.Tokenizer.from_pretrained(tmp_path)
+    theirs = processor(model_bytes("bpe defined"))
+    ids = {name: theirs.piece_to_id(name) for name in (*before, *after, "</s>")}
+    text = "the tokens, ab"
+    around = [ids[name] for name in before], [ids[name] for name in after]
+    assert tokenizer(text)["input_ids"] == [*around[0], *theirs.encode(text), *around[1]]
+    found = tokenizer(f"{text}</s>{text}", add_special_tokens=False)["input_ids"]
+    assert found == [*theirs.encode(text), ids["</s>"], *theirs.encode(text)]
+    assert tokenizer.eos_token == config.get("eos_token", "</s>")
+    tokenizer.save_pretrained(tmp_path / "saved")
+    saved = bpe_engine.Tokenizer.from_pretrained(tmp_path / "saved")
+    assert saved(f"{text}</s>{text}", add_special_tokens=False)["input_ids"] == found
+
+
+def test_the_fingerprint_depends_on_the_version_where_ids_do() -> None:
+    for name in MODELS:
+        old, new = (opened(model_bytes(name), version) for version in ("0.2.1", "0.2.3"))
+        assert (old.fingerprint != new.fingerprint) == name.startswith(("unigram", "word")), name
+
+
+def test_control_pieces_come_from_segments_only() -> None:
+    tokenizer = opened(model_bytes("bpe defined"))
+    end = tokenizer.token_to_id("</s>")
+    assert end not in tokenizer.encode("a</s>").ids
+    ids = tokenizer.encode_segments([untrusted("a</s>"), special("</s>")])
+    assert ids == [*tokenizer.encode("a</s>").ids, end]
+    tokenizer.encode_special_tokens = False
+    assert tokenizer.encode("a</s>").ids[-1] == end
+
+
+def test_untrusted_text_has_no_special_user_defined_pieces() -> None:
+    for name in ("unigram defined", "bpe defined"):
+        tokenizer = opened(model_bytes(name))
+        tokenizer.add_special_tokens(["<sep>"])
+        mark = tokenizer.token_to_id("<sep>")
+        assert mark in tokenizer.encode("a <sep> b").ids
+        assert mark not in tokenizer.encode_segments([untrusted("a <sep> b")])
+
+
+def test_damaged_files_fail(tmp_path: Path) -> None:
+    contents = model_bytes("unigram defined")
+    rng = seeded("damaged model")
+    for _ in range(300):
+        damaged = bytearray(contents)
+        for _ in range(rng.randrange(1, 4)):
+            place = rng.randrange(len(damaged) if rng.random() < 0.5 else 3000)
+            kind = rng.randrange(3)
+            if kind == 0:
+                del damaged[place:]
+            elif kind == 1:
+                damaged[place : place + 1] = rng.randbytes(rng.randrange(3))
+            else:
+                damaged[place] = rng.randrange(256)
+            if len(damaged) < 3000:
+                break
+        try:
+            tokenizer = opened(bytes(damaged))
+            tokenizer.encode("the tokens, ｶﾞ <sep> a").offsets  # noqa: B018
+        except ValueError:
+            pass
+    path = tmp_path / "cut.model"
+    path.write_bytes(contents[:500])
+    with pytest.raises(ValueError, match=r"cut\.model: not a SentencePiece model: it is cut off"):
+        hf.Tokenizer.from_sentencepiece(path)
+
+
+def test_parts_that_cannot_be_set() -> None:
+    tokenizer = opened(model_bytes("bpe"))
+    with pytest.raises(hf.UnsupportedTokenizer, match="takes whole texts"):
+        tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
+    with pytest.raises(hf.UnsupportedTokenizer, match="those of its file"):
+        tokenizer.model.byte_fallback = True

@@ -1,0 +1,92 @@
+"""The command ``vocab-tools drift``: compares ids with those of another folder, or of earlier."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from bpe_engine.cli.group import Command
+from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.cli.printing import write
+from bpe_engine.texts import read_texts
+
+from ..check.folder.drift import check_drift, freeze
+from ..check.folder.model_folder import ModelFolder
+from ..report import render
+from ..report.plain import check_json
+from .check import print_folder
+from .console import console
+from .inputs import expect, refuse_repeated
+from .options import FILE, corpus_options, output_options
+
+
+@click.command(
+    cls=Command, short_help="Compare a folder's ids with another's, or with earlier ones."
+)
+@click.argument("before", metavar="BEFORE", type=click.Path(exists=True))
+@click.argument("after", metavar="[AFTER]", type=click.Path(exists=True), required=False)
+@click.option(
+    "--freeze", "frozen", metavar="FILE", help="Write the texts and the ids of BEFORE, and stop."
+)
+@click.option("--against", type=FILE, help="Compare BEFORE with what --freeze has written.")
+@corpus_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@output_options
+@click.pass_context
+def drift(
+    context: click.Context,
+    before: str,
+    after: str | None,
+    frozen: str | None,
+    against: str | None,
+    corpus: tuple[str, ...],
+    field: str,
+    errors: str,
+    as_json: bool,
+    reports: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Compare the ids of the model folder AFTER with those of BEFORE, or those of BEFORE with what they
+    were.
+
+    Each may be a folder, a tokenizer file, or what --freeze has written. The exit status is 1 if a
+    text has other ids.
+
+    \b
+      vocab-tools drift models/v1 models/v2 --corpus news.txt
+      vocab-tools drift models/v1 --freeze ids.json
+      vocab-tools drift models/v1 --against ids.json --json
+    """
+    given = [name for name in (after, frozen, against) if name is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one of AFTER, --freeze and --against")
+    if against is not None and corpus:
+        raise click.UsageError("--against has its own texts; leave out --corpus")
+    expect("text", "--corpus", corpus, "it is text to compare the folders on")
+    refuse_repeated(corpus)
+    inputs = [*corpus, *([against] if against else [])]
+    texts = _texts(corpus, field, errors)
+    if frozen is not None:
+        files = OutputFiles([frozen], inputs, force=force)
+        own = [text for block in ModelFolder(Path(before)).probes for text in block]
+        files.write({frozen: freeze(before, [*own, *texts]).to_json().encode()})
+        return
+    files = OutputFiles(reports, inputs, force=force)
+    old, new = (against, before) if against is not None else (before, after)
+    assert old is not None and new is not None
+    result = check_drift(old, new, texts)
+    files.write({path: render(path, result).encode() for path in reports})
+    if as_json:
+        write(check_json(result).encode())
+    else:
+        print_folder(result, console())
+    if not result.ok:
+        context.exit(1)
+
+
+def _texts(corpus: Sequence[str], field: str, errors: str) -> list[str]:
+    blocks = (read_texts(path, field, errors) for path in corpus)
+    return list(itertools.chain.from_iterable(itertools.chain.from_iterable(blocks)))

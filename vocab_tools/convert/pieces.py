@@ -1,0 +1,182 @@
+"""Models of SentencePiece: the ``tokenizer.json`` that says the same, as far as one can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bpe_engine.hf import Tokenizer
+
+from ..text import few, plural, quoted
+from .battery import battery
+from .definition import Definition
+from .encoders import Encoder
+
+#: The numbers of the types of pieces, as in a file.
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+
+#: A score that no path takes a token with.
+_NEVER = -1e9
+
+#: Texts that SentencePiece and `tokenizers` treat differently.
+TEXTS = (
+    "    if x:\n        return 1\n",
+    "  two  spaces   three ",
+    "\ttabs\tand\n\nline ends\r\n",
+    "\u3000wide\u3000spaces \u00a0 and \u2003 others\u200b",
+    "ｶﾞｷﾞｸﾞ ﾊﾟﾋﾟ ﾃｽﾄ",
+    "a\u0301e\u0301 e\u0323\u0301 \u1100\u1161\u11a8 ﬁ ① ㍿ ¨ ½ ㎏",
+    "a" * 60,
+    "la" * 30 + " " + "0" * 33 + " " + "-" * 17,
+    "\u2581mark \u2581\u2581 marks",
+    "\U0001f600\U0001f9ff \ue000 𠮷",
+)
+
+
+def load(path: str | Path) -> tuple[Tokenizer, dict[str, Any]]:
+    """Returns a model, and its contents as JSON. Raises ValueError if it is malformed."""
+    tokenizer = Tokenizer.from_sentencepiece(path)
+    contents: dict[str, Any] = json.loads(tokenizer.to_str())
+    return tokenizer, contents
+
+
+def reasons(contents: dict[str, Any]) -> list[str]:
+    """Returns the properties that a ``tokenizer.json`` is known not to express."""
+    model, normalizer = contents["model"], contents["normalizer"]
+    found = []
+    if model["algorithm"] not in ("Unigram", "BPE"):
+        found.append(f"no model of tokenizers is SentencePiece's {model['algorithm']}")
+    if normalizer["treat_whitespace_as_suffix"] and normalizer["add_dummy_prefix"]:
+        found.append("a mark after the text, which no step of tokenizers puts there")
+    if _UNUSED in model["kinds"]:
+        found.append("pieces that are not used, which merging takes apart again")
+    defined = normalizer["user_defined"]
+    changes = normalizer["add_dummy_prefix"] or normalizer["remove_extra_whitespaces"]
+    if defined and (changes or model["algorithm"] == "Unigram"):
+        found.append(
+            f"{plural(len(defined), 'user-defined piece')}, such as "
+            f"{few([quoted(name) for name in defined], 2)}, inside text that is normalized as a whole"
+        )
+    return found
+
+
+def convert(contents: dict[str, Any]) -> bytes:
+    """Returns the ``tokenizer.json`` of a model."""
+    model, normalizer = contents["model"], contents["normalizer"]
+    marked = " " if not normalizer["escape_whitespaces"] else "\u2581"
+    names = [token for token, _ in model["vocab"]]
+    special = [
+        (id, names[id]) for id, kind in enumerate(model["kinds"]) if kind in (_UNKNOWN, _CONTROL)
+    ]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added = [{"id": id, "content": name, "special": True, **flags} for id, name in special]
+    added += [
+        {"id": names.index(name), "content": name, "special": False, **flags}
+        for name in normalizer["user_defined"]
+    ]
+    replace: dict[str, Any] = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
+    decoders: list[dict[str, Any]] = [replace, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    if normalizer["add_dummy_prefix"]:
+        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    made = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": sorted(added, key=lambda token: int(token["id"])),
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": list(_normalizers(normalizer, marked)),
+        },
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": {"type": "Sequence", "decoders": decoders},
+        "model": _unigram(model) if model["algorithm"] == "Unigram" else _bpe(model),
+    }
+    return json.dumps(made, ensure_ascii=False, indent=2).encode()
+
+
+def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
+    if spec["precompiled_charsmap"]:
+        yield {"type": "Precompiled", "precompiled_charsmap": spec["precompiled_charsmap"]}
+    if spec["remove_extra_whitespaces"]:
+        for pattern, content in (("\\A +| +\\z", ""), (" {2,}", " ")):
+            yield {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+    if spec["add_dummy_prefix"]:
+        yield {"type": "Prepend", "prepend": mark}
+    if mark != " ":
+        yield {"type": "Replace", "pattern": {"String": " "}, "content": mark}
+
+
+def _unigram(model: dict[str, Any]) -> dict[str, Any]:
+    """Pieces that text does not become get a score that no path takes."""
+    hidden = (_CONTROL, _BYTE, _UNKNOWN)
+    rows = zip(model["vocab"], model["kinds"])
+    return {
+        "type": "Unigram",
+        "unk_id": model["kinds"].index(_UNKNOWN) if _UNKNOWN in model["kinds"] else None,
+        "vocab": [[name, _NEVER if kind in hidden else score] for (name, score), kind in rows],
+        "byte_fallback": model["byte_fallback"],
+    }
+
+
+def _bpe(model: dict[str, Any]) -> dict[str, Any]:
+    rows = list(zip(model["vocab"], model["kinds"]))
+    normal = {name: score for (name, score), kind in rows if kind == _NORMAL}
+    merges = [
+        [name[:cut], name[cut:]]
+        for name in sorted(normal, key=lambda name: -normal[name])
+        for cut in range(1, len(name))
+        if name[:cut] in normal and name[cut:] in normal
+    ]
+    unknown = [name for (name, _), kind in rows if kind == _UNKNOWN]
+    return {
+        "type": "BPE",
+        "unk_token": unknown[0] if unknown else None,
+        "fuse_unk": True,
+        "byte_fallback": model["byte_fallback"],
+        "vocab": {name: id for id, ((name, _), _) in enumerate(rows)},
+        "merges": merges,
+    }
+
+
+def definition(contents: dict[str, Any]) -> Definition:
+    """Returns the tokens of a model, for messages."""
+    rows = list(zip(contents["model"]["vocab"], contents["model"]["kinds"]))
+    spelled = {
+        name.replace("\u2581", " ").encode(): id
+        for id, ((name, _), kind) in enumerate(rows)
+        if kind in (_NORMAL, _USER_DEFINED)
+    }
+    special = {
+        name: id for id, ((name, _), kind) in enumerate(rows) if kind in (_CONTROL, _UNKNOWN)
+    }
+    notes = []
+    if special:
+        notes.append(
+            f"{few([quoted(name) for name in special], 3)} in a text become special tokens in the "
+            f"tokenizer.json, and never in SentencePiece"
+        )
+    if contents["model"]["algorithm"] == "Unigram":
+        notes.append(
+            "the sums of scores have double precision in tokenizers and single precision in "
+            "SentencePiece: of paths that are nearly as good, each may take another"
+        )
+    return Definition(spelled, special, None, notes=notes)
+
+
+def encoder(tokenizer: Tokenizer) -> Encoder:
+    """Returns what encodes texts with a model."""
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
+
+    return encode
+
+
+def probes(definition: Definition, more: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yields the texts of a comparison, in blocks: without the names of special tokens."""
+    names = list(definition.special_tokens)
+    for block in battery(definition.tokens, (), [list(TEXTS), *more]):
+        yield [text for text in block if not any(name in text for name in names)]
