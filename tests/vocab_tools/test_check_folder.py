@@ -251,7 +251,7 @@ def test_a_word_list_beside_the_file(folder: Path) -> None:
     assert found(check_folder(folder))["FILES_DIFFER"][0].startswith("vocab.txt (WordPiece): ")
 
 
-def test_a_word_list_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """BERT's ``vocab.txt``, which is the tokenizer where a folder has no other."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]

@@ -175,10 +175,16 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 
 
 def of_words(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt`` as BERT's class does. Raises ValueError if it is malformed."""
+    """Reads a ``vocab.txt``: with all else of the ``tokenizer.json`` of WordPiece beside it, or as
+    BERT's class does. Raises ValueError if it is malformed."""
     tokenizer = bpe_engine.open_tokenizer(path)
     assert isinstance(tokenizer, Tokenizer)
-    return _of_json(path.name, tokenizer.to_str())
+    contents = json.loads(tokenizer.to_str())
+    settings, _ = shell
+    if settings is not None and "continuing_subword_prefix" in settings["model"]:
+        model = {**settings["model"], "vocab": contents["model"]["vocab"]}
+        contents = {**settings, "model": model}
+    return _of_json(path.name, json.dumps(contents))
 
 
 def of_tekken(path: Path, shell: Shell) -> Source:
