@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from typing import Any
 
@@ -12,7 +11,6 @@ from kinds import CASES, texts
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine import hf
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
@@ -54,16 +52,9 @@ def face(request: pytest.FixtureRequest) -> Any:
     return CASES[request.param]().face
 
 
-def unigram_with_bytes() -> Any:
-    contents = json.loads(CASES["hf.Tokenizer, Unigram"]().face.to_str())
-    contents["model"]["byte_fallback"] = True
-    return hf.Tokenizer(json.dumps(contents))
-
-
-@pytest.fixture(params=[*HEALED, "Unigram with bytes"], scope="module")
+@pytest.fixture(params=HEALED, scope="module")
 def healing(request: pytest.FixtureRequest) -> Any:
-    known = request.param in CASES
-    return CASES[request.param]().face if known else unigram_with_bytes()
+    return CASES[request.param]().face
 
 
 def test_masks_and_next_bytes(face: Any) -> None:
