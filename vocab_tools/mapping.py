@@ -213,26 +213,16 @@ def map_vocabularies(
 
     one, other = (_opened(it) for it in (a, b))
     (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
-    known: dict[bytes, int] = {}
-    for id in reversed(ids_b):
-        known[tokens_b[id]] = id
-    seen: set[bytes] = set()
-    pairs: list[tuple[int, int]] = []
-    others: list[int] = []
-    for id in ids_a:
-        token = tokens_a[id]
-        if token in known and token not in seen:
-            seen.add(token)
-            pairs.append((id, known[token]))
-        else:
-            others.append(id)
-    made = [tokens_a[id] for id in others]
+    own, known = _lowest_ids(tokens_a, ids_a), _lowest_ids(tokens_b, ids_b)
+    pairs = [(id, known[token]) for token, id in own.items() if token in known]
+    equal = np.array(pairs, np.uint32).reshape(-1, 2)
+    equal = equal[np.argsort(equal[:, 0])]
+    others = np.setdiff1d(np.array(ids_a, np.uint32), equal[:, 0])
+    made = [tokens_a[id] for id in others.tolist()]
     middle = _decomposed(other, made, tokens_b, known, in_middle=True)
     start = middle
     if _prepends(one) or _prepends(other):
         start = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
-    ids = np.array(others, np.uint32)
-    equal = np.array(pairs, np.uint32).reshape(-1, 2)
     overlap = None
     if corpus is not None:
         overlap = _overlap(one, other, equal, corpus, field, errors, progress)
@@ -242,8 +232,8 @@ def map_vocabularies(
         len(ids_a),
         len(ids_b),
         equal,
-        Decompositions(ids, *middle),
-        Decompositions(ids, *start),
+        Decompositions(others, *middle),
+        Decompositions(others, *start),
         tokens_a,
         tokens_b,
         overlap,
@@ -271,6 +261,11 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
     offsets, buffer = table.offsets.tolist(), bytes(table.buffer)
     tokens = [buffer[start:end] for start, end in zip(offsets, offsets[1:])]
     return tokens, [id for id in table.ids("ordinary") if tokens[id]]
+
+
+def _lowest_ids(tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
+    """Returns the lowest id of the bytes of each token."""
+    return {tokens[id]: id for id in reversed(ids)}
 
 
 def _prepends(tokenizer: Any) -> bool:
