@@ -162,7 +162,9 @@ class VocabularyMap(Brief):
         rows = len(self.decompositions)
         if rows:
             mean = len(self.decompositions.values) / rows
-            found.append(f"The other {rows:,} become {mean:.2f} tokens on average.")
+            found.append(
+                f"The other {rows:,} become {mean:.2f} tokens of {self.name_b} on average."
+            )
         if self.corpus is not None and self.corpus.tokens:
             one, other = self.corpus, self.corpus
             found.append(
