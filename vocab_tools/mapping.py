@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -77,7 +78,8 @@ class VocabularyMap(Brief):
     size_a: int
     size_b: int
     #: Pairs of ids with the same bytes, ascending by the id of ``a``: two columns. Of several ids with
-    #: the same bytes, the lowest counts.
+    #: the same bytes, as of a letter and of its byte, the one counts that encoding makes, or else the
+    #: lowest.
     equal: Ids
     #: Every other token of ``a``, in the middle of a text.
     decompositions: Decompositions
@@ -215,7 +217,7 @@ def map_vocabularies(
 
     one, other = (_opened(it) for it in (a, b))
     (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
-    own, known = _lowest_ids(tokens_a, ids_a), _lowest_ids(tokens_b, ids_b)
+    own, known = _ids_by_bytes(one, tokens_a, ids_a), _ids_by_bytes(other, tokens_b, ids_b)
     pairs = [(id, known[token]) for token, id in own.items() if token in known]
     equal = np.array(pairs, np.uint32).reshape(-1, 2)
     equal = equal[np.argsort(equal[:, 0])]
@@ -265,9 +267,21 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
     return tokens, [id for id in table.ids("ordinary") if tokens[id]]
 
 
-def _lowest_ids(tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
-    """Returns the lowest id of the bytes of each token."""
-    return {tokens[id]: id for id in reversed(ids)}
+def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
+    """Returns the id of the bytes of each token: of several, the one that encoding makes, or else
+    the lowest."""
+    known = {tokens[id]: id for id in reversed(ids)}
+    if len(known) == len(ids):
+        return known
+    counts = Counter(tokens[id] for id in ids)
+    repeated = [token for token, count in counts.items() if count > 1]
+    values, splits = _decomposed(tokenizer, repeated, tokens, known, in_middle=True)
+    ordinary = set(ids)
+    for token, start, end in zip(repeated, splits.tolist(), splits[1:].tolist()):
+        made = values[start:end].tolist()
+        if len(made) == 1 and made[0] in ordinary and tokens[made[0]] == token:
+            known[token] = made[0]
+    return known
 
 
 def _prepends(tokenizer: Any) -> bool:

@@ -65,7 +65,9 @@ def map_sections(result: VocabularyMap, most_rows: int) -> list[Section]:
 def map_page(result: VocabularyMap) -> str:
     """Returns the map as a page."""
     tiles = [
-        Tile(percent(result.overlap), f"of {result.size_a:,} tokens of {result.name_a} are in both"),
+        Tile(
+            percent(result.overlap), f"of {result.size_a:,} tokens of {result.name_a} are in both"
+        ),
         Tile(
             percent(len(result.equal) / max(result.size_b, 1)),
             f"of {result.size_b:,} tokens of {result.name_b} are in both",

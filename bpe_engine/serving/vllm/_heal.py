@@ -1,4 +1,4 @@
-"""What the logits processors of both model runners of vLLM share."""
+"""Parts of the logits processors for both model runners of vLLM."""
 
 from __future__ import annotations
 
