@@ -73,7 +73,7 @@ MECHANISMS = (
     Mechanism("first-parts", ("fresh", "first", "documents")),
     Mechanism("scan", ("first", "words")),
     Mechanism("vectors", ("fresh", "first", "again")),
-    Mechanism("code-points", ("first", "again")),
+    Mechanism("code-points", lists=True),
     Mechanism("beginnings", ("added", "added-often"), lists=True),
     Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=True),
     Mechanism("listed-splits", ("load",), lists=True, files=True),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Literal
+from functools import partial
+from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Literal, overload
 
 from ._arguments import memory_size, numpy_for, truth, whole_number
 from ._core import Engine, StreamPool, TokenTable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .chunks import ChunkSpan
+    from .chunks import ChunkSpan, EncodedChunk
     from .healing import Healed, TokenTrie
     from .prompt.audit import Audit
     from .prompt.encode import OnControl
@@ -61,6 +62,9 @@ class EngineMethods:
 
         @property
         def _label(self) -> str: ...
+
+        @property
+        def fingerprint(self) -> str: ...
 
         @property
         def special_tokens_set(self) -> AbstractSet[str]: ...
@@ -342,15 +346,40 @@ class EngineMethods:
         spans = self._native_engine.chunk(text, max_tokens, overlap, *names)
         return [text[start:end] for start, end in spans]
 
+    @overload
     def chunk_spans(
         self,
         text: str,
         max_tokens: int,
         overlap: int = 0,
         *,
+        ids: Literal[False] = False,
         markdown: bool = False,
         allowed_special: Names | None = None,
-    ) -> list[ChunkSpan]:
+    ) -> list[ChunkSpan]: ...
+
+    @overload
+    def chunk_spans(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        *,
+        ids: Literal[True],
+        markdown: bool = False,
+        allowed_special: Names | None = None,
+    ) -> list[EncodedChunk]: ...
+
+    def chunk_spans(
+        self,
+        text: str,
+        max_tokens: int,
+        overlap: int = 0,
+        *,
+        ids: bool = False,
+        markdown: bool = False,
+        allowed_special: Names | None = None,
+    ) -> list[ChunkSpan] | list[EncodedChunk]:
         """Cuts text into chunks of at most `max_tokens` tokens each, preferably between paragraphs.
 
         A chunk ends after the last paragraph that ends in its second half, or else after the last
@@ -362,13 +391,14 @@ class EngineMethods:
             max_tokens: The largest number of tokens of a chunk when it is encoded.
             overlap: The largest number of tokens at the end of a chunk that the next one repeats,
                 from the beginning of a sentence, or else of a word.
+            ids: Whether chunks have their ids instead of their number of tokens.
             markdown: Whether the text is Markdown: a heading that begins with ``#`` then stays with
                 what follows, and a code fence whole, where a chunk has room for them.
             allowed_special: As in `count`.
 
         Returns:
-            The first character of each chunk, the one after its last, and its number of tokens.
-            Without overlap, the chunks joined are the text.
+            For each chunk, its first character, the one after its last, and its number of tokens
+            or its ids. Without overlap, the chunks joined are the text.
 
         Raises:
             ValueError: As in `chunk`.
@@ -381,14 +411,17 @@ class EngineMethods:
         ChunkSpan(start=0, end=20, tokens=7)
         >>> [text[start:end] for start, end, _ in spans]
         ['One cat. Two cats.\\n\\n', 'A dog is not a cat.']
+        >>> gpt2.chunk_spans(text, 8, ids=True)[1]
+        EncodedChunk(start=20, end=39, ids=[32, 3290, 318, 407, 257, 3797, 13])
         """
         from ._markdown import Whole
-        from .chunks import chunk_spans
+        from .chunks import chunk_spans, counted, encoded
 
         max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
         allowed, _ = self._names(allowed_special, ())
         whole = Whole(text) if truth("markdown", markdown) else None
-        return list(chunk_spans(self, text, max_tokens, overlap, allowed, whole))
+        cut = partial(chunk_spans, self, text, max_tokens, overlap, allowed, whole)
+        return list(cut(encoded)) if truth("ids", ids) else list(cut(counted))
 
     def show(
         self,
@@ -427,7 +460,8 @@ class EngineMethods:
         """True if decoding and encoding these ids gives the same ids.
 
         Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
-        are not UTF-8 are never canonical.
+        are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
+        back as it was, such as those of a file that lowercases and whose token is in capitals.
 
         Raises:
             KeyError: An id is not a token's.
@@ -454,6 +488,9 @@ class EngineMethods:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """Decodes ids to bytes.
+
+        Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
+        not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
 
         Raises:
             KeyError: An id is not a token's.
@@ -650,7 +687,8 @@ class EngineMethods:
         come. The tokens are sorted once and kept.
 
         Raises:
-            UnsupportedTokenizer, ValueError: As `token_table`.
+            UnsupportedTokenizer: An id has no bytes of its own.
+            ValueError: An id is larger than 16,777,215.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").token_trie().next_bytes(b" worl")
@@ -709,7 +747,7 @@ class EngineMethods:
         Raises:
             UnsupportedTokenizer: The decoder of a tokenizer file is not ``ByteLevel``: an id may
                 change the text before it.
-            ValueError: As `token_table`.
+            ValueError: An id is larger than 16,777,215.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")

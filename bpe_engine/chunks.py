@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ._markdown import Whole
 
-__all__ = ["ChunkSpan"]
+__all__ = ["ChunkSpan", "EncodedChunk"]
+
+Names = Literal["all"] | Collection[str]
 
 #: Places to end a chunk, the best first: after a paragraph; after a line or sentence; after a word.
 #: Spaces go with the text after them, as in tokens, and line ends with the text before them.
@@ -34,21 +37,50 @@ class ChunkSpan(NamedTuple):
     tokens: int
 
 
+class EncodedChunk(NamedTuple):
+    """A chunk of a text, ``text[start:end]``, with the ids that it encodes to alone."""
+
+    #: Its first character in the text.
+    start: int
+    #: The character after its last.
+    end: int
+    #: Its ids, without special tokens around them.
+    ids: list[int]
+
+    @property
+    def tokens(self) -> int:
+        """The number of its ids."""
+        return len(self.ids)
+
+
+_Chunk = TypeVar("_Chunk", ChunkSpan, EncodedChunk)
+
+
+def counted(encoding: Any, allowed_special: Names, text: str, start: int, end: int) -> ChunkSpan:
+    """Returns a chunk with its number of tokens."""
+    return ChunkSpan(start, end, encoding.count(text[start:end], allowed_special=allowed_special))
+
+
+def encoded(encoding: Any, allowed_special: Names, text: str, start: int, end: int) -> EncodedChunk:
+    """Returns a chunk with its ids."""
+    ids = encoding._native_engine.encode(text[start:end], allowed_special, ())
+    return EncodedChunk(start, end, ids)
+
+
 def chunk_spans(
     encoding: Any,
     text: str,
     max_tokens: int,
     overlap: int,
-    allowed_special: Literal["all"] | Collection[str],
-    whole: Whole | None = None,
-) -> Iterator[ChunkSpan]:
-    """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked."""
+    allowed_special: Names,
+    whole: Whole | None,
+    chunk: Callable[[Any, Names, str, int, int], _Chunk],
+) -> Iterator[_Chunk]:
+    """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked, each as `chunk`
+    (`counted` or `encoded`) makes it."""
     names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
     margin = max(_MARGIN, *map(len, names), 0)
-
-    def count(start: int, end: int) -> int:
-        tokens: int = encoding.count(text[start:end], allowed_special=allowed_special)
-        return tokens
+    made = partial(chunk, encoding, allowed_special, text)
 
     start = reached = 0
     while reached < len(text):
@@ -65,10 +97,10 @@ def chunk_spans(
         if most < len(text):
             least = max(start, reached) + 1
             end = _good_end(text, least, max((start + most) // 2, least), most, whole)
-        tokens = count(start, end)
-        if tokens > max_tokens:
-            end, tokens = most, count(start, most)
-        yield ChunkSpan(start, end, tokens)
+        found = made(start, end)
+        if found.tokens > max_tokens:
+            found = made(start, end := most)
+        yield found
         reached = end
         if overlap == 0:
             # A suffix of no tokens may have text.
@@ -79,7 +111,7 @@ def chunk_spans(
         )
         repeated = end - len(tail)
         start = max(start + 1, _good_start(text, repeated, end))
-        if count(start, end) > overlap:
+        if counted(encoding, allowed_special, text, start, end).tokens > overlap:
             start = repeated
 
 
@@ -89,7 +121,7 @@ def _longest(
     start: int,
     max_tokens: int,
     margin: int,
-    allowed_special: Literal["all"] | Collection[str],
+    allowed_special: Names,
 ) -> int:
     """Returns where the longest chunk that begins at `start` ends."""
     window = max_tokens * _WINDOW + margin

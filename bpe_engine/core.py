@@ -54,6 +54,11 @@ class Encoding(EngineMethods, NativeEncoding):
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
     encoded and decoded without holding the interpreter.
+
+    >>> import bpe_engine
+    >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    >>> gpt2.encode("hello world"), gpt2.count("hello world"), gpt2.decode([31373, 995])
+    ([31373, 995], 2, 'hello world')
     """
 
     def __init__(

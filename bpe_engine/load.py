@@ -25,7 +25,7 @@ from .core import Encoding
 from .gpt2_files import parse_vocab
 from .published import may_be_published, published_name
 from .sidecar import beside, read_sidecar
-from .sources import NOT_OPENED, recognize
+from .sources import NOT_RANKS, recognize
 from .suggest import did_you_mean
 from .written import write_at_once
 
@@ -219,7 +219,7 @@ def _refuse_other_formats(contents: bytes, path: str) -> None:
     """Raises ValueError for files that are often mistaken for a rank file."""
     _refuse_byte_order_mark(contents, path)
     if re.match(rb"\[\w+\]\s", contents):
-        raise ValueError(f"{path} {NOT_OPENED['wordpiece']}")
+        raise ValueError(f"{path} {NOT_RANKS['wordpiece']}")
     if contents[:100].lstrip().startswith((b"{", b"[")):
         raise ValueError(
             f"{path} is JSON, not a rank file with lines of base64(token), a space and the rank; "
@@ -281,7 +281,7 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
     if _is_local(tiktoken_bpe_file):
-        write_at_once(os.fspath(tiktoken_bpe_file), contents)
+        write_at_once(tiktoken_bpe_file, contents)
     else:
         with _blobfile(tiktoken_bpe_file).BlobFile(tiktoken_bpe_file, "wb") as file:
             file.write(contents)
@@ -475,8 +475,8 @@ def load_encoding(
         raise FileNotFoundError(errno.ENOENT, reason, path)
     if name is None:
         name = os.path.basename(path).split(".")[0]
-    if format in NOT_OPENED:
-        raise ValueError(f"{path} {NOT_OPENED[format]}")
+    if format in NOT_RANKS:
+        raise ValueError(f"{path} {NOT_RANKS[format]}")
     if format != "tiktoken" and not names:
         for option, value in (("normalization", normalization), ("pattern", pattern)):
             if value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 from . import gpt2_files
 from ._arguments import with_text
@@ -15,6 +16,8 @@ from .registry import get_encoding
 from .sidecar import beside, read_sidecar
 from .sources import CONFIG, NOT_OPENED, Source, recognize
 from .tokenizer import Tokenizer as FolderTokenizer
+from .tokenizer.files import read_json
+from .tokenizer.vocabularies import set_bert_normalizer
 
 __all__ = ["open_source", "open_tokenizer"]
 
@@ -24,8 +27,8 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
 
     Args:
         source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``,
-            or ``vocab.json`` beside its ``merges.txt``; or a folder with one of them. A file or a
-            folder comes before an encoding of the same name.
+            ``vocab.json`` beside its ``merges.txt``, or BERT's ``vocab.txt``; or a folder with one of
+            them. A file or a folder comes before an encoding of the same name.
 
     Returns:
         An `Encoding` where it gives exactly the ids of the tokenizer, also for text in which no
@@ -58,8 +61,13 @@ def open_source(source: Source) -> Encoding | Tokenizer:
         return get_encoding(path)
     if format == "tokenizer.json":
         return _of_json(path)
-    if format != "tekken" and folder is not None and os.path.isfile(os.path.join(folder, CONFIG)):
+    is_folder = folder is not None and os.path.isfile(os.path.join(folder, CONFIG))
+    if format != "tekken" and folder is not None and (is_folder or format == "wordpiece"):
         return FolderTokenizer.from_pretrained(folder).backend
+    if format == "wordpiece":
+        words = Tokenizer.from_wordpiece(path)
+        set_bert_normalizer(words, read_json(Path(path).parent / CONFIG))
+        return words
     return _of_pair(path) if format == "gpt2" else load_encoding(path)
 
 

@@ -22,15 +22,17 @@ from .sidecar import beside
 __all__ = [
     "CONFIG",
     "NOT_OPENED",
+    "NOT_RANKS",
     "Format",
     "Source",
+    "existing_folder",
     "format_of_name",
     "in_folder",
     "not_found",
     "recognize",
 ]
 
-#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``wordpiece``
+#: ``encoding`` is one that is known by name, and has no file. ``sentencepiece`` and ``gguf``
 #: are recognized so that errors can name them.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
@@ -65,8 +67,12 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
     "sentencepiece": "is a model of SentencePiece; give the tokenizer.json of the same model",
-    "wordpiece": "is a word list of WordPiece; give the tokenizer.json of the same model, or "
-    "call bpe_engine.hf.WordPiece.from_file",
+}
+
+#: Why a format has no ranks, for readers that need them.
+NOT_RANKS: dict[Format, str] = {
+    **NOT_OPENED,
+    "wordpiece": "is a word list of WordPiece, which has no ranks; bpe_engine.open_tokenizer reads it",
 }
 
 
@@ -145,11 +151,30 @@ def _of_file(path: str, format: Format | None = None, folder: str | None = None)
     return source
 
 
+def existing_folder(folder: str | os.PathLike[str]) -> Path:
+    """Returns the path of a folder. Raises FileNotFoundError if it does not exist, and
+    NotADirectoryError for a file."""
+    path = Path(folder)
+    if path.is_file():
+        raise NotADirectoryError(
+            f"{str(path)!r} is a file; give its folder, or open the file with "
+            "bpe_engine.open_tokenizer or bpe_engine.hf.Tokenizer.from_file"
+        )
+    if not path.is_dir():
+        raise FileNotFoundError(
+            f"{str(path)!r} is not a folder on this machine; download the tokenizer first, as with "
+            "huggingface_hub.snapshot_download"
+        )
+    return path
+
+
 def not_found(path: str) -> FileNotFoundError:
     """Returns the error for a name that neither a file nor an encoding has."""
     reason = os.strerror(errno.ENOENT)
     if os.sep not in path and format_of_name(path) is None:
         reason += f", and {unknown_encoding(path)}"
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+", path) and not os.path.isdir(os.path.dirname(path)):
+        reason += "; nothing is downloaded, so give the folder that has the model on this machine"
     return FileNotFoundError(errno.ENOENT, reason, path)
 
 
@@ -202,6 +227,8 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
         start = file.read(1 << 16)
         if start.startswith(b"GGUF"):
             return "gguf"
+        if re.match(rb"\[\w+\]\s", start):
+            return "wordpiece"
         if not start.lstrip().startswith(b"{"):
             is_model = named == "sentencepiece" and (start[:1] == b"\n" or b"\0" in start[:100])
             return "sentencepiece" if is_model else "tiktoken"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 
-__all__ = ["published", "sha256", "sync", "write_at_once"]
+__all__ = ["is_special", "published", "sha256", "sync", "write_at_once"]
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -38,26 +39,42 @@ def published(source: str, target: str) -> None:
     os.replace(source, target)
 
 
-def write_at_once(path: str, contents: bytes, scratch: str | None = None) -> None:
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """True for a device or a pipe, which is written to directly."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def write_at_once(
+    path: str | os.PathLike[str], contents: bytes, scratch: str | None = None
+) -> None:
     """Writes a small file in one step: it has the old contents or the new ones.
 
     Args:
-        path: The file.
+        path: The file. A link is followed; a pipe or a device is written to.
         contents: Its bytes.
         scratch: A folder on the same disk for the unfinished file; by default that of the file.
 
     Raises OSError if the file cannot be written; nothing is left then.
     """
+    path = os.path.realpath(path)
+    if is_special(path):
+        with open(path, "wb") as special:
+            special.write(contents)
+        return
     folder = os.path.dirname(path)
     name = f"{os.path.basename(path)}.{os.urandom(8).hex()}.tmp"
     unfinished = os.path.join(folder if scratch is None else scratch, name)
     try:
         with open(unfinished, "xb") as file:
             file.write(contents)
+        with contextlib.suppress(OSError):  # The file is new, or the system has no modes.
+            shutil.copymode(path, unfinished)
         published(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+    except BaseException as error:
+        with contextlib.suppress(OSError):
             os.remove(unfinished)
+        if isinstance(error, OSError) and error.filename2 is None:
+            error.filename = path
         raise
     with contextlib.suppress(OSError):  # Not every system can sync a folder.
         sync(folder or ".")

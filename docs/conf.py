@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.ext.napoleon.docstring import GoogleDocstring
 
@@ -76,6 +77,35 @@ html_favicon = str(ROOT / "docs" / "_static" / "favicon.svg")
 html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
+
+# What readers search for, and the page that they should find first. `index` is the page to begin with.
+SEARCH_WORDS = {
+    "index": ("install", "pip install", "Windows", "macOS", "wheels"),
+    "recipes/count": ("count tokens", "billing", "price", "cost", "OpenAI chat"),
+    "recipes/rag": ("RAG", "retrieval", "chunks", "embedding model", "vector store", "Markdown"),
+    "recipes/chat": ("tool calls", "prompt injection", "forged tokens"),
+    "recipes/finetune": ("loss mask", "multi-turn", "multi turn", "SFT", "fine-tuning"),
+    "recipes/corpus": ("nanoGPT", "val.bin", "Megatron", "pre-training"),
+    "recipes/extend-qwen": ("new tokens", "embedding table", "extend Qwen"),
+    "recipes/train": ("train a tokenizer", "train a vocabulary"),
+    "recipes/stream": ("stop strings", "streaming", "detokenizer"),
+    "recipes/from-tiktoken": ("tiktoken",),
+    "recipes/from-transformers": ("transformers", "AutoTokenizer"),
+    "which": ("which class",),
+    "guide": ("offsets", "truncate", "threads"),
+    "prompts": ("chat template", "special tokens", "segments"),
+    "bytes": ("token healing", "align tokenizers"),
+    "tokenizer": ("padding", "packing", "batches"),
+    "hf": ("Llama 3", "Llama 2", "DeepSeek", "Gemma", "Mistral", "WordPiece", "Unigram", "BERT"),
+    "encodings": ("gpt-4o", "gpt-5", "gpt-oss", "models"),
+    "serving-vllm": ("vLLM",),
+    "serving-grammars": ("constrained decoding", "structured output", "xgrammar", "outlines"),
+    "fine-tuning": ("rollouts", "reinforcement learning", "GRPO"),
+    "compare": ("compare tokenizers", "fertility"),
+    "notebooks": ("Jupyter", "Colab"),
+    "benchmarks": ("speed", "performance"),
+    "security": ("security",),
+}
 
 # Every reference in a docstring must lead somewhere, except to types of other projects, whose
 # documentation is on other servers.
@@ -156,7 +186,21 @@ def describe(app, pagename, templatename, context, doctree) -> None:
         )
 
 
+def add_search_words(app, doctree) -> None:
+    """Puts the words of a page that readers search for into the index."""
+    words = SEARCH_WORDS.get(app.env.docname, ())
+    entries = [("single", word, "", "main", None) for word in words]
+    doctree[0].insert(1, addnodes.index(entries=entries))
+
+
+def check_search_words(app, env) -> None:
+    if unknown := SEARCH_WORDS.keys() - env.found_docs:
+        raise ExtensionError(f"SEARCH_WORDS has pages that do not exist: {sorted(unknown)}")
+
+
 def setup(app) -> None:
+    app.connect("doctree-read", add_search_words)
+    app.connect("env-check-consistency", check_search_words)
     app.connect("source-read", add_overviews)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("html-page-context", describe)

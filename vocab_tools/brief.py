@@ -29,7 +29,8 @@ def in_notebook(result: object) -> str | None:
 
 
 class Brief:
-    """A result whose representation is short: long values are cut, and collections counted.
+    """A result whose representation is short: long values are cut, collections counted, and
+    results inside it named.
 
     >>> class Result(Brief):
     ...     def __init__(self):
@@ -58,5 +59,5 @@ class Reported(Brief):
 def _brief(value: object) -> str:
     if isinstance(value, (dict, list, tuple, set, frozenset)) and value:
         return f"<{len(value):,} item{'s' * (len(value) > 1)}>"
-    shown = repr(value)
+    shown = f"{type(value).__name__}(…)" if isinstance(value, Brief) else repr(value)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"

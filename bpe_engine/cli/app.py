@@ -10,7 +10,7 @@ from .group import Group
 # In the order of the help.
 _SECTIONS = {
     "Text and tokens": ("count", "show", "encode", "decode", "split", "align", "heal"),
-    "Chat templates and training data": ("check-template", "corpus"),
+    "Chat templates and training data": ("check-template", "audit", "corpus"),
     "Encodings": ("encodings", "playground"),
 }
 
@@ -31,6 +31,7 @@ def cli() -> None:
     bpe-engine encode "Hello, world!"          13225 11 2375 0
     bpe-engine decode 13225 11 2375 0          Hello, world!
     bpe-engine check-template chat.jinja       whether it keeps earlier turns
+    bpe-engine audit chat.jinja --tokenizer .  whether messages can forge control tokens
     cat notes.md | bpe-engine count -m gpt-4   input from a pipe
 
     Text is taken from the arguments (joined by spaces), from --file, or else from standard

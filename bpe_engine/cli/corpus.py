@@ -61,10 +61,10 @@ def corpus() -> None:
     \b
     bpe-engine corpus texts/ -o out -e o200k_base --format megatron    all of it
     bpe-engine corpus input.txt -o out -e gpt2 --format nanogpt --held-out 0.01
-    bpe-engine corpus plan texts/ -o out -e o200k_base                 or step by step
-    bpe-engine corpus run out                                          again after a crash
+    bpe-engine corpus plan texts/ -o out -e o200k_base      or step by step
+    bpe-engine corpus run out                               again after a crash
     bpe-engine corpus verify out
-    bpe-engine corpus merge out                                        one file of many
+    bpe-engine corpus merge out                             one file of many
     bpe-engine corpus pack out --length 4096
     bpe-engine corpus report out --report report.html
 
@@ -259,7 +259,7 @@ def plan(**choices: Any) -> None:
 
     \b
     bpe-engine corpus plan "data/*.jsonl.zst" -o out -e o200k_base
-    bpe-engine corpus plan s3://bucket/part/ -o out --tokenizer models/qwen --format datatrove
+    bpe-engine corpus plan s3://bucket/part/ -o out -e qwen/ --format datatrove
     """
     made = _planned(**choices)
     size = sum(source.size for source in made.inputs)

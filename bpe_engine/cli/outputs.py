@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from ..texts import STANDARD, naming
+from ..written import is_special
 from .printing import write
 
 try:
@@ -119,11 +120,6 @@ def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
     except (OSError, ValueError):
         return None
     return found if stat.S_ISREG(found.st_mode) else None
-
-
-def is_special(path: str) -> bool:
-    """True for a device or a pipe, which is written to directly."""
-    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _target(path: str) -> Path:

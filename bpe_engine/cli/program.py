@@ -88,7 +88,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 def _worded(program: str, error: click.ClickException) -> str:
     """Returns what is wrong, and for a wrong command line where help is."""
-    message = error.format_message()
+    message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program
         return f"{message.rstrip('.')} (`{where} --help` shows examples)"
@@ -98,9 +98,24 @@ def _worded(program: str, error: click.ClickException) -> str:
 def _complain(program: str, message: str, status: int = FAILED) -> int:
     """Prints an error, and returns the status."""
     with contextlib.suppress(OSError):
-        lines = message.replace("\n  ", "\0").split()
-        print(f"{program}:", printable(" ".join(lines).replace("\0", "\n  ")), file=sys.stderr)
+        words = message.replace("\n  ", "\0").split()
+        text = printable(f"{program}: {' '.join(words)}".replace("\0", "\n  "))
+        print(_wrapped(text) if sys.stderr.isatty() else text, file=sys.stderr)
     return status
+
+
+def _wrapped(text: str) -> str:
+    """Returns an error for a terminal, broken between words."""
+    import shutil
+    import textwrap
+
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns,
+        break_long_words=False,
+        break_on_hyphens=False,
+        subsequent_indent="  ",
+    )
+    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def _drop_output() -> None:

@@ -71,9 +71,9 @@ class CorpusReport:
             ("tokenizer", f"{self.tokenizer} ({self.fingerprint[:12]})"),
             ("end of document", self.eod or "none"),
             ("units", f"{self.done:,} of {self.units:,}"),
-            ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
+            ("inputs", f"{self.inputs:,} ({self.input_bytes:,} bytes)"),
             ("rows read", f"{self.rows:,}"),
-            ("documents", f"{self.documents:,}, of which {self.empty:,} are empty"),
+            ("documents", f"{self.documents:,} ({self.empty:,} empty)"),
             ("refused", f"{self.rows_refused:,}"),
             ("text", f"{self.text_bytes:,} bytes"),
             ("tokens", f"{self.tokens:,}, {rate:.4f} a byte"),
@@ -81,7 +81,7 @@ class CorpusReport:
         ]
         if self.seconds:
             stages = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in self.seconds.items())
-            rows.append(("time of all processes", stages))
+            rows.append(("process time", stages))
         return rows
 
     @property
@@ -117,7 +117,7 @@ class CorpusReport:
         controls = sum(count for count, *_ in self.controls.values())
         tiles = [
             Tile(f"{self.tokens:,}", "tokens"),
-            Tile(f"{self.documents:,}", f"documents, of which {self.empty:,} are empty"),
+            Tile(f"{self.documents:,}", f"documents, {self.empty:,} empty"),
             Tile(rate, "tokens a byte"),
             Tile(
                 f"{self.done:,}",
@@ -198,7 +198,7 @@ class CorpusReport:
         ]
         provenance = [
             ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
-            ("inputs", f"{self.inputs:,}, {self.input_bytes:,} bytes"),
+            ("inputs", f"{self.inputs:,} ({self.input_bytes:,} bytes)"),
         ]
         if look is not None:
             length, fits, filled = look.rows[2]

@@ -10,9 +10,19 @@ from typing import Any, ClassVar, TypeVar
 
 from .._core import HfTokenizer
 from ..gpt2_files import read_merges, read_vocab
+from ..written import write_at_once
 from .components import Token
 
-__all__ = ["BPE", "Model", "Unigram", "WordLevel", "WordPiece", "model_json"]
+__all__ = [
+    "BPE",
+    "Model",
+    "Unigram",
+    "WordLevel",
+    "WordPiece",
+    "model_json",
+    "model_of",
+    "restore_scores",
+]
 
 #: The characters that `tokenizers` leaves out at the end of a line of a ``vocab.txt``.
 _WHITE = (
@@ -92,8 +102,7 @@ class Model:
         paths = []
         for name, content in self._files().items():
             paths.append(os.path.join(folder, start + name))
-            with open(paths[-1], "w", encoding="utf-8", newline="") as file:
-                file.write(content)
+            write_at_once(paths[-1], content.encode())
         return paths
 
     def _files(self) -> dict[str, str]:
@@ -138,8 +147,8 @@ class BPE(Model):
     """Byte pair encoding: a vocabulary and its merges.
 
     Args:
-        vocab: The tokens and their ids.
-        merges: The pairs of tokens that merge, the first ones first.
+        vocab: The tokens and their ids, or the path of a ``vocab.json``.
+        merges: The pairs of tokens that merge, the first ones first, or the path of a ``merges.txt``.
         cache_capacity: Ignored; `Tokenizer.set_cache_size` sets the size of the cache.
         dropout: The share of merges that are left out at random.
         unk_token: Replaces characters that are not tokens.
@@ -177,8 +186,8 @@ class BPE(Model):
 
     def __init__(
         self,
-        vocab: Mapping[str, int] | None = None,
-        merges: Iterable[tuple[str, str]] | None = None,
+        vocab: Mapping[str, int] | str | None = None,
+        merges: Iterable[tuple[str, str]] | str | None = None,
         cache_capacity: int | None = None,
         dropout: float | None = None,
         unk_token: str | None = None,
@@ -200,6 +209,8 @@ class BPE(Model):
             "ignore_merges": ignore_merges,
             "seed": seed,
         }
+        vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
+        merges = read_merges(merges) if isinstance(merges, str) else merges
         self._make(fields, {"vocab": dict(vocab or {}), "merges": list(merges or ())})
 
     @staticmethod
@@ -242,7 +253,7 @@ class WordPiece(Model):
     begins with.
 
     Args:
-        vocab: The tokens and their ids.
+        vocab: The tokens and their ids, or the path of a ``vocab.txt``.
         unk_token: Replaces a word that cannot be made of tokens.
         max_input_chars_per_word: A word of more characters is unknown.
         continuing_subword_prefix: Begins the tokens for the rest of a word.
@@ -262,7 +273,7 @@ class WordPiece(Model):
 
     def __init__(
         self,
-        vocab: Mapping[str, int] | None = None,
+        vocab: Mapping[str, int] | str | None = None,
         unk_token: str = "[UNK]",
         max_input_chars_per_word: int = 100,
         continuing_subword_prefix: str = "##",
@@ -272,6 +283,7 @@ class WordPiece(Model):
             "continuing_subword_prefix": continuing_subword_prefix,
             "max_input_chars_per_word": max_input_chars_per_word,
         }
+        vocab = self.read_file(vocab) if isinstance(vocab, str) else vocab
         self._make(fields, {"vocab": dict(vocab or {})})
 
     @staticmethod
@@ -308,7 +320,7 @@ class WordLevel(Model):
     """A token for each word.
 
     Args:
-        vocab: The words and their ids.
+        vocab: The words and their ids, or the path of a ``vocab.json``.
         unk_token: Replaces words that are not tokens.
 
     Raises:
@@ -322,8 +334,9 @@ class WordLevel(Model):
 
     _FIELDS = ("unk_token",)
 
-    def __init__(self, vocab: Mapping[str, int] | None = None, unk_token: str | None = None):
+    def __init__(self, vocab: Mapping[str, int] | str | None = None, unk_token: str | None = None):
         unk_token = "<unk>" if unk_token is None else unk_token
+        vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
         self._make({"unk_token": unk_token}, {"vocab": dict(vocab or {})})
 
     @staticmethod
@@ -420,8 +433,22 @@ def model_json(value: Any) -> str:
     return state.decode()
 
 
+def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
+    """Sets the scores of a Unigram model exactly as its file has them: reading rounds some."""
+    if '"type":"Unigram"' not in contents:
+        return
+    model = json.loads(contents)["model"]
+    scores: list[Any] = (
+        [score for _, score in model["vocab"]] if model["type"] == "Unigram" else [None]
+    )
+    if None not in scores:
+        tokenizer._set_scores(scores)
+
+
 def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
-    model = kind._of(HfTokenizer(f'{{"model":{contents}}}'))
+    contents = f'{{"model":{contents}}}'
+    model = kind._of(HfTokenizer(contents))
+    restore_scores(model._tokenizer, contents)
     for name, value in later.items():
         setattr(model, name, value)
     return model

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
-from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
+from .._core import Engine, HfEncoding, HfTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
+from ..sources import existing_folder
+from ..written import write_at_once
+from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken
 from .decoders import Decoder
-from .models import Model, model_json, model_of
-from .normalizers import Normalizer
-from .pre_tokenizers import PreTokenizer
+from .models import Model, WordPiece, model_json, model_of, restore_scores
+from .normalizers import BertNormalizer, Normalizer
+from .pre_tokenizers import BertPreTokenizer, PreTokenizer
 from .processors import PostProcessor
 
 __all__ = ["Tokenizer", "is_ours"]
@@ -63,21 +67,25 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """Reads a ``tokenizer.json``.
 
+        Args:
+            path: The file; `from_pretrained` takes its folder.
+
         Raises:
             OSError: The file cannot be read.
-            ValueError: As the class does.
+            UnsupportedTokenizer: It cannot be reproduced exactly; the message names the place.
+            ValueError: It is malformed.
+
+        >>> from bpe_engine.hf import Tokenizer
+        >>> tokenizer = Tokenizer.from_file("tokenizer.json")  # doctest: +SKIP
+        >>> tokenizer.encode("Hello, world!").ids  # doctest: +SKIP
+        [15496, 11, 995, 0]
         """
         with open(path, "rb") as file:
             contents = file.read()
         try:
             return cls(contents)
         except ValueError as error:
-            reason = f": {error}"
-            if isinstance(error, UnsupportedTokenizer):
-                reason += "; the package tokenizers reads this file"
-            if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
-                reason = " is a tekken.json, which bpe_engine.open_tokenizer reads"
-            raise with_text(error, f"{os.fspath(path)}{reason}") from None
+            raise with_text(error, f"{os.fspath(path)}{_reason(error, contents)}") from None
 
     @classmethod
     def from_files(
@@ -119,6 +127,55 @@ class Tokenizer(EngineMethods, HfTokenizer):
         return tokenizer
 
     @classmethod
+    def from_wordpiece(
+        cls,
+        vocab: str | os.PathLike[str],
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        handle_chinese_chars: bool = True,
+        clean_text: bool = True,
+        unk_token: str = "[UNK]",
+        sep_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        cls_token: str = "[CLS]",
+        mask_token: str = "[MASK]",
+        wordpieces_prefix: str = "##",
+    ) -> Tokenizer:
+        """Reads the ``vocab.txt`` of a BERT, as `tokenizers.BertWordPieceTokenizer` and transformers
+        read it.
+
+        Args:
+            vocab: The file, a token in each line.
+            lowercase: Whether text is lowercased. The file does not say; False for cased models.
+            strip_accents: Whether accents are removed; by default if text is lowercased.
+            handle_chinese_chars: Whether Chinese characters are words of their own.
+            clean_text: Whether control characters are removed.
+            unk_token, sep_token, pad_token, cls_token, mask_token: Special tokens. Those that are
+                missing in the file are added.
+            wordpieces_prefix: Begins the tokens for the rest of a word.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The file is not UTF-8.
+
+        >>> tokenizer = Tokenizer.from_wordpiece("vocab.txt", lowercase=False)  # doctest: +SKIP
+        """
+        prefix = {"continuing_subword_prefix": wordpieces_prefix}
+        tokenizer = cls(WordPiece.from_file(vocab, unk_token=unk_token, **prefix))
+        tokenizer.add_special_tokens([unk_token, sep_token, pad_token, cls_token, mask_token])
+        tokenizer.normalizer = BertNormalizer(
+            clean_text, handle_chinese_chars, strip_accents, lowercase
+        )
+        tokenizer.pre_tokenizer = BertPreTokenizer()
+        ids = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
+        tokenizer.post_processor = processors.BertProcessing(
+            (sep_token, ids[sep_token]), (cls_token, ids[cls_token])
+        )
+        tokenizer.decoder = decoders.WordPiece(wordpieces_prefix)
+        return tokenizer
+
+    @classmethod
     def from_pretrained(cls, identifier: str | os.PathLike[str]) -> Tokenizer:
         """Reads the ``tokenizer.json`` of a folder on this machine, or else its ``vocab.json`` and
         ``merges.txt``.
@@ -127,12 +184,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             OSError: The folder or its file does not exist. Nothing is downloaded.
             ValueError: As the class does.
         """
-        folder = os.fspath(identifier)
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(
-                f"{folder!r} is not a folder on this machine; download the tokenizer "
-                "first, as with huggingface_hub.snapshot_download"
-            )
+        folder = existing_folder(identifier)
         path, vocab, merges = (
             os.path.join(folder, name) for name in ("tokenizer.json", "vocab.json", "merges.txt")
         )
@@ -181,8 +233,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
             path: The file.
             pretty: With line breaks.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.to_str(pretty))
+        write_at_once(path, self.to_str(pretty).encode())
 
     # ---- What `EngineMethods` needs; it has the other abilities ----
 
@@ -329,6 +380,18 @@ class Tokenizer(EngineMethods, HfTokenizer):
         return f"Tokenizer({type(self.model).__name__}, {self.get_vocab_size()} tokens, {self.fingerprint[:12]})"
 
 
+def _reason(error: ValueError, contents: bytes) -> str:
+    """Says why a file is not read, and which call reads it if it is one of another kind."""
+    start = contents.lstrip()[:1]
+    if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
+        return " is a tekken.json, which bpe_engine.open_tokenizer reads"
+    if start == b"{":
+        return f": {error}"
+    if re.match(rb"\[\w+\]\s", contents):
+        return " is a vocab.txt, which Tokenizer.from_wordpiece and bpe_engine.open_tokenizer read"
+    return f" is not a tokenizer.json: {error}"
+
+
 def is_ours(tokenizer: object) -> bool:
     """True if this package encodes for a tokenizer.
 
@@ -351,6 +414,7 @@ def _restore(
     random: dict[str, Any] | None = None,
 ) -> Tokenizer:
     tokenizer = cls(contents)
+    restore_scores(tokenizer, contents)
     for name, value in (random or {}).items():
         tokenizer._set_component(f"model.{name}", json.dumps(value))
     if encode_special_tokens:

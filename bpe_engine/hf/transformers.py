@@ -15,6 +15,7 @@ from .._core import UnsupportedTokenizer
 from .component import component_of_tokenizers
 from .deferred import Deferred, StandIns
 from .masks import with_masks
+from .models import restore_scores
 from .stream import DecodeStream
 from .tokenizers import Tokenizer
 
@@ -130,8 +131,10 @@ def _swap(tokenizer: Any) -> Any:
     """
     inner = tokenizer._tokenizer
     if is_theirs(inner):
-        own = _Backend.from_str(inner.to_str())
+        contents = inner.to_str()
+        own = _Backend.from_str(contents)
         own.encode_special_tokens = inner.encode_special_tokens
+        restore_scores(own, contents)
         tokenizer._tokenizer = own
     return tokenizer
 
@@ -189,7 +192,7 @@ class _File:
     """A ``tokenizer.json`` that transformers asked `tokenizers` to read.
 
     Which of its classes asked decides what is needed. Those that build the object out of tokens
-    and merges read only the smaller parts of the file, which takes no tokens. To all others it is
+    read only the smaller parts of the file, which takes no tokens. To all others it is
     the tokenizer, and the constructor of their base replaces it by ours.
     """
 
@@ -201,8 +204,7 @@ class _File:
     def _without_tokens(self) -> Any:
         with open(self.path, encoding="utf-8") as file:
             contents = json.load(file)
-        model = contents.get("model")
-        if not isinstance(model, dict) or "merges" not in model:
+        if not isinstance(contents.get("model"), dict):
             return self.whole
         empty = {"type": "BPE", "vocab": {}, "merges": []}
         contents = {**contents, "model": empty, "added_tokens": []}
@@ -269,7 +271,7 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(self._tokenizer, Deferred):
             try:
-                self._tokenizer = _Backend.from_str(self._tokenizer.to_str())
+                self._tokenizer = self._tokenizer.ours(_Backend)
             except ValueError:
                 self._tokenizer = self._tokenizer.build()
         refused, path = _loading.get(), kwargs.get("tokenizer_file")
@@ -302,9 +304,7 @@ def _patched_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     return convert_to_native_format
 
 
-_stand_ins = StandIns(
-    tokenizers.Tokenizer, tokenizers.models.BPE, lambda: _loading.get() is not None
-)
+_stand_ins = StandIns(tokenizers, lambda: _loading.get() is not None)
 
 
 def _reason(error: ValueError) -> str:

@@ -26,7 +26,8 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
 #: Bytes and invisible characters as escapes, which are written from left to right.
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+")
 
-#: A cell: text, a number, a list of lists of token texts (a path of merges), or :func:`best`.
+#: A cell: text, a number, a list of tokens (a text; or a text, an id, and "forged" for a frame), a
+#: list of such lists (a path of merges), or :func:`best`.
 Cell = Any
 
 

@@ -10,20 +10,24 @@ from .conversation import Change, Conversation
 from .segments import Origin, Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
+    from .auditor import audit_template
     from .formats import FORMATS, ChatFormat, Turn, render_chat
     from .lint import TemplateReport, stable_prefix_check
     from .openai_count import ChatTokens, count_chat_tokens
     from .rollout import Drift, Rollout, TemplateNotStable
     from .template import ChatTemplate, TemplateLimitError, render_template
+    from .template_audit import TemplateAudit
 
 # Modules that `import bpe_engine` does not need are imported on demand; `template` needs jinja2.
 _MODULES = {
+    "audit_template": "auditor",
     **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
     **dict.fromkeys(("TemplateReport", "stable_prefix_check"), "lint"),
     "ChatTokens": "openai_count",
     "count_chat_tokens": "openai_count",
     **dict.fromkeys(("Drift", "Rollout", "TemplateNotStable"), "rollout"),
     **dict.fromkeys(("ChatTemplate", "TemplateLimitError", "render_template"), "template"),
+    "TemplateAudit": "template_audit",
 }
 
 __all__ = [
@@ -39,11 +43,13 @@ __all__ = [
     "Origin",
     "Rollout",
     "Segment",
+    "TemplateAudit",
     "TemplateLimitError",
     "TemplateNotStable",
     "TemplateReport",
     "Turn",
     "Unseen",
+    "audit_template",
     "count_chat_tokens",
     "render_chat",
     "render_template",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,49 +10,28 @@ from jinja2 import TemplateError
 
 from .fields import FIELDS, spoken
 from .rollout import TemplateNotStable, not_stable
-from .segments import Segment, special
-from .template import ChatTemplate
+from .samples import (
+    ANSWER,
+    ASKS,
+    ASKS_THOUGHT,
+    BOS,
+    EOS,
+    MORE,
+    RESULT,
+    SYSTEM,
+    THOUGHT,
+    TOOL,
+    USER,
+    Sample,
+    control_tokens_of,
+)
+from .segments import Segment
 
 if TYPE_CHECKING:
     from .encode import Engine
+    from .template import ChatTemplate
 
 __all__ = ["TemplateReport", "stable_prefix_check"]
-
-# Text that looks like a control token.
-_CONTROL = re.compile(
-    r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|<\|[a-z_]+>|<[a-z_]+\|>|\[/?[A-Z_]{3,20}\]|</?s>|<[a-z]+_of_[a-z]+>"
-)
-_BOS, _EOS = "<s>", "</s>"
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look_up",
-        "description": "Looks a word up",
-        "parameters": {
-            "type": "object",
-            "properties": {"word": {"type": "string", "description": "Which word"}},
-            "required": ["word"],
-        },
-    },
-}
-_CALL = {
-    "id": "abcdefghi",
-    "type": "function",
-    "function": {"name": "look_up", "arguments": {"word": "sea"}},
-}
-_SYSTEM = {"role": "system", "content": "Zephyr rules."}
-_USER = {"role": "user", "content": "Quince asks."}
-_MORE = {"role": "user", "content": "Walnut asks more."}
-_RESULT = {
-    "role": "tool",
-    "name": "look_up",
-    "tool_call_id": "abcdefghi",
-    "content": "Salt water.",
-}
-_ANSWER = {"role": "assistant", "content": "Plum answers."}
-_THOUGHT = {**_ANSWER, "reasoning_content": "Fig thinks."}
-_ASKS = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
-_ASKS_THOUGHT = {**_ASKS, "reasoning_content": "Fig thinks."}
 
 
 class _Kind(NamedTuple):
@@ -71,13 +49,13 @@ class _Kind(NamedTuple):
 
 
 _KINDS: dict[str, _Kind] = {
-    "user": _Kind(_ANSWER, [_MORE]),
-    "user, with tools": _Kind(_ANSWER, [_MORE], True, True),
-    "tool": _Kind(_ASKS, [_RESULT], True, True),
-    "tools": _Kind(_ASKS, [_RESULT, _RESULT], True, True),
-    "system": _Kind(_ANSWER, [_SYSTEM, _MORE], False, True),
-    "reasoning, user": _Kind(_THOUGHT, [_MORE]),
-    "reasoning, tool": _Kind(_ASKS_THOUGHT, [_RESULT], True, True),
+    "user": _Kind(ANSWER, [MORE]),
+    "user, with tools": _Kind(ANSWER, [MORE], True, True),
+    "tool": _Kind(ASKS, [RESULT], True, True),
+    "tools": _Kind(ASKS, [RESULT, RESULT], True, True),
+    "system": _Kind(ANSWER, [SYSTEM, MORE], False, True),
+    "reasoning, user": _Kind(THOUGHT, [MORE]),
+    "reasoning, tool": _Kind(ASKS_THOUGHT, [RESULT], True, True),
 }
 _REFUSED = "the template refuses it"
 
@@ -163,35 +141,17 @@ def stable_prefix_check(
     >>> stable_prefix_check(keeps + "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}").verdict
     'stable'
     """
-    if not isinstance(template, ChatTemplate):
-        template = ChatTemplate(template)
-    given = {"bos_token": special(_BOS), "eos_token": special(_EOS), **variables}
-
-    needs_tools = False
+    sample = Sample(template, tokenizer, variables)
 
     def render(messages: Any, has_tools: bool = False, prompt: bool = True) -> list[Segment]:
-        tools = [_TOOL] if has_tools or needs_tools else None
-        return template.render(
-            messages, tools=tools, add_generation_prompt=prompt, tokenizer=tokenizer, **given
-        )
+        tools = [TOOL] if has_tools else None
+        return sample.render(messages, tools=tools, add_generation_prompt=prompt)
 
-    while True:
-        try:
-            plain = render([_USER])
-            break
-        except (TemplateError, TypeError, ValueError) as error:
-            missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
-            if missing and missing[1] not in given:
-                given[missing[1]] = "[]"
-            elif not needs_tools:
-                needs_tools = True
-            else:
-                raise ValueError(f"the template refuses a question of the user: {error}") from error
     continuations: dict[str, str | None] = {}
-    written = set(_control_of(plain))
+    written = set(control_tokens_of(sample.plain))
     for name, kind in _KINDS.items():
         try:
-            written.update(_control_of(_continued(render, kind)))
+            written.update(control_tokens_of(_continued(render, kind)))
             continuations[name] = None
         except TemplateNotStable as error:
             continuations[name] = _change(error)
@@ -199,14 +159,16 @@ def stable_prefix_check(
             continuations[name] = "the reasoning of the answer is dropped"
         except (TemplateError, TypeError, ValueError) as error:
             continuations[name] = _REFUSED if kind.is_optional else f"{_REFUSED}: {error}"
-    bos = {_BOS, *_texts(variables.get("bos_token"))}
+    bos = {BOS, *_texts(variables.get("bos_token"))}
     unknown = None
     if tokenizer is not None:
         bos |= set(_texts(getattr(tokenizer, "special_tokens_map", {}).get("bos_token")))
         known = tokenizer.special_tokens_set
-        unknown = tuple(name for name in sorted(written - {_BOS, _EOS}) if name not in known)
-    begins = _text(plain).startswith((*bos, *_BEGINNINGS))
-    return TemplateReport(continuations, template.has_tags, begins, unknown, _dropped(render))
+        unknown = tuple(name for name in sorted(written - {BOS, EOS}) if name not in known)
+    begins = _text(sample.plain).startswith((*bos, *_BEGINNINGS))
+    return TemplateReport(
+        continuations, sample.template.has_tags, begins, unknown, _dropped(render)
+    )
 
 
 class _Dropped(Exception):  # noqa: N818 - no error of a caller
@@ -225,16 +187,6 @@ def _text(segments: Sequence[Segment]) -> str:
     return "".join(segment.text for segment in segments)
 
 
-def _control_of(segments: Sequence[Segment]) -> list[str]:
-    """Returns the control tokens in the text of the template."""
-    return [
-        name
-        for segment in segments
-        if segment.allowed_special
-        for name in _CONTROL.findall(segment.text)
-    ]
-
-
 def _change(error: TemplateNotStable) -> str:
     """Returns what becomes of the earlier part, for people."""
     who = "text outside of messages"
@@ -250,10 +202,10 @@ def _continued(render: Any, kind: _Kind) -> list[Segment]:
         TemplateNotStable: The part before the answer, or the token that ends it, changes.
         _Dropped: The template does not show the reasoning.
     """
-    said = _text(render([_USER], kind.has_tools))
+    said = _text(render([USER], kind.has_tools))
     first: Exception | None = None
     for answer in (kind.answer, _written_out(kind.answer, said)):
-        segments: list[Segment] = render([_USER, answer, *kind.more], kind.has_tools)
+        segments: list[Segment] = render([USER, answer, *kind.more], kind.has_tools)
         text = _text(segments)
         try:
             if not text.startswith(said):
@@ -261,7 +213,7 @@ def _continued(render: Any, kind: _Kind) -> list[Segment]:
             if kind.reasoning not in text:
                 raise _Dropped
             ends = [
-                _end(each, 1) for each in (render([_USER, answer], kind.has_tools, False), segments)
+                _end(each, 1) for each in (render([USER, answer], kind.has_tools, False), segments)
             ]
             if ends[0] and ends[1] and ends[0] != ends[1]:
                 at = text.index(ends[1], len(said))
@@ -295,7 +247,7 @@ def _end(segments: Sequence[Segment], message: int) -> str:
     for segment in segments[places[-1] + 1 :] if places else ():
         if segment.origin is None or segment.origin.message != message:
             break
-        for name in _control_of([segment]):
+        for name in control_tokens_of([segment]):
             return name
     return ""
 
@@ -304,11 +256,11 @@ def _dropped(render: Any) -> tuple[str, ...]:
     """Returns the roles and fields of messages that the template does not show."""
     found: list[str] = []
     conversations: list[tuple[list[dict[str, Any]], bool]] = [
-        ([_SYSTEM, _USER, _THOUGHT, _MORE, _THOUGHT], False),
-        ([_SYSTEM, _USER, {**_ASKS, "content": "Pear asks."}, _RESULT, _ANSWER], True),
-        ([_USER, _THOUGHT, _MORE, _THOUGHT], False),
-        ([_USER, _ANSWER, _SYSTEM, _MORE], False),
-        ([_USER, _ASKS, _RESULT], True),
+        ([SYSTEM, USER, THOUGHT, MORE, THOUGHT], False),
+        ([SYSTEM, USER, {**ASKS, "content": "Pear asks."}, RESULT, ANSWER], True),
+        ([USER, THOUGHT, MORE, THOUGHT], False),
+        ([USER, ANSWER, SYSTEM, MORE], False),
+        ([USER, ASKS, RESULT], True),
     ]
     for messages, has_tools in conversations:
         try:

@@ -14,6 +14,7 @@ from .segments import Segment, special
 
 try:
     import jinja2
+    import jinja2.meta
 
     from .labels import Labels
     from .language import output as add_output
@@ -138,6 +139,18 @@ class ChatTemplate:
     def has_tags(self) -> bool:
         """Whether the template has ``{% generation %}`` tags."""
         return bool(vars(self._template)["has_tags"])
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that the template reads, also where it may have set them itself.
+
+        >>> from bpe_engine.prompt import ChatTemplate
+        >>> sorted(ChatTemplate("{{ bos_token }}{% if thinking %}{{ messages }}{% endif %}").variables)
+        ['bos_token', 'messages', 'thinking']
+        """
+        environment = _environment()
+        read = jinja2.meta.find_undeclared_variables(environment.parse(self.source))
+        return frozenset(read) - environment.globals.keys()
 
     def render(
         self,

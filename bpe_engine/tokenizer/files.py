@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..hf.components import AddedToken
-from ..sources import CONFIG
+from ..sources import CONFIG, existing_folder
+from ..written import write_at_once
 
 __all__ = [
     "CONFIG",
@@ -17,7 +18,6 @@ __all__ = [
     "SETTINGS",
     "TOKENIZER",
     "check_stale_files",
-    "existing_folder",
     "located",
     "read_config",
     "read_json",
@@ -41,18 +41,8 @@ SETTINGS = (
     "model_input_names",
     "errors",
     "split_special_tokens",
+    "clean_up_tokenization_spaces",
 )
-
-
-def existing_folder(folder: str | os.PathLike[str]) -> Path:
-    """Returns the path of a folder. Raises FileNotFoundError if it does not exist."""
-    path = Path(folder)
-    if not path.is_dir():
-        raise FileNotFoundError(
-            f"{os.fspath(folder)!r} is not a folder on this machine; download the tokenizer first, as "
-            "with huggingface_hub.snapshot_download"
-        )
-    return path
 
 
 # Arguments of transformers' `from_pretrained` that control downloads or the class.
@@ -116,7 +106,7 @@ def read_json(path: Path) -> dict[str, Any]:
 # The types of fields of a configuration.
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("padding_side", "truncation_side", "errors", "tokenizer_class"), (str,)),
-    "model_max_length": (int, float),
+    **dict.fromkeys(("model_max_length", "max_len"), (int, float)),
     "model_input_names": (list,),
     "added_tokens_decoder": (dict,),
     "chat_template": (str, list, dict),
@@ -170,6 +160,9 @@ def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("add_bos_token", "add_eos_token"):
         if name in given:
             settings[name] = given[name]
+    if given.get("max_len") is not None:
+        # The name in old files.
+        settings.setdefault("model_max_length", given["max_len"])
     extra = given.get("extra_special_tokens") or given.get("additional_special_tokens")
     if isinstance(extra, list):
         settings["extra_special_tokens"] = [_token(token) for token in extra]
@@ -213,7 +206,7 @@ def _name_of_template(file: Path) -> str:
 def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> list[str]:
     """Writes a configuration, and a template or several by name. Returns the paths of the files."""
     text = json.dumps(config, ensure_ascii=False, indent=2) + "\n"
-    (path / CONFIG).write_text(text, encoding="utf-8")
+    write_at_once(path / CONFIG, text.encode())
     named = {"default": chat_template} if isinstance(chat_template, str) else chat_template or {}
     written = [os.fspath(path / CONFIG)]
     for name, template in named.items():
@@ -223,6 +216,6 @@ def write_config(path: Path, config: Mapping[str, Any], chat_template: Any) -> l
                 raise ValueError(f"a template cannot be saved under the name {name!r}")
             file = path / _MORE_TEMPLATES / f"{name}.jinja"
         file.parent.mkdir(exist_ok=True)
-        file.write_text(template, encoding="utf-8")
+        write_at_once(file, template.encode())
         written.append(os.fspath(file))
     return written

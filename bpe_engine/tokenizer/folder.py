@@ -12,7 +12,8 @@ from ..core import Encoding
 from ..hf.components import AddedToken
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
-from ..sources import NOT_OPENED, recognize
+from ..sources import NOT_OPENED, Source, recognize
+from . import classes
 from .files import (
     CONFIG,
     FLAGS,
@@ -21,7 +22,7 @@ from .files import (
     settings_of,
     write_config,
 )
-from .vocabularies import of_merges, of_ranks
+from .vocabularies import BERT_OPTIONS, of_merges, of_ranks, of_words, set_bert_normalizer
 
 __all__ = ["Loaded", "class_of", "load", "save"]
 
@@ -39,6 +40,8 @@ class Loaded(NamedTuple):
     settings: dict[str, Any]
     #: Tokens to add to the tokenizer. Those that are not special stay in decoded text.
     added: list[AddedToken]
+    #: The class of transformers that reads the folder, or None.
+    name: str | None = None
 
 
 def class_of(path: Path, config: Mapping[str, Any]) -> str | None:
@@ -68,23 +71,57 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     if _OWN in config and not (path / TOKENIZER).is_file():
         return Loaded(_own_encoding(path, config[_OWN]), settings, list(added.values()))
     source = recognize(path)
-    if source.format == "tokenizer.json":
-        # The post-processor of the file adds tokens around a text.
-        for name in ("add_bos_token", "add_eos_token"):
-            if name not in arguments:
-                settings.pop(name, None)
-        file = FileTokenizer.from_file(source.path)
-        file.add_tokens(list(added.values()))
-        return Loaded(file, settings, [])
-    if source.format == "gpt2":
-        return Loaded(of_merges(path, config, added, settings), settings, [])
-    if source.format == "tekken":
-        return Loaded(load_encoding(source.path), settings, list(added.values()))
     if source.format in NOT_OPENED:
         raise ValueError(f"{source.path} {NOT_OPENED[source.format]}")
+    if source.format in _OPTIONS:
+        return _of_class(source, path, config, arguments, settings, added)
+    if source.format == "tekken":
+        return Loaded(load_encoding(source.path), settings, list(added.values()))
     extra = settings.get("extra_special_tokens")
     encoding = of_ranks(Path(source.path), pattern, added, extra)
     return Loaded(encoding, settings, list(added.values()))
+
+
+# What else the classes of each format take.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "tokenizer.json": (),
+    "gpt2": ("add_prefix_space", "trim_offsets"),
+    "wordpiece": BERT_OPTIONS,
+}
+
+
+def _of_class(
+    source: Source,
+    path: Path,
+    config: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    settings: dict[str, Any],
+    added: Mapping[int, AddedToken],
+) -> Loaded:
+    """Reads a folder as the class of transformers does that its files name."""
+    name = classes.class_name(path, config)
+    name = name or {"gpt2": "GPT2Tokenizer", "wordpiece": "BertTokenizer"}.get(source.format)
+    options = BERT_OPTIONS if name in classes.BERT else _OPTIONS[source.format]
+    given = {option: settings.pop(option) for option in options if option in settings}
+    config = {**config, **given}
+    settings = {**classes.defaults(name, config), **settings}
+    if source.format == "gpt2":
+        file = of_merges(path, str(name), config, added, settings)
+    elif source.format == "wordpiece":
+        file = of_words(source.path, str(name), config, added, settings)
+    else:
+        file = FileTokenizer.from_file(source.path)
+        file.add_tokens(list(added.values()))
+        if name in classes.BERT:
+            set_bert_normalizer(file, config)
+        # The post-processor of the file adds tokens around a text, and the file says the side of its
+        # padding.
+        fixed = ["add_bos_token", "add_eos_token"]
+        fixed += ["padding_side"] if file.padding and "padding_side" not in config else []
+        for field in fixed:
+            if field not in arguments:
+                settings.pop(field, None)
+    return Loaded(file, settings, [], name)
 
 
 def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:

@@ -19,6 +19,7 @@ from .._engine import EngineMethods, Names
 from ..core import Encoding
 from ..hf.component import Component
 from ..hf.components import AddedToken
+from ..hf.models import BPE
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..prompt import apply_template
 from ..prompt.segments import trusted
@@ -48,6 +49,8 @@ _logger = logging.getLogger(__name__)
 #: How to get the classes that read folders in formats of their own, by the name in the
 #: configuration. The package fills it, because they are subclasses of `Tokenizer`.
 FOLDER_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
+
+_CLIP = "CLIPTokenizer"
 
 
 class _Call(NamedTuple):
@@ -88,6 +91,7 @@ class Tokenizer(EngineMethods):
         add_bos_token, add_eos_token: Whether to add `bos_token` before every text and `eos_token`
             after it. By default the tokenizer file decides.
         split_special_tokens: Whether to encode names of special tokens in texts as ordinary text.
+        clean_up_tokenization_spaces: The default of `decode`.
         name_or_path: The origin, shown to people.
 
     Raises:
@@ -118,6 +122,7 @@ class Tokenizer(EngineMethods):
         add_bos_token: bool | None = None,
         add_eos_token: bool | None = None,
         split_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool = False,
         name_or_path: str = "",
         **special_tokens: Any,
     ):
@@ -146,7 +151,10 @@ class Tokenizer(EngineMethods):
             chat_template
         )
         self.split_special_tokens: bool = bool(split_special_tokens)
+        self.clean_up_tokenization_spaces: bool = bool(clean_up_tokenization_spaces)
         self.name_or_path = name_or_path
+        # What ends a word in decoded text, where the class makes a space of it.
+        self._word_end: str | None = None
         self._warned = False
         self._add_bos_token = bool(add_bos_token)
         self._add_eos_token = bool(add_eos_token)
@@ -183,9 +191,10 @@ class Tokenizer(EngineMethods):
         """Reads a tokenizer from a local folder.
 
         The vocabulary comes from ``tokenizer.json``, else from ``*.tiktoken`` or a
-        ``tokenizer.model`` in tiktoken's format, else from ``vocab.json`` and ``merges.txt``.
-        Everything else comes from ``tokenizer_config.json``, ``special_tokens_map.json`` and
-        ``chat_template.jinja``.
+        ``tokenizer.model`` in tiktoken's format, else from ``vocab.json`` and ``merges.txt``, else
+        from ``vocab.txt``. Everything else comes from ``tokenizer_config.json``,
+        ``special_tokens_map.json`` and ``chat_template.jinja``; what they do not say, such as the
+        pad token, is as in the class of transformers that they or ``config.json`` name.
 
         Args:
             folder: The folder. Nothing is downloaded.
@@ -210,10 +219,12 @@ class Tokenizer(EngineMethods):
         if name := folders.class_of(path, config):
             return FOLDER_CLASSES[name]().from_pretrained(path, **arguments)
         arguments.setdefault("name_or_path", os.fspath(folder))
-        source, settings, added = folders.load(path, config, arguments)
+        source, settings, added, name = folders.load(path, config, arguments)
         tokenizer = cls(source, **settings)
         if added:
             tokenizer._add(added)
+        if name == _CLIP:
+            tokenizer._word_end = "</w>"
         return tokenizer
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -248,6 +259,8 @@ class Tokenizer(EngineMethods):
         }
         if self.model_max_length >= NO_LIMIT:
             del config["model_max_length"]
+        if self._word_end is not None:
+            config["tokenizer_class"] = _CLIP
         return config
 
     @property
@@ -733,7 +746,9 @@ class Tokenizer(EngineMethods):
             token_ids: An int, a list or array of ids, a list of rows, a `TokenBatch`, or the result
                 of a call.
             skip_special_tokens: Whether to leave special tokens out.
-            clean_up_tokenization_spaces: Ignored: byte-level tokens contain their spaces.
+            clean_up_tokenization_spaces: Whether to remove spaces before punctuation and in
+                contractions; by default as in the class. Ignored with BPE, whose tokens contain their
+                spaces.
             errors: How to decode bytes that are not UTF-8; by default as in the class.
 
         Returns:
@@ -749,9 +764,11 @@ class Tokenizer(EngineMethods):
         ('hello world', ['hello', ' world'])
         """
         ids = rows.plain_ids(token_ids)
+        wanted = clean_up_tokenization_spaces
+        is_clean = self.clean_up_tokenization_spaces if wanted is None else wanted
         if ids and isinstance(ids[0], (list, tuple)):
-            return [self._decode(row, skip_special_tokens, errors) for row in ids]
-        return self._decode(ids, skip_special_tokens, errors)
+            return [self._text(row, skip_special_tokens, is_clean, errors) for row in ids]
+        return self._text(ids, skip_special_tokens, is_clean, errors)
 
     def batch_decode(
         self, sequences: Any, skip_special_tokens: bool = False, **kwargs: Any
@@ -760,6 +777,31 @@ class Tokenizer(EngineMethods):
         if isinstance(sequences, Mapping):
             sequences = sequences["input_ids"]
         return [self.decode(row, skip_special_tokens, **kwargs) for row in sequences]
+
+    def _text(
+        self, ids: Sequence[int], skip_special_tokens: bool, is_clean: bool, errors: str | None
+    ) -> str:
+        text = self._decode(ids, skip_special_tokens, errors)
+        if self._word_end is not None:
+            text = text.replace(self._word_end, " ").strip()
+        if is_clean and type(self._engine.model) is not BPE:
+            text = self.clean_up_tokenization(text)
+        return text
+
+    @staticmethod
+    def clean_up_tokenization(text: str) -> str:
+        """Removes spaces before punctuation and in contractions of a decoded text.
+
+        >>> import bpe_engine
+        >>> bpe_engine.Tokenizer.clean_up_tokenization("it 's here , is n't it ?")
+        "it's here, isn't it?"
+        """
+        for end in (" .", " ?", " !", " ,"):
+            text = text.replace(end, end[1:])
+        text = text.replace(" ' ", "'")
+        for end in (" n't", " 'm", " 's", " 've", " 're"):
+            text = text.replace(end, end[1:])
+        return text
 
     def _decode(self, ids: Sequence[int], skip_special_tokens: bool, errors: str | None) -> str:
         errors = errors or self.errors

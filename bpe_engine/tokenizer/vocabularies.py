@@ -1,10 +1,12 @@
-"""Reads vocabularies without a ``tokenizer.json``: rank files, and vocab.json with merges.txt."""
+"""Reads vocabularies without a ``tokenizer.json``: rank files, vocab.json with merges.txt, and
+vocab.txt."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,20 @@ from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
 from ..gpt2_files import read_merges, read_vocab
 from ..hf.components import AddedToken
+from ..hf.decoders import WordPiece as WordPieceDecoder
+from ..hf.models import WordPiece
+from ..hf.normalizers import BertNormalizer
+from ..hf.pre_tokenizers import BertPreTokenizer
+from ..hf.processors import RobertaProcessing, TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import load_encoding
+from .classes import BERT
 from .special import ROLES, content_of, plain_token
 
-__all__ = ["of_merges", "of_ranks"]
+__all__ = ["BERT_OPTIONS", "of_merges", "of_ranks", "of_words", "set_bert_normalizer"]
+
+#: The fields of a configuration that set BERT's normalizer.
+BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 # The pattern of transformers for every ``tokenizer.model`` in tiktoken's format.
 _TIKTOKEN_PATTERN = (
@@ -68,93 +79,177 @@ def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> 
 
 def of_merges(
     path: Path,
+    name: str,
     config: Mapping[str, Any],
     added: Mapping[int, AddedToken],
-    settings: dict[str, Any],
+    settings: Mapping[str, Any],
 ) -> FileTokenizer:
-    """Reads vocab.json and merges.txt, for the class that the configuration names.
+    """Reads vocab.json and merges.txt.
 
     Args:
         path: The folder.
+        name: The class of transformers that reads it.
         config: Its configuration.
         added: Its added tokens by id.
-        settings: The arguments of `Tokenizer`. The default special tokens of the class are put
-            into it.
+        settings: The arguments of `Tokenizer`, with the special tokens.
 
     Raises:
         ValueError: The class is not known, or a file is malformed.
     """
-    name = str(config.get("tokenizer_class") or "GPT2Tokenizer").removesuffix("Fast")
-    if name not in _CLASSES:
+    if name not in _PARTS:
         raise ValueError(
             f"the pattern of {name} is unknown; a folder with vocab.json and merges.txt must be of "
-            f"the class {', '.join(_CLASSES)}. Let transformers save a tokenizer.json instead"
+            f"the class {', '.join(_PARTS)}. Let transformers save a tokenizer.json instead"
         )
-    for role, token in _CLASSES[name].items():
-        settings.setdefault(role, token)
+    vocab, merges = read_vocab(path / "vocab.json"), read_merges(path / "merges.txt")
+    model = {"type": "BPE", "vocab": vocab, "merges": merges}
+    if name in ("CLIPTokenizer", "OpenAIGPTTokenizer"):
+        unknown = content_of(settings["unk_token"])
+        model |= {"end_of_word_suffix": "</w>", "unk_token": unknown}
+    tokenizer = FileTokenizer(json.dumps({**_PARTS[name](config), "model": model}))
+    tokenizer.add_tokens(list(added.values()))
+    if name == "RobertaTokenizer":
+        flags = {
+            "trim_offsets": bool(config.get("trim_offsets", True)),
+            "add_prefix_space": bool(config.get("add_prefix_space", False)),
+        }
+        _put_around(tokenizer, settings, "cls_token", "sep_token", **flags)
+    elif name == "CLIPTokenizer":
+        flags = {"trim_offsets": False, "add_prefix_space": False}
+        _put_around(tokenizer, settings, "bos_token", "eos_token", **flags)
+    return tokenizer
+
+
+def _byte_level(config: Mapping[str, Any], use_regex: bool = True) -> dict[str, Any]:
+    """Returns the pre-tokenizer and the decoder of GPT-2."""
     level = {
         "type": "ByteLevel",
         "add_prefix_space": bool(config.get("add_prefix_space", False)),
         "trim_offsets": True,
-        "use_regex": name != "Qwen2Tokenizer",
+        "use_regex": use_regex,
     }
-    vocab, merges = read_vocab(path / "vocab.json"), read_merges(path / "merges.txt")
-    file: dict[str, Any] = {
-        "pre_tokenizer": level,
-        "decoder": level,
-        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+    return {"pre_tokenizer": level, "decoder": level}
+
+
+def _split_first(pattern: str, level: dict[str, Any], **options: Any) -> dict[str, Any]:
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", **options}
+    steps = [{"invert": False, **split}, level]
+    return {"type": "Sequence", "pretokenizers": steps}
+
+
+def _of_qwen(config: Mapping[str, Any]) -> dict[str, Any]:
+    parts = _byte_level(config, use_regex=False)
+    splits = _split_first(patterns.QWEN, parts["pre_tokenizer"])
+    return {**parts, "pre_tokenizer": splits, "normalizer": {"type": "NFC"}}
+
+
+_CLIP_PATTERN = (
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+)
+
+
+def _of_clip(config: Mapping[str, Any]) -> dict[str, Any]:
+    parts = _byte_level({})
+    splits = _split_first(_CLIP_PATTERN, parts["pre_tokenizer"], behavior="Removed", invert=True)
+    spaces = {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}
+    steps = [{"type": "NFC"}, spaces, {"type": "Lowercase"}]
+    normalizer = {"type": "Sequence", "normalizers": steps}
+    return {**parts, "pre_tokenizer": splits, "normalizer": normalizer}
+
+
+def _of_gpt1(config: Mapping[str, Any]) -> dict[str, Any]:
+    bert = BertNormalizer()
+    return {
+        "normalizer": json.loads(bert._spec),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "BPEDecoder", "suffix": "</w>"},
     }
-    if name == "Qwen2Tokenizer":
-        file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [_QWEN_SPLIT, level]}
-        file["normalizer"] = {"type": "NFC"}
-    tokenizer = FileTokenizer(json.dumps(file))
+
+
+# The parts of each class.
+_PARTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "GPT2Tokenizer": _byte_level,
+    "RobertaTokenizer": _byte_level,
+    "Qwen2Tokenizer": _of_qwen,
+    "CLIPTokenizer": _of_clip,
+    "OpenAIGPTTokenizer": _of_gpt1,
+}
+
+
+def of_words(
+    path: str | os.PathLike[str],
+    name: str,
+    config: Mapping[str, Any],
+    added: Mapping[int, AddedToken],
+    settings: Mapping[str, Any],
+) -> FileTokenizer:
+    """Reads a vocab.txt. Takes the arguments of `of_merges`, but the path of the file.
+
+    Raises:
+        ValueError: The class is not known, or the file is malformed.
+    """
+    if name not in BERT:
+        raise ValueError(
+            f"how {name} reads {os.fspath(path)} is unknown; a folder with a vocab.txt must be of "
+            f"the class {', '.join(sorted(BERT))}. Let transformers save a tokenizer.json instead"
+        )
+    unknown = content_of(settings["unk_token"])
+    tokenizer = FileTokenizer(WordPiece.from_file(path, unk_token=unknown))
     tokenizer.add_tokens(list(added.values()))
-    if name == "RobertaTokenizer":
-        _add_roberta(tokenizer, config, settings)
+    tokenizer.normalizer = BertNormalizer()
+    set_bert_normalizer(tokenizer, config)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.decoder = WordPieceDecoder()
+    if name == "MPNetTokenizer":
+        _put_around(tokenizer, settings, "cls_token", "sep_token", add_prefix_space=False)
+        return tokenizer
+    _add_roles(tokenizer, settings)
+    cls, sep = (content_of(settings[role]) for role in ("cls_token", "sep_token"))
+    first = f"{cls}:{2 if name == 'FunnelTokenizer' else 0}"
+    tokenizer.post_processor = TemplateProcessing(
+        [first, "$A:0", f"{sep}:0"],
+        [first, "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
+        [(token, _id(tokenizer, token)) for token in (cls, sep)],
+    )
     return tokenizer
 
 
-_QWEN_SPLIT = {
-    "type": "Split",
-    "pattern": {"Regex": patterns.QWEN},
-    "behavior": "Isolated",
-    "invert": False,
-}
-_END = "<|endoftext|>"
-
-# The default special tokens of each class.
-_CLASSES: dict[str, dict[str, str]] = {
-    "GPT2Tokenizer": {"unk_token": _END, "bos_token": _END, "eos_token": _END},
-    "RobertaTokenizer": {
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "sep_token": "</s>",
-        "cls_token": "<s>",
-        "unk_token": "<unk>",
-        "pad_token": "<pad>",
-        "mask_token": "<mask>",
-    },
-    "Qwen2Tokenizer": {"unk_token": _END, "eos_token": _END, "pad_token": _END},
-}
+def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> None:
+    """Sets the fields of BERT's normalizer, if the tokenizer has it, as the classes of BERT do."""
+    normalizer: Any = tokenizer.normalizer
+    if not isinstance(normalizer, BertNormalizer):
+        return
+    lowercase, accents, chinese = map(config.get, BERT_OPTIONS, (True, None, True))
+    wanted = {
+        "lowercase": bool(lowercase),
+        "strip_accents": None if accents is None else bool(accents),
+        "handle_chinese_chars": bool(chinese),
+    }
+    for field, value in wanted.items():
+        if getattr(normalizer, field) != value:
+            setattr(normalizer, field, value)
 
 
-def _add_roberta(
-    tokenizer: FileTokenizer, config: Mapping[str, Any], settings: Mapping[str, Any]
+def _add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
+    """Adds the special tokens that have roles."""
+    given = [settings[role] for role in ROLES if settings.get(role) is not None]
+    known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    tokens = [plain_token(token, True) for token in given if content_of(token) not in known]
+    tokenizer.add_tokens(tokens)
+
+
+def _id(tokenizer: FileTokenizer, token: str) -> int:
+    id = tokenizer.token_to_id(token)
+    assert id is not None  # It was added.
+    return id
+
+
+def _put_around(
+    tokenizer: FileTokenizer, settings: Mapping[str, Any], first: str, last: str, **flags: bool
 ) -> None:
-    """Adds the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
-    from ..hf.component import Component
-
-    names = {role: content_of(settings[role]) for role in ROLES if settings.get(role) is not None}
-    tokenizer.add_tokens([plain_token(settings[role], True) for role in names])
-    tokenizer.post_processor = Component(
-        "post_processor",
-        json.dumps(
-            {
-                "type": "RobertaProcessing",
-                "sep": [names["sep_token"], tokenizer.token_to_id(names["sep_token"])],
-                "cls": [names["cls_token"], tokenizer.token_to_id(names["cls_token"])],
-                "trim_offsets": bool(config.get("trim_offsets", True)),
-                "add_prefix_space": bool(config.get("add_prefix_space", False)),
-            }
-        ),
+    """Adds the special tokens, and the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
+    _add_roles(tokenizer, settings)
+    cls, sep = (content_of(settings[role]) for role in (first, last))
+    tokenizer.post_processor = RobertaProcessing(
+        (sep, _id(tokenizer, sep)), (cls, _id(tokenizer, cls)), **flags
     )

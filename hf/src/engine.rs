@@ -11,6 +11,7 @@ use bpe_core::engine::{EncodeRun, Originals};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
 use bpe_core::offsets::{TokenEnd, ends_of};
+use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
 use bpe_core::request::Disallowed;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
@@ -132,7 +133,8 @@ impl Engine for Tokenizer {
         allowed: &Selection,
         _: Range<usize>,
     ) -> Result<(Vec<TokenEnd>, usize)> {
-        let (ids, spans) = self.under(allowed)?.ids_and_spans(text)?;
+        let (ids, mut spans) = self.under(allowed)?.ids_and_spans(text)?;
+        self.place_bytes(text, &ids, &mut spans)?;
         Ok((ends_of(&spans)?, ids.len()))
     }
 
@@ -430,6 +432,32 @@ impl Tokenizer {
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         prompt.encode_with_spans(self, &mut ids, &mut spans)?;
         Ok((ids, spans))
+    }
+
+    /// Gives tokens of bytes the places of their characters, where a model makes them of several
+    /// characters together.
+    fn place_bytes(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
+        let is_byte = |id, byte| self.id_to_token(id).and_then(|it| byte_of(&it)) == Some(byte);
+        let mut start = 0;
+        while let Some(span) = spans.get(start).cloned() {
+            let count = spans[start..].iter().take_while(|other| **other == span).count();
+            poll(count)?;
+            let mut run = ids[start..].iter().zip(&text.as_bytes()[span.clone()]);
+            if count > 1
+                && count == span.len()
+                && run.all(|(&id, &byte)| is_byte(id, byte))
+                && let Some(characters) = text.get(span.clone())
+            {
+                let mut next = start;
+                for (at, character) in characters.char_indices() {
+                    let (at, size) = (span.start + at, character.len_utf8());
+                    spans[next..next + size].fill(at..at + size);
+                    next += size;
+                }
+            }
+            start += count;
+        }
+        Ok(())
     }
 
     /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.

@@ -45,6 +45,14 @@ def test_chunks_cover_the_text_and_fit(text: str, most: int, overlap: int, speci
             assert encoding.count(text[start:reached], allowed_special=allowed) <= overlap
             reached = end
         assert reached == len(text)
+        assert encoding.chunk_spans(text, most, overlap, allowed_special=allowed, ids=True) == [
+            (
+                start,
+                end,
+                encoding.encode(text[start:end], allowed_special=allowed, disallowed_special=()),
+            )
+            for start, end, _ in spans
+        ]
 
 
 MARKDOWN = st.lists(
@@ -113,6 +121,16 @@ def test_long_texts_are_read_in_windows() -> None:
     spans = QWEN.chunk_spans(text, 512)
     assert spans[0].tokens > 500 and spans[-1].end == len(text)
     assert "".join(text[start:end] for start, end, _ in spans) == text
+
+
+def test_ids_of_names_are_those_of_text_unless_they_are_allowed() -> None:
+    text = "a<|endoftext|>b"
+    (chunk,) = GPT2.chunk_spans(text, 20, ids=True)
+    assert chunk.ids == GPT2.encode_ordinary(text) and chunk.tokens == len(chunk.ids)
+    (chunk,) = GPT2.chunk_spans(text, 20, ids=True, allowed_special="all")
+    assert chunk.ids == [64, 50256, 65]
+    with pytest.raises(TypeError, match="ids must be True or False"):
+        GPT2.chunk_spans(text, 20, ids="yes")  # type: ignore[call-overload]
 
 
 def test_sizes_that_cannot_be() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hf_oracle import TEXTS, tokenizer_path
 
 import bpe_engine
-from bpe_engine import Tokenizer
+from bpe_engine import Tokenizer, hf
 from bpe_engine.byte_level import text_of
 from bpe_engine.load import dump_tiktoken_bpe
 from bpe_engine.qwen import QwenTokenizer
@@ -379,3 +379,13 @@ def test_characters_of_bytes() -> None:
     everything = bytes(range(256))
     assert bpe_engine.byte_level.bytes_of(text_of(everything)) == everything
     assert text_of(b" \n\xff") == "ĠĊÿ"
+
+
+def test_files_in_place_of_folders_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text("{}")
+    for load in (hf.Tokenizer.from_pretrained, Tokenizer.from_pretrained):
+        with pytest.raises(NotADirectoryError, match="is a file; give its folder, or open"):
+            load(path)
+        with pytest.raises(FileNotFoundError, match="is not a folder on this machine; download"):
+            load(tmp_path / "missing")

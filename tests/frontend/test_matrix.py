@@ -140,9 +140,9 @@ def test_chunks(case: Case) -> None:
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
             # White space may have no ids.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
-            assert [count for *_, count in spans] == [
-                len(ids_of(case, text[start:end])) for start, end, _ in spans
-            ]
+            found = case.face.chunk_spans(text, most, overlap, ids=True)
+            assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
+            assert spans == [(start, end, len(ids)) for start, end, ids in found]
             if overlap == 0:
                 assert "".join(chunks) == text == "".join(text[a:b] for a, b, _ in spans)
 

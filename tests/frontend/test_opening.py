@@ -114,15 +114,13 @@ def test_kinds_of_files(tmp_path: Path) -> None:
         ("x.json", "{", "x.json .* the JSON is broken"),
         ("x.json", '{"a": 0}', "name it vocab.json, beside its merges.txt"),
         ("x.json", '{"a": []}', "is JSON, but no tokenizer.json"),
-        ("vocab.txt", "[PAD]\n[UNK]\n", "vocab.txt is a word list of WordPiece"),
-        ("words", "[PAD]\n[UNK]\n", "words is a word list of WordPiece"),
         ("x.model", "\n\x0d\x0a", "x.model is a model of SentencePiece; give"),
         ("x.gguf", "GGUF", "x.gguf is a GGUF file; `vocab-tools convert`"),
         ("x.tiktoken", '["a"]', "x.tiktoken is JSON, not a rank file"),
         (
             "x.json",
             '{"model": {"type": "SuperBPE"}}',
-            "x.json: model.*the package tokenizers reads this file",
+            "x.json: model.type: .*SuperBPE.* is not supported",
         ),
     ],
 )
@@ -132,6 +130,23 @@ def test_what_is_not_opened(tmp_path: Path, name: str, contents: str, message: s
         open_tokenizer(tmp_path / name)
 
 
+def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("[PAD]\n[UNK]\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab.txt is a vocab.txt, which Tokenizer.from_wordp"):
+        hf.Tokenizer.from_file(path)
+    with pytest.raises(
+        ValueError, match="is a word list of WordPiece, which has no ranks; bpe_eng"
+    ):
+        bpe_engine.load_encoding(path, "gpt2")
+    path.write_text("a\nb\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab.txt is not a tokenizer.json: "):
+        hf.Tokenizer.from_file(path)
+    words = tmp_path / "words"
+    words.write_text("[UNK]\nun\n", encoding="utf-8")
+    assert open_tokenizer(words).encode("un").tokens == ["[CLS]", "un", "[SEP]"]  # type: ignore[union-attr]
+
+
 def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     """UnicodeDecodeError is a ValueError, but is not made of a text alone."""
     path = tmp_path / "tokenizer.json"
@@ -139,3 +154,8 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     for read in (bpe_engine.hf.Tokenizer.from_file, bpe_engine.open_tokenizer):
         with pytest.raises(ValueError, match=r"tokenizer.json.*utf-8"):
             read(path)
+
+
+def test_names_of_the_hub_are_not_downloaded() -> None:
+    with pytest.raises(FileNotFoundError, match="nothing is downloaded, so give the folder"):
+        bpe_engine.open_tokenizer("Qwen/Qwen3-0.6B")

@@ -327,3 +327,23 @@ def test_a_tekken_file_is_named(tmp_path):
     path.write_text(json.dumps({"config": config, "vocab": [token]}))
     with pytest.raises(ValueError, match="tekken.json, which bpe_engine.open_tokenizer reads"):
         hf.Tokenizer.from_file(path)
+
+
+def test_rows_of_arrays_are_pairs():
+    numpy = pytest.importorskip("numpy")
+    model = models.WordLevel({"[UNK]": 0, "a": 1, "b": 2}, unk_token="[UNK]")
+    theirs = tokenizers.Tokenizer(model)
+    theirs.pre_tokenizer = pre_tokenizers.Whitespace()
+    ours = hf.Tokenizer.from_str(theirs.to_str())
+    for rows in (
+        numpy.array([("a b", "b"), ("b", "a a")]),
+        numpy.array([("a b", "b"), ("b", "a a")], dtype=object),
+    ):
+        expected = theirs.encode_batch(rows)
+        found = ours.encode_batch(rows)
+        assert [fields(each) for each in found] == [fields(each) for each in expected]
+        assert found[0].type_ids == [0, 0, 1]
+    for wrong in (numpy.array([["a", "b", "c"]]), numpy.array([[1, 2]])):
+        assert outcome(lambda: ours.encode_batch(wrong)) == outcome(  # noqa: B023
+            lambda: theirs.encode_batch(wrong)  # noqa: B023
+        )

@@ -196,3 +196,16 @@ def test_caches_stay_as_they_are_set(monkeypatch):
     assert engine.is_caching
     engine.clear_cache()
     assert json.loads(ours.to_str())["added_tokens"][-1]["content"] == "<new>"
+
+
+def test_a_run_of_bytes_is_cut_between_characters() -> None:
+    """Unigram makes the bytes of unknown characters together, with one span in `tokenizers`."""
+    pieces = [("<unk>", 0.0), *((f"<0x{byte:02X}>", 0.0) for byte in range(256)), ("▁", -3.0)]
+    tokenizer = hf.Tokenizer(hf.Unigram([*pieces, ("a", -2.0)], 0, True))
+    text = "日本語" * 50 + " a " + "éü" * 30
+    for most in (3, 7, 20):
+        spans = tokenizer.chunk_spans(text, most)
+        assert "".join(text[start:end] for start, end, _ in spans) == text
+        assert all(count <= most for *_, count in spans)
+        assert tokenizer.truncate(text, most) == text[: most // 3]
+        assert tokenizer.truncate(text, most, side="left") == text[-(most // 2) :]

@@ -208,3 +208,31 @@ def test_texts_of_many_pieces():
         assert ours.encode(text).ids == expected
         assert ours.encode_to_numpy(text, num_threads=2).tolist() == expected
         assert ours.count(text) == len(expected)
+
+
+def test_a_model_without_tokens_takes_every_part():
+    ours, theirs = hf.Tokenizer(hf.BPE()), tokenizers.Tokenizer(tokenizers.models.BPE())
+    for pre_tokenizer in (
+        tokenizers.pre_tokenizers.ByteLevel(),
+        tokenizers.pre_tokenizers.Metaspace(),
+        None,
+    ):
+        ours.pre_tokenizer = theirs.pre_tokenizer = pre_tokenizer
+        assert ours.to_str() == theirs.to_str()
+        assert ours.encode("a b").ids == theirs.encode("a b").ids == []
+        assert ours.add_tokens(["<x>"]) == theirs.add_tokens(["<x>"])
+        assert ours.encode("a<x>").ids == theirs.encode("a<x>").ids
+
+
+def test_pickles_keep_scores():
+    """Reading JSON rounds some numbers, as `tokenizers` does."""
+    rng = seeded("scores")
+    scores = [(chr(97 + place), rng.uniform(-20, 0)) for place in range(26)]
+    model = hf.Unigram([("<unk>", 0.0), *scores, ("ab", scores[0][1] + scores[1][1])], 0)
+    for made in (model, hf.Tokenizer(model), hf.Tokenizer(model).model):
+        again = pickle.loads(pickle.dumps(made))
+        written = [
+            each.to_str() if isinstance(each, hf.Tokenizer) else each.__getstate__()
+            for each in (made, again)
+        ]
+        assert written[0] == written[1]

@@ -15,7 +15,7 @@ from bpe_engine.prompt import ChatTemplate, TemplateReport, stable_prefix_check
 
 pytest.importorskip("jinja2")
 
-PAGE = Path(__file__).parents[2] / "docs" / "fine-tuning.md"
+PAGE = Path(__file__).parents[2] / "docs" / "templates.md"
 CHATML = chats.TEMPLATES["chatml"]
 START = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
 STOP = "{{ '<|im_end|>\n' }}{% endfor %}"

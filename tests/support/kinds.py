@@ -101,13 +101,13 @@ def words_file(kind: str, **parts: Any) -> str:
     return file_of({"type": kind, "vocab": ids, **extra}, **parts)
 
 
-def unigram_file(byte_fallback: bool = False, **parts: Any) -> str:
+def unigram_file(has_bytes: bool = False, **parts: Any) -> str:
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     letters = sorted(set("".join(WORDS)) | set("ab,.▁"))
     words = [*WORDS, "▁the", "▁word", "▁▁"]
     scores = [("<unk>", 0.0), *((byte, 0.0) for byte in bytes_)]
     scores += [(letter, -8.0) for letter in letters] + [(word, -len(word) - 0.5) for word in words]
-    model = {"type": "Unigram", "unk_id": 0, "vocab": scores, "byte_fallback": byte_fallback}
+    model = {"type": "Unigram", "unk_id": 0, "vocab": scores, "byte_fallback": has_bytes}
     return file_of(model, **parts)
 
 
@@ -137,9 +137,7 @@ FILES: dict[str, Callable[[], str]] = {
     "WordLevel": lambda: words_file("WordLevel"),
     "BPE with a suffix": lambda: words_file("BPE"),
     "Unigram": lambda: unigram_file(pre_tokenizer=METASPACE, decoder=LLAMA),
-    "Unigram with bytes": lambda: unigram_file(
-        byte_fallback=True, pre_tokenizer=METASPACE, decoder=LLAMA
-    ),
+    "Unigram, bytes": lambda: unigram_file(True, pre_tokenizer=METASPACE, decoder=LLAMA),
     "Unigram, split": lambda: unigram_file(
         pre_tokenizer={**METASPACE, "split": True}, decoder=LLAMA
     ),

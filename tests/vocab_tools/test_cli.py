@@ -398,6 +398,15 @@ def test_lines_end_where_the_terminal_ends(tmp_path: Path, base: Path, width: in
     assert any("1,234,567" in line for line in lines)
 
 
+def test_errors_end_where_the_terminal_ends(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("A text in place of a rank file.\n" * 9)
+    lines = on_a_terminal(80, "check", path)
+    assert len(lines) > 1 and max(map(len, lines[1:])) <= 80
+    text = " ".join(line.strip() for line in lines)
+    assert text == run("check", path).stderr.strip()
+
+
 def test_tables_in_a_pipe_end_with_their_text(tmp_path: Path, base: Path) -> None:
     done = run("learn", base, listed(tmp_path, "ab\t1234", "a c\t1"), "-o", tmp_path / "e")
     assert "1,234" in done.stdout and "1 of 2" in done.stdout

@@ -487,3 +487,10 @@ def test_processes_and_threads_count_alike(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(measure, "_FEWEST_BYTES", fewest)
         found.append(compare_tokenizers(subjects, [path]).to_plain())
     assert found[0] == found[1]
+
+
+def test_one_tokenizer_and_one_text_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("One text of some words.\n")
+    for one in ("gpt2", bpe_engine.get_encoding("gpt2")):
+        assert compare_tokenizers(one, path).rows[0].name == "gpt2"

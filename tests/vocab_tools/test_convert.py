@@ -589,3 +589,29 @@ def test_the_note_says_what_is_used() -> None:
     given = rank_file.load(QWEN, special_tokens={"<|end|>": 151643})
     assert given.special_tokens == {"<|end|>": 151643}
     assert given.notes[0].endswith("recognized as qwen: its pattern is used")
+
+
+def test_paths_and_one_file_of_new_tokens_are_taken(tmp_path: Path) -> None:
+    new, text = tmp_path / "new.tiktoken", tmp_path / "text.txt"
+    new.write_bytes(dump_ranks({b"qzxq": 60_000}))
+    text.write_text("a qzxq")
+    target = tmp_path / "tokenizer.json"
+    found = convert_tokenizer("r50k_base", target, extra=str(new), corpus=text)
+    listed = convert_tokenizer("r50k_base", str(target), extra=[new], corpus=[str(text)])
+    assert found.contents == listed.contents and found.compared == listed.compared
+    found.save()
+    assert convert_tokenizer(target, tmp_path / "again.json").is_exact
+
+
+def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
+    """Whisper's ranks end with an empty token, whose id GPT-2 has for <|endoftext|>."""
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"": 50256}
+    path = tmp_path / "whisper.tiktoken"
+    path.write_bytes(dump_ranks(ranks))
+    target = tmp_path / "out" / "tokenizer.json"
+    converted = convert_tokenizer(path, target, pattern="gpt2")
+    assert converted.is_exact
+    assert any("ids of <|endoftext|>, which are left out" in note for note in converted.notes)
+    for command in (("stats", path), ("compare", path, "gpt2")):
+        answer = run(*command, "--corpus", path)
+        assert answer.returncode == 1 and "add one: vocab-tools convert" in answer.stderr

@@ -431,3 +431,8 @@ def test_by_products_are_ranked_by_use() -> None:
     result = vocab_tools.learn_merges(BYTES, {"lower": 2, "low": 5, "xyz": 9}, start_id=300)
     part = next(part for part in sections(result) if part.title == "By-products")
     assert [(row[0], row[2]) for row in part.rows] == [("xy", "9"), ("lo", "7"), ("er", "2")]
+
+
+def test_swapped_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="'qwen' is the name of an encoding; the base comes first"):
+        vocab_tools.learn_merges({b"a": 1}, "qwen")

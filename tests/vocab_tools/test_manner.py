@@ -44,7 +44,10 @@ def test_help_lists_sections_in_the_order_of_work(
         for line in lines:
             found = re.fullmatch(r"  ([\w-]+) {2,}\S.*[^.]\.", line)
             assert found, line
-            assert command(found[1], "--help").stdout.startswith(f"Usage: {name} {found[1]} ")
+            text = command(found[1], "--help").stdout
+            assert text.startswith(f"Usage: {name} {found[1]} ")
+            assert max(map(len, text.splitlines())) < 80, "examples fit on a terminal"
+    assert max(map(len, asked.stdout.splitlines())) < 80
 
 
 def test_options_are_listed_in_sections() -> None:

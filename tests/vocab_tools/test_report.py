@@ -305,7 +305,11 @@ def test_titles_tell_reports_apart(tmp_path: Path) -> None:
         r"\d words? for a vocabulary, from": extension.proposal,
         r"Check of a vocabulary of 256 ranks with \d new tokens": extension.checked,
         r"\d new rows of an embedding table of": embedding_plan(BYTES, extension.learned.tokens),
-        "A trained vocabulary of 257 tokens": train_vocabulary({"ab": 9}, 257, pattern="gpt2"),
+        "A trained vocabulary of 257 tokens$": train_vocabulary({"ab": 9}, 257, pattern="gpt2"),
+        "A trained vocabulary of 258 tokens, from news.txt$": train_vocabulary(corpus, 258),
+        r"A trained vocabulary of [\d,]+ tokens, on top of r50k_base, from news.txt and 1 more$": (
+            train_vocabulary([str(corpus), corpus], 50_258, base="gpt2", min_frequency=0)
+        ),
     }
     for start, result in results.items():
         head = render("r.md", result).splitlines()[0]

@@ -36,8 +36,8 @@ def cli() -> None:
     \b
     Measure tokenizers on text:
       vocab-tools stats o200k_base --corpus news.txt
-      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
-    Find the words of a domain or language that are worth a token, add them, check the result:
+      vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
+    Find words that are worth a token, add them, check the result:
       vocab-tools propose qwen corpus.txt -n 2000 -o words.txt
       vocab-tools learn qwen words.txt -o extra.tiktoken
       vocab-tools check qwen extra.tiktoken --words words.txt

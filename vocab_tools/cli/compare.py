@@ -79,8 +79,8 @@ def compare(
     Each is the name of an encoding, a rank file, or a tokenizer.json (of any model).
 
     \b
-      vocab-tools compare qwen o200k_base --corpus news.txt --report compared.html
-      vocab-tools compare --train bpe wordpiece unigram --vocab-size 8000 --corpus news.txt
+      vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
+      vocab-tools compare --train bpe wordpiece --vocab-size 8000 --corpus a.txt
     """
     methods = [name for name in tokenizers if train and name in METHODS]
     others = [name for name in tokenizers if name not in methods]

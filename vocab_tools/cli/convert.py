@@ -92,7 +92,7 @@ def convert(
     \b
       vocab-tools convert o200k_base new/tokenizer.json
       vocab-tools convert tokenizer.json qwen.tiktoken
-      vocab-tools convert qwen2.5/ new/tokenizer.json --extra extra.tiktoken --plan plan.json
+      vocab-tools convert qwen2.5/ new/tokenizer.json --extra new.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not extra:

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from bpe_engine.cli.group import Command, ParamType
-from bpe_engine.cli.outputs import OutputFiles, is_special
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD, corpus_files
+from bpe_engine.written import is_special
 
 from ..corpus.cutting import DEFAULT_PATTERN, cutting
 from ..corpus.piece_counts import dropped_note
@@ -141,7 +142,7 @@ def count(
 
     \b
       vocab-tools count part1/ --pattern o200k_base -o 1.parquet
-      vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32000 -o out.tiktoken
+      vocab-tools train --counts 1.parquet 2.parquet --vocab-size 32k -o x.json
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if output == STANDARD:

@@ -78,7 +78,7 @@ def extend(
     exit status is 1.
 
     \b
-      vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken --report r.html
+      vocab-tools extend qwen corpus.txt -n 2000 -o new.tiktoken --report r.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, output, word_file)

@@ -53,7 +53,7 @@ def map(
 
     \b
       vocab-tools map qwen o200k_base
-      vocab-tools map gpt2 qwen --corpus news.txt --report map.html -o map.parquet
+      vocab-tools map gpt2 qwen --corpus a.txt --report map.html -o map.parquet
     """
     outputs = [*reports, *([output] if output else [])]
     inputs = [file for name in (a, b) for file in locate_source(name).files]

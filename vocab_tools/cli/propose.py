@@ -110,7 +110,7 @@ def propose(
     that contain them; it adds up to the tokens saved in all.
 
     \b
-      vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt --report r.html
+      vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt
       vocab-tools learn qwen words.txt -o extra.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)

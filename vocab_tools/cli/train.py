@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bpe_engine.cli.group import VOCABULARY, Command
-from bpe_engine.cli.outputs import OutputFiles, is_special
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.sidecar import beside
 from bpe_engine.texts import STANDARD, corpus_files, read_texts
+from bpe_engine.written import is_special
 
 from ..bases import opened
 from ..corpus.cutting import cutting
@@ -140,9 +141,9 @@ def train(
     of files. The pattern and the special tokens go to NAME.encoding.json beside NAME.tiktoken.
 
     \b
-      vocab-tools train texts/ --vocab-size 32k --pattern o200k_base -o out.tiktoken
-      vocab-tools train thai.txt --base cl100k_base --vocab-size 102k -o thai.tiktoken
-      vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt --report out.html
+      vocab-tools train texts/ --vocab-size 32k --pattern gpt2 -o out.tiktoken
+      vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
+      vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, *outputs)
@@ -166,6 +167,7 @@ def train(
             progress=update,
             **options,
         )
+    result.files = list(corpus)
     result.held_out = _measured(result, held_out, options)
     contents = _contents(result, outputs)
     contents.update({path: render(path, result).encode() for path in reports})

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Union
 
 from bpe_engine import Encoding
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
@@ -23,6 +23,9 @@ from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject, subject_of
+
+#: A tokenizer, or what :func:`load_subject` takes.
+AnySubject = Union[Subject, Encoding, str, "os.PathLike[str]"]
 
 #: Texts on which the tokenizers differ most: all, and those of a script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
@@ -66,7 +69,7 @@ class _Block:
 
 
 def compare_tokenizers(
-    subjects: Iterable[Subject | Encoding | str | os.PathLike[str]],
+    subjects: AnySubject | Iterable[AnySubject],
     corpus: Paths,
     *,
     field: str = "text",
@@ -105,7 +108,10 @@ def compare_tokenizers(
     """
     paths = corpus_files(corpus)
     sizes = [size_or_zero(path) for path in paths]
-    measured = [subject_of(source) for source in subjects]
+    several = (
+        [subjects] if isinstance(subjects, (str, os.PathLike, Encoding, Subject)) else subjects
+    )
+    measured = [subject_of(source) for source in several]
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)
     done = 0

@@ -14,6 +14,7 @@ from bpe_engine.hf import BPE, Tokenizer, UnsupportedTokenizer
 from bpe_engine.opening import open_source
 
 from ..convert import Definition, load, locate_source
+from ..convert.rank_file import UnknownPatternError
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
@@ -126,7 +127,7 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
     return RankSubject(source.name, source) if isinstance(source, Encoding) else source
 
 
-def load_subject(path: str) -> Subject:
+def load_subject(path: str | os.PathLike[str]) -> Subject:
     """Returns the tokenizer of a file, of a folder, or with the name of an encoding.
 
     Args:
@@ -142,7 +143,11 @@ def load_subject(path: str) -> Subject:
     source = locate_source(path)
     name = source.name
     if source.format in ("tiktoken", "gpt2", "gguf"):
-        return _of_definition(name, load(source))
+        try:
+            return _of_definition(name, load(source))
+        except UnknownPatternError:
+            convert = f"vocab-tools convert {source.path} tokenizer.json --pattern NAME"
+            raise UnknownPatternError(source.path, f"add one: {convert}") from None
     try:
         tokenizer = open_source(source)
     except UnsupportedTokenizer as error:

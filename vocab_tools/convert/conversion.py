@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.sources import Source
-from bpe_engine.texts import naming, read_texts
+from bpe_engine.texts import Paths, corpus_files, naming, read_texts
+from bpe_engine.written import write_at_once
 
 from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
-from ..ranks import RankSource
+from ..ranks import RankSource, as_sources
 from ..text import few, parting, plural, quoted, shorten, show
 from . import rank_file, tokenizer_json
 from .battery import battery
@@ -73,7 +75,7 @@ class Conversion(Brief):
         """Writes the files; those that exist are replaced."""
         for path, contents in self.contents.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_bytes(contents)
+            write_at_once(path, contents)
 
     def to_plain(self) -> dict[str, Any]:
         """Returns the findings as plain types, for JSON."""
@@ -106,13 +108,13 @@ class NotAlikeError(ValueError):
 
 
 def convert_tokenizer(
-    source: str,
-    target: str,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
     *,
-    extra: Sequence[RankSource] = (),
+    extra: RankSource | Sequence[RankSource] = (),
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
-    corpus: Iterable[str] = (),
+    corpus: Paths = (),
     field: str = "text",
     errors: str = "strict",
     allow_differences: bool = False,
@@ -128,11 +130,11 @@ def convert_tokenizer(
             an encoding.
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
-        extra: rank files whose tokens are added.
+        extra: a rank file, or several, whose tokens are added.
         pattern: the name of an encoding, or a regular expression, if the source does not have
             a pattern.
         special_tokens: names and ids, if the source does not have them.
-        corpus: text files that are encoded both ways, too.
+        corpus: a path of texts that are encoded both ways, too, or several.
         field: the field of JSON lines and Parquet that has their text.
         errors: "strict", or "replace" to read their bytes that are not UTF-8 as U+FFFD.
         allow_differences: return the result even if it gives other ids.
@@ -154,17 +156,19 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
-    origin, goal = locate_source(source, source_format), locate_target(target, target_format)
+    origin = locate_source(os.fspath(source), source_format)
+    goal = locate_target(os.fspath(target), target_format)
     base = load(origin, pattern, special_tokens)
-    definition = extended(base, extra) if extra else base
+    added = as_sources(extra)
+    definition = extended(base, added) if added else base
     if goal.format in ("tokenizer.json", "gpt2"):
         definition = without_second_names(definition)
     conversion = Conversion(origin, goal, definition, dump(definition, goal))
-    if extra:
+    if added:
         conversion.plan = plan(base, definition)
     conversion.reasons += _reasons(definition, goal)
     conversion.notes += [*definition.notes, *_notes(definition, goal)]
-    before = encoder_of(definition, origin, is_read=not extra)
+    before = encoder_of(definition, origin, is_read=not added)
     with tempfile.TemporaryDirectory() as folder:
         _compare(
             conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress
@@ -215,11 +219,11 @@ def _notes(definition: Definition, goal: Source) -> list[str]:
     return notes
 
 
-def _texts(
-    definition: Definition, corpus: Iterable[str], field: str, errors: str
-) -> Iterator[list[str]]:
+def _texts(definition: Definition, corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
     blocks = (
-        block for path in corpus for block in read_texts(path, field, errors, inside_lines=True)
+        block
+        for path in corpus_files(corpus)
+        for block in read_texts(path, field, errors, inside_lines=True)
     )
     return battery(definition.tokens, definition.special_tokens, blocks)
 

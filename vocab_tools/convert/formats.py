@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import bpe_engine
 from bpe_engine.gpt2_files import pair
-from bpe_engine.sources import NOT_OPENED, Format, Source, format_of_name, recognize
+from bpe_engine.sources import NOT_RANKS, Format, Source, format_of_name, recognize
 
 from ..patterns import find_pattern
 from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json
@@ -17,24 +18,25 @@ from .definition import Definition
 WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken")
 
 
-def locate_source(path: str, format: Format | None = None) -> Source:
+def locate_source(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Locates a source: a file, a folder with one, or the name of an encoding.
 
     Raises:
         FileNotFoundError: neither a file nor an encoding has this name.
         ValueError: it is of no known format, or cannot be read more than once.
     """
-    source = recognize(path, format)
+    source = recognize(os.fspath(path), format)
     if source.format != "encoding" and not Path(source.path).is_file():
         raise ValueError(f"{path} is a pipe or a device, and is read more than once; give a file")
     return source
 
 
-def locate_target(path: str, format: Format | None = None) -> Source:
+def locate_target(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Returns the files to write.
 
     Raises ValueError when the name does not determine a format that can be written.
     """
+    path = os.fspath(path)
     if Path(path).is_dir() or path.endswith("/"):
         raise ValueError(
             f"{path} is a folder; give a file in it, such as {Path(path, 'tokenizer.json')}"
@@ -82,7 +84,7 @@ def load(
         except ValueError as error:
             raise type(error)(f"{path}: {error}") from error
     if format in ("sentencepiece", "wordpiece"):
-        raise ValueError(f"{path} {NOT_OPENED[format]}")
+        raise ValueError(f"{path} {NOT_RANKS[format]}")
     if format == "tekken":
         return tekken.load(path, dict(special_tokens) if special_tokens else None)
     if format == "tiktoken":

@@ -18,6 +18,21 @@ from .definition import Definition
 from .sidecar import dump_sidecar
 
 
+class UnknownPatternError(ValueError):
+    """A rank file without a pattern.
+
+    Args:
+        path: the file.
+        way_out: what to do.
+    """
+
+    def __init__(self, path: str | Path, way_out: str = "give --pattern or --pattern-regex"):
+        super().__init__(
+            f"the pattern of {path} is unknown: it is not a published vocabulary, and "
+            f"{beside(path).name} is not beside it; {way_out}"
+        )
+
+
 def from_encoding(encoding: bpe_engine.Encoding) -> Definition:
     """Returns the definition of an encoding."""
     pattern = encoding_pattern(encoding)
@@ -42,10 +57,7 @@ def load(
     if pattern is None:
         known = recognize(ranks)
         if known is None:
-            raise ValueError(
-                f"the pattern of {path} is unknown: it is not a published vocabulary, "
-                f"and {beside(path).name} is not beside it; give --pattern or --pattern-regex"
-            )
+            raise UnknownPatternError(path)
         own = named_pattern(known.name)
         used = "its pattern is used"
         if special_tokens is None:
@@ -54,9 +66,16 @@ def load(
         definition = _definition(ranks, own, special_tokens)
         return dataclasses.replace(definition, notes=[note])
     own = find_pattern(pattern)
-    if special_tokens is None:
-        special_tokens = own.special_tokens
-    return _definition(ranks, own, special_tokens)
+    if special_tokens is not None:
+        return _definition(ranks, own, special_tokens)
+    taken = {*ranks.values()} & {*own.special_tokens.values()}
+    free = {name: id for name, id in own.special_tokens.items() if id not in taken}
+    definition = _definition(ranks, own, free)
+    if not taken:
+        return definition
+    names = ", ".join(name for name in own.special_tokens if name not in free)
+    note = f"the file has ranks with the ids of {names}, which are left out"
+    return dataclasses.replace(definition, notes=[note])
 
 
 def _definition(

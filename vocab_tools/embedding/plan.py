@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bpe_engine import vocabulary
+from bpe_engine.written import write_at_once
 
 from ..bases import identify, opened
 from ..brief import in_notebook
@@ -51,7 +52,7 @@ class EmbeddingPlan(dict[int, list[int]]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        Path(path).write_bytes(self.dump())
+        write_at_once(path, self.dump())
 
     def dump(self) -> bytes:
         """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""

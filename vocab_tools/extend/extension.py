@@ -6,10 +6,10 @@ import functools
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bpe_engine.texts import Paths
+from bpe_engine.written import write_at_once
 
 from ..bases import opened
 from ..brief import Brief
@@ -55,7 +55,7 @@ class Extension(Brief):
         if not self.ok:
             codes = [f.code for f in self.checked.findings if f.severity == "error"]
             raise ValueError(f"nothing is written, since the check found errors: {codes}")
-        Path(path).write_bytes(self.dump())
+        write_at_once(path, self.dump())
 
     def to_plain(self) -> dict[str, Any]:
         """Returns everything as plain types, for JSON."""

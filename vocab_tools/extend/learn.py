@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bpe_engine import vocabulary
+from bpe_engine import list_encoding_names, vocabulary
 
 from ..bases import identify, opened, pattern_note
 from ..corpus.piece_counts import ProgressFunction
@@ -84,6 +84,8 @@ def learn_merges(
             raise ValueError(f"{name} is {limit}; it cannot be negative")
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
     listed: Any = getattr(words, "frequencies", words)
+    if isinstance(listed, str) and listed in list_encoding_names():
+        raise ValueError(f"{listed!r} is the name of an encoding; the base comes first, then words")
     if not isinstance(listed, Mapping):
         listed = read_words(listed, like_add_merges=like_add_merges)
     base = opened(base)

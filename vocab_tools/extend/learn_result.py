@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from bpe_engine.written import write_at_once
 
 from ..bases import Recognized
 from ..brief import Brief
@@ -109,7 +110,7 @@ class LearnResult(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        Path(path).write_bytes(self.dump())
+        write_at_once(path, self.dump())
 
     def dump(self) -> bytes:
         """Returns the new tokens as a rank file."""

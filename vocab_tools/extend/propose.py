@@ -11,10 +11,10 @@ import os
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from bpe_engine.texts import Paths
+from bpe_engine.written import write_at_once
 
 from ..bases import Recognized, identify, opened
 from ..brief import Brief
@@ -82,7 +82,7 @@ class Proposal(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        Path(path).write_bytes(self.dump())
+        write_at_once(path, self.dump())
 
     def dump(self) -> bytes:
         """Returns a word list: what ``vocab-tools learn`` reads."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.html_report import page
+from bpe_engine.written import write_at_once
 
 from ..check import CheckResult
 from ..check.folder import FolderResult
@@ -60,7 +61,7 @@ def write_report(
         OSError: the file cannot be written.
     """
     check_ending(path)
-    Path(path).write_text(render(path, result, effect), encoding="utf-8")
+    write_at_once(path, render(path, result, effect).encode())
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:

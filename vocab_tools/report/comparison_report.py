@@ -254,18 +254,24 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
     return cells
 
 
+def _against_best(row: Measured, least: Measured) -> Tile:
+    """Returns the tokens of a tokenizer, beside those of the one with the fewest."""
+    if row.tokens == least.tokens:
+        return Tile(f"{row.tokens:,}", f"tokens, {row.name}: the fewest", "good")
+    more = percent(row.tokens / max(least.tokens, 1) - 1)
+    return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {more} more")
+
+
 def _summary(comparison: Comparison) -> Part:
     total = comparison.total
     tiles = []
     several = len(comparison.rows) > 1
-    for row in comparison.rows:
-        per_word = rates(row.tokens, total)["per_word"]
-        label = f"tokens per word, {row.name}" if several else "tokens per word"
-        is_best = several and row is comparison.ranking[0]
-        tiles.append(Tile(f"{per_word:.2f}", label, "good" if is_best else ""))
-    if not several:
+    if several:
+        tiles += [_against_best(row, comparison.ranking[0]) for row in comparison.rows]
+    else:
         row = comparison.rows[0]
         tiles += [
+            Tile(f"{rates(row.tokens, total)['per_word']:.2f}", "tokens per word"),
             Tile(f"{row.tokens:,}", "tokens"),
             Tile(percent(row.used_share), f"of {row.subject.size:,} tokens are used"),
             Tile(f"{row.renyi_efficiency:.3f}", "Renyi efficiency (order 2.5)"),

@@ -62,7 +62,7 @@ def _summary(result: LearnResult) -> Section:
 def _words(result: LearnResult, most_rows: int) -> Section:
     rows: list[tuple[str, ...]] = [
         (
-            path.word,
+            bare(path.word.encode()),
             f"{path.frequency:,}",
             "" if path.id is None else str(path.id),
             result.path_text(path),
@@ -83,7 +83,7 @@ def _by_products(result: LearnResult, most_rows: int) -> Section:
             str(made.id),
             f"{made.use:,}",
             " + ".join(bare_pieces([made.left, made.right])),
-            few(made.words),
+            few([bare(word.encode()) for word in made.words]),
         )
         for made in by_products[:most_rows]
     ]

@@ -43,7 +43,10 @@ def folder_title(result: FolderResult) -> str:
 
 def train_title(result: TrainResult) -> str:
     """Returns the title of a report on training."""
-    return f"A trained vocabulary of {plural(result.size, 'token')}"
+    base = result.base_size > 256 and f", on top of {_base(result.recognized, result.base_size)}"
+    return (
+        f"A trained vocabulary of {plural(result.size, 'token')}{base or ''}{_files(result.files)}"
+    )
 
 
 def plan_title(plan: EmbeddingPlan) -> str:

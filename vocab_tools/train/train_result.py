@@ -12,7 +12,9 @@ from typing import Any
 import bpe_engine
 from bpe_engine import byte_level, vocabulary
 from bpe_engine.sidecar import beside
+from bpe_engine.written import write_at_once
 
+from ..bases import Recognized
 from ..brief import Brief
 from ..convert.definition import Definition
 from ..convert.sidecar import dump_sidecar
@@ -64,6 +66,10 @@ class TrainResult(Brief):
     notes: list[str] = field(default_factory=list)
     #: The merges of the base, in the order of its ids.
     base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
+    #: The files of the corpus, as they were given.
+    files: list[str] = field(default_factory=list)
+    #: The published vocabulary that the base is; None without a base, or for another one.
+    recognized: Recognized | None = None
 
     @property
     def size(self) -> int:
@@ -112,10 +118,10 @@ class TrainResult(Brief):
         if os.path.isdir(path):
             path = Path(path) / "tokenizer.json"
         if os.fspath(path).lower().endswith(".json"):
-            Path(path).write_bytes(self.tokenizer_json())
+            write_at_once(path, self.tokenizer_json())
         else:
-            Path(path).write_bytes(self.dump())
-            beside(path).write_bytes(self.dump_sidecar())
+            write_at_once(path, self.dump())
+            write_at_once(beside(path), self.dump_sidecar())
 
     def dump_sidecar(self) -> bytes:
         """Returns the sidecar of a ``.tiktoken`` file: pattern, special tokens and normalization."""

@@ -165,7 +165,18 @@ def train_vocabulary(
         units = _units(corpus, again, balance, field, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
     result.notes += [note for part in counts if (note := dropped_note(part))]
+    result.files = _names(corpus)
+    result.recognized = None if base is None else identify(ranks, base).recognized
     return job.finish(result, old_special, special_tokens)
+
+
+def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
+    """Returns the names of the files of a corpus, or of several."""
+    if isinstance(corpus, (str, os.PathLike)):
+        return [os.fspath(corpus)]
+    if isinstance(corpus, (Mapping, CorpusCounts)):
+        return []
+    return [name for part in corpus for name in _names(part)]
 
 
 def base_cutting(

@@ -120,8 +120,10 @@ impl ReadInput<'_> {
     }
 }
 
+/// Returns the two items of a pair: a tuple, a list or a row of an array.
 fn pair<'py>(item: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    if !item.is_instance_of::<PyTuple>() && !item.is_instance_of::<PyList>() {
+    let is_row = || item.hasattr("ndim").is_ok_and(|has_dimensions| has_dimensions);
+    if !(item.is_instance_of::<PyTuple>() || item.is_instance_of::<PyList>() || is_row()) {
         return None;
     }
     (item.len().ok()? == 2).then_some(())?;

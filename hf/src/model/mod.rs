@@ -291,7 +291,8 @@ impl Model {
         split: &Split,
     ) -> Result<Self> {
         header.check()?;
-        if !ListBpe::is_needed(&header) {
+        // The core has no vocabulary without tokens.
+        if !(ListBpe::is_needed(&header) || tokens.ids().is_empty()) {
             let (header, splitter) = (header.clone(), split.splitter()?);
             match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
                 Err(Error::Unsupported { .. }) => {}

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from bpe_engine.tokenizer.files import existing_folder
+from bpe_engine.sources import existing_folder
 
 from . import rules
 from .folder_result import CheckedSource, FolderResult
@@ -29,7 +29,7 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     Args:
         folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file, which is
             checked alone.
-        texts: texts to compare the tokenizers on, beside those of the check.
+        texts: a text to compare the tokenizers on, beside those of the check, or several.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -39,7 +39,7 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     (True, ['ROWS_UNUSED', 'NO_GENERATION_TAG'])
     """
     path = Path(folder) if os.path.isfile(folder) else existing_folder(folder)
-    model = ModelFolder(path, texts)
+    model = ModelFolder(path, [texts] if isinstance(texts, str) else texts)
     found = FOLDER_RULES.findings(model)
     differing = {one.source.name: one for one in model.differing}
     tokenizers = [*model.files, *([model.transformers] if model.transformers else [])]

@@ -1,0 +1,245 @@
+"""The text preprocessing of BERT models on TF Hub, without tensorflow.
+
+`BertPreprocessor` has the methods of the preprocessors there (``bert_*_preprocess``), ``tokenize`` and
+``bert_pack_inputs`` (https://www.tensorflow.org/hub/common_saved_model_apis/text). The ids come from
+a tokenizer, which reads a ``vocab.txt`` or a ``tokenizer.json``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+
+from .hf.tokenizers import Tokenizer
+from .packing import pack_inputs
+from .ragged import TokenBatch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["BertPreprocessor", "WordBatch"]
+
+
+class WordBatch:
+    """Rows of words, and the ids of each word: two ragged dimensions in numpy arrays.
+
+    Args:
+        words: The ids of all words, a row for each.
+        row_splits: Where the words of each row begin, and the number of words:
+            ``int64[rows + 1]``.
+
+    >>> words = WordBatch(TokenBatch.from_lists([[7, 8], [9], [5]]), [0, 2, 2, 3])
+    >>> words.to_lists(), words[0].to_lists()
+    ([[[7, 8], [9]], [], [[5]]], [[7, 8], [9]])
+    >>> words.flatten().to_lists()
+    [[7, 8, 9], [], [5]]
+    """
+
+    __slots__ = ("row_splits", "words")
+
+    def __init__(self, words: TokenBatch, row_splits: Any):
+        #: The ids of each word.
+        self.words: TokenBatch = words
+        #: Where the words of each row begin.
+        self.row_splits: npt.NDArray[np.int64] = _splits(row_splits, len(words))
+
+    @property
+    def values(self) -> npt.NDArray[np.uint32]:
+        """The ids of all words: ``uint32[n]``."""
+        return self.words.values
+
+    @property
+    def nested_row_splits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The splits of rows into words and of words into ids, as
+        ``tf.RaggedTensor.from_nested_row_splits`` takes them."""
+        return self.row_splits, self.words.row_splits
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def __getitem__(self, row: SupportsIndex) -> TokenBatch:
+        """Returns the words of a row."""
+        number = range(len(self))[row]
+        return self.words[self.row_splits[number] : self.row_splits[number + 1]]
+
+    def __iter__(self) -> Iterator[TokenBatch]:
+        return (self[row] for row in range(len(self)))
+
+    def flatten(self) -> TokenBatch:
+        """Returns the ids of each row, without the borders of words."""
+        return TokenBatch(self.values, self.words.row_splits[self.row_splits])
+
+    def to_lists(self) -> list[list[list[int]]]:
+        """Returns the rows, words and ids as lists."""
+        return [row.to_lists() for row in self]
+
+    def __repr__(self) -> str:
+        return f"<WordBatch of {len(self)} rows, {len(self.words)} words, {len(self.values)} ids>"
+
+
+def _splits(given: Any, count: int) -> npt.NDArray[np.int64]:
+    """Returns row splits after checking them as a `TokenBatch` does."""
+    import numpy as np
+
+    return TokenBatch(np.zeros(count, np.uint32), given).row_splits
+
+
+class BertPreprocessor:
+    """Turns texts into the inputs of a BERT encoder, with the methods of TF Hub's preprocessors.
+
+    Names of special tokens in a text are ordinary text. The truncation and padding of the tokenizer's
+    file have no effect.
+
+    Args:
+        tokenizer: The tokenizer, as from `hf.Tokenizer.from_wordpiece`. It is copied.
+        start_token, end_token, pad_token, mask_token: The names of the special tokens.
+
+    Raises:
+        ValueError: The vocabulary lacks a special token.
+        TypeError: The tokenizer is not a `hf.Tokenizer`.
+
+    >>> from bpe_engine import hf
+    >>> names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "to", "be", "##st"]
+    >>> tokenizer = hf.Tokenizer(hf.WordPiece({name: id for id, name in enumerate(names)}))
+    >>> tokenizer.pre_tokenizer = hf.pre_tokenizers.BertPreTokenizer()
+    >>> bert = BertPreprocessor(tokenizer)
+    >>> bert.tokenize(["to be", "best"]).to_lists()
+    [[5, 6], [6, 7]]
+    >>> bert.tokenize(["to be", "best"], by_words=True).to_lists()
+    [[[5], [6]], [[6, 7]]]
+    >>> inputs = bert.bert_pack_inputs([bert.tokenize(["to be"]), bert.tokenize(["best"])], 8)
+    >>> inputs["input_word_ids"].tolist(), inputs["input_type_ids"].tolist()
+    ([[2, 5, 6, 3, 6, 7, 3, 0]], [[0, 0, 0, 0, 1, 1, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        start_token: str = "[CLS]",
+        end_token: str = "[SEP]",
+        pad_token: str = "[PAD]",
+        mask_token: str = "[MASK]",
+    ):
+        if not issubclass(type(tokenizer), Tokenizer):
+            raise TypeError(
+                "a BertPreprocessor is made of a bpe_engine.hf.Tokenizer, not "
+                f"{type(tokenizer).__name__}"
+            )
+        self._tokenizer = copy.copy(tokenizer)
+        self._tokenizer.encode_special_tokens = True
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._start, self._end, self._pad, self._mask = (
+            self._id(token) for token in (start_token, end_token, pad_token, mask_token)
+        )
+
+    def _id(self, token: str) -> int:
+        id = self._tokenizer.token_to_id(token)
+        if id is None:
+            raise ValueError(f"the vocabulary has no token {token!r}; name the token that it has")
+        return id
+
+    def get_special_tokens_dict(self) -> dict[str, int]:
+        """Returns the ids of special tokens and the size of the vocabulary, by the names that
+        ``tokenize.get_special_tokens_dict`` has on TF Hub."""
+        return {
+            "vocab_size": self._tokenizer.get_vocab_size(),
+            "start_of_sequence_id": self._start,
+            "end_of_segment_id": self._end,
+            "padding_id": self._pad,
+            "mask_id": self._mask,
+        }
+
+    @overload
+    def tokenize(
+        self,
+        texts: Iterable[str],
+        *,
+        by_words: Literal[False] = False,
+        num_threads: int | None = None,
+    ) -> TokenBatch: ...
+    @overload
+    def tokenize(
+        self, texts: Iterable[str], *, by_words: Literal[True], num_threads: int | None = None
+    ) -> WordBatch: ...
+
+    def tokenize(
+        self, texts: Iterable[str], *, by_words: bool = False, num_threads: int | None = None
+    ) -> TokenBatch | WordBatch:
+        """Returns the ids of texts, without special tokens around them.
+
+        Args:
+            texts: The texts; an Arrow column, too, unless `by_words`.
+            by_words: Whether to group the ids of each text by its words, as on TF Hub.
+            num_threads: How many threads may work, or None for as many as the machine runs at once.
+
+        Raises:
+            TypeError: A text is not a ``str``.
+        """
+        if not by_words:
+            return self._tokenizer.encode_batch_to_numpy(texts, num_threads=num_threads)
+        found = self._tokenizer.encode_batch(
+            list(texts), add_special_tokens=False, num_threads=num_threads
+        )
+        words, counts = [], [0]
+        for encoding in found:
+            words += _words(encoding.ids, encoding.word_ids)
+            counts.append(len(words))
+        return WordBatch(TokenBatch.from_lists(words), counts)
+
+    def bert_pack_inputs(
+        self,
+        segments: Iterable[Any],
+        seq_length: SupportsIndex = 128,
+        *,
+        truncator: Literal["round_robin", "waterfall"] = "round_robin",
+    ) -> dict[str, npt.NDArray[np.int32]]:
+        """Packs one or more segments into the inputs of the encoder.
+
+        Args:
+            segments: What `tokenize` returned for the first texts, for the second ones, and so on.
+            seq_length: The length of each row of the result.
+            truncator: How to truncate rows that are too long: see `pack_inputs`.
+
+        Returns:
+            ``input_word_ids``, ``input_mask`` and ``input_type_ids``: ``int32[rows, seq_length]``
+            each.
+
+        Raises:
+            ValueError, TypeError: As `pack_inputs` does.
+        """
+        flat = [each.flatten() if isinstance(each, WordBatch) else each for each in segments]
+        return pack_inputs(
+            flat,
+            seq_length,
+            start_id=self._start,
+            end_id=self._end,
+            pad_id=self._pad,
+            truncator=truncator,
+        )
+
+    def __call__(
+        self, texts: Iterable[str], seq_length: SupportsIndex = 128
+    ) -> dict[str, npt.NDArray[np.int32]]:
+        """Returns the inputs of the encoder for texts: `tokenize`, then `bert_pack_inputs`."""
+        return self.bert_pack_inputs([self.tokenize(texts)], seq_length)
+
+
+def _words(ids: list[int], numbers: list[int | None]) -> list[list[int]]:
+    """Groups ids by the numbers of their words.
+
+    >>> _words([5, 6, 7], [0, 1, 1])
+    [[5], [6, 7]]
+    """
+    words: list[list[int]] = []
+    before: int | None = None
+    for id, number in zip(ids, numbers):
+        if number == before and words and number is not None:
+            words[-1].append(id)
+        else:
+            words.append([id])
+        before = number
+    return words

@@ -1,0 +1,65 @@
+"""`bpe-engine audit`."""
+
+from __future__ import annotations
+
+import click
+
+from ..written import write_at_once
+from . import streams
+from .group import Command
+from .options import JSON
+from .printing import printable
+from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
+
+
+@click.command(
+    "audit", cls=Command, short_help="Try to forge control tokens through a chat template."
+)
+@TEMPLATE
+@takes_tokenizer("The model's tokenizer", required=True)
+@click.option(
+    "--path",
+    "judged",
+    type=click.Choice(["both", "naive", "segments"]),
+    default="both",
+    show_default=True,
+    help="The path that decides the exit status: naive for prompts that are rendered to one text.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write what was tried and found: .html, or .json.",
+)
+@JSON
+def audit(path: str, tokenizer_name: str, judged: str, report: str | None, as_json: bool) -> None:
+    """Try to forge each control token from each field that a caller fills.
+
+    Messages, names, tools, arguments, reasoning, documents and variables get the names of control
+    tokens, by each trick: literal, split, normalized, and more. Prints the fields that forge a token
+    where the prompt is rendered to one text, and where it is segments. The exit status is 1 if a
+    token is forged on the path that decides.
+
+    \b
+    bpe-engine audit chat_template.jinja --tokenizer ./model
+    bpe-engine audit chat_template.jinja --tokenizer ./model --report audit.html
+    bpe-engine audit chat_template.jinja --tokenizer qwen3 --path segments
+    """
+    if report is not None and not report.endswith((".html", ".json")):
+        raise click.UsageError(f"--report {report!r} must end with .html or .json.")
+    source = read_template(path)
+    from ..prompt.auditor import audit_template
+
+    tokenizer = open_model(tokenizer_name)
+    with template_errors():
+        found = audit_template(source, tokenizer)
+    if report is not None:
+        made = found.to_html() if report.endswith(".html") else found.to_json()
+        write_at_once(report, made.encode("utf-8", "replace"))
+    if as_json:
+        streams.print_line(found.to_json())
+    else:
+        click.echo(printable(str(found)))
+    paths = ("naive", "segments") if judged == "both" else (judged,)
+    is_forged = any(found.lets_through(each) for each in paths)  # type: ignore[arg-type]
+    raise click.exceptions.Exit(1 if is_forged else 0)

@@ -1,0 +1,59 @@
+"""What the commands on chat templates share: the template, its errors, and the tokenizer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import streams
+from .group import VOCABULARY
+
+if TYPE_CHECKING:
+    from ..any_tokenizer import AnyTokenizer
+    from ..tokenizer import Tokenizer
+
+__all__ = ["TEMPLATE", "open_model", "read_template", "takes_tokenizer", "template_errors"]
+
+TEMPLATE = click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
+
+
+def takes_tokenizer(what: str, required: bool = False) -> Callable[[Any], Any]:
+    """Returns the option ``--tokenizer`` with its help."""
+    return click.option(
+        "--tokenizer",
+        "tokenizer_name",
+        metavar="NAME",
+        type=VOCABULARY,
+        required=required,
+        help=f"{what}: the name of an encoding, a file or a folder.",
+    )
+
+
+def read_template(path: str) -> str:
+    """Returns the text of a template. Raises ImportError, with the extra, where jinja2 is missing."""
+    from ..prompt import template  # noqa: F401
+
+    return streams.read_text((), path, "strict")
+
+
+def open_model(name: str) -> AnyTokenizer | Tokenizer:
+    """Opens a tokenizer; of a folder, with its configuration, which names the roles of tokens."""
+    from ..opening import open_tokenizer
+    from ..tokenizer import Tokenizer
+
+    return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_tokenizer(name)
+
+
+@contextlib.contextmanager
+def template_errors() -> Iterator[None]:
+    """Makes the errors of a template errors of the command."""
+    from jinja2 import TemplateError
+
+    try:
+        yield
+    except TemplateError as error:
+        raise click.ClickException(f"the template has errors: {error}") from None

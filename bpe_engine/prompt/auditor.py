@@ -1,0 +1,364 @@
+"""`audit_template`: tries to forge control tokens from the fields that a caller fills."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .attacks import (
+    COMPLETED,
+    CONVERSATIONS,
+    SPLIT,
+    TRICKS,
+    Place,
+    Trick,
+    places,
+    replaced,
+    simplified,
+)
+from .audit import Audit, is_trusted
+from .findings import PATHS, Forgery, Path, TriedField
+from .samples import BOS, EOS, REFUSALS, Sample, control_tokens_of
+from .segments import Segment, special, trusted, untrusted
+from .template import ChatTemplate
+from .template_audit import TemplateAudit
+
+if TYPE_CHECKING:
+    from .._engine import EngineMethods
+
+__all__ = ["audit_template"]
+
+#: Texts that are tried in one field at once.
+_AT_ONCE = 256
+#: A word that no template has, and what is put around a forged name.
+_WORD, _BEFORE, _BEHIND = "Ptarmigan", "Quince", "asks."
+#: Rare characters, of private use and of cuneiform, which vocabularies lack.
+_UNKNOWN = "\U000f0000 \U00012345"
+#: Tokens of a prompt that are shown on each side of a forged one.
+_AROUND = 6
+#: Variables that have fields of their own, or no text.
+_NO_TEXTS = ("messages", "tools", "documents", "add_generation_prompt")
+
+
+def audit_template(
+    template: str | ChatTemplate, tokenizer: EngineMethods, **variables: Any
+) -> TemplateAudit:
+    """Tries to forge each control token from each field that a caller can fill.
+
+    Each string of messages, tools, documents and variables is filled with the name of each control
+    token, by each trick of `TemplateAudit.tricks`. Every prompt is encoded on two paths: rendered to
+    one text, in which special tokens are found, as most programs do; and as segments. A token is
+    forged if it comes from text of the caller.
+
+    Args:
+        template: A chat template.
+        tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
+            `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
+            all added tokens but those of white space.
+        variables: Other variables of the template, of the program itself. Those that the template
+            asks for and that are missing are "[]".
+
+    Raises:
+        ValueError: The template refuses a plain conversation, or is too large.
+        jinja2.TemplateError: The template has errors.
+
+    >>> import bpe_engine
+    >>> from bpe_engine.prompt import audit_template
+    >>> template = "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>{% endfor %}"
+    >>> audit = audit_template(template, bpe_engine.get_encoding("qwen3"))
+    >>> [tried.name for tried in audit.lets_through("naive")][:3]
+    ['role of system', 'content of system', 'role of user']
+    >>> audit.lets_through("segments")
+    []
+    """
+    given = {**_roles(tokenizer), **variables}
+    sample = Sample(template, tokenizer, given)
+    auditor = _Auditor(sample, tokenizer, frozenset(variables))
+    auditor.try_all()
+    return auditor.result()
+
+
+def _roles(tokenizer: EngineMethods) -> dict[str, Segment]:
+    """Returns the tokens that begin and end texts, as the template gets them."""
+    named = getattr(tokenizer, "special_tokens_map", {})
+    known = tokenizer.special_tokens_set
+    texts = {
+        name: named.get(name, usual) for name, usual in (("bos_token", BOS), ("eos_token", EOS))
+    }
+    return {name: (special if text in known else trusted)(text) for name, text in texts.items()}
+
+
+def _controls(tokenizer: EngineMethods) -> dict[int, str]:
+    """Returns the special tokens by id, without white space and the token of unknown characters,
+    which any text may become."""
+    unknown = tokenizer.encode_segments([untrusted(_UNKNOWN)])
+    names = sorted(name for name in tokenizer.special_tokens_set if name.strip())
+    found = {tokenizer.encode_segments([special(name)])[0]: name for name in names}
+    return {id: name for id, name in found.items() if id not in unknown}
+
+
+class _Encoded(NamedTuple):
+    """A prompt on both paths."""
+
+    segments: list[Segment]
+    audit: Audit
+    #: The control tokens that were forged.
+    naive: set[str]
+    safe: set[str]
+
+
+class _Auditor:
+    """Tries places of conversations, and keeps what came of it."""
+
+    def __init__(self, sample: Sample, tokenizer: EngineMethods, own: frozenset[str]):
+        self.sample = sample
+        self.tokenizer = tokenizer
+        #: The variables that the program fills itself.
+        self.own = own
+        #: The conversations that the template takes.
+        self.taken: list[dict[str, Any]] = []
+        #: The control tokens by id.
+        self.controls: dict[int, str] = _controls(tokenizer)
+        self.names = frozenset(self.controls.values())
+        self.longest = max(map(len, self.names), default=0)
+        self.fields: dict[str, TriedField] = {}
+        self.forgeries: dict[tuple[str, str, Path], Forgery] = {}
+        #: The control tokens of the template's text: as the tokenizer has them, and as they look.
+        self.written: set[str] = set()
+        self.looks: set[str] = set(control_tokens_of(sample.plain))
+
+    def result(self) -> TemplateAudit:
+        tokenizer, template = self.tokenizer, self.sample.template
+        for tried in self.fields.values():
+            for forged in (tried.naive, tried.segments):
+                forged.update({trick: sorted(set(names)) for trick, names in forged.items()})
+        known = tokenizer.special_tokens_set
+        return TemplateAudit(
+            tokenizer=tokenizer._label,
+            fingerprint=tokenizer.fingerprint,
+            template=hashlib.sha256(template.source.encode("utf-8", "replace")).hexdigest(),
+            controls=tuple(self.controls.values()),
+            unknown=tuple(sorted(self.looks.difference(known, (BOS, EOS)))),
+            fields=tuple(self.fields.values()),
+            tricks={trick.name: trick.what for trick in TRICKS},
+            forgeries=tuple(self.forgeries.values()),
+        )
+
+    # ---- Conversations and places ----
+
+    def try_all(self) -> None:
+        """Tries what the template takes of each conversation, then its variables."""
+        for given in CONVERSATIONS:
+            is_flat = "tools" in given and "function" not in given["tools"][0]
+            if not (is_flat and self._is_shown("tools.function.name")):
+                self._try_conversation(given)
+        for name in sorted(self.sample.template.variables.difference(_NO_TEXTS, self.own)):
+            self._try_variable(name)
+
+    def _try_conversation(self, given: Mapping[str, Any]) -> None:
+        for messages in simplified(given["messages"]):
+            conversation = {**given, "messages": messages}
+            segments = self._rendered(conversation)
+            if segments is not None:
+                audit = self.tokenizer.audit_segments(segments)
+                self.written.update(self._controls_in(audit.ids))
+                self.looks.update(control_tokens_of(segments))
+                self.taken.append(conversation)
+                for place in places(conversation):
+                    self._try_place(conversation, place)
+                break
+        for place in places(given):
+            self._field(place.field)
+
+    def _try_variable(self, name: str) -> None:
+        """Tries a variable of the template as a text, or else as a list of one."""
+        field = f"variable {name}"
+        for conversation in self.taken[:2]:
+            for path in ((name,), (name, 0)):
+                given = {**conversation, name: [_WORD] if path[1:] else _WORD}
+                segments = self._rendered(given)
+                if segments is not None and _WORD in _text(segments):
+                    self._try_place(given, Place(field, path, False, _WORD))
+                    return
+        self._field(field)
+
+    def _try_place(self, given: Mapping[str, Any], place: Place) -> None:
+        """Tries all tricks in a place, or those that depend on what is beside it where the field was
+        tried before."""
+        was_shown = self._is_shown(place.field)
+        segments = self._rendered(replaced(given, place, _WORD))
+        left, found, right = _text(segments or ()).partition(_WORD)
+        if found:
+            self._field(place.field).is_shown = True
+            self._try_completions(given, place, left, right)
+            self._try_splits(given, place, right)
+        if not was_shown:
+            for trick in TRICKS:
+                self._try_trick(given, place, trick)
+
+    def _field(self, name: str) -> TriedField:
+        return self.fields.setdefault(name, TriedField(name))
+
+    def _is_shown(self, name: str) -> bool:
+        return name in self.fields and self.fields[name].is_shown
+
+    # ---- Tricks ----
+
+    def _try_trick(self, given: Any, place: Place, trick: Trick) -> None:
+        texts = {
+            spelling: name
+            for name in self.controls.values()
+            for spelling in dict.fromkeys(trick.spellings(name))
+            if trick is TRICKS[0] or spelling not in self.names
+        }
+        # The first one alone, as an example.
+        spellings = sorted(texts, key=lambda spelling: texts[spelling] not in self.written)
+        forged = self._attack(given, trick, {place: _within(spellings[0])}) if texts else set()
+        for first in range(0, len(spellings), _AT_ONCE):
+            filled = "".join(map(_within, spellings[first : first + _AT_ONCE]))
+            forged |= self._attack(given, trick, {place: filled})
+        # A template may treat its own tokens in a way that hides the others.
+        for spelling, name in texts.items():
+            if name in self.written and name not in forged:
+                self._attack(given, trick, {place: _within(spelling)})
+
+    def _try_completions(self, given: Any, place: Place, left: str, right: str) -> None:
+        for name in self.controls.values():
+            for filled in _completions(name, left, right):
+                self._attack(given, COMPLETED, {place: filled})
+
+    def _try_splits(self, given: Any, place: Place, right: str) -> None:
+        """Tries names of which one part is in a place and the rest in the place that follows it."""
+        near = right[: self.longest + len(_WORD)]
+        for other in places(given):
+            # A short text would be found anywhere.
+            if len(other.value) < 4 or other.path == place.path or other.value not in near:
+                continue
+            between = near[: near.index(other.value)]
+            for name in self.controls.values():
+                for begin, end in _split(name, between):
+                    self._attack(given, SPLIT, {place: _BEFORE + begin, other: end + _BEHIND})
+
+    # ---- One prompt ----
+
+    def _attack(self, given: Any, trick: Trick, texts: Mapping[Place, str]) -> set[str]:
+        """Tries a prompt. Returns the control tokens that it forges on the naive path."""
+        tried = self._field(next(iter(texts)).field)
+        tried.prompts += 1
+        for place, text in texts.items():
+            given = replaced(given, place, text)
+        segments = self._rendered(given)
+        if segments is None:
+            tried.refused += 1
+            return set()
+        encoded = self._encoded(segments)
+        for path, names in zip(PATHS, (encoded.naive, encoded.safe)):
+            if names:
+                self._note(tried, trick, path, names, encoded, texts)
+        return encoded.naive
+
+    def _note(
+        self,
+        tried: TriedField,
+        trick: Trick,
+        path: Path,
+        names: set[str],
+        encoded: _Encoded,
+        texts: Mapping[Place, str],
+    ) -> None:
+        tried.forged(path).setdefault(trick.name, []).extend(names)
+        key = (tried.name, trick.name, path)
+        if key not in self.forgeries:
+            token = next((name for name in sorted(names) if name in self.written), min(names))
+            shown = self._shown(encoded, path, token)
+            filled = {place.field: text for place, text in texts.items()}
+            self.forgeries[key] = Forgery(*key[:2], token, path, filled, shown)
+
+    def _rendered(self, given: Mapping[str, Any]) -> list[Segment] | None:
+        """Returns the segments, or None if the template refuses them."""
+        # A plain text would be refused as a token.
+        filled: dict[str, Any] = {
+            name: untrusted(value) if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        try:
+            return self.sample.render(**filled)
+        except REFUSALS:
+            return None
+
+    def _encoded(self, segments: list[Segment]) -> _Encoded:
+        audit = self.tokenizer.audit_segments(segments)
+        naive = self.tokenizer.encode_segments([trusted(_text(segments))])
+        more = Counter(self._controls_in(naive)) - Counter(self._controls_in(audit.ids))
+        safe = {
+            self.controls[id]
+            for id, place, is_special in zip(audit.ids, audit.segments, audit.special)
+            if id in self.controls and not (is_special and _is_own(segments[place]))
+        }
+        return _Encoded(segments, audit, set(more), safe)
+
+    def _controls_in(self, ids: Iterable[int]) -> Iterator[str]:
+        return (self.controls[id] for id in ids if id in self.controls)
+
+    def _shown(self, encoded: _Encoded, path: Path, token: str) -> list[tuple[int, str, bool]]:
+        """Returns the tokens around a forged one."""
+        text = _text(encoded.segments)
+        if path == "segments":
+            ids = encoded.audit.ids
+            at = next(place for place, id in enumerate(ids) if self.controls.get(id) == token)
+            return [(id, self.controls.get(id, ""), id == ids[at]) for id in ids[at : at + 1]]
+        ids, spans = self.tokenizer.encode_with_offsets(
+            text, allowed_special="all", disallowed_special=()
+        )
+        outside = _outside(encoded.segments)
+        places = [place for place, id in enumerate(ids) if self.controls.get(id) == token]
+        at = next((p for p in places if any(outside[slice(*spans[p])])), places[-1])
+        first = max(at - _AROUND, 0)
+        return [
+            (ids[place], text[slice(*spans[place])], place == at)
+            for place in range(first, min(at + _AROUND + 1, len(ids)))
+        ]
+
+
+def _text(segments: Iterable[Segment]) -> str:
+    return "".join(segment.text for segment in segments)
+
+
+def _outside(segments: Iterable[Segment]) -> list[bool]:
+    """Returns for each character whether it is a caller's."""
+    return [not is_trusted(segment) for segment in segments for _ in segment.text]
+
+
+def _is_own(segment: Segment) -> bool:
+    """True for text of the template, and for tokens of the program."""
+    is_template = segment.origin is None or segment.origin.field == "template"
+    return is_trusted(segment) and (is_template or segment.kind == "special")
+
+
+def _within(spelling: str) -> str:
+    return f"{_BEFORE}{spelling}{_BEHIND} "
+
+
+def _completions(name: str, left: str, right: str) -> Iterator[str]:
+    """Yields the texts that complete what is beside a place to a name."""
+    begins = [size for size in range(len(name)) if left.endswith(name[:size])]
+    ends = [size for size in range(1, len(name) + 1) if right.startswith(name[size:])]
+    for begin in begins:
+        for end in ends:
+            if begin <= end and (begin, end) != (0, len(name)):
+                before, behind = "" if begin else _BEFORE, "" if end < len(name) else _BEHIND
+                yield f"{before}{name[begin:end]}{behind}"
+
+
+def _split(name: str, between: str) -> Iterator[tuple[str, str]]:
+    """Yields the two parts of a name around a text."""
+    if not between:
+        middle = len(name) // 2
+        yield name[:middle], name[middle:]
+        return
+    at = name.find(between, 1)
+    while 0 < at < len(name) - len(between):
+        yield name[:at], name[at + len(between) :]
+        at = name.find(between, at + 1)
