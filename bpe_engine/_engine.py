@@ -72,9 +72,6 @@ class EngineMethods:
         @property
         def _special_ids(self) -> AbstractSet[int]: ...
 
-    def _check_tokens_are_text(self, ability: str) -> None:
-        """Raises `UnsupportedTokenizer` if the model makes tokens of other bytes than the text's."""
-
     def _names(self, allowed: Names | None, disallowed: Names | None) -> tuple[Names, Names]:
         return (
             self._allowed_by_default if allowed is None else allowed,
@@ -738,7 +735,6 @@ class EngineMethods:
         if isinstance(prompt, str) and "\ud800" <= prompt[-1:] <= "\udbff":
             # It may turn out to be the first half of a character.
             prompt = prompt[:-1]
-        self._check_tokens_are_text("heal")
         names = self._names(allowed_special, disallowed_special)
         return Healed(_core.Healed(self._native_engine, prompt, *names))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _core
 from ._arguments import numpy_for
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from ._core import Engine
 
 __all__ = ["Healed", "TokenTrie"]
+
+
+class _Tokenizer(Protocol):
+    """A tokenizer of any class."""
+
+    @property
+    def _native_engine(self) -> Engine: ...
 
 
 class TokenTrie:
@@ -98,6 +106,26 @@ class Healed:
     def __init__(self, native: _core.Healed):
         self._native = native
 
+    @classmethod
+    def of_rests(cls, tokenizer: _Tokenizer, rests: Iterable[bytes]) -> Healed:
+        """Returns a prompt without ids whose next tokens must begin with one of `rests`, as another
+        process has them of `Healed.rests`.
+
+        Args:
+            tokenizer: A tokenizer of any class, with the vocabulary of the prompt's.
+            rests: The bytes.
+
+        Raises:
+            UnsupportedTokenizer, ValueError: As `EngineMethods.token_table`.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> healed = Healed.of_rests(gpt2, gpt2.heal("say hello wor").rests)
+        >>> healed.ids, healed.rest
+        ([], b' wor')
+        """
+        return cls(_core.Healed.of_rests(tokenizer._native_engine, rests))
+
     @property
     def ids(self) -> list[int]:
         """The ids of the prompt that stay whatever follows it."""
@@ -108,6 +136,12 @@ class Healed:
         """The bytes that the next tokens must begin with, as the token table has them. Under form C a
         mark that follows may still change the last character; `allowed` permits that, too."""
         return self._native.rest()
+
+    @property
+    def rests(self) -> list[bytes]:
+        """All that the next tokens may begin with: `rest`, and under form C the same with a last
+        character that a mark changes. Empty once the prompt is done."""
+        return self._native.rests()
 
     @property
     def done(self) -> bool:
@@ -154,6 +188,28 @@ class Healed:
 
     def __repr__(self) -> str:
         return f"<Healed: {len(self.ids)} ids, then {self.rest!r}>"
+
+
+def after(healed: Healed, ids: Iterable[int]) -> Healed:
+    """Returns a prompt after the tokens that follow it.
+
+    Raises:
+        ValueError: The prompt is not done, and a token may not come next.
+    """
+    healed = healed.fork()
+    for id in ids:
+        if healed.done:
+            break
+        healed.advance(int(id))
+    return healed
+
+
+def refused(healed: Healed, width: int) -> npt.NDArray[np.bool_]:
+    """Returns a mask of bools with the ids that may not come next, for a row of `width` scores."""
+    np = numpy_for("heal", "encode")
+    words = np.zeros(max(healed.words, -(-width // 32)), np.int32)
+    bits = np.unpackbits(healed.allowed(words).astype("<i4").view(np.uint8), bitorder="little")
+    return bits[:width] == 0  # type: ignore[no-any-return]
 
 
 def _room(words: int, out: Any) -> Any:

@@ -4,9 +4,9 @@
 
 Writes to docs/_static: `show.svg`, output of `bpe-engine show`; `speed-light.svg` and
 `speed-dark.svg`, rows of docs/benchmarks.csv; `report.png` and `report-dark.png`, a report of
-`vocab-tools compare`; `notebook.png`, a notebook; `playground.png`, `prompts.png` and the same in dark,
-views of `bpe-engine playground`. All but the first two need Chromium and Pillow, and the notebook
-nbconvert and ipykernel.
+`vocab-tools compare`; `map.png` and `map-dark.png`, one of `vocab-tools map`; `notebook.png`, a notebook;
+`playground.png`, `prompts.png` and the same in dark, views of `bpe-engine playground`. All but the first two
+need Chromium and Pillow, and the notebook nbconvert and ipykernel.
 """
 
 from __future__ import annotations
@@ -156,6 +156,17 @@ def report() -> None:
             screenshot(path.as_uri(), OUT / f"{name}.png", 1000, 660, dark)
 
 
+def vocabulary_map() -> None:
+    """Takes a picture of the top of a report on a map of two encodings."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "map.html"
+        corpus = str(ROOT / "docs" / "guide.md")
+        names = ["qwen", "o200k_base", "--corpus", corpus, "--report", str(path)]
+        run([sys.executable, "-m", "vocab_tools", "map", *names])
+        for name, dark in (("map", False), ("map-dark", True)):
+            screenshot(path.as_uri(), OUT / f"{name}.png", 1000, 1100, dark)
+
+
 #: Views of the playground, as its address has them, with the height of the window.
 VIEWS = {
     "playground": (
@@ -243,6 +254,7 @@ PICTURES = {
     "show": show,
     "speed": speed,
     "report": report,
+    "map": vocabulary_map,
     "notebook": notebook,
     "playground": playground,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -77,7 +78,8 @@ class VocabularyMap(Brief):
     size_a: int
     size_b: int
     #: Pairs of ids with the same bytes, ascending by the id of ``a``: two columns. Of several ids with
-    #: the same bytes, the lowest counts.
+    #: the same bytes, as of a letter and of its byte, the one counts that encoding makes, or else the
+    #: lowest.
     equal: Ids
     #: Every other token of ``a``, in the middle of a text.
     decompositions: Decompositions
@@ -162,7 +164,9 @@ class VocabularyMap(Brief):
         rows = len(self.decompositions)
         if rows:
             mean = len(self.decompositions.values) / rows
-            found.append(f"The other {rows:,} become {mean:.2f} tokens on average.")
+            found.append(
+                f"The other {rows:,} become {mean:.2f} tokens of {self.name_b} on average."
+            )
         if self.corpus is not None and self.corpus.tokens:
             one, other = self.corpus, self.corpus
             found.append(
@@ -213,26 +217,16 @@ def map_vocabularies(
 
     one, other = (_opened(it) for it in (a, b))
     (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
-    known: dict[bytes, int] = {}
-    for id in reversed(ids_b):
-        known[tokens_b[id]] = id
-    seen: set[bytes] = set()
-    pairs: list[tuple[int, int]] = []
-    others: list[int] = []
-    for id in ids_a:
-        token = tokens_a[id]
-        if token in known and token not in seen:
-            seen.add(token)
-            pairs.append((id, known[token]))
-        else:
-            others.append(id)
-    made = [tokens_a[id] for id in others]
+    own, known = _ids_by_bytes(one, tokens_a, ids_a), _ids_by_bytes(other, tokens_b, ids_b)
+    pairs = [(id, known[token]) for token, id in own.items() if token in known]
+    equal = np.array(pairs, np.uint32).reshape(-1, 2)
+    equal = equal[np.argsort(equal[:, 0])]
+    others = np.setdiff1d(np.array(ids_a, np.uint32), equal[:, 0])
+    made = [tokens_a[id] for id in others.tolist()]
     middle = _decomposed(other, made, tokens_b, known, in_middle=True)
     start = middle
     if _prepends(one) or _prepends(other):
         start = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
-    ids = np.array(others, np.uint32)
-    equal = np.array(pairs, np.uint32).reshape(-1, 2)
     overlap = None
     if corpus is not None:
         overlap = _overlap(one, other, equal, corpus, field, errors, progress)
@@ -242,8 +236,8 @@ def map_vocabularies(
         len(ids_a),
         len(ids_b),
         equal,
-        Decompositions(ids, *middle),
-        Decompositions(ids, *start),
+        Decompositions(others, *middle),
+        Decompositions(others, *start),
         tokens_a,
         tokens_b,
         overlap,
@@ -271,6 +265,23 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
     offsets, buffer = table.offsets.tolist(), bytes(table.buffer)
     tokens = [buffer[start:end] for start, end in zip(offsets, offsets[1:])]
     return tokens, [id for id in table.ids("ordinary") if tokens[id]]
+
+
+def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
+    """Returns the id of the bytes of each token: of several, the one that encoding makes, or else
+    the lowest."""
+    known = {tokens[id]: id for id in reversed(ids)}
+    if len(known) == len(ids):
+        return known
+    counts = Counter(tokens[id] for id in ids)
+    repeated = [token for token, count in counts.items() if count > 1]
+    values, splits = _decomposed(tokenizer, repeated, tokens, known, in_middle=True)
+    ordinary = set(ids)
+    for token, start, end in zip(repeated, splits.tolist(), splits[1:].tolist()):
+        made = values[start:end].tolist()
+        if len(made) == 1 and made[0] in ordinary and tokens[made[0]] == token:
+            known[token] = made[0]
+    return known
 
 
 def _prepends(tokenizer: Any) -> bool:

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bpe_core::align::{Aligned, Placed, place, unplaced};
-use bpe_core::memory::{self, append, reserve};
+use bpe_core::memory::{self, append, has_room, reserve};
 use bpe_core::{Request, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -99,6 +99,11 @@ fn read_ids(given: &Given<'_>, texts: usize) -> PyResult<Option<Vec<Vec<u32>>>> 
     Ok(Some(read))
 }
 
+/// More bytes of memory than any alignment takes for each byte of text, for each text, and besides.
+const BYTE: usize = 1024;
+const ROW: usize = 4096;
+const MORE: usize = 32 << 20;
+
 /// Aligns the ids of two engines. Returns the ids of both sides; and as the bytes of 64-bit numbers
 /// the splits of both sides, the spans, the splits of texts, and the indices of ids without a place
 /// of both sides.
@@ -122,7 +127,10 @@ pub fn align_texts<'py>(
         push(&mut inputs, (rows::read_row(py, text, index)?, ids))?;
     }
     let mut batch = Batch::new().or_raise()?;
-    let threads = rows::threads(num_threads)?;
+    let size: usize = inputs.iter().map(|(text, _)| text.size()).sum();
+    let memory = size.saturating_mul(BYTE).saturating_add(inputs.len().saturating_mul(ROW) + MORE);
+    // Places of tokens take small allocations, which another thread may leave no memory for.
+    let threads = if has_room(memory) { rows::threads(num_threads)? } else { 1 };
     let row = |row: &Row<'_>, made: &mut Vec<Aligned>, _: &mut Vec<u8>| {
         memory::push(made, align_row(&sides, row)?)
     };

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
-use crate::objects::new_bytes;
+use crate::objects::{collected, new_bytes, new_list};
 use crate::{gil, ids, int_cache, prompt, text};
 
 /// The tokens of a tokenizer in the order of their bytes.
@@ -108,12 +108,25 @@ impl PyHealed {
         Ok(Self { table: engine.token_table().or_raise()?.clone(), state: Mutex::new(state) })
     }
 
+    /// Makes a prompt without ids of the bytes that the next tokens must begin with.
+    #[staticmethod]
+    fn of_rests(source: &PyEngine, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
+        let state = Healed::of_rests(rests.iter().map(|rest| rest.as_bytes())).or_raise()?;
+        let table = source.current().token_table().or_raise()?.clone();
+        Ok(Self { table, state: Mutex::new(state) })
+    }
+
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         int_cache::list(py, &self.lock(py).ids)
     }
 
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         new_bytes(py, self.lock(py).rest())
+    }
+
+    fn rests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        new_list(py, collected(self.lock(py).rests().iter().map(|rest| new_bytes(py, rest)))?)
     }
 
     fn is_done(&self, py: Python<'_>) -> bool {

@@ -9,7 +9,7 @@ from .group import Group
 
 # In the order of the help.
 _SECTIONS = {
-    "Text and tokens": ("count", "show", "encode", "decode", "split"),
+    "Text and tokens": ("count", "show", "encode", "decode", "split", "align", "heal"),
     "Chat templates and training data": ("check-template", "audit", "corpus"),
     "Encodings": ("encodings", "playground"),
 }

@@ -1,4 +1,4 @@
-"""Draws on a terminal: tokens in color, and the table of encodings."""
+"""Draws on a terminal: tokens in color, groups of tokens, and the table of encodings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
+from ..alignment import Alignment
 from ..any_tokenizer import AnyTokenizer
 from ..builtin import BUILTIN, RANK_FILE_SHA256
+from ..healing import Healed
 from ..model import models_of
 from ..visible import CONTINUED, visible_bytes, whole_characters
 from .tokens import DecodedToken, tokens_of
@@ -65,7 +67,7 @@ class _Size:
 
     def __str__(self) -> str:
         counts = ((self.tokens, "token"), (self.characters, "character"), (self.bytes, "byte"))
-        return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+        return ", ".join(_counted(count, noun) for count, noun in counts)
 
 
 def show_tokens(
@@ -87,6 +89,17 @@ def show_tokens(
     console = _console(color, width)
     size = _Size()
     tokens = size.of_tokens(tokens_of(tokenizer, size.of_text(chunks), allowed_special))
+    _print_rows(console, tokens)
+    legend = "; * marks special tokens" if size.has_special else ""
+    _print_note(console, f"{size}, {tokenizer._label}{legend}")
+
+
+def _print_note(console: Console, note: str) -> None:
+    console.print(Text(note, _ID), soft_wrap=True)
+
+
+def _print_rows(console: Console, tokens: Iterable[DecodedToken]) -> None:
+    """Draws tokens in rows as wide as the console."""
     for row in _rows(tokens, console.width):
         above, below = Text(), Text()
         for cell in row:
@@ -97,8 +110,6 @@ def show_tokens(
         below.rstrip()
         both = Text("\n").join((above, below))
         console.print(both, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-    legend = "; * marks special tokens" if size.has_special else ""
-    console.print(Text(f"{size}, {tokenizer._label}{legend}", _ID), soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,112 @@ def _chop(shown: str, width: int) -> list[str]:
             parts.append("")
         parts[-1] += character
     return parts
+
+
+def show_healed(
+    tokenizer: AnyTokenizer, healed: Healed, most: int, color: str, width: int | None
+) -> None:
+    """Draws the ids of a prompt that stay, the bytes that follow, and the tokens that may come next.
+
+    Args:
+        tokenizer: The tokenizer.
+        healed: The prompt.
+        most: The most tokens to draw that may come next.
+        color, width: As in `show_tokens`.
+    """
+    console, table = _console(color, width), tokenizer.token_table()
+
+    def decoded(ids: Iterable[int]) -> Iterator[DecodedToken]:
+        return (DecodedToken(id, table[id], table.kind(id) == "special", 0, 0) for id in ids)
+
+    _print_rows(console, decoded(healed.ids))
+    stay = f"{_counted(len(healed.ids), 'id')} of {tokenizer._label} stay"
+    if healed.done:
+        _print_note(console, f"{stay}; any token may come next")
+        return
+    _print_note(console, f"{stay}; the next tokens begin with")
+    console.print(Text(visible_bytes(healed.rest), Style(bold=True)), soft_wrap=True)
+    allowed = healed.allowed_ids().tolist()
+    _print_note(console, f"{_counted(len(allowed), 'token')} may come next")
+    _print_rows(console, decoded(allowed[:most]))
+    if len(allowed) > most:
+        _print_note(console, f"and {len(allowed) - most:,} more (--most)")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def show_alignment(
+    names: Sequence[str],
+    tokenizers: Sequence[AnyTokenizer],
+    aligned: Alignment,
+    color: str,
+    width: int | None,
+) -> None:
+    """Draws a line for each group of the tokens of two tokenizers, in a color of its own.
+
+    Args:
+        names, tokenizers: Both tokenizers, with their names.
+        aligned: The groups.
+        color, width: As in `show_tokens`.
+    """
+    console = _console(color, width)
+    ids = aligned.a_ids.tolist(), aligned.b_ids.tolist()
+    sides = [
+        _grouped(tokenizer, of_side, splits.tolist())
+        for tokenizer, of_side, splits in zip(tokenizers, ids, (aligned.a_splits, aligned.b_splits))
+    ]
+    # Wider groups reach beyond their columns.
+    most = max((console.width - 7) // 4, 8)
+    room = [
+        tuple(min(most, size) for size in _sizes(name, side)) for name, side in zip(names, sides)
+    ]
+    headers = (f"{name:<{sum(size) + 2}}" for name, size in zip(names, room))
+    _print_note(console, "   ".join(headers).rstrip())
+    for place, groups in enumerate(zip(*sides)):
+        line = Text()
+        for group, size in zip(groups, room):
+            _add_group(line, group, _STYLES[place % len(_STYLES)], *size)
+        line.rstrip()
+        console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
+    counts = " and ".join(f"{len(it):,} of {name}" for it, name in zip(ids, names))
+    _print_note(console, f"{_counted(len(aligned), 'group')} of tokens, {counts}")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The tokens of a group as they are shown, and their ids."""
+
+    tokens: list[str]
+    ids: str
+
+
+def _grouped(tokenizer: AnyTokenizer, ids: list[int], splits: list[int]) -> list[_Group]:
+    table = tokenizer.token_table()
+    shown = [
+        CONTINUED * continued + visible_bytes(characters)
+        for continued, characters in whole_characters(table[id] for id in ids)
+    ]
+    spans = zip(splits, splits[1:])
+    return [_Group(shown[a:b], " ".join(map(str, ids[a:b]))) for a, b in spans]
+
+
+def _sizes(name: str, groups: list[_Group]) -> tuple[int, int]:
+    """Returns the widths of the columns of tokens and of ids."""
+    ids = max((len(group.ids) for group in groups), default=0)
+    tokens = max((cell_len(" ".join(group.tokens)) for group in groups), default=0)
+    return max(tokens, len(name) - ids - 2), ids
+
+
+def _add_group(line: Text, group: _Group, style: Style, tokens: int, ids: int) -> None:
+    """Adds the tokens and the ids of a group, up to the next column."""
+    start = line.cell_len
+    for place, token in enumerate(group.tokens):
+        line.append(" " * (place > 0))
+        line.append(token, style)
+    line.append(" " * (max(start + tokens - line.cell_len, 0) + 2))
+    line.append(f"{group.ids:<{ids}}   ", _ID)
 
 
 def describe(name: str) -> dict[str, Any]:

@@ -40,6 +40,21 @@ INPUT_ERRORS = click.option(
     show_default=True,
     help="What to do with bytes in the input that are not UTF-8.",
 )
+_LOOK = [
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Whether to color; auto: on a terminal.",
+    ),
+    click.option(
+        "--width",
+        type=click.IntRange(min=8),
+        metavar="N",
+        help="Wrap at N columns; the terminal's width by default.",
+    ),
+]
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
@@ -111,6 +126,11 @@ def reads_text(command: _Command) -> _Command:
     return _with([TEXT, FILE, INPUT_ERRORS], command)
 
 
+def draws(command: _Command) -> _Command:
+    """Adds the options of a drawing to a command, which is called with `color` and `width`."""
+    return _with(_LOOK, command)
+
+
 def _with(options: list[_Option], command: _Command) -> _Command:
     for option in reversed(options):
         command = option(command)
@@ -158,8 +178,13 @@ def _special_token(option: str) -> tuple[str, int]:
 
 def choose_special(tokenizer: AnyTokenizer, names: Sequence[str]) -> set[str]:
     """Returns the special tokens that --allow-special names."""
-    known = set(tokenizer.special_tokens_set)
+    return choose_special_of([tokenizer], names)
+
+
+def choose_special_of(tokenizers: Sequence[AnyTokenizer], names: Sequence[str]) -> set[str]:
+    """Returns the special tokens of some tokenizers that --allow-special names."""
+    known = {name for tokenizer in tokenizers for name in tokenizer.special_tokens_set}
     for name in names:
         if name not in {*known, "all"}:
-            raise click.UsageError(f"--allow-special {unknown_special(tokenizer, name)}.")
+            raise click.UsageError(f"--allow-special {unknown_special(tokenizers[0], name)}.")
     return known if "all" in names else set(names)

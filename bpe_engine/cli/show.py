@@ -21,19 +21,7 @@ _TOKENS_AT_ONCE = 1024
 @options.takes_encoding
 @options.allows_special
 @options.reads_text
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Whether to color; auto: on a terminal.",
-)
-@click.option(
-    "--width",
-    type=click.IntRange(min=8),
-    metavar="N",
-    help="Wrap at N columns; the terminal's width by default.",
-)
+@options.draws
 @options.JSON
 def show(
     words: Sequence[str],

@@ -18,6 +18,7 @@ __all__ = [
     "print_line",
     "print_note",
     "read_bytes",
+    "read_prompt",
     "read_text",
     "read_text_chunks",
     "write",
@@ -31,6 +32,14 @@ def read_bytes(path: str | None) -> bytes:
     return b"".join(_chunks(path))
 
 
+def read_prompt(words: Sequence[str], path: str | None, errors: str) -> str | bytes:
+    """Reads the text of a command with `options.reads_text`: with ``strict`` as bytes, which may end
+    inside a character."""
+    if errors != "strict":
+        return read_text(words, path, errors)
+    return b"".join(_contents(words, path)[0])
+
+
 def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
     """Reads the text of a command with `options.reads_text`."""
     return "".join(read_text_chunks(words, path, errors))
@@ -38,14 +47,20 @@ def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
 
 def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Iterator[str]:
     """Yields the text of `read_text` in chunks, as the input arrives."""
+    chunks, source = _contents(words, path)
+    return decoded(chunks, source, errors)
+
+
+def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], str]:
+    """Returns the chunks of the input, and its name."""
     if words and path is not None:
         raise click.UsageError("Give TEXT or --file, not both.")
     if words:
         # Python decodes bytes in arguments that are not UTF-8 to surrogates.
         contents = " ".join(words).encode("utf-8", "surrogateescape")
-        return decoded(_noticed(iter([contents]), "TEXT"), "TEXT", errors)
+        return _noticed(iter([contents]), "TEXT"), "TEXT"
     source = "standard input" if path in (None, "-") else str(path)
-    return decoded(_noticed(_chunks(path), source), source, errors)
+    return _noticed(_chunks(path), source), source
 
 
 def _noticed(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:

@@ -32,19 +32,22 @@ class DecodedToken:
     end: int
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the token for JSON: `text` is None if it is not UTF-8, `bytes` hexadecimal."""
-        try:
-            text: str | None = self.token.decode()
-        except UnicodeDecodeError:
-            text = None
-        return {
-            "id": self.id,
-            "text": text,
-            "bytes": self.token.hex(),
-            "special": self.special,
-            "start": self.start,
-            "end": self.end,
-        }
+        """Returns the token for JSON."""
+        place = {"special": self.special, "start": self.start, "end": self.end}
+        return {"id": self.id, **described(self.token), **place}
+
+
+def described(token: bytes) -> dict[str, str | None]:
+    """Returns bytes for JSON: `text` is None if they are not UTF-8, `bytes` hexadecimal.
+
+    >>> described(b"\xe6\xa0")
+    {'text': None, 'bytes': 'e6a0'}
+    """
+    try:
+        text: str | None = token.decode()
+    except UnicodeDecodeError:
+        text = None
+    return {"text": text, "bytes": token.hex()}
 
 
 def tokens_of(

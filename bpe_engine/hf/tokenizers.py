@@ -9,7 +9,7 @@ import sys
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
-from .._core import Engine, HfEncoding, HfTokenizer, UnsupportedTokenizer
+from .._core import Engine, HfEncoding, HfTokenizer
 from .._engine import EngineMethods, Names
 from ..gpt2_files import read_merges, read_vocab
 from ..sources import existing_folder
@@ -301,28 +301,6 @@ class Tokenizer(EngineMethods, HfTokenizer):
     @property
     def _special_ids(self) -> set[int]:
         return {id for id, token in self.get_added_tokens_decoder().items() if token.special}
-
-    def _check_tokens_are_text(self, ability: str) -> None:
-        model = json.loads(self._model_fields())
-        kind, level = model["type"], '"type":"ByteLevel"'
-        marks = [
-            name
-            for name in ("continuing_subword_prefix", "end_of_word_suffix")
-            if kind == "BPE" and model.get(name)
-        ]
-        if kind not in ("BPE", "Unigram", "SentencePiece"):
-            why = (
-                f"the tokens of a {kind} model are words or parts of words, without what is between"
-            )
-        elif marks:
-            why = f"its tokens have a mark of words, the {marks[0]} {model[marks[0]]!r}"
-        elif not model["byte_fallback"] and level not in (self._component("decoder") or ""):
-            why = "without bytes as tokens, characters outside the vocabulary are lost"
-        else:
-            return
-        raise UnsupportedTokenizer(
-            f"{ability}: the bytes of tokens are not those of the text: {why}"
-        )
 
     def split(
         self, text: str, *, allowed_special: Literal["all"] | Collection[str] = ()

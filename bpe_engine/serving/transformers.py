@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..healing import Healed
+from ..healing import Healed, after, refused
 
 __all__ = ["HealingLogitsProcessor"]
 
@@ -32,11 +30,12 @@ class HealingLogitsProcessor:
         self._prompt_length = prompt_length
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Returns the scores, those of tokens that may not come next as minus infinity.
+        """Returns the scores, those of tokens that may not come next as minus infinity. A row that went
+        on with such a token, as a beam search fills up its beams with tokens of probability 0, has
+        no other scores.
 
         Raises:
-            ValueError: The rows are not a multiple of the prompts, or a row went on with a token that
-                may not come next.
+            ValueError: The rows are not a multiple of the prompts.
         """
         rows, width = scores.shape
         if not self._healed or rows % len(self._healed):
@@ -44,23 +43,11 @@ class HealingLogitsProcessor:
         each = rows // len(self._healed)
         scores = scores.clone()
         for row in range(rows):
-            healed = self._after(row // each, input_ids[row])
+            try:
+                healed = after(self._healed[row // each], input_ids[row][self._prompt_length :])
+            except ValueError:
+                scores[row] = -float("inf")
+                continue
             if not healed.done:
                 scores[row][refused(healed, width)] = -float("inf")
         return scores
-
-    def _after(self, prompt: int, ids: Any) -> Healed:
-        """Returns the prompt after the ids that follow it."""
-        healed = self._healed[prompt].fork()
-        for id in ids[self._prompt_length :]:
-            if healed.done:
-                break
-            healed.advance(int(id))
-        return healed
-
-
-def refused(healed: Healed, width: int) -> Any:
-    """Returns a mask of bools with the ids that may not come next, for a row of `width` scores."""
-    words = np.zeros(max(healed.words, -(-width // 32)), np.int32)
-    bits = np.unpackbits(healed.allowed(words).astype("<i4").view(np.uint8), bitorder="little")
-    return bits[:width] == 0

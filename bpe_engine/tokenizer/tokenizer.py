@@ -948,9 +948,6 @@ class Tokenizer(EngineMethods):
     def _special_ids(self) -> set[int]:
         return self._engine._special_ids
 
-    def _check_tokens_are_text(self, ability: str) -> None:
-        self._engine._check_tokens_are_text(ability)
-
     @property
     def _native_engine(self) -> NativeEngine:
         return self._engine._native_engine

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapOptions};
 
 use crate::ablation::Mechanism;
 use crate::error::{Error, Result};
@@ -120,6 +120,12 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values
         .try_reserve(additional)
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
+}
+
+/// Returns whether the process may map `bytes` more at once. Costs two calls of the system, whatever
+/// the size. Where it may, small allocations of several threads do not fail.
+pub fn has_room(bytes: usize) -> bool {
+    MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon().is_ok()
 }
 
 /// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot

@@ -147,6 +147,15 @@ impl Decoder {
         }
     }
 
+    /// Whether it makes bytes of the tokens for them.
+    pub(crate) fn falls_back(&self) -> bool {
+        match self {
+            Self::ByteFallback | Self::SentencePiece(_) => true,
+            Self::Sequence(parts) => parts.iter().any(Self::falls_back),
+            _ => false,
+        }
+    }
+
     /// Applies the decoder to tokens. Fails if replacing makes more than `limit` bytes.
     fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {

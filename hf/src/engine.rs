@@ -26,6 +26,7 @@ use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::details::Pieces;
 use crate::error::{Error, Result};
+use crate::model::LOST;
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
 use crate::post;
@@ -36,6 +37,18 @@ use crate::tokenizer::Tokenizer;
 
 /// The most ids at the beginning of which a decoder leaves out everything.
 const LEFT_OUT: usize = 256;
+
+impl Tokenizer {
+    /// Why the bytes of tokens may be others than those of a normalized text.
+    fn why_other_bytes(&self) -> Option<String> {
+        let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
+        let makes_bytes = is_byte_level || self.decoder().is_some_and(Decoder::falls_back);
+        let is_random = self.model().sampling().is_some();
+        let at_random = is_random.then(|| "tokens are chosen at random".into());
+        let of_model = || self.model().why_other_bytes(is_byte_level);
+        at_random.or_else(of_model).or_else(|| (!makes_bytes).then(|| LOST.into()))
+    }
+}
 
 /// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
 ///
@@ -337,6 +350,10 @@ impl Engine for Tokenizer {
     }
 
     fn token_form(&self) -> Result<Normalization> {
+        if let Some(why) = self.why_other_bytes() {
+            let reason = format!("the bytes of tokens are not those of the text: {why}");
+            return Err(Error::refused("heal", reason));
+        }
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
     }
 

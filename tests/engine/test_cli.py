@@ -23,8 +23,8 @@ from bpe_engine.cli import display, tokens
 from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = [
-    "count", "show", "encode", "decode", "split", "check-template", "audit", "corpus", "encodings",
-    "playground",
+    "count", "show", "encode", "decode", "split", "align", "heal", "check-template", "audit",
+    "corpus", "encodings", "playground",
 ]  # fmt: skip
 O200K = bpe_engine.get_encoding("o200k_base")
 
@@ -261,6 +261,84 @@ def test_help_lists_the_commands(capfdbinary: pytest.CaptureFixture[bytes]) -> N
     status, out, err = run(capfdbinary)
     assert (status, out, err) == (2, "", text)
     assert run(capfdbinary, "--version")[1].strip().endswith(bpe_engine.__version__)
+
+
+# ---- align and heal ----
+
+
+def test_align(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    both = ("align", "gpt2", "o200k_base")
+    status, out, err = run(capfdbinary, *both, "--color", "never", "根本 is root")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "gpt2               o200k_base",
+        "根 ‥   43718 117   根     31888",
+        "本 ‥   17312 105   本     4087",
+        "·is    318         ·is    382",
+        "·root  6808        ·root  6577",
+        "4 groups of tokens, 6 of gpt2 and 4 of o200k_base",
+    ]
+    assert json.loads(run(capfdbinary, *both, "--json", "本 a")[1]) == [
+        {"start": 0, "end": 3, "text": "本", "bytes": "e69cac", "a": [17312, 105], "b": [4087]},
+        {"start": 3, "end": 5, "text": " a", "bytes": "2061", "a": [257], "b": [261]},
+    ]
+    assert run(capfdbinary, *both, "")[1].splitlines()[1:] == [
+        "0 groups of tokens, 0 of gpt2 and 0 of o200k_base"
+    ]
+    colored = run(capfdbinary, *both, "--color", "always", "a b")[1]
+    found = re.findall(r"48;2;([0-9;]+)m([^\x1b]+)", colored)
+    assert [text for _, text in found] == ["a", "a", "·b", "·b"]
+    assert found[0][0] == found[1][0] != found[2][0]
+
+
+def test_align_with_special_tokens_and_files(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    text, path = "a<|endoftext|><|im_start|>", str(tmp_path / "tokenizer.json")
+    special = ("--allow-special", "all", "--json", text)
+    groups = json.loads(run(capfdbinary, "align", "gpt2", "qwen", *special)[1])
+    assert [group["b"] for group in groups] == [[64], [151643], [151644]]
+    assert groups[1]["a"] == [50256]
+    status, _, err = run(capfdbinary, "align", "gpt2", "qwen", "--allow-special", "<x>", "a")
+    assert status == 2 and "'<x>' is not a special token of gpt2" in err
+    Path(path).write_text(json.dumps(character_file()), encoding="utf-8")
+    out = run(capfdbinary, "align", path, "gpt2", "--width", "40", "ab ab")[1].splitlines()
+    assert [line.split() for line in out[:3]] == [
+        ["tokenizer.json", "gpt2"],
+        ["ab", "5", "ab", "397"],
+        ["·ab", "6", "·ab", "450"],
+    ]
+
+
+def test_heal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    prompt = 'The link is <a href="http:'
+    status, out, err = run(capfdbinary, "heal", "-e", "gpt2", "--most", "6", prompt)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        'The ·link ·is ·<   a  ·href ="   http',
+        "464 2792  318 1279 64 13291 2625 4023",
+        "8 ids of gpt2 stay; the next tokens begin with",
+        ":",
+        "16 tokens may come next",
+        ':  ://  ::   :\\\\  :"    :/',
+        "25 1378 3712 7479 11097 14079",
+        "and 10 more (--most)",
+    ]
+    assert run(capfdbinary, "heal", "")[1] == "0 ids of o200k_base stay; any token may come next\n"
+    name = "<|endoftext|>"
+    healed = json.loads(run(capfdbinary, "heal", "--json", "--allow-special", "all", name)[1])
+    assert (healed["ids"], healed["rest"]["bytes"], healed["next"]) == ([199999], "", None)
+
+
+def test_heal_a_prompt_that_ends_inside_a_character() -> None:
+    healed = json.loads(Run("heal", "--json", "-e", "gpt2", stdin=b"x \xe6\x97").out)
+    assert (healed["ids"], healed["rest"]) == ([87], {"text": None, "bytes": "20e697"})
+    assert [(token["id"], token["bytes"]) for token in healed["next"]] == [
+        (220, "20"),
+        (10545, "20e6"),
+    ]
+    assert "byte 0 of the prompt is not UTF-8" in Run("heal", stdin=b"\xffa").err
+    assert Run("heal", "--errors", "replace", stdin=b"\xffa").status == 0
 
 
 # ---- show and encodings ----
@@ -500,6 +578,8 @@ WRITERS = [
     ["show", "a b"],
     ["show", "--json", "a b"],
     ["split", "a b"],
+    ["align", "gpt2", "qwen", "a b"],
+    ["heal", "a b"],
     ["encodings"],
     ["--help"],
     ["--version"],
@@ -521,7 +601,7 @@ def test_closed_output(arguments):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split"])
+@pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split", "heal"])
 def test_input_that_cannot_be_read(command):
     done = _in_shell("<&-", command)
     assert done.stderr == "bpe-engine: standard input: it is closed\n"
@@ -725,6 +805,9 @@ def test_every_command_takes_a_tokenizer_without_ranks(
             (6, 1, 4),
         ]
     assert "Invalid token" in run(capfdbinary, "decode", "-e", path, "99")[2]
+    assert (
+        "characters outside the vocabulary are lost" in run(capfdbinary, "heal", "-e", path, "a")[2]
+    )
     template = tmp_path / "chat.jinja"
     template.write_text("{% for m in messages %}{{ m.content }}<end><|x|>{% endfor %}")
     found = run(capfdbinary, "check-template", str(template), "--tokenizer", path)

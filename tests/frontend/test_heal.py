@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from kinds import CASES, texts
+from kinds import CASES, FILES, byte_level_file, texts
 from seeds import seeded
 
 import bpe_engine
 from bpe_engine import hf
+from bpe_engine.healing import Healed
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 
@@ -54,16 +56,9 @@ def face(request: pytest.FixtureRequest) -> Any:
     return CASES[request.param]().face
 
 
-def unigram_with_bytes() -> Any:
-    contents = json.loads(CASES["hf.Tokenizer, Unigram"]().face.to_str())
-    contents["model"]["byte_fallback"] = True
-    return hf.Tokenizer(json.dumps(contents))
-
-
-@pytest.fixture(params=[*HEALED, "Unigram with bytes"], scope="module")
+@pytest.fixture(params=HEALED, scope="module")
 def healing(request: pytest.FixtureRequest) -> Any:
-    known = request.param in CASES
-    return CASES[request.param]().face if known else unigram_with_bytes()
+    return CASES[request.param]().face
 
 
 def test_masks_and_next_bytes(face: Any) -> None:
@@ -188,6 +183,41 @@ def test_kinds_whose_tokens_are_not_the_text_are_refused(face: str, kind: str) -
     for prompt in ("the", "lorem ip", "", b"the \xe6", [untrusted("the")]):
         with pytest.raises(UnsupportedTokenizer, match=REFUSED[kind]):
             refused.heal(prompt)
+
+
+def without(contents: str, change: Callable[[dict[str, Any]], Any]) -> hf.Tokenizer:
+    """Returns the tokenizer of a file after a change to it."""
+    file = json.loads(contents)
+    change(file)
+    return hf.Tokenizer.from_str(json.dumps(file))
+
+
+def test_files_that_lose_bytes_are_refused() -> None:
+    """A byte without a token, a decoder that makes no bytes of tokens, and tokens at random."""
+    level, characters = byte_level_file(), FILES["characters, Metaspace"]()
+    unigram = FILES["Unigram, bytes"]()
+    lost = "characters outside the vocabulary are lost"
+    for contents, change, reason in (
+        (level, lambda file: file["model"]["vocab"].pop("\u0122"), lost),
+        (level, lambda file: file.update(decoder=None), lost),
+        (characters, lambda file: file["model"].update(byte_fallback=False), lost),
+        (characters, lambda file: file["decoder"]["decoders"].pop(1), lost),
+        (unigram, lambda file: file["model"]["vocab"][200].__setitem__(0, "<byte>"), lost),
+        (level, lambda file: file["model"].update(dropout=0.5), "tokens are chosen at random"),
+    ):
+        with pytest.raises(UnsupportedTokenizer, match=reason):
+            without(contents, change).heal("the")
+    assert without(level, lambda file: file["model"].update(dropout=None)).heal("the")
+
+
+def test_a_prompt_of_its_rests(healing: Any) -> None:
+    for text in ["the wor", "cafe", "", "\u65e5".encode()[:2]]:
+        healed = healing.heal(text)
+        other = Healed.of_rests(healing, healed.rests)
+        assert (other.ids, other.rests, other.done) == ([], healed.rests, healed.done)
+        assert (other.allowed() == healed.allowed()).all()
+    with pytest.raises(TypeError):
+        Healed.of_rests(healing, ["text"])  # type: ignore[list-item]
 
 
 def test_what_is_refused() -> None:

@@ -113,6 +113,7 @@ CALLS = {
     "TokenTrie.tokens_with": "trie.tokens_with(b'')",
     "TokenTrie.fill_mask": "[trie.fill_mask(rest, mask) for rest in (b'', b'a', b'anAN')]",
     "Healed.__new__": "_core.Healed(engine, text, 'all', ())",
+    "Healed.of_rests": "_core.Healed.of_rests(engine, [text.encode()] * 50)",
     "Healed.ids": "healed.ids()",
     "Healed.fork": "[healed.fork() for _ in range(100)]",
     "align_texts": """_core.align_texts(engine, core, many, (None, None), 1, ('all', ()),
@@ -179,15 +180,6 @@ CALLS = {
     "hf_decode": "_core.hf_decode(processor, many)",
 }
 
-#: Calls that may still end the process, and why.
-FAULTS = {
-    # Not strict: which thread fails first is chance.
-    "align_texts, on threads": pytest.mark.xfail(
-        reason="where a thread finds no memory at all, making the message of the error aborts",
-        strict=False,
-    ),
-}
-
 #: Calls whose memory does not grow, and calls that other tests run out of memory.
 SMALL = """
 Engine.fingerprint Engine.decode_single_token_bytes Engine.clear_cache Engine.set_caching
@@ -231,7 +223,7 @@ def prepared() -> Iterator[Prepared]:
     process.close()
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=FAULTS.get(name, ())) for name in CALLS])
+@pytest.mark.parametrize("name", CALLS)
 def test_calls_without_memory_raise_memory_error(prepared, name):
     outputs = []
     for kilobytes in (200, 1_000, 4_000, 9_000, 20_000, 45_000, 100_000, 220_000):

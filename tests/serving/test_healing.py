@@ -57,3 +57,11 @@ def test_wrong_rows():
     processor = HealingLogitsProcessor([GPT2.heal("wor")] * 2, prompt_length=0)
     with pytest.raises(ValueError, match="2 healed prompts for 3 rows"):
         processor(tensor(np.zeros((3, 0), int)), tensor(np.zeros((3, 50257))))
+
+
+def test_a_beam_that_was_filled_up_stays_without_scores():
+    healed = GPT2.heal("say hello wor")
+    processor = HealingLogitsProcessor([healed], prompt_length=2)
+    rows = tensor(np.array([[*healed.ids, 0, 995], [*healed.ids, 995, 0]]))
+    found = permitted(processor(rows, tensor(np.zeros((2, 50257), np.float32))))
+    assert found == [set(), set(range(50257))]

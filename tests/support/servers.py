@@ -129,6 +129,23 @@ class HfRenderer:
         return HfRenderer._tokenize_singleton_prompt(self, prompt, params)
 
 
+class MoveDirectionality(enum.Enum):
+    """Whether a request moves to another row, or two change places."""
+
+    UNIDIRECTIONAL = enum.auto()
+    SWAP = enum.auto()
+
+
+@dataclass(frozen=True)
+class BatchUpdate:
+    """Requests that left a batch, came to it, and moved in it."""
+
+    batch_size: int
+    removed: list[int]
+    added: list[tuple[int, Any, list[int] | None, list[int]]]
+    moved: list[tuple[int, int, MoveDirectionality]]
+
+
 class OwnRenderer(HfRenderer):
     """The renderer of a mode of vLLM's own."""
 
@@ -164,6 +181,9 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
         loaded.append((tokenizer_mode, kwargs))
         return cached(AutoTokenizer.from_pretrained(name))
 
+    def cached_tokenizer_from_config(config: Any) -> Any:
+        return get_tokenizer(config.tokenizer)
+
     def init_logger(name: str) -> Any:
         logger: Any = logging.getLogger(name)
         logger.warning_once = logger.warning
@@ -174,7 +194,23 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
 
     _module(monkeypatch, "vllm")
     _module(monkeypatch, "vllm.logger", init_logger=init_logger)
-    _module(monkeypatch, "vllm.tokenizers", get_tokenizer=get_tokenizer)
+    _module(
+        monkeypatch,
+        "vllm.tokenizers",
+        get_tokenizer=get_tokenizer,
+        cached_tokenizer_from_config=cached_tokenizer_from_config,
+    )
+    for name in ("v1", "v1.sample", "v1.worker", "v1.worker.gpu", "v1.worker.gpu.sample"):
+        _module(monkeypatch, f"vllm.{name}")
+    _module(
+        monkeypatch,
+        "vllm.v1.sample.logits_processor",
+        LogitsProcessor=type("LogitsProcessor", (), {}),
+        MoveDirectionality=MoveDirectionality,
+    )
+    name = "vllm.v1.worker.gpu.sample.logits_processor"
+    _module(monkeypatch, name)
+    _module(monkeypatch, f"{name}.interface", LogitsProcessor=type("LogitsProcessor", (), {}))
     registry = _module(
         monkeypatch,
         "vllm.tokenizers.registry",

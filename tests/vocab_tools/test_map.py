@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
+from kinds import FILES
 
 import bpe_engine
 import vocab_tools
@@ -82,6 +83,19 @@ def test_a_space_before_a_text() -> None:
     assert tokens(middle[257]) == ["ab", "c"] and tokens(start[257]) == ["▁ab", "c"]
     assert tokens(middle[258]) == ["▁ab", "c"] and tokens(start[258]) == ["▁ab", "c"]
     assert middle[259] == []
+
+
+def test_of_several_ids_the_one_counts_that_encoding_makes() -> None:
+    """A letter, and the token for its byte, which the letter never becomes."""
+    b = hf.Tokenizer.from_str(FILES["characters, Metaspace"]())
+    found = vocab_tools.map_vocabularies("gpt2", b)
+    gpt2, ids = bpe_engine.get_encoding("gpt2"), dict(found.equal.tolist())
+    for letter in "ab,.":
+        id = b.token_to_id(letter)
+        assert ids[gpt2.encode(letter)[0]] == id != b.token_to_id(f"<0x{ord(letter):02X}>")
+    assert ids[gpt2.encode("!")[0]] == b.token_to_id("<0x21>")
+    back = dict(vocab_tools.map_vocabularies(b, "gpt2").equal.tolist())
+    assert back[b.token_to_id("a")] == gpt2.encode("a")[0] and b.token_to_id("<0x61>") not in back
 
 
 def test_a_corpus(tmp_path: Path) -> None:

@@ -65,17 +65,20 @@ def map_sections(result: VocabularyMap, most_rows: int) -> list[Section]:
 def map_page(result: VocabularyMap) -> str:
     """Returns the map as a page."""
     tiles = [
-        Tile(percent(result.overlap), f"of {result.size_a:,} tokens are in both"),
+        Tile(
+            percent(result.overlap), f"of {result.size_a:,} tokens of {result.name_a} are in both"
+        ),
         Tile(
             percent(len(result.equal) / max(result.size_b, 1)),
-            f"of {result.size_b:,} tokens of {result.name_b}",
+            f"of {result.size_b:,} tokens of {result.name_b} are in both",
         ),
     ]
     corpus = result.corpus
     if corpus is not None and corpus.tokens:
-        tiles.append(Tile(percent(corpus.shared / corpus.tokens), "of the corpus is in both"))
+        share = percent(corpus.shared / corpus.tokens)
+        tiles.append(Tile(share, f"of the corpus in tokens of {result.name_a} is in both"))
     chart = bar_chart(
-        f"Tokens of {result.name_b} that another token of {result.name_a} becomes",
+        f"How many tokens of {result.name_b} the other tokens of {result.name_a} become",
         "tokens",
         f"tokens of {result.name_a}",
         {"tokens": _lengths(result)},

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::engine::conversation::{normalize_runs, stable_ids, stable_prefix};
 use crate::engine::segments::Prompt;
 use crate::error::{Error, Result};
-use crate::memory::{append, collected, push};
+use crate::memory::{append, push, reserve_text, with_capacity};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::once::OnceBox;
 use crate::request::Request;
@@ -29,11 +29,23 @@ impl Healed {
     pub fn try_clone(&self) -> Result<Self> {
         let mut copy = Self::default();
         append(&mut copy.ids, &self.ids)?;
-        for rest in &self.rests {
-            push(&mut copy.rests, Vec::new())?;
-            append(copy.rests.last_mut().expect("it was pushed"), rest)?;
-        }
+        copy.rests = copied(self.rests.iter().map(Vec::as_slice))?;
         Ok(copy)
+    }
+
+    /// A prompt without ids after which the next tokens must begin with one of these, as
+    /// [`Self::rests`] returns them.
+    pub fn of_rests<'a>(rests: impl Iterator<Item = &'a [u8]>) -> Result<Self> {
+        let mut healed = Self { ids: Vec::new(), rests: copied(rests)? };
+        if healed.rests.iter().any(Vec::is_empty) {
+            healed.rests.clear();
+        }
+        Ok(healed)
+    }
+
+    /// Returns all that the next tokens may begin with, [`Self::rest`] first; empty once they have.
+    pub fn rests(&self) -> &[Vec<u8>] {
+        if self.is_done() { &[] } else { &self.rests }
     }
 
     /// Returns the bytes that the next tokens must begin with; empty once they have.
@@ -69,7 +81,7 @@ impl Healed {
         let agrees =
             |rest: &&Vec<u8>| is_ordinary && (rest.starts_with(token) || token.starts_with(rest));
         let left = self.rests.iter().filter(agrees);
-        let mut left = collected(left.map(|rest| rest[token.len().min(rest.len())..].to_vec()))?;
+        let mut left = copied(left.map(|rest| &rest[token.len().min(rest.len())..]))?;
         if left.is_empty() {
             return Err(Error::Invalid(format!(
                 "the token {id} does not agree with the end of the prompt, {:?}",
@@ -82,6 +94,23 @@ impl Healed {
         self.rests = left;
         Ok(())
     }
+}
+
+/// Copies lists of bytes.
+fn copied<'a>(lists: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Vec<u8>>> {
+    let mut copies = Vec::new();
+    for list in lists {
+        push(&mut copies, joined(list, &[])?)?;
+    }
+    Ok(copies)
+}
+
+/// Returns bytes one after the other.
+fn joined(first: &[u8], second: &[u8]) -> Result<Vec<u8>> {
+    let mut joined = with_capacity(first.len() + second.len())?;
+    joined.extend_from_slice(first);
+    joined.extend_from_slice(second);
+    Ok(joined)
 }
 
 /// Heals a text. `part` is the first bytes of a character after it.
@@ -153,10 +182,13 @@ fn healed<E: Engine + ?Sized>(
 
 /// Puts the same with a space before each of `rests` before them.
 fn add_spaced(rests: &mut Vec<Vec<u8>>) -> Result<()> {
-    let spaced = rests.iter().map(|rest| [b" ", &**rest].concat());
-    let mut spaced = collected(spaced)?;
-    spaced.append(rests);
-    *rests = spaced;
+    let count = rests.len();
+    for place in 0..count {
+        let spaced = joined(b" ", &rests[place])?;
+        push(rests, spaced)?;
+    }
+    // The spaced ones come first.
+    rests.rotate_right(count);
     Ok(())
 }
 
@@ -164,24 +196,26 @@ fn add_spaced(rests: &mut Vec<Vec<u8>>) -> Result<()> {
 /// the first bytes `part` of another character.
 fn rests(rest: String, part: &[u8], form: Normalization) -> Result<Vec<Vec<u8>>> {
     let mut rests = Vec::new();
-    let may_combine = form == Normalization::Nfc && (part.is_empty() || may_combine(part));
+    let is_nfc = form == Normalization::Nfc;
+    let may_combine = is_nfc && (part.is_empty() || may_combine(part)?);
     if may_combine && !rest.is_empty() {
         add_changed(&rest, !part.is_empty(), &mut rests)?;
     }
     let mut rest = rest.into_bytes();
-    if form == Normalization::Nfc && !part.is_empty() {
+    if is_nfc && !part.is_empty() {
         add_replaced(&rest, part, &mut rests)?;
     }
     append(&mut rest, part)?;
-    rests.insert(0, rest);
+    push(&mut rests, rest)?;
+    rests.rotate_right(1);
     Ok(rests)
 }
 
 /// Adds `rest` with the first byte of each character that may take the place of one that begins with
 /// `part`.
 fn add_replaced(rest: &[u8], part: &[u8], rests: &mut Vec<Vec<u8>>) -> Result<()> {
-    for (_, first) in tables().replaced.iter().filter(|(old, _)| begins(*old, part)) {
-        let rest = [rest, &[*first]].concat();
+    for (_, first) in tables()?.replaced.iter().filter(|(old, _)| begins(*old, part)) {
+        let rest = joined(rest, &[*first])?;
         if !rests.contains(&rest) {
             push(rests, rest)?;
         }
@@ -195,8 +229,8 @@ fn begins(character: char, part: &[u8]) -> bool {
 }
 
 /// Returns true if a character that begins with these bytes may combine with the one before.
-fn may_combine(part: &[u8]) -> bool {
-    combining().iter().any(|&(character, _)| begins(character, part))
+fn may_combine(part: &[u8]) -> Result<bool> {
+    Ok(tables()?.combining.iter().any(|&(character, _)| begins(character, part)))
 }
 
 /// Adds what `rest` may begin with instead once a mark follows, up to the first character that
@@ -208,25 +242,34 @@ fn add_changed(rest: &str, has_part: bool, rests: &mut Vec<Vec<u8>>) -> Result<(
     let mut add = |followed: &str| {
         let changed = Normalization::Nfc.apply(followed)?;
         if let Some(end) = first_change(cluster, &changed, has_part) {
-            let rest =
-                collected(rest.as_bytes()[..at].iter().chain(&changed.as_bytes()[..end]).copied())?;
+            let rest = joined(&rest.as_bytes()[..at], &changed.as_bytes()[..end])?;
             if !rests.contains(&rest) {
                 push(rests, rest)?;
             }
         }
         Ok(())
     };
-    let mut followed = String::from(cluster);
-    for &(mark, class) in combining() {
+    let tables = tables()?;
+    let mut followed = String::new();
+    // A composed character has three marks at most.
+    reserve_text(&mut followed, cluster.len() + 4 * 3)?;
+    followed.push_str(cluster);
+    for &(mark, class) in &tables.combining {
         if class > 0 && (has_part || class < last_class(cluster)) {
             followed.truncate(cluster.len());
             followed.push(mark);
             add(&followed)?;
         }
     }
-    for marks in marks_of_composed(starter) {
+    for composed in tables.composed_from(starter) {
         followed.truncate(cluster.len());
-        followed.extend(marks.chars().filter(|&mark| !is_in(cluster, mark)));
+        let mut parts = 0;
+        decompose_canonical(composed, |mark| {
+            if parts > 0 && !is_in(cluster, mark) {
+                followed.push(mark);
+            }
+            parts += 1;
+        });
         add(&followed)?;
     }
     Ok(())
@@ -258,78 +301,80 @@ fn first_change(cluster: &str, changed: &str, has_all: bool) -> Option<usize> {
     None
 }
 
-/// Characters that may combine with the one before, each with its class.
-fn combining() -> &'static [(char, u8)] {
-    &tables().combining
-}
-
-/// Returns the marks of the composed characters that begin with the same character as `starter`.
-fn marks_of_composed(starter: char) -> impl Iterator<Item = &'static str> {
-    let base = base_of(starter);
-    let composed = &tables().composed;
-    let first = composed.partition_point(|&(of, _)| of < base);
-    composed[first..].iter().take_while(move |(of, _)| *of == base).map(|(_, marks)| marks.as_str())
-}
-
-/// Returns the first character of the decomposition.
-fn base_of(character: char) -> char {
-    let mut base = None;
+/// Returns the first character of the decomposition, and the number of characters.
+fn base_of(character: char) -> (char, usize) {
+    let (mut base, mut parts) = (None, 0);
     decompose_canonical(character, |part| {
         base.get_or_insert(part);
+        parts += 1;
     });
-    base.unwrap_or(character)
+    (base.unwrap_or(character), parts)
 }
 
 /// The characters that composition changes.
 #[derive(Debug, Default)]
 struct Tables {
+    /// Characters that may combine with the one before, each with its class.
     combining: Vec<(char, u8)>,
-    /// The first character and the others of the decomposition of each composed character, sorted.
-    composed: Vec<(char, String)>,
+    /// The first character of the decomposition of each composed character, and that, sorted.
+    composed: Vec<(char, char)>,
     /// Characters that normalization may replace, alone or with a mark after them, and the first byte
     /// of what it replaces them by.
     replaced: Vec<(char, u8)>,
 }
 
-fn tables() -> &'static Tables {
+fn tables() -> Result<&'static Tables> {
     static TABLES: OnceBox<Tables> = OnceBox::new();
-    TABLES.get_or_init(|| Box::new(Tables::new()))
+    TABLES.get_or_try_init(|| Tables::new().map(Box::new))
 }
 
 impl Tables {
-    fn new() -> Self {
+    fn new() -> Result<Self> {
         let mut tables = Self::default();
-        // The composed characters with their first parts.
-        let mut composed = Vec::new();
         // Ideographs and the private use area neither combine nor are composed.
         let characters =
             ('\u{a0}'..'\u{3400}').chain('\u{a000}'..'\u{e000}').chain('\u{f900}'..'\u{20000}');
         for character in characters.chain('\u{2f800}'..'\u{2fa20}') {
             if !starts_stretch(character) {
-                tables.combining.push((character, canonical_combining_class(character)));
+                push(&mut tables.combining, (character, canonical_combining_class(character)))?;
             }
-            let mut parts = Vec::new();
-            decompose_canonical(character, |part| parts.push(part));
-            let normal = first_byte(character);
-            if normal.0 != character {
-                tables.replaced.push((character, normal.1));
-            } else if parts.len() > 1 {
-                composed.push((parts[0], character, normal.1));
+            let (normal, first) = first_byte(character);
+            if normal != character {
+                push(&mut tables.replaced, (character, first))?;
             }
-            if parts.len() > 1 {
-                tables.composed.push((parts[0], parts[1..].iter().collect()));
+            let (base, parts) = base_of(character);
+            if parts > 1 {
+                push(&mut tables.composed, (base, character))?;
             }
-        }
-        composed.sort_unstable();
-        for group in composed.chunk_by(|one, other| one.0 == other.0) {
-            let mut firsts: Vec<u8> = group.iter().map(|&(.., first)| first).collect();
-            firsts.dedup();
-            let olds = group.iter().map(|&(_, character, _)| character).chain([group[0].0]);
-            let pairs = olds.flat_map(|old| firsts.iter().map(move |&first| (old, first)));
-            tables.replaced.extend(pairs);
         }
         tables.composed.sort_unstable();
-        tables
+        tables.add_replaced()?;
+        Ok(tables)
+    }
+
+    /// Adds the characters that a mark after them replaces.
+    fn add_replaced(&mut self) -> Result<()> {
+        let is_kept = |&&(_, composed): &&(char, char)| first_byte(composed).0 == composed;
+        for group in self.composed.chunk_by(|one, other| one.0 == other.0) {
+            let kept = || group.iter().filter(is_kept).map(|&(_, composed)| composed);
+            let bases =
+                group[..1].iter().filter(|_| kept().next().is_some()).map(|&(base, _)| base);
+            for old in kept().chain(bases) {
+                for (_, first) in kept().map(first_byte) {
+                    if self.replaced.last() != Some(&(old, first)) {
+                        push(&mut self.replaced, (old, first))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the composed characters that begin with the same character as `starter`.
+    fn composed_from(&self, starter: char) -> impl Iterator<Item = char> {
+        let base = base_of(starter).0;
+        let first = self.composed.partition_point(|&(of, _)| of < base);
+        self.composed[first..].iter().take_while(move |(of, _)| *of == base).map(|&(_, it)| it)
     }
 }
 

@@ -231,7 +231,7 @@ pub trait Engine: Send + Sync {
     /// Returns the form in which the tokens of a text have its bytes, after a space at most, so that
     /// what follows a text changes no byte before its last character.
     ///
-    /// Fails where tokens have other bytes, or where what follows may change more.
+    /// Fails where tokens may have other bytes, or where what follows may change more.
     fn token_form(&self) -> Result<Normalization> {
         Ok(self.normalization())
     }

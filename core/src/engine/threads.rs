@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::memory::{Zeroed, append, collected, push, with_capacity};
+use crate::memory::{append, collected, has_room, push, with_capacity};
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -70,7 +70,7 @@ pub fn in_order<R: Default + Send, E>(
 ) -> std::result::Result<(), E> {
     let threads = threads.min(shares);
     // A thread that starts without memory would end the process.
-    let has_memory = || Zeroed::on_small_pages(threads.saturating_mul(MEMORY)).is_some();
+    let has_memory = || has_room(threads.saturating_mul(MEMORY));
     let Some(queue) =
         (threads > 1 && has_memory()).then(|| Queue::new(shares, threads).ok()).flatten()
     else {

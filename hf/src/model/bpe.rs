@@ -20,7 +20,7 @@ use super::list_bpe::ListBpe;
 use super::merge_list::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
 use super::written::Merging;
-use super::{Found, Questions, Token};
+use super::{Found, LOST, Questions, Token};
 use crate::bytes::{Spelling, spaced, try_bytes_of};
 use crate::error::{Error, Result};
 use crate::split::Split;
@@ -395,6 +395,14 @@ impl Questions for Bpe {
 
     fn keeps_bytes(&self, text: &str) -> bool {
         self.is_byte_level() && !self.needs_list(text.as_bytes())
+    }
+
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
+        let has_bytes = match self.characters() {
+            None => is_byte_level && self.has_all_bytes(),
+            Some(characters) => !is_byte_level && characters.all_bytes().is_some(),
+        };
+        (!has_bytes).then(|| LOST.into())
     }
 
     fn are_apart(&self, before: char, after: char) -> Option<bool> {

@@ -87,6 +87,13 @@ impl Header {
         self.end_of_word_suffix.as_deref().unwrap_or_default()
     }
 
+    /// The field whose mark tokens have inside or at the end of a word, and the mark.
+    pub(crate) fn marks_words(&self) -> Option<(&'static str, &str)> {
+        let marks =
+            [("continuing_subword_prefix", self.prefix()), ("end_of_word_suffix", self.suffix())];
+        marks.into_iter().find(|(_, mark)| !mark.is_empty())
+    }
+
     /// The token for each byte of text that is not a token, by its name in the vocabulary; none
     /// without byte fallback.
     pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {

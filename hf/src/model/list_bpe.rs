@@ -173,6 +173,14 @@ impl Words for ListBpe {
         matches!(self.unknown, Unknown::Fails(_))
     }
 
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
+        let marked = self
+            .header
+            .marks_words()
+            .map(|(name, mark)| format!("its tokens have a mark of words, the {name} '{mark}'"));
+        marked.or_else(|| self.state.vocab.why_bytes_are_lost(is_byte_level, &self.bytes))
+    }
+
     fn sampling(&self) -> Option<&Sampling> {
         let dropout = self.header.dropout();
         (dropout > 0.0 && dropout < 1.0).then_some(&self.header.sampling)

@@ -100,6 +100,9 @@ pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 /// Whether a token must not be made of these bytes of a piece.
 pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
 
+/// Why the tokens of a model without a token for each byte may have other bytes than the text.
+pub(crate) const LOST: &str = "without bytes as tokens, characters outside the vocabulary are lost";
+
 /// The questions that a tokenizer asks its model.
 pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// The workspaces that calls borrow, with their caches.
@@ -212,6 +215,10 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         let _ = text;
         false
     }
+
+    /// Why tokens may have other bytes than the text; `None` if they never do, under a decoder of
+    /// represented bytes if `is_byte_level`, or else of fallbacks.
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
     /// Whether a piece can be cut between these two characters without changing a token; `None` if
     /// no two characters decide that.

@@ -18,7 +18,7 @@ use super::scored::Merging;
 use super::scores::single;
 use super::token_lists::TokenList;
 use super::viterbi::Viterbi;
-use super::{Barred, Found, Questions, Token};
+use super::{Barred, Found, LOST, Questions, Token};
 use crate::bytes::MARK;
 use crate::error::{Error, Result};
 use crate::json::json;
@@ -272,6 +272,10 @@ impl Questions for SentencePiece {
         };
         let texts = self.pieces.vocab.iter().map(|(text, _)| text);
         !takes_any && texts.zip(kinds).any(has_short)
+    }
+
+    fn why_other_bytes(&self, _: bool) -> Option<String> {
+        (!self.fields.byte_fallback).then(|| LOST.into())
     }
 
     fn are_apart(&self, before: char, after: char) -> Option<bool> {

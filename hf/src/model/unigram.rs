@@ -364,6 +364,10 @@ impl Words for Unigram {
         Ok(cuts.as_ref().map(|(cutter, longest)| (cutter, *longest)))
     }
 
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
+        self.state.vocab.why_bytes_are_lost(is_byte_level, &self.bytes)
+    }
+
     fn sampling(&self) -> Option<&Sampling> {
         self.fields.sampling.choice().map(|_| &self.fields.sampling)
     }

@@ -5,8 +5,10 @@ use std::fmt;
 use bpe_core::memory::{push, with_capacity};
 use serde::ser::Serializer;
 
+use super::LOST;
 use super::token_lists::TokenList;
 use super::trie::Trie;
+use crate::bytes::{is_in_utf8, text_of};
 use crate::error::{Error, Result};
 
 /// Tokens and their ids.
@@ -94,6 +96,24 @@ impl Vocab {
     /// Every token and its id, by ascending id.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
         self.tokens.iter()
+    }
+
+    /// Whether each byte that UTF-8 has is a token, by the character that represents it.
+    pub(crate) fn represents_all_bytes(&self) -> bool {
+        (0..=255).all(|byte| !is_in_utf8(byte) || self.id(&text_of(&[byte])).is_some())
+    }
+
+    /// [`LOST`] without a token for each byte, of which `fallback` has those by name.
+    pub(crate) fn why_bytes_are_lost(
+        &self,
+        is_byte_level: bool,
+        fallback: &[Option<u32>],
+    ) -> Option<String> {
+        let has_bytes = match is_byte_level {
+            true => self.represents_all_bytes(),
+            false => !fallback.is_empty() && fallback.iter().all(Option::is_some),
+        };
+        (!has_bytes).then(|| LOST.into())
     }
 
     /// The tokens for bytes, by their names; `None` for a byte without one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::vocab::Vocab;
-use super::words::{State, Words, missing_unknown};
+use super::words::{State, Words, leave_out_text, missing_unknown};
 use super::{Found, Token};
 use crate::error::Result;
 
@@ -61,6 +61,10 @@ impl Words for WordLevel {
             Some(id) => found(Token::new(id, 0..piece.len())),
             None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
         }
+    }
+
+    fn why_other_bytes(&self, _: bool) -> Option<String> {
+        leave_out_text("WordLevel")
     }
 
     fn unknown(&self) -> Option<u32> {

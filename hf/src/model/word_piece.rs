@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::trie::{Node, Trie};
 use super::vocab::Vocab;
 use super::word_level::not_known;
-use super::words::{State, Words, missing_unknown};
+use super::words::{State, Words, leave_out_text, missing_unknown};
 use super::{Found, Token};
 use crate::error::Result;
 
@@ -117,6 +117,10 @@ impl Words for WordPiece {
             true => tokens.into_iter().try_for_each(found),
             false => found(Token::new(self.known_unknown(piece)?, 0..piece.len())),
         }
+    }
+
+    fn why_other_bytes(&self, _: bool) -> Option<String> {
+        leave_out_text("WordPiece")
     }
 
     fn unknown(&self) -> Option<u32> {

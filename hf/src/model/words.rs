@@ -58,6 +58,9 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         Ok(None)
     }
 
+    /// [`Questions::why_other_bytes`].
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
+
     /// [`Questions::sampling`].
     fn sampling(&self) -> Option<&Sampling> {
         None
@@ -178,6 +181,10 @@ impl<M: Words> Questions for M {
         Words::sampling(self)
     }
 
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
+        Words::why_other_bytes(self, is_byte_level)
+    }
+
     fn are_apart(&self, _: char, _: char) -> Option<bool> {
         match Words::sampling(self) {
             Some(_) => None,
@@ -196,6 +203,13 @@ impl<M: Words> Questions for M {
         };
         self.state().digest.get_or_try_init(digest).copied()
     }
+}
+
+/// [`Questions::why_other_bytes`] of a model whose tokens are not all of the text.
+pub(crate) fn leave_out_text(kind: &str) -> Option<String> {
+    Some(format!(
+        "the tokens of a {kind} model are words or parts of words, without what is between"
+    ))
 }
 
 /// The error for text that is not known, without a token for it.
