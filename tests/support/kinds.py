@@ -175,21 +175,6 @@ def same(it: Any) -> Any:
     return it
 
 
-CASES: dict[str, Callable[[], Case]] = {
-    "Encoding": lambda: encoding_case(bpe_engine.get_encoding("gpt2"), same, set()),
-    "Encoding, NFC": lambda: encoding_case(bpe_engine.get_encoding("qwen"), same, set()),
-    "Tokenizer of an Encoding": lambda: encoding_case(
-        bpe_engine.get_encoding("o200k_base"), bpe_engine.Tokenizer, "all"
-    ),
-    "QwenTokenizer": lambda: encoding_case(
-        bpe_engine.get_encoding("qwen"), lambda _: QwenTokenizer(), "all"
-    ),
-}
-for _name, _make in FILES.items():
-    CASES[f"hf.Tokenizer, {_name}"] = lambda make=_make: file_case(make(), same)
-    CASES[f"Tokenizer, {_name}"] = lambda make=_make: file_case(make(), bpe_engine.Tokenizer)
-
-
 def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
     """A model of SentencePiece; skips without the package."""
     import sentencepiece_oracle as package
@@ -205,10 +190,6 @@ def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
         return [piece.id for piece in found], places
 
     return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
-
-
-def same(it: Any) -> Any:
-    return it
 
 
 CASES: dict[str, Callable[[], Case]] = {
