@@ -171,10 +171,6 @@ def encoding_case(encoding: bpe_engine.Encoding, make: Callable[[Any], Any], all
     return Case(make(encoding), oracle, encoding.decode)
 
 
-def same(it: Any) -> Any:
-    return it
-
-
 def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
     """A model of SentencePiece; skips without the package."""
     import sentencepiece_oracle as package
@@ -192,6 +188,10 @@ def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
     return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
 
 
+def same(it: Any) -> Any:
+    return it
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "Encoding": lambda: encoding_case(bpe_engine.get_encoding("gpt2"), same, set()),
     "Encoding, NFC": lambda: encoding_case(bpe_engine.get_encoding("qwen"), same, set()),
@@ -205,8 +205,6 @@ CASES: dict[str, Callable[[], Case]] = {
 for _name, _make in FILES.items():
     CASES[f"hf.Tokenizer, {_name}"] = lambda make=_make: file_case(make(), same)
     CASES[f"Tokenizer, {_name}"] = lambda make=_make: file_case(make(), bpe_engine.Tokenizer)
-
-
 for _kind, _model in (("Unigram", "unigram"), ("BPE", "bpe llama")):
     CASES[f"hf.Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(model, same)
     CASES[f"Tokenizer, SentencePiece {_kind}"] = lambda model=_model: pieces_case(
