@@ -415,6 +415,44 @@ def _iree(spec: EncodingSpec, cache: Path) -> Engine:
     return Engine(encode_list=tok.encode, batch_list=lambda texts, threads: tok.encode_batch(texts))
 
 
+def _nanotoken(spec: EncodingSpec, cache: Path) -> Engine:
+    import nanotoken
+
+    try:
+        contents = tokenizer_file(spec, cache).read_text(encoding="utf-8")
+        tok = nanotoken.Tokenizer.from_json(contents)
+    except ValueError as error:  # it has WordPiece only
+        raise Unsupported(str(error)) from error
+    options = {"add_special_tokens": False}
+
+    def batch_flat(texts: list[str], threads: int) -> FlatRows:
+        rows = tok.encode_batch(texts, parallel=threads > 1, **options)
+        return FlatRows(rows.ids, rows.offsets)
+
+    return Engine(
+        encode_list=lambda text: tok.encode(text, **options).tolist(),
+        encode_numpy=functools.partial(tok.encode, **options),
+        batch_list=lambda texts, threads: tok.encode_batch_list(
+            texts, parallel=threads > 1, **options
+        ),
+        batch_numpy=batch_flat,
+    )
+
+
+def _sentencepiece(spec: EncodingSpec, cache: Path) -> Engine:
+    import sentencepiece
+
+    model = spec.file.with_suffix(".model") if spec.file else None
+    if model is None or not model.exists():
+        raise Unsupported("no .model beside a tokenizer.json")
+    tok = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    return Engine(
+        encode_list=tok.encode,
+        batch_list=lambda texts, threads: tok.encode(texts, num_threads=threads),
+        decode_list=tok.decode,
+    )
+
+
 def _pretrained_folder(spec: EncodingSpec, cache: Path) -> Path:
     """Returns a folder that transformers loads, made once."""
     folder = cache / f"{spec.name}.pretrained"
@@ -476,6 +514,8 @@ PLANS = {
         Plan("kitoken", "kitoken", "kitoken", _kitoken, tokenizer_file),
         Plan("tokie", "tokie", "tokie", _tokie, tokenizer_file),
         Plan("iree", "iree-tokenizer", "iree.tokenizer", _iree, tokenizer_file),
+        Plan("nanotoken", "nanotoken", "nanotoken", _nanotoken, tokenizer_file),
+        Plan("sentencepiece", "sentencepiece", "sentencepiece", _sentencepiece),
         Plan("transformers", "transformers", _AUTO, _transformers, _pretrained_folder),
         Plan(f"{OURS}-transformers", "bpe-engine", _AUTO, _transformers_patched, _pretrained_folder),
         Plan(f"{OURS}-64MiB", "bpe-engine", "bpe_engine", _ours_64m),

@@ -12,13 +12,13 @@ use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use bpe_core::split::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter};
 
+use crate::added::AddedTokens;
 use crate::error::Result;
-use crate::model::Cutter;
+use crate::model::{Cutter, Model};
 use crate::normalize::{Ends, Normalizer};
 use crate::settled::{Bits, is_settled};
 use crate::spec::{Metaspace, PrependScheme};
 use crate::split::{Plan, Split};
-use crate::tokenizer::Tokenizer;
 
 /// How a tokenizer cuts runs into chunks.
 #[derive(Debug)]
@@ -92,10 +92,14 @@ const ROOM: usize = WIDEST * SHORT + MARK;
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 impl Chunks {
-    /// The chunks of a tokenizer; `None` if it has to see whole runs.
-    pub(crate) fn new(tokenizer: &Tokenizer) -> Option<Self> {
-        let split = tokenizer.split();
-        if !tokenizer.model().takes_words() || tokenizer.added().has_normalized() {
+    /// The chunks of a tokenizer with these components; `None` if it has to see whole runs.
+    pub(crate) fn new(
+        model: &Model,
+        split: &Split,
+        normalizer: Option<&Normalizer>,
+        added: &AddedTokens,
+    ) -> Option<Self> {
+        if !model.takes_words() || added.has_normalized() {
             return None;
         }
         let always = |metaspace: &Metaspace| {
@@ -114,7 +118,7 @@ impl Chunks {
             false => content.chars().all(char::is_whitespace) && !content.is_empty(),
         };
         let whole = Normalizer::Sequence(Vec::new());
-        let whole = tokenizer.normalizer().unwrap_or(&whole);
+        let whole = normalizer.unwrap_or(&whole);
         let (normalizer, ends) = whole.without_ends(is_space);
         let locality = normalizer.locality()?;
         // White space that is left out has no ends.
@@ -140,7 +144,7 @@ impl Chunks {
         let isolates_punctuation = is_everywhere && split.isolates_punctuation();
         let isolates_han = is_everywhere && locality.isolates_han;
         // Those are words, too, not rests of them.
-        let cutter = tokenizer.model().cutter().ok().flatten();
+        let cutter = model.cutter().ok().flatten();
         let cutter = cutter.filter(|_| !isolates_punctuation && !isolates_han);
         let has_rests = cutter.is_some() && mark.is_some_and(|(_, is_always)| is_always);
         let splitter = WordSplitter::new(WordRules {
@@ -295,7 +299,8 @@ fn keeps_ends(normalizer: &Normalizer, character: char) -> bool {
 
 /// Finds the ids of chunks that are not cached.
 struct Unknown<'a> {
-    tokenizer: &'a Tokenizer,
+    model: &'a Model,
+    split: &'a Split,
     chunks: &'a Chunks,
 }
 
@@ -309,7 +314,7 @@ impl Unknown<'_> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let text = normalizer.apply(text.into())?;
-        self.tokenizer.model().encode_chunk(&text, is_rest, self.tokenizer.split(), ids)
+        self.model.encode_chunk(&text, is_rest, self.split, ids)
     }
 
     /// Appends the ids of a chunk.
@@ -322,22 +327,22 @@ impl Unknown<'_> {
             long = filled(0, WIDEST * chunk.len() + MARK)?;
             &mut long[..]
         };
-        match self.chunks.piece(self.tokenizer.split(), chunk, is_rest, room) {
-            Some(piece) => self.tokenizer.model().encode_word(piece, ids),
+        match self.chunks.piece(self.split, chunk, is_rest, room) {
+            Some(piece) => self.model.encode_word(piece, ids),
             None => self.append(chunk, is_rest, &self.chunks.normalizer, ids),
         }
     }
 
     /// Appends the ids of a run whose words can be cut.
     fn append_run(&self, mut run: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let Self { tokenizer, chunks } = self;
+        let Self { model, split, chunks } = self;
         if !run.is_empty() && chunks.is_rest(run) {
             // The first word, which no white space tells from the rest of one.
             let first;
             (first, run) = run.split_at(chunks.border(run, 1).unwrap_or(run.len()));
             self.append_chunk(first, false, ids)?;
         }
-        let (cutter, split) = (tokenizer.model().cutter()?, tokenizer.split());
+        let cutter = model.cutter()?;
         let are_apart = |text: &str, place: usize| {
             let (mut before, mut after) = (text[..place].chars().rev(), text[place..].chars());
             let mut pair = || before.next().zip(after.next());
@@ -358,7 +363,7 @@ impl Unknown<'_> {
             apart: chunks.apart.as_deref().map(|ascii| Apart { ascii, others: &are_apart }),
         };
         let words = chunks.splitter.words(run, checks);
-        tokenizer.model().workspaces().encode_words(self, words, ids)
+        model.workspaces().encode_words(self, words, ids)
     }
 }
 
@@ -371,31 +376,54 @@ impl Resolve for Unknown<'_> {
     }
 }
 
-impl Tokenizer {
-    /// Appends the ids of a run, which is not normalized.
-    pub(crate) fn append_chunks(
+impl Chunks {
+    /// Appends the ids of a run, which is not normalized, of a tokenizer with these components.
+    pub(crate) fn append(
         &self,
-        chunks: &Chunks,
         run: &str,
+        model: &Model,
+        split: &Split,
+        normalizer: Option<&Normalizer>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let unknown = Unknown { tokenizer: self, chunks };
-        let Some(mut run) = chunks.stripped(run) else {
-            return match self.normalizer() {
+        let unknown = Unknown { model, split, chunks: self };
+        let Some(mut run) = self.stripped(run) else {
+            return match normalizer {
                 Some(normalizer) => unknown.append(run, false, normalizer, ids),
                 None => Ok(()),
             };
         };
-        while run.len() > chunks.longest {
-            let end = chunks.border(run, chunks.longest / 2).unwrap_or(run.len());
+        while run.len() > self.longest {
+            let end = self.border(run, self.longest / 2).unwrap_or(run.len());
             let (part, rest) = run.split_at(end);
-            match end <= chunks.longest {
+            match end <= self.longest {
                 true => unknown.append_run(part, ids)?,
                 // The sums of a word may not be exact.
-                false => unknown.append(part, false, &chunks.normalizer, ids)?,
+                false => unknown.append(part, false, &self.normalizer, ids)?,
             }
             run = rest;
         }
         unknown.append_run(run, ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bpe_core::split::{BATCH, Piece};
+    use unicode_categories::UnicodeCategories;
+
+    use super::*;
+
+    #[test]
+    fn isolated_characters_are_pieces_of_bert() {
+        let rules = WordRules { isolates_punctuation: true, ..WordRules::default() };
+        let splitter = WordSplitter::new(rules);
+        let mut batch = [Piece::default(); BATCH];
+        for character in ('\u{80}'..=char::MAX).filter(|character| !character.is_whitespace()) {
+            let text = format!("a{character}a");
+            if splitter.words(&text, WordChecks::default()).fill(&mut batch) > 1 {
+                assert!(UnicodeCategories::is_punctuation(character), "{character:?}");
+            }
+        }
     }
 }

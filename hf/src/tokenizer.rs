@@ -130,7 +130,8 @@ impl Tokenizer {
 
     /// How runs are cut into chunks that are looked up as they are; `None` if they are not.
     pub(crate) fn chunks(&self) -> Option<&Chunks> {
-        self.chunks.get_or_init(|| Box::new(Chunks::new(self))).as_ref()
+        let new = || Chunks::new(&self.model, &self.split, self.normalizer(), &self.added);
+        self.chunks.get_or_init(|| Box::new(new())).as_ref()
     }
 
     /// Replaces the encoding that the tokenizer was made from.

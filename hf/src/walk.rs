@@ -178,7 +178,8 @@ impl Tracer for Vec<u32> {
 
     fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
         if let Some(chunks) = tokenizer.chunks() {
-            tokenizer.append_chunks(chunks, text, self)?;
+            let (model, split) = (tokenizer.model(), tokenizer.split());
+            chunks.append(text, model, split, tokenizer.normalizer(), self)?;
             return Ok(true);
         }
         let Some(is_prefixed) = tokenizer.normalizer().and_then(Normalizer::marks_spaces) else {

@@ -25,7 +25,7 @@ pub struct WordRules {
     pub spaces: WordSpaces,
     /// White space is U+0020 only, not also a tab or a line end.
     pub only_blank: bool,
-    /// Each character of ASCII punctuation is a word.
+    /// Each character of ASCII punctuation is a word, as are some others of punctuation.
     pub isolates_punctuation: bool,
     /// Each Han character of the blocks U+3400 and U+4E00 is a word.
     pub isolates_han: bool,
@@ -236,6 +236,10 @@ impl<W: Window> Span<'_, W> {
             let punctuation = self.punctuation() & valid;
             borders |= punctuation | punctuation << 1;
             before.border |= punctuation >> last & 1;
+            let (two, three) = self.wide_punctuation();
+            let (two, three) = (two & valid, three & valid);
+            borders |= two | two << 2 | three | three << 3;
+            before.border |= ((two << 1) | (three << 2)) >> last & 1;
         }
         if rules.isolates_han {
             let han = han(&self.window) & valid;
@@ -328,6 +332,28 @@ impl<W: Window> Span<'_, W> {
             | self.window.between(b':', b'@')
             | self.window.between(b'[', b'`')
             | self.window.between(b'{', b'~')
+    }
+}
+
+impl<W: Window> Span<'_, W> {
+    /// The first bytes of common punctuation of two and three bytes: quotation marks, dashes and the
+    /// like, and what stands between Chinese and Japanese words.
+    #[inline(always)]
+    fn wide_punctuation(&self) -> (u64, u64) {
+        let window = &self.window;
+        if window.between(0xc2, 0xef) == 0 {
+            return (0, 0);
+        }
+        let second = |byte: u8| window.equal(byte) >> 1;
+        let third = |first: u8, last: u8| window.between(first, last) >> 2;
+        let two = window.equal(0xc2) & (second(0xab) | second(0xb7) | second(0xbb));
+        let general = third(0x90, 0xa7) | third(0xb0, 0xbe);
+        let cjk = third(0x81, 0x83) | third(0x88, 0x91);
+        let full = third(0x81, 0x83) | third(0x85, 0x8a) | third(0x8c, 0x8f);
+        let full = full | third(0x9a, 0x9b) | third(0x9f, 0xa0);
+        let three = (window.equal(0xe2) & general | window.equal(0xe3) & cjk) & second(0x80)
+            | window.equal(0xef) & second(0xbc) & full;
+        (two, three)
     }
 }
 

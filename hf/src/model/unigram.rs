@@ -231,20 +231,28 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of the best tokens of a piece, if all are known.
-    fn append_best(&self, best: &[Best], ids: &mut Vec<u32>) -> Result<bool> {
-        let (from, mut end) = (ids.len(), best.len() - 1);
+    /// Appends the ids of the best tokens of a piece.
+    fn append_best(&self, piece: &str, best: &[Best], ids: &mut Vec<u32>) -> Result<()> {
+        let (from, mut end) = (ids.len(), piece.len());
         while end > 0 {
-            let Best { length, id, .. } = best[end];
-            if self.unknown == Some(id) {
-                ids.truncate(from);
-                return Ok(false);
+            let id = best[end].id;
+            let mut start = end - best[end].length as usize;
+            if self.unknown != Some(id) {
+                push(ids, id)?;
+            } else {
+                // Unknown characters in a row are one.
+                while start > 0 && best[start].id == id {
+                    start -= best[start].length as usize;
+                }
+                let first = ids.len();
+                let text = &piece[start..end];
+                self.each_unknown(id, text, start..end, &mut |token| push(ids, token.id))?;
+                ids[first..].reverse();
             }
-            push(ids, id)?;
-            end -= length as usize;
+            end = start;
         }
         ids[from..].reverse();
-        Ok(true)
+        Ok(())
     }
 
     /// The tokens of a text and their bytes in it.
@@ -340,10 +348,7 @@ impl Words for Unigram {
             &mut long[..]
         };
         self.find_best(piece, |_, _| false, best)?;
-        if self.append_best(best, ids)? {
-            return Ok(());
-        }
-        self.each_of_path(piece, &path_of(best)?, &mut |token| push(ids, token.id))
+        self.append_best(piece, best, ids)
     }
 
     fn each_token(

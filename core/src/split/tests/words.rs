@@ -6,7 +6,8 @@ use crate::split::{BATCH, Piece};
 use crate::tier::Tier;
 
 const MORE: &[char] = &[
-    ' ', ' ', '\n', '\r', '\t', '!', '~', '`', '\u{3400}', '\u{4dbf}', '\u{4dc0}', '\u{9fff}', 'x',
+    '«', '»', '，', '。', '“', '＄', '\u{2028}', '〉', '\u{301f}', '！', '’', '…', ' ', ' ', '\n',
+    '\r', '\t', '!', '~', '`', '\u{3400}', '\u{4dbf}', '\u{4dc0}', '\u{9fff}', 'x',
 ];
 
 fn permits(character: char) -> bool {
@@ -16,6 +17,15 @@ fn permits(character: char) -> bool {
 /// Whether two characters are apart: by any rule.
 fn are_apart(before: char, after: char) -> bool {
     (before as u32 + 3 * after as u32) % 5 < 2
+}
+
+/// Whether a character of several bytes is isolated as punctuation is.
+fn is_wide(character: char) -> bool {
+    matches!(
+        character,
+        '«' | '·' | '»' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{203e}' | '、'..='〃' | '〈'..='】'
+            | '！'..='＃' | '％'..='＊' | '，'..='／' | '：' | '；' | '？' | '＠'
+    )
 }
 
 fn is_plain(character: char) -> bool {
@@ -30,7 +40,7 @@ fn expected(rules: WordRules, is_picky: bool, is_cut: bool, text: &str) -> Vec<P
         !is_picky || place.is_none_or(|&(_, c)| is_plain(c) || permits(c))
     };
     let is_alone = |c: char| {
-        rules.isolates_punctuation && c.is_ascii_punctuation()
+        rules.isolates_punctuation && (c.is_ascii_punctuation() || is_wide(c))
             || rules.isolates_han && matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
     };
     let (mut words, mut start, mut was_space) = (Vec::new(), 0, false);
@@ -106,7 +116,8 @@ fn words_are_those_of_the_rules() {
         for _ in 0..random.below(10) {
             let place = random.below(text.len() + 1);
             let place = (place..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap();
-            text.insert(place, random.pick(if random.below(4) == 0 { ALPHABET } else { MORE }));
+            let alphabet = if random.below(4) == 0 { ALPHABET } else { MORE };
+            text.insert(place, random.pick(alphabet));
         }
         let bits = random.below(64);
         let flag = |bit: usize| bits >> bit & 1 == 1;
