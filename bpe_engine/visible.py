@@ -11,6 +11,7 @@ __all__ = [
     "CONTINUED",
     "SIGNS",
     "joins",
+    "plural",
     "visible",
     "visible_bytes",
     "whole_characters",
@@ -109,3 +110,12 @@ def _unfinished(token: bytes) -> tuple[int, int]:
             length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
             return size, max(length - size, 0)
     return 0, 0
+
+
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Returns a number and its noun.
+
+    >>> plural(1, "word"), plural(2500, "word"), plural(0, "entry", "entries")
+    ('1 word', '2,500 words', '0 entries')
+    """
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

@@ -82,7 +82,8 @@ html_show_sphinx = False
 SEARCH_WORDS = {
     "index": ("install", "pip install", "Windows", "macOS", "wheels"),
     "recipes/count": ("count tokens", "billing", "price", "cost", "OpenAI chat"),
-    "recipes/rag": ("RAG", "retrieval", "chunks", "embedding model", "vector store", "Markdown"),
+    "recipes/rag": ("RAG", "retrieval", "chunks", "vector store", "Markdown"),
+    "recipes/embed": ("embeddings", "embed documents", "sentence-transformers"),
     "recipes/chat": ("tool calls", "prompt injection", "forged tokens"),
     "recipes/finetune": ("loss mask", "multi-turn", "multi turn", "SFT", "fine-tuning"),
     "recipes/corpus": ("nanoGPT", "val.bin", "Megatron", "pre-training"),
@@ -193,6 +194,17 @@ def add_search_words(app, doctree) -> None:
     doctree[0].insert(1, addnodes.index(entries=entries))
 
 
+def check_search_index(app, exception) -> None:
+    """Sphinx forgets the entries of pages that it does not write again."""
+    index = Path(app.outdir, "searchindex.js")
+    if exception or not index.exists():
+        return
+    found = index.read_text(encoding="utf-8")
+    words = [word for page in SEARCH_WORDS.values() for word in page]
+    if missing := [word for word in words if f'"{word.lower()}":[[' not in found]:
+        raise ExtensionError(f"the search lacks {missing}; build with --write-all")
+
+
 def check_search_words(app, env) -> None:
     if unknown := SEARCH_WORDS.keys() - env.found_docs:
         raise ExtensionError(f"SEARCH_WORDS has pages that do not exist: {sorted(unknown)}")
@@ -201,6 +213,7 @@ def check_search_words(app, env) -> None:
 def setup(app) -> None:
     app.connect("doctree-read", add_search_words)
     app.connect("env-check-consistency", check_search_words)
+    app.connect("build-finished", check_search_index)
     app.connect("source-read", add_overviews)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("html-page-context", describe)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from bpe_engine.visible import CONTINUED, SIGNS, joins, visible, whole_characters, with_base
+from bpe_engine.visible import plural as plural
 
 #: Shown for spaces where they must be visible; what looks like a sign is escaped.
 _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
@@ -61,15 +62,6 @@ def show(token: bytes, limit: int = 60) -> str:
         return quoted(shorten(token.decode(), limit))
     except UnicodeDecodeError:
         return shorten(repr(token), limit)
-
-
-def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """Returns a number and its noun.
-
-    >>> plural(1, "word"), plural(2500, "word"), plural(0, "entry", "entries")
-    ('1 word', '2,500 words', '0 entries')
-    """
-    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def id_range(ids: Sequence[int]) -> str:

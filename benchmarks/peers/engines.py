@@ -147,9 +147,15 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
             made = tok.encode_batch(texts, add_special_tokens=False, num_threads=threads)
             return [row.ids for row in made]
 
+        def batch_arrays(texts: Any, threads: int) -> FlatRows:
+            batch = tok.encode_batch_to_numpy(texts, num_threads=threads)
+            return FlatRows(batch.values, batch.row_splits)
+
         return Engine(
             encode_list=_ids(tok.encode, add_special_tokens=False),
+            encode_numpy=tok.encode_to_numpy,
             batch_list=batch_list,
+            batch_numpy=batch_arrays,
             decode_list=functools.partial(tok.decode, skip_special_tokens=False),
         )
     import bpe_engine

@@ -31,7 +31,7 @@ def cli() -> None:
     bpe-engine encode "Hello, world!"          13225 11 2375 0
     bpe-engine decode 13225 11 2375 0          Hello, world!
     bpe-engine check-template chat.jinja       whether it keeps earlier turns
-    bpe-engine audit chat.jinja --tokenizer .  whether messages can forge control tokens
+    bpe-engine audit t.jinja --tokenizer m/    whether messages forge tokens
     cat notes.md | bpe-engine count -m gpt-4   input from a pipe
 
     Text is taken from the arguments (joined by spaces), from --file, or else from standard

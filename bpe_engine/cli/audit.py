@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from ..written import write_at_once
 from . import streams
 from .group import Command
 from .options import JSON
-from .printing import printable
+from .printing import for_terminal, printable
 from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
 
 
@@ -59,7 +61,7 @@ def audit(path: str, tokenizer_name: str, judged: str, report: str | None, as_js
     if as_json:
         streams.print_line(found.to_json())
     else:
-        click.echo(printable(str(found)))
+        click.echo(for_terminal(printable(str(found)), sys.stdout))
     paths = ("naive", "segments") if judged == "both" else (judged,)
     is_forged = any(found.lets_through(each) for each in paths)  # type: ignore[arg-type]
     raise click.exceptions.Exit(1 if is_forged else 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 import sys
+from typing import TextIO
 
-__all__ = ["escape_unencodable", "printable", "write"]
+__all__ = ["escape_unencodable", "for_terminal", "printable", "write"]
 
 #: Characters that a terminal would not show, but obey: control characters other than line ends,
 #: and marks of direction; and halves of surrogate pairs, which names of files can have.
@@ -22,6 +23,25 @@ def printable(text: str) -> str:
     'a\\\\x1b[31mb\\n'
     """
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def for_terminal(text: str, stream: TextIO) -> str:
+    """Returns text with its lines broken between words if the stream is a terminal."""
+    if not stream.isatty():
+        return text
+    import shutil
+
+    columns = shutil.get_terminal_size().columns
+    return "\n".join(_broken(line, columns) for line in text.split("\n"))
+
+
+def _broken(line: str, columns: int) -> str:
+    import textwrap
+
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def escape_unencodable() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from .group import complete
-from .printing import escape_unencodable, printable
+from .printing import escape_unencodable, for_terminal, printable
 
 __all__ = ["BAD_COMMAND_LINE", "FAILED", "INTERRUPTED", "PIPE_CLOSED", "run_program"]
 
@@ -100,22 +100,8 @@ def _complain(program: str, message: str, status: int = FAILED) -> int:
     with contextlib.suppress(OSError):
         words = message.replace("\n  ", "\0").split()
         text = printable(f"{program}: {' '.join(words)}".replace("\0", "\n  "))
-        print(_wrapped(text) if sys.stderr.isatty() else text, file=sys.stderr)
+        print(for_terminal(text, sys.stderr), file=sys.stderr)
     return status
-
-
-def _wrapped(text: str) -> str:
-    """Returns an error for a terminal, broken between words."""
-    import shutil
-    import textwrap
-
-    wrapper = textwrap.TextWrapper(
-        shutil.get_terminal_size().columns,
-        break_long_words=False,
-        break_on_hyphens=False,
-        subsequent_indent="  ",
-    )
-    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def _drop_output() -> None:

@@ -1,4 +1,4 @@
-"""What the commands on chat templates share: the template, its errors, and the tokenizer."""
+"""Shared by the commands on chat templates: the template, its errors, and the tokenizer."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import Encoding
 from ..texts.errors import CorpusError
+from ..visible import plural
 from ..written import sha256
 from .coder import Coder
 from .corpus_reader import CorpusReader
@@ -124,7 +125,7 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
     refused = f"{total.left_out + total.kept_empty:,} refused"
     if total.kept_empty:
         refused += " and kept empty"
-    result.checks.append(f"{total.rows:,} rows were read, {total.written:,} written, {refused}")
+    result.checks.append(f"{plural(total.rows, 'row')} read, {total.written:,} written, {refused}")
 
 
 def _check_files(
@@ -215,7 +216,7 @@ def _check_ids(
         if progress is not None:
             progress(first, reader.documents)
     result.checks.append(
-        f"{reader.documents:,} documents have {reader.tokens:,} ids up to {layout.largest_id:,}"
+        f"{plural(reader.documents, 'document')} with {reader.tokens:,} ids up to {layout.largest_id:,}"
     )
     if layout.eod is not None and not layout.is_templated:
         where = "begins" if eod_first else "ends"
@@ -273,9 +274,9 @@ def _check_sample(
                     result.problems.append(f"{where} has other ids than {foreign[0]} gives")
                     return
                 again += 1
-    result.checks.append(f"{compared} documents are those of their sources")
+    result.checks.append(f"{plural(compared, 'document')} as in the sources")
     if foreign is not None:
-        result.checks.append(f"{again} documents have the ids of {foreign[0]}")
+        result.checks.append(f"{plural(again, 'document')} with the ids of {foreign[0]}")
 
 
 def _written(plan: Plan, unit: int) -> int:

@@ -47,7 +47,8 @@ class _Model:
     __slots__ = ("kind", "options")
 
     def __init__(self, kind: str, options: dict[str, Any]):
-        self.kind, self.options = kind, options
+        self.kind: str = kind
+        self.options: dict[str, Any] = options
 
     def token_to_id(self, token: str) -> int | None:
         vocab = self.options["vocab"]
@@ -145,7 +146,7 @@ class StandIns:
         self._tokenizer_class = tokenizers.Tokenizer
         self._models = {kind: getattr(tokenizers.models, kind) for kind in _ARGUMENTS}
         self._in_use = in_use
-        self._modules: dict[str, tuple[Any, str]] = {}
+        self._modules: dict[str, tuple[Any, list[str]]] = {}
 
     def put_into(self, tokenizer_class: type, base: type) -> None:
         """Replaces the names in the modules of a class and of those that it derives from."""
@@ -159,19 +160,20 @@ class StandIns:
             names = vars(module)
             kinds = [kind for kind, model in self._models.items() if names.get(kind) is model]
             is_theirs = names.get("Tokenizer") is self._tokenizer_class
-            if name not in self._modules and is_theirs and len(kinds) == 1:
-                self._modules[name] = module, kinds[0]
+            if name not in self._modules and is_theirs and kinds:
+                self._modules[name] = module, kinds
                 # No lock, which a fork could leave held: this `Tokenizer` takes models of
                 # `tokenizers` too, so it may be there before the other name is.
                 module.Tokenizer = _Name(self._tokenizer_class, self._tokenizer)
-                model = self._models[kinds[0]]
-                setattr(module, kinds[0], _Name(model, self._keeper(kinds[0])))
+                for kind in kinds:
+                    setattr(module, kind, _Name(self._models[kind], self._keeper(kind)))
 
     def remove(self) -> None:
         """Puts the names back."""
         while self._modules:
-            _, (module, kind) = self._modules.popitem()
-            setattr(module, kind, self._models[kind])
+            _, (module, kinds) = self._modules.popitem()
+            for kind in kinds:
+                setattr(module, kind, self._models[kind])
             module.Tokenizer = self._tokenizer_class
 
     def _keeper(self, kind: str) -> Callable[..., _Model | None]:

@@ -60,16 +60,19 @@ class Model:
         object.__setattr__(self, "_tokenizer", tokenizer)
         return self
 
-    def _make(self, fields: Mapping[str, Any], lists: Mapping[str, Any]) -> None:
-        """Builds the model of its fields, of which those that are None are left out."""
+    def _make(self, fields: Mapping[str, Any], **lists: str) -> None:
+        """Builds the model of its fields, of which those that are None are left out, and of lists in
+        JSON."""
         later = {name: fields[name] for name in ("alpha", "nbest_size", "seed") if name in fields}
         given = {
             name: value
             for name, value in fields.items()
             if value is not None and name not in later or name == "unk_id"
         }
-        contents = {"model": {"type": type(self).__name__, **given, **lists}}
-        object.__setattr__(self, "_tokenizer", HfTokenizer(json.dumps(contents)))
+        parts = {"type": json.dumps(type(self).__name__)}
+        parts |= {name: json.dumps(value) for name, value in given.items()} | lists
+        contents = ",".join(f'"{name}":{value}' for name, value in parts.items())
+        object.__setattr__(self, "_tokenizer", HfTokenizer(f'{{"model":{{{contents}}}}}'))
         for name, value in later.items():
             if value is not None:
                 setattr(self, name, value)
@@ -212,7 +215,8 @@ class BPE(Model):
         }
         vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
         merges = read_merges(merges) if isinstance(merges, str) else merges
-        self._make(fields, {"vocab": dict(vocab or {}), "merges": list(merges or ())})
+        merges_json = json.dumps(list(merges or ()))
+        self._make(fields, vocab=json.dumps(dict(vocab or {})), merges=merges_json)
 
     @staticmethod
     def read_file(
@@ -285,7 +289,7 @@ class WordPiece(Model):
             "max_input_chars_per_word": max_input_chars_per_word,
         }
         vocab = self.read_file(vocab) if isinstance(vocab, str) else vocab
-        self._make(fields, {"vocab": dict(vocab or {})})
+        self._make(fields, vocab=json.dumps(dict(vocab or {})))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -338,7 +342,7 @@ class WordLevel(Model):
     def __init__(self, vocab: Mapping[str, int] | str | None = None, unk_token: str | None = None):
         unk_token = "<unk>" if unk_token is None else unk_token
         vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
-        self._make({"unk_token": unk_token}, {"vocab": dict(vocab or {})})
+        self._make({"unk_token": unk_token}, vocab=json.dumps(dict(vocab or {})))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -396,7 +400,12 @@ class Unigram(Model):
             vocab, unk_id = [("<unk>", 0.0)], 0
         if vocab is None:
             raise ValueError("`vocab` and `unk_id` must be both specified")
-        tokens, scores = zip(*vocab) if (vocab := list(vocab)) else ((), ())
+        scores, tokens = [], []
+        # Not a list or a tuple for each token, which would start collections of garbage.
+        quoted = json.encoder.encode_basestring_ascii
+        for token, score in vocab:
+            scores.append(float(score))
+            tokens.append(f"[{quoted(token)},0.0]")
         fields = {
             "unk_id": unk_id,
             "byte_fallback": bool(byte_fallback),
@@ -405,8 +414,8 @@ class Unigram(Model):
             "seed": seed,
         }
         # JSON rounds scores, and has no number that is not finite.
-        self._make(fields, {"vocab": [(token, 0.0) for token in tokens]})
-        self._tokenizer._set_scores([float(score) for score in scores])
+        self._make(fields, vocab=f"[{','.join(tokens)}]")
+        self._tokenizer._set_scores(scores)
 
     def _files(self) -> dict[str, str]:
         return {"unigram.json": self._tokenizer._model_json(True)}
@@ -447,13 +456,11 @@ def model_json(value: Any) -> str:
 
 
 def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
-    """Sets the scores of a Unigram model exactly as its file has them: reading rounds some."""
-    if '"type":"Unigram"' not in contents:
+    """Sets the scores of a Unigram model exactly as its file has them. Reading a file rounds some, as
+    `tokenizers` does; classes of transformers do not."""
+    if json.loads(tokenizer._model_fields())["type"] != "Unigram":
         return
-    model = json.loads(contents)["model"]
-    scores: list[Any] = (
-        [score for _, score in model["vocab"]] if model["type"] == "Unigram" else [None]
-    )
+    scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]
     if None not in scores:
         tokenizer._set_scores(scores)
 

@@ -48,7 +48,13 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
         # A copy of a model as it is: its JSON would round scores.
         source = json._tokenizer if isinstance(json, Model) else json
-        return super().__new__(cls, source, *args)
+        try:
+            return super().__new__(cls, source, *args)
+        except ValueError as error:
+            if isinstance(source, str) and _looks_like_a_path(source):
+                hint = "the class takes the contents of a file; Tokenizer.from_file takes its path"
+                raise with_text(error, f"{error}: {hint}") from None
+            raise
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]
@@ -226,7 +232,12 @@ class Tokenizer(EngineMethods, HfTokenizer):
             return cls.from_file(path)
         if os.path.exists(vocab) and os.path.exists(merges):
             return cls.from_files(vocab, merges)
-        model = os.path.join(folder, "tokenizer.model")
+        model, words = (os.path.join(folder, name) for name in ("tokenizer.model", "vocab.txt"))
+        if not os.path.exists(model) and os.path.exists(words):
+            # How to normalize is in another file.
+            raise FileNotFoundError(
+                f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt beside it"
+            )
         return cls.from_file(model if os.path.exists(model) else path)
 
     async def async_encode(
@@ -449,7 +460,11 @@ def _reason(error: ValueError, contents: bytes) -> str:
         return f": {error}"
     if re.match(rb"\[\w+\]\s", contents):
         return " is a vocab.txt, which Tokenizer.from_wordpiece and bpe_engine.open_tokenizer read"
-    return f" is not a tokenizer.json: {error}"
+    return f" is not a tokenizer.json: {str(error).removeprefix('not a tokenizer file: ')}"
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return 0 < len(text) < 4096 and "\n" not in text and not text.lstrip().startswith("{")
 
 
 def is_ours(tokenizer: object) -> bool:

@@ -126,7 +126,7 @@ def _with_text(arguments: Any) -> dict[str, Any]:
     return {**_CALLED, "tool_calls": [{**CALL, "function": function}]}
 
 
-#: What a caller may give: messages, and more by the name of the variable.
+#: Conversations of a caller: messages, and other variables by name.
 CONVERSATIONS: tuple[Mapping[str, Any], ...] = (
     {"messages": [SYSTEM, USER, THOUGHT, MORE]},
     {"messages": [SYSTEM, USER, _CALLED, RESULT, ANSWER, MORE], "tools": [_TOOL]},

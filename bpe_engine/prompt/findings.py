@@ -29,7 +29,7 @@ class Forgery:
     token: str
     #: "naive" or "segments".
     path: Path
-    #: What the caller gave, by field.
+    #: The texts that the caller gave, by field.
     given: Mapping[str, str]
     #: The ids and the texts of the tokens around it, and whether each is the forged one.
     prompt: Sequence[tuple[int, str, bool]]

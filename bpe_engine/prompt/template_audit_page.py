@@ -64,8 +64,8 @@ def _requirement(audit: Findings) -> Part:
     text = (
         f"{REQUIREMENT} (level 2) is about reserved special tokens: in input they are to stay "
         f"characters, and not to become tokens of the context. Of this template and tokenizer, {verdicts}. "
-        "An audit tries what it lists; it does not prove that nothing else is possible, and persuasion in "
-        "ordinary text is no part of it."
+        "An audit tries what it lists; it does not prove that nothing else is possible, and says nothing about "
+        "persuasion in ordinary text."
     )
     return Part("requirement", "The requirement", text)
 

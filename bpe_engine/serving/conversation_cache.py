@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from array import array
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
 from .._core import PrefixCache
 from ..core import Encoding
-from ..prompt.segments import Segment
+from ..prompt.segments import Segment, tokens
+from .block_store import BlockStore, open_store
+from .stored_blocks import StoredBlocks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +43,10 @@ class CacheStats(NamedTuple):
     memory: int
     #: The limit of `memory`.
     max_bytes: int
+    #: Those of `reused_tokens` that came from the store.
+    stored_tokens: int = 0
+    #: The reason for which nothing more is written to the store.
+    store_error: str | None = None
 
 
 class ConversationCache:
@@ -61,8 +69,16 @@ class ConversationCache:
         allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`, whose
             defaults they have.
 
+        store: A folder that keeps blocks on the disk, shared by processes, also by those that begin
+            later. It is made, and must hold nothing else. Needs lmdb (the extra ``store``). Its
+            blocks end after special tokens.
+        max_store_bytes: The most bytes of its files. The first cache of a process decides.
+
     Raises:
-        TypeError, ValueError: An argument is not as described.
+        TypeError, ValueError: An argument is not as described; or `store` is something else, of
+            another user, or damaged.
+        ImportError: `store` needs lmdb.
+        OSError: `store` cannot be made or read.
 
     >>> import bpe_engine
     >>> from bpe_engine.serving import ConversationCache
@@ -74,7 +90,10 @@ class ConversationCache:
     True
     """
 
-    __slots__ = ("_cache", "_max_bytes", "_tokenizer", "__weakref__")
+    __slots__ = (
+        *("_alone", "_blocks", "_cache", "_max_bytes", "_store", "_stored", "_tokenizer"),
+        "__weakref__",
+    )
 
     def __init__(
         self,
@@ -83,6 +102,8 @@ class ConversationCache:
         max_bytes: int = 1 << 30,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
+        store: str | os.PathLike[str] | None = None,
+        max_store_bytes: int = 4 << 30,
     ):
         engine = getattr(tokenizer, "_native_engine", None)
         if engine is None:
@@ -98,6 +119,14 @@ class ConversationCache:
         self._max_bytes = whole_number("max_bytes", max_bytes)
         self._tokenizer = tokenizer
         self._cache = PrefixCache(engine, self._max_bytes, allowed_special, disallowed_special)
+        self._store: BlockStore | None = None
+        #: Prompts, ids, and ids from the store, of prompts that were cut into stored blocks.
+        self._stored = [0, 0, 0]
+        if store is not None:
+            size = whole_number("max_store_bytes", max_store_bytes)
+            self._store = open_store(store, size)
+            self._blocks = StoredBlocks(self._store, tokenizer, allowed_special, disallowed_special)
+            self._alone = PrefixCache(engine, 0, allowed_special, disallowed_special)
 
     def encode(self, prompt: _Prompt) -> list[int]:
         """Encodes a prompt.
@@ -112,9 +141,12 @@ class ConversationCache:
         Raises:
             ValueError, TypeError: As in `encode` and `encode_segments` of the tokenizer.
         """
+        prompt = prompt if isinstance(prompt, str) else _segments(prompt)
+        if (stored := self._from_store(prompt)) is not None:
+            return array("I", stored).tolist()
         if isinstance(prompt, str):
             return self._cache.encode_text(prompt)
-        return self._cache.encode_segments(_segments(prompt))
+        return self._cache.encode_segments(prompt)
 
     def encode_to_numpy(self, prompt: _Prompt) -> npt.NDArray[np.uint32]:
         """Encodes a prompt to a new array of uint32. Needs numpy; otherwise as `encode`.
@@ -128,20 +160,68 @@ class ConversationCache:
         """
         import numpy as np
 
+        prompt = prompt if isinstance(prompt, str) else _segments(prompt)
+        buffer: Any = self._from_store(prompt)
+        if buffer is not None:
+            return np.frombuffer(bytearray(buffer), dtype=np.uint32)
         if isinstance(prompt, str):
             buffer = self._cache.encode_text_to_buffer(prompt)
         else:
-            buffer = self._cache.encode_segments_to_buffer(_segments(prompt))
-        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
+            buffer = self._cache.encode_segments_to_buffer(prompt)
+        return np.frombuffer(buffer, dtype=np.uint32)
 
     def stats(self) -> CacheStats:
         """Returns what the cache did so far and holds now."""
-        prompts, tokens, reused, blocks, evicted, memory = self._cache.stats()
-        return CacheStats(prompts, tokens, reused, blocks, evicted, memory, self._max_bytes)
+        prompts, ids, reused, blocks, evicted, memory = self._cache.stats()
+        more_prompts, more_ids, stored = self._stored
+        return CacheStats(
+            *(prompts + more_prompts, ids + more_ids, reused + stored, blocks, evicted, memory),
+            *(self._max_bytes, stored, None if self._store is None else self._store.error),
+        )
 
     def clear(self) -> None:
-        """Drops all blocks. The counts go on."""
+        """Drops all blocks in memory. The counts go on."""
         self._cache.clear()
+
+    def flush(self) -> None:
+        """Waits until the store has the blocks of all prompts so far, at most some seconds.
+
+        Nothing needs it: blocks that a process did not write are encoded again.
+        """
+        if self._store is not None:
+            self._store.flush()
+
+    def _from_store(self, prompt: _Prompt) -> bytes | None:
+        """Returns the ids of a prompt by its stored blocks; None if it has none."""
+        found = None if self._store is None else self._blocks.find(prompt)
+        if self._store is None or found is None:
+            return None
+        ids, blocks, rest = found
+        known = len(ids)
+        try:
+            for block in blocks:
+                ids.append(self._encoded(block.prompt, ids))
+            last = self._encoded(rest, ids) if rest else b""
+        except (TypeError, ValueError):
+            return None  # The error is about the prompt as a whole.
+        if blocks:
+            new = zip(blocks, ids[known:])
+            self._store.write((block.key, block.content, own) for block, own in new)
+        whole = b"".join([*ids, last])
+        self._stored[0] += 1
+        self._stored[1] += len(whole) // 4
+        self._stored[2] += sum(map(len, ids[:known])) // 4
+        return whole
+
+    def _encoded(self, prompt: Any, before: list[bytes]) -> bytes:
+        """Returns the ids of a part of a prompt, behind those that are before it."""
+        if isinstance(prompt, str):
+            return bytes(self._alone.encode_text_to_buffer(prompt))
+        if not before:
+            return bytes(self._alone.encode_segments_to_buffer(prompt))
+        # Behind any id, text is not the first of a prompt.
+        first = tokens(array("I", before[0][:4]))
+        return bytes(self._alone.encode_segments_to_buffer([first, *prompt]))[4:]
 
     def __repr__(self) -> str:
         stats = self.stats()
@@ -152,9 +232,9 @@ class ConversationCache:
         )
 
 
-def _segments(prompt: Any) -> Iterable[Any]:
+def _segments(prompt: Any) -> list[Any]:
     if isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable):
         raise TypeError(
             f"a prompt must be a str or a list of segments, not {type(prompt).__name__}"
         )
-    return prompt
+    return prompt if isinstance(prompt, list) else list(prompt)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..hf.components import AddedToken
 from .files import read_json
 
-__all__ = ["BERT", "class_name", "defaults"]
+__all__ = ["BERT", "BUILDERS", "class_name", "defaults"]
 
 Tokens = Mapping[str, "str | AddedToken"]
 
@@ -125,6 +125,9 @@ BERT = frozenset(name for name, known in _CLASSES.items() if known.tokens is _BE
     "FunnelTokenizer",
     "MPNetTokenizer",
 }
+
+#: The classes that take the vocabulary of a ``tokenizer.json`` and make the model themselves.
+BUILDERS = frozenset(_CLASSES) - {"FNetTokenizer", "MarianTokenizer"}
 
 # The class of a model, for a folder that names no class.
 _OF_MODELS = {

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .._core import CoreBPE
 from ..core import Encoding
 from ..hf.components import AddedToken
+from ..hf.models import restore_scores
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
 from ..sources import NOT_OPENED, Source, recognize
@@ -125,6 +126,8 @@ def _of_class(
             # A model of SentencePiece that `save` wrote: transformers finds special tokens.
             file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
+        if name in classes.BUILDERS:
+            restore_scores(file, Path(source.path).read_text(encoding="utf-8"))
         if name in classes.BERT:
             set_bert_normalizer(file, config)
         # The post-processor of the file adds tokens around a text, and the file says the side of its

@@ -1068,7 +1068,10 @@ def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileToken
         return source, source, FileTokenizer(source._core_bpe, dict(source.special_tokens))
     if isinstance(source, FileTokenizer):
         return None, None, copy.copy(source)
-    hint = f'; get it first: bpe_engine.get_encoding("{source}")' if isinstance(source, str) else ""
+    hint = ""
+    if isinstance(source, str):
+        call = "Tokenizer.from_pretrained" if os.path.isdir(source) else "get_encoding"
+        hint = f'; get it first: bpe_engine.{call}("{source}")'
     raise TypeError(
         "a Tokenizer is made of an Encoding or a bpe_engine.hf.Tokenizer, not "
         f"{type(source).__name__}{hint}"

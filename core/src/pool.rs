@@ -9,7 +9,8 @@ use crate::cache::{Cache, CacheSize};
 use crate::error::Result;
 use crate::lookup::{PieceEncoder, ProbeBatch, Resolve};
 use crate::memory::reserve;
-use crate::split::{BATCH, Batch, Piece};
+use crate::polling::poll;
+use crate::split::{BATCH, Batch, Piece, Words};
 
 /// The number of concurrent calls that find a workspace with a cache. Further calls run without a
 /// cache, only slower.
@@ -156,6 +157,26 @@ impl Pool {
         let mut lease = self.borrow();
         let (_, mut encoder) = lease.workspace().parts(resolver);
         encoder.append(text.as_bytes(), pieces, ids)
+    }
+
+    /// Appends the ids of the words of a text, as [`Pool::encode_pieces`] does.
+    pub fn encode_words(
+        &self,
+        resolver: &impl Resolve,
+        mut words: Words<'_>,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let text = words.text().as_bytes();
+        let mut lease = self.borrow();
+        let (batch, mut encoder) = lease.workspace().parts(resolver);
+        loop {
+            let pieces = match words.fill(batch) {
+                0 => return Ok(()),
+                count => &batch[..count],
+            };
+            poll(pieces.last().map_or(0, |last| last.end - pieces[0].start))?;
+            encoder.append(text, pieces, ids)?;
+        }
     }
 
     /// Appends the ids of one piece, as [`Pool::encode_pieces`] does.

@@ -14,6 +14,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::encoding::copied;
 use crate::error::{Error, Result};
+use crate::settled::{Bits, is_settled};
 use crate::spec::BASE64;
 
 /// The rules of a charsmap.
@@ -21,8 +22,8 @@ use crate::spec::BASE64;
 pub(crate) struct Charsmap {
     trie: Vec<u32>,
     replacements: String,
-    /// Whether an ASCII character stays as it is.
-    is_kept: [bool; 128],
+    /// The characters that [`Charsmap::is_kept`].
+    kept: Box<Bits>,
 }
 
 /// The longest cluster that is looked up, in bytes.
@@ -47,12 +48,7 @@ impl Charsmap {
         }
         let replacements = String::from_utf8(copied(replacements)?)
             .map_err(|_| malformed("replacements that are not UTF-8"))?;
-        let mut charsmap = Self { trie, replacements, is_kept: [false; 128] };
-        for byte in 0..128 {
-            let rule = charsmap.rule(char::from(byte).encode_utf8(&mut [0; 4]));
-            charsmap.is_kept[usize::from(byte)] = matches!(rule, Ok(None));
-        }
-        Ok(charsmap)
+        Ok(Self { trie, replacements, kept: Box::new(Bits::new()) })
     }
 
     /// The replacement of the shortest beginning of `part` that has one.
@@ -134,8 +130,15 @@ impl Charsmap {
         Ok(rest.split('\0').next().unwrap_or(rest))
     }
 
+    /// The replacement of a character that is a cluster.
+    pub(crate) fn replaced(&self, character: char) -> Result<Option<&str>> {
+        self.rule(character.encode_utf8(&mut [0; 4]))
+    }
+
     /// Calls `found` with each stretch of a text, in order, and its replacement; `None` for a
     /// stretch that stays as it is.
+    ///
+    /// Clusters are looked for only beside characters that are not [settled](is_settled).
     pub(crate) fn each_stretch(
         &self,
         text: &str,
@@ -143,17 +146,20 @@ impl Charsmap {
     ) -> Result<()> {
         let mut start = 0;
         while start < text.len() {
-            let kept = start + self.kept_ascii(&text[start..]);
+            let kept = start + self.kept(&text[start..]);
             if kept > start {
                 poll(kept - start)?;
                 found(start..kept, None)?;
             }
             start = kept + clusters_end(&text[kept..]);
-            let mut at = kept;
-            for cluster in text[kept..start].graphemes(true) {
+            let part = &text[kept..start];
+            if part.chars().nth(1).is_none() {
+                self.each_of_cluster(part, kept, &mut found)?;
+                continue;
+            }
+            for (at, cluster) in part.grapheme_indices(true) {
                 poll(cluster.len())?;
-                self.each_of_cluster(cluster, at, &mut found)?;
-                at += cluster.len();
+                self.each_of_cluster(cluster, kept + at, &mut found)?;
             }
         }
         Ok(())
@@ -178,15 +184,26 @@ impl Charsmap {
         Ok(())
     }
 
-    /// The length of the beginning that is ASCII without rules, and not part of a longer cluster.
-    fn kept_ascii(&self, text: &str) -> usize {
-        let is_kept = |byte: u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
-        let end = text.bytes().position(|byte| !is_kept(byte)).unwrap_or(text.len());
-        match text.as_bytes().get(end) {
-            // The last of them may begin a cluster.
-            Some(_) => end.saturating_sub(1),
-            None => end,
+    /// The length of the beginning that stays as it is, and whose characters are clusters.
+    fn kept(&self, text: &str) -> usize {
+        let mut last = 0;
+        for (at, character) in text.char_indices() {
+            if !self.is_kept(character) {
+                // The last of them may begin a cluster.
+                return if is_settled(character) { at } else { last };
+            }
+            last = at;
         }
+        text.len()
+    }
+
+    /// Whether a character is settled and has no rule.
+    #[inline(always)]
+    fn is_kept(&self, character: char) -> bool {
+        self.kept.get(character, |character| {
+            let rule = self.rule(character.encode_utf8(&mut [0; 4]));
+            is_settled(character) && matches!(rule, Ok(None))
+        })
     }
 }
 
@@ -194,10 +211,17 @@ fn malformed() -> Error {
     Error::Invalid("normalizer: the charsmap is malformed".into())
 }
 
-/// The end of the clusters at the beginning of a text, up to two ASCII characters, which are parts of
-/// two clusters unless they are a line break.
+/// The end of the clusters at the beginning of a text: the first place between two characters that are
+/// settled.
 fn clusters_end(text: &str) -> usize {
-    let pairs = text.as_bytes().windows(2);
-    let is_border = |pair: &[u8]| pair[0].is_ascii() && pair[1].is_ascii() && pair != b"\r\n";
-    pairs.into_iter().position(is_border).map_or(text.len(), |at| at + 1)
+    let mut characters = text.char_indices();
+    let mut before = characters.next().is_some_and(|(_, first)| is_settled(first));
+    for (at, character) in characters {
+        let after = is_settled(character);
+        if before && after {
+            return at;
+        }
+        before = after;
+    }
+    text.len()
 }

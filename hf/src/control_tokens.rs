@@ -1,6 +1,7 @@
 //! Treats a tokenizer's added tokens as control tokens, which untrusted text must not produce.
 
 use bpe_core::SpecialTokens;
+use bpe_core::memory::{collected, filled};
 use bpe_core::special_tokens::Selection;
 
 use crate::added::AddedTokens;
@@ -12,15 +13,38 @@ use crate::model::Model;
 pub(crate) struct Control {
     /// All added tokens.
     pub(crate) tokens: SpecialTokens,
-    /// Whether the model may make one of them from text.
-    pub(crate) is_made_by_model: bool,
+    /// A bit for each small id: whether the model may make it from text.
+    made: Vec<u64>,
+    /// The other ids that the model may make, ascending.
+    more: Vec<u32>,
 }
+
+/// The ids with a bit are below this.
+const SMALL: u32 = 1 << 20;
 
 impl Control {
     pub(crate) fn new(added: &AddedTokens, model: &Model) -> Result<Self> {
         let tokens = SpecialTokens::new(added.ids().map(|(name, id)| (name.to_owned(), id)))?;
-        let is_made_by_model = added.ids().any(|(_, id)| model.may_make(id));
-        Ok(Self { tokens, is_made_by_model })
+        let made = added.ids().map(|(_, id)| id).filter(|&id| model.may_make(id));
+        let mut made: Vec<u32> = collected(made)?;
+        made.sort_unstable();
+        let more = made.split_off(made.partition_point(|&id| id < SMALL));
+        let mut bits = filled(0, made.last().map_or(0, |&last| last as usize / 64 + 1))?;
+        made.iter().for_each(|&id| bits[id as usize / 64] |= 1 << (id % 64));
+        Ok(Self { tokens, made: bits, more })
+    }
+
+    /// Whether the model may make one of the tokens from text.
+    pub(crate) fn is_made_by_model(&self) -> bool {
+        !(self.made.is_empty() && self.more.is_empty())
+    }
+
+    /// Whether one of these ids is a token that the model may make from text.
+    pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
+        ids.iter().any(|&id| match self.made.get(id as usize / 64) {
+            Some(bits) => bits >> (id % 64) & 1 != 0,
+            None => !self.more.is_empty() && self.more.binary_search(&id).is_ok(),
+        })
     }
 
     /// Whether `allowed` contains the token with this name.

@@ -5,7 +5,7 @@ use bpe_core::memory::{collected, push, reserve};
 use crate::beginning::EarlyEnd;
 use crate::encoding::{Encoding, copied};
 use crate::error::Result;
-use crate::post;
+use crate::post::{self, Frame};
 use crate::spec::TruncationStrategy;
 use crate::tokenizer::{Input, Sequence, Tokenizer};
 
@@ -16,9 +16,14 @@ const SHORT: usize = 4096;
 /// An encoded input: the fields that nearly every caller needs. The rest is made on request.
 #[derive(Debug)]
 pub enum Encoded {
-    /// The ids of a text that truncation, padding and the post-processor leave unchanged.
-    /// [`Tokenizer::encoding_of_ids`] makes the encoding.
-    Ids(Vec<u32>),
+    /// The ids of a text without truncation and padding. [`Tokenizer::encoding_of_ids`] makes the
+    /// encoding.
+    Ids {
+        /// The ids, with those that the post-processor adds.
+        ids: Vec<u32>,
+        /// Whether it leaves all fields as those of a text.
+        is_plain: bool,
+    },
     /// An encoding without details and overflow.
     Partial {
         /// The encoding.
@@ -46,7 +51,7 @@ impl Encoded {
     /// The encoding; `None` for [`Encoded::Ids`].
     pub fn encoding_mut(&mut self) -> Option<&mut Encoding> {
         match self {
-            Self::Ids(_) => None,
+            Self::Ids { .. } => None,
             Self::Partial { encoding, .. } | Self::Complete(encoding) => Some(encoding),
         }
     }
@@ -67,10 +72,17 @@ impl Tokenizer {
             return Ok(Encoded::Complete(Box::new(encoding)));
         }
         if let Input { first: Sequence::Text(text), second: None } = input
-            && self.keeps_ids(add_special_tokens)
+            && self.keeps_text()
+            && let Some(Frame { before, after }) = self.frame(add_special_tokens)
         {
-            self.replace_ids(text, &mut ids)?;
-            return Ok(Encoded::Ids(ids));
+            ids.clear();
+            reserve(&mut ids, text.len().min(SHORT))?;
+            before.append_to(&mut ids)?;
+            self.append_ids(text, &mut ids)?;
+            after.append_to(&mut ids)?;
+            let processor = self.post_processor_spec();
+            let is_plain = processor.is_none_or(|it| it.keeps_text(add_special_tokens));
+            return Ok(Encoded::Ids { ids, is_plain });
         }
         let early = self.early_end(input, add_special_tokens);
         let (sequences, is_whole) = self.encode_sequences(input, false, ids, early)?;
@@ -118,12 +130,15 @@ impl Tokenizer {
     }
 
     /// Makes the encoding of [`Encoded::Ids`].
-    pub fn encoding_of_ids(&self, ids: &[u32]) -> Result<Encoding> {
-        let mut encoding = Encoding::new(copied(ids)?, 0, None);
-        if self.post_processor_spec().is_some() {
-            encoding.set_sequence_id(0);
+    pub fn encoding_of_ids(&self, ids: &[u32], add_special_tokens: bool) -> Result<Encoding> {
+        let mut frame = [Vec::new(), Vec::new()];
+        if let Some(Frame { before, after }) = self.frame(add_special_tokens) {
+            before.append_to(&mut frame[0])?;
+            after.append_to(&mut frame[1])?;
         }
-        Ok(encoding)
+        let [before, after] = frame.map(|ids| ids.len());
+        let text = ids.get(before..ids.len().saturating_sub(after)).unwrap_or_default();
+        self.post_process(vec![Encoding::new(copied(text)?, 0, None)], add_special_tokens, false)
     }
 
     /// Pads the encodings of a batch, if padding is set. Returns the length.
@@ -132,13 +147,17 @@ impl Tokenizer {
         post::pad(&mut collected(batch)?, padding)
     }
 
-    /// True if truncation, padding and the post-processor leave the ids of one text unchanged.
-    fn keeps_ids(&self, add_special_tokens: bool) -> bool {
-        self.truncation().is_none()
-            && self.padding().is_none()
-            && self
-                .post_processor_spec()
-                .is_none_or(|processor| processor.keeps_text(add_special_tokens))
+    /// Whether neither truncation nor padding changes a text.
+    fn keeps_text(&self) -> bool {
+        self.truncation().is_none() && self.padding().is_none()
+    }
+
+    /// The ids that the post-processor puts around those of one text, if it does no more to them.
+    fn frame(&self, add_special_tokens: bool) -> Option<Frame<'_>> {
+        match self.post_processor_spec() {
+            Some(processor) => processor.frame(add_special_tokens),
+            None => Some(Frame::default()),
+        }
     }
 
     /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Returns

@@ -22,6 +22,7 @@ use bpe_core::{Engine, Normalization, Request, SpecialTokens};
 
 use crate::added::Stretches;
 use crate::bytes::byte_of;
+use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::details::Pieces;
 use crate::error::{Error, Result};
@@ -231,8 +232,19 @@ impl Engine for Tokenizer {
                 self.encode_run(&prompt.text()[run], is_first, ids)
             });
         }
+        let control = self.control()?;
+        let is_found_in_run = self.normalizer().is_some() && self.added().has_normalized();
+        let is_fast = self.is_fast() && !is_found_in_run;
         let mut spans = Vec::new();
         work(&mut |run, ids| {
+            let from = ids.len();
+            if is_fast {
+                self.encode_run(&prompt.text()[run.clone()], prompt.is_first(&run), ids)?;
+                if !control.are_any_made(&ids[from..]) {
+                    return Ok(());
+                }
+                ids.truncate(from);
+            }
             spans.clear();
             self.encode_run_with_spans(prompt, run, ids, &mut spans)
         })
@@ -269,8 +281,8 @@ impl Engine for Tokenizer {
     }
 
     fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
-        if self.has_chunks() {
-            return Self::chunk_end(run, near);
+        if let Some(chunks) = self.chunks() {
+            return chunks.end(run, near);
         }
         let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
         let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
@@ -295,7 +307,7 @@ impl Engine for Tokenizer {
 
     fn ignores_segments(&self) -> bool {
         let is_found_in_run = self.normalizer().is_some() && self.added().has_normalized();
-        let is_made = self.control().map_or(true, |control| control.is_made_by_model);
+        let is_made = self.control().map_or(true, Control::is_made_by_model);
         !is_found_in_run && !is_made
     }
 

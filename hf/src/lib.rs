@@ -94,6 +94,7 @@ pub mod run_length;
 mod scripts;
 mod sentencepiece;
 pub mod server_calls;
+mod settled;
 pub mod spec;
 mod split;
 pub mod tokenizer;

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::offsets::{Aligned, Change, joined, replaced};
 use crate::regex::Regex;
 use crate::sentencepiece;
+use crate::settled::is_settled;
 use crate::spec;
 
 /// A normalizer that is ready to run.
@@ -39,6 +40,51 @@ pub(crate) enum Normalizer {
     },
     Sequence(Vec<Normalizer>),
     SentencePiece(Arc<sentencepiece::Normalizer>),
+}
+
+/// The only character.
+fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+/// The white space that is a whole text.
+fn only_space(text: &str) -> Option<char> {
+    only(text.chars()).filter(|only| only.is_whitespace())
+}
+
+/// The treatment of white space at the ends of a text, and in a row, by a normalizer.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+    /// The parts for white space in a row.
+    pub(crate) rows: Vec<Normalizer>,
+}
+
+/// How a normalizer treats text near white space.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Locality {
+    /// Only text between characters that are [settled](crate::settled::is_settled) is apart.
+    pub(crate) needs_settled: bool,
+    /// It may put characters that are not settled in the place of others.
+    unsettles: bool,
+    /// Text is apart at every ASCII character, which stays what it is.
+    pub(crate) is_everywhere: bool,
+    /// It puts spaces around Han characters.
+    pub(crate) isolates_han: bool,
+}
+
+impl Locality {
+    /// That of one normalizer after another.
+    fn then(self, next: Self) -> Option<Self> {
+        let is_apart = !(next.needs_settled && (self.needs_settled || self.unsettles));
+        is_apart.then_some(Self {
+            needs_settled: self.needs_settled || next.needs_settled,
+            unsettles: self.unsettles || next.unsettles,
+            is_everywhere: self.is_everywhere && next.is_everywhere,
+            isolates_han: self.isolates_han || next.isolates_han,
+        })
+    }
 }
 
 /// The most bytes that [`Normalizer::Each`] makes of a character.
@@ -225,13 +271,119 @@ impl Normalizer {
         }
     }
 
-    /// Whether text on one side of a space, a tab or a line end does not change the other, and these
-    /// stay white space.
-    pub(crate) fn keeps_spaces(&self) -> bool {
-        match self {
-            Self::Form(_) | Self::Lowercase | Self::Keep(_) | Self::Bert(_) => true,
-            Self::Sequence(parts) => parts.iter().all(Self::keeps_spaces),
+    /// This normalizer, then others.
+    pub(crate) fn and(self, others: &[Self]) -> Self {
+        match others {
+            [] => self,
+            _ => Self::Sequence(std::iter::once(self).chain(others.iter().cloned()).collect()),
+        }
+    }
+
+    /// Takes off the last parts that only change white space at the ends of a text, or in a row, where
+    /// `is_space` accepts what they put there.
+    pub(crate) fn without_ends(&self, is_space: impl Fn(&str) -> bool) -> (Self, Ends) {
+        let parts = match self {
+            Self::Sequence(parts) => &parts[..],
+            part => std::slice::from_ref(part),
+        };
+        let mut ends = Ends::default();
+        let is_last = |part: &&Self| match part {
+            Self::Strip { left, right } => {
+                (ends.left, ends.right) = (ends.left || *left, ends.right || *right);
+                true
+            }
+            // Other characters are not stripped afterwards.
+            Self::Replace(Regex::Blanks(_), content)
+                if is_space(content)
+                    && (content.trim().is_empty() || !(ends.left || ends.right)) =>
+            {
+                ends.rows.insert(0, (*part).clone());
+                true
+            }
             _ => false,
+        };
+        let count = parts.iter().rev().take_while(is_last).count();
+        (Self::Sequence(parts[..parts.len() - count].to_vec()), ends)
+    }
+
+    /// Its treatment of text near white space, if the text between spaces, tabs and line ends can be
+    /// normalized by itself.
+    pub(crate) fn locality(&self) -> Option<Locality> {
+        let none = Locality { is_everywhere: true, ..Locality::default() };
+        Some(match self {
+            Self::Form(Form::Nfc | Form::Nfkc) => Locality { is_everywhere: false, ..none },
+            Self::Form(_) | Self::Lowercase | Self::Keep(_) => none,
+            Self::Bert(bert) => Locality { isolates_han: bert.handle_chinese_chars, ..none },
+            Self::Each(_) => none,
+            Self::Precompiled(_) => Locality { needs_settled: true, is_everywhere: false, ..none },
+            Self::Replace(Regex::Text(wanted), _) if wanted.contains(char::is_whitespace) => {
+                return None;
+            }
+            Self::Replace(Regex::Text(_), content) => {
+                let is_printable = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+                let bytes = content.as_bytes();
+                let unsettles = !(is_printable(bytes.first()) && is_printable(bytes.last()));
+                Locality { unsettles, is_everywhere: false, ..none }
+            }
+            Self::Sequence(parts) => {
+                let mut parts = parts.iter().map(Self::locality);
+                parts.try_fold(none, |before, part| before.then(part?))?
+            }
+            _ => return None,
+        })
+    }
+
+    /// The white space that it makes of white space; `None` if it makes anything else of it.
+    pub(crate) fn space(&self, space: char) -> Option<char> {
+        match self {
+            Self::Form(_) => space.is_ascii().then_some(space),
+            Self::Lowercase | Self::Replace(..) | Self::Strip { .. } => Some(space),
+            Self::Keep(keep) => keep(space).then_some(space),
+            Self::Bert(bert) => Some(if bert.clean_text { ' ' } else { space }),
+            Self::Each(_) => self.single(space).filter(|made| made.is_whitespace()),
+            Self::Precompiled(charsmap) => {
+                charsmap.replaced(space).ok()?.map_or(Some(space), only_space)
+            }
+            Self::Sequence(parts) => parts.iter().try_fold(space, |space, part| part.space(space)),
+            Self::Prepend(_) | Self::SentencePiece(_) => None,
+        }
+    }
+
+    /// The character that it makes of this one, beside others of which it makes one each, or which come
+    /// from another text; `None` if it may make anything else.
+    pub(crate) fn single(&self, character: char) -> Option<char> {
+        match self {
+            Self::Form(_) if character.is_ascii() => Some(character),
+            // No other settled character becomes part of the one before it.
+            Self::Form(form) if is_settled(character) => {
+                let text = String::from(character);
+                only(form.changes(&text).map(|(made, _)| made))
+            }
+            Self::Lowercase => only(character.to_lowercase()),
+            Self::Keep(keep) => keep(character).then_some(character),
+            Self::Each(each) => {
+                let mut made = String::new();
+                each(character, &mut |character| made.push(character));
+                only(made.chars())
+            }
+            Self::Bert(_) if character.is_ascii() || is_settled(character) => {
+                let made = self.apply(String::from(character).into()).ok()?;
+                only(made.chars())
+            }
+            Self::Precompiled(charsmap) if is_settled(character) => {
+                match charsmap.replaced(character).ok()? {
+                    Some(rule) => only(rule.chars()),
+                    None => Some(character),
+                }
+            }
+            Self::Replace(Regex::Text(wanted), _) => {
+                (!wanted.contains(character)).then_some(character)
+            }
+            Self::Replace(Regex::Blanks(_), _) => (character != ' ').then_some(character),
+            Self::Sequence(parts) => {
+                parts.iter().try_fold(character, |character, part| part.single(character))
+            }
+            _ => None,
         }
     }
 

@@ -1,14 +1,49 @@
 //! The steps after the model: truncation, post-processors, padding.
 
 use std::borrow::{Borrow, BorrowMut};
+use std::collections::BTreeMap;
+
+use bpe_core::memory::{append, push};
 
 use crate::bytes::CHAR_OF;
 use crate::encoding::{Encoding, check_overflow};
 use crate::error::{Error, Result};
 use crate::spec::{
-    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, Truncation,
+    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, TemplateToken, Truncation,
     TruncationStrategy,
 };
+
+/// The ids around those of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Frame<'a> {
+    pub(crate) before: FrameIds<'a>,
+    pub(crate) after: FrameIds<'a>,
+}
+
+/// Ids that come from no text.
+#[derive(Debug, Default)]
+pub(crate) enum FrameIds<'a> {
+    #[default]
+    Nothing,
+    One(u32),
+    Template(&'a [TemplatePiece], &'a BTreeMap<String, TemplateToken>),
+}
+
+impl FrameIds<'_> {
+    /// Appends the ids.
+    pub(crate) fn append_to(&self, ids: &mut Vec<u32>) -> Result<()> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::One(id) => push(ids, *id),
+            Self::Template(pieces, tokens) => pieces.iter().try_for_each(|piece| match piece {
+                TemplatePiece::SpecialToken { id, .. } => {
+                    tokens.get(id).map_or(Ok(()), |token| append(ids, &token.ids))
+                }
+                TemplatePiece::Sequence { .. } => Ok(()),
+            }),
+        }
+    }
+}
 
 impl PostProcessor {
     /// Fails if a template uses an undeclared name, or a name does not have one token per id. `path` is
@@ -91,6 +126,37 @@ impl PostProcessor {
             }
             Self::Sequence { processors } => {
                 processors.iter().all(|processor| processor.keeps_text(add_special_tokens))
+            }
+        }
+    }
+
+    /// The ids that it puts before and after a single sequence, if that is all that it does to ids.
+    pub(crate) fn frame(&self, add_special_tokens: bool) -> Option<Frame<'_>> {
+        match self {
+            Self::ByteLevel { .. } => Some(Frame::default()),
+            Self::BertProcessing { sep, cls } | Self::RobertaProcessing { sep, cls, .. } => {
+                let ids = |token: &'_ (String, u32)| FrameIds::One(token.1);
+                Some(match add_special_tokens {
+                    true => Frame { before: ids(cls), after: ids(sep) },
+                    false => Frame::default(),
+                })
+            }
+            Self::TemplateProcessing { single, special_tokens, .. } => {
+                let is_sequence =
+                    |piece: &TemplatePiece| matches!(piece, TemplatePiece::Sequence { .. });
+                let place = single.iter().position(is_sequence)?;
+                let (before, after) = (&single[..place], &single[place + 1..]);
+                let ids = |pieces| FrameIds::Template(pieces, special_tokens);
+                (!after.iter().any(is_sequence)).then(|| match add_special_tokens {
+                    true => Frame { before: ids(before), after: ids(after) },
+                    false => Frame::default(),
+                })
+            }
+            Self::Sequence { processors } => {
+                let others = processors.iter().filter(|it| !matches!(it, Self::ByteLevel { .. }));
+                let mut others = others.map(|processor| processor.frame(add_special_tokens));
+                let frame = others.next().unwrap_or_else(|| Some(Frame::default()));
+                if others.next().is_none() { frame } else { None }
             }
         }
     }

@@ -249,7 +249,7 @@ impl Tokenizer {
                 push(ids, id)?;
                 push(spans, span)
             };
-            if control.is_made_by_model && added.is_none() && !prompt.is_one_text() {
+            if control.is_made_by_model() && added.is_none() && !prompt.is_one_text() {
                 return self.each_kept(prompt, base, piece, take);
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))

@@ -17,6 +17,8 @@ const NO_MEMORY: i32 = -5;
 pub(crate) enum Regex {
     /// A text to search for, not empty.
     Text(Arc<str>),
+    /// At least this many spaces, U+0020, in a row.
+    Blanks(usize),
     Pattern(Arc<onig::Regex>),
 }
 
@@ -28,6 +30,11 @@ impl std::fmt::Debug for Regex {
 
 impl Regex {
     pub(crate) fn new(pattern: &str) -> Result<Self> {
+        match pattern {
+            " +" | " {1,}" => return Ok(Self::Blanks(1)),
+            "  +" | " {2,}" => return Ok(Self::Blanks(2)),
+            _ => {}
+        }
         onig::Regex::new(pattern).map(|regex| Self::Pattern(Arc::new(regex))).map_err(|error| {
             Error::Invalid(format!("the pattern {pattern:?} is malformed: {}", error.description()))
         })
@@ -42,6 +49,17 @@ impl Regex {
     ) -> Result<()> {
         let regex = match self {
             Self::Pattern(regex) => regex,
+            Self::Blanks(least) => {
+                let mut ends = 0;
+                return memchr::memchr_iter(b' ', text.as_bytes()).try_for_each(|start| {
+                    if start < ends {
+                        return Ok(());
+                    }
+                    let rest = text[start..].bytes();
+                    ends = start + rest.take_while(|&byte| byte == b' ').count();
+                    if ends - start < *least { Ok(()) } else { found(start..ends) }
+                });
+            }
             Self::Text(wanted) => {
                 let mut places = memmem::find_iter(text.as_bytes(), wanted.as_bytes());
                 return places.try_for_each(|at| found(at..at + wanted.len()));

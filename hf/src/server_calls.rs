@@ -68,7 +68,7 @@ impl Tokenizer {
     /// post-processor adds its tokens.
     pub fn encode_text(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
         Ok(match self.encode(one(text), add_special_tokens, Vec::new())? {
-            Encoded::Ids(ids) => ids,
+            Encoded::Ids { ids, .. } => ids,
             Encoded::Partial { encoding, .. } | Encoded::Complete(encoding) => encoding.ids,
         })
     }

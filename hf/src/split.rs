@@ -47,8 +47,10 @@ enum By {
     Regex(Regex),
     Words,
     Characters(fn(char) -> bool),
-    /// Not by matches: a function finds the pieces.
-    Pieces(fn(&str, Pieces<'_>) -> Result<()>),
+    /// As [`bert`] does, not by matches.
+    Bert,
+    /// As [`scripts`] does, not by matches.
+    Scripts,
     /// Pieces of this many characters.
     Length(usize),
 }
@@ -188,8 +190,8 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
             let delimiter = delimiter.encode_utf8(&mut [0; 4]).into();
             (By::Regex(Regex::Text(delimiter)), Behavior::Removed, false)
         }
-        spec::PreTokenizer::BertPreTokenizer => (By::Pieces(bert), Behavior::Isolated, false),
-        spec::PreTokenizer::UnicodeScripts => (By::Pieces(scripts), Behavior::Isolated, false),
+        spec::PreTokenizer::BertPreTokenizer => (By::Bert, Behavior::Isolated, false),
+        spec::PreTokenizer::UnicodeScripts => (By::Scripts, Behavior::Isolated, false),
         spec::PreTokenizer::FixedLength { length: 0 } => {
             return Err(Error::unsupported("pre_tokenizer.length", "a length of 0"));
         }
@@ -273,7 +275,17 @@ impl spec::PreTokenizer {
     }
 }
 
+/// Whether parts leave out each white space, and look at one character and the one before only.
+fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
+    parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
+}
+
 impl spec::Metaspace {
+    /// Whether it treats all pieces of a text alike.
+    pub(crate) fn is_local(&self) -> bool {
+        self.prepend_scheme != spec::PrependScheme::First
+    }
+
     /// Whether the replacement is prepended to this text.
     pub(crate) fn prepends(&self, text: &str, is_first: bool) -> bool {
         let is_prepended = match self.prepend_scheme {
@@ -302,7 +314,8 @@ impl By {
     fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
         match self {
-            Self::Pieces(find) => find(text, &mut |part| push(&mut parts, part))?,
+            Self::Bert => bert(text, &mut |part| push(&mut parts, part))?,
+            Self::Scripts => scripts(text, &mut |part| push(&mut parts, part))?,
             Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
             _ => parts = behave(self.cut(text, invert)?, behavior)?,
         }
@@ -343,7 +356,7 @@ impl By {
                     add(at..at + character.len_utf8())?;
                 }
             }
-            Self::Pieces(_) | Self::Length(_) => {}
+            Self::Bert | Self::Scripts | Self::Length(_) => {}
         }
         if last != text.len() {
             push(&mut stretches, (last..text.len(), invert))?;
@@ -424,8 +437,7 @@ impl Split {
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
-        let drops_spaces = parts.iter().all(|part| part.is_of_characters())
-            && parts.iter().any(|part| part.drops_spaces());
+        let drops_spaces = drop_spaces(&parts);
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 
@@ -469,6 +481,26 @@ impl Split {
     /// other.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
+    }
+
+    /// Whether each character of ASCII punctuation is a piece.
+    pub(crate) fn isolates_punctuation(&self) -> bool {
+        self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
+    }
+
+    /// Whether no step cuts a piece of ASCII at a character, or changes it, beside the mark that is
+    /// put before it.
+    pub(crate) fn keeps(&self, character: char) -> bool {
+        !character.is_ascii_whitespace()
+            && self.steps.0.iter().all(|step| match step {
+                Step::Split { by: By::Characters(is_match), .. } => !is_match(character),
+                Step::Split { by: By::Words, .. } => is_word(character),
+                Step::Split { by: By::Bert, .. } => {
+                    !is_punctuation(character) && !character.is_whitespace()
+                }
+                Step::Metaspace(metaspace) => character != metaspace.replacement,
+                _ => false,
+            })
     }
 
     /// Whether it cuts between these two characters, whatever is around them, and a text that is cut
@@ -543,6 +575,8 @@ pub(crate) enum Plan {
     Steps(PreTokenizer),
     /// By marking spaces, over characters.
     Metaspace(spec::Metaspace),
+    /// By steps that leave out spaces, then by putting a mark before each piece.
+    Marked(PreTokenizer, spec::Metaspace),
     /// Not possible: the pieces are not parts of the text.
     Rewritten,
 }
@@ -560,6 +594,13 @@ impl Plan {
         let (add_prefix_space, use_regex, before) = match &flat[..] {
             [spec::PreTokenizer::Metaspace(metaspace)] if metaspace.replacement == MARK => {
                 return Ok(Self::Metaspace(metaspace.clone()));
+            }
+            [before @ .., spec::PreTokenizer::Metaspace(metaspace)]
+                if drop_spaces(before) && metaspace.is_local() =>
+            {
+                let mut steps = PreTokenizer::new(spec)?;
+                steps.0.pop();
+                return Ok(Self::Marked(steps, metaspace.clone()));
             }
             [before @ .., spec::PreTokenizer::ByteLevel { add_prefix_space, use_regex, .. }] => {
                 (*add_prefix_space, *use_regex, before)

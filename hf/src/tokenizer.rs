@@ -8,6 +8,7 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 
 use crate::added::{AddedToken, AddedTokens};
+use crate::chunks::Chunks;
 use crate::control_tokens::Control;
 use crate::decode::Decoder;
 use crate::encoding::Encoding;
@@ -36,6 +37,8 @@ pub struct Tokenizer {
     control: Arc<OnceBox<Control>>,
     /// The bytes of every id; made when first needed.
     table: Arc<OnceBox<Tables>>,
+    /// How runs are cut into chunks; made when first needed.
+    chunks: Arc<OnceBox<Option<Chunks>>>,
     /// The special tokens that texts may contain.
     request: Arc<Request>,
 }
@@ -96,6 +99,7 @@ impl Tokenizer {
             padding: None,
             control: Arc::default(),
             table: Arc::default(),
+            chunks: Arc::default(),
             request: Arc::new(Request::allowing(Selection::All)),
         }
     }
@@ -117,6 +121,16 @@ impl Tokenizer {
             self.set_encode_special_tokens(is_ordinary);
         }
         self.request = Arc::new(request);
+    }
+
+    /// Forgets what was made of components that change.
+    fn forget(&mut self) {
+        (self.control, self.table, self.chunks) = Default::default();
+    }
+
+    /// How runs are cut into chunks that are looked up as they are; `None` if they are not.
+    pub(crate) fn chunks(&self) -> Option<&Chunks> {
+        self.chunks.get_or_init(|| Box::new(Chunks::new(self))).as_ref()
     }
 
     /// Replaces the encoding that the tokenizer was made from.
@@ -205,7 +219,7 @@ impl Tokenizer {
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
         (self.normalizer, self.added) = (ready, Arc::new(added));
-        (self.control, self.table) = (Arc::default(), Arc::default());
+        self.forget();
         Ok(())
     }
 
@@ -214,6 +228,7 @@ impl Tokenizer {
         let split = Split::new(spec)?;
         self.model = Arc::new(self.model.with_split(&split)?);
         self.split = Arc::new(split);
+        self.forget();
         Ok(())
     }
 
@@ -222,7 +237,7 @@ impl Tokenizer {
     /// Fails with [`Error::Unsupported`] if the model cannot do it exactly.
     pub fn set_model_field(&mut self, name: &str, value: serde_json::Value) -> Result<()> {
         self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
-        (self.control, self.table) = (Arc::default(), Arc::default());
+        self.forget();
         Ok(())
     }
 
@@ -232,7 +247,7 @@ impl Tokenizer {
         let file: ModelFile = serde_json::from_str(json)
             .map_err(|error| Error::Invalid(format!("model: {error}")))?;
         self.model = Arc::new(file.parts()?.build(&self.split)?);
-        (self.control, self.table) = (Arc::default(), Arc::default());
+        self.forget();
         Ok(())
     }
 
@@ -241,6 +256,7 @@ impl Tokenizer {
     /// Fails for another model, and for another number of scores.
     pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
         self.model = Arc::new(self.model.with_scores(scores)?);
+        self.forget();
         Ok(())
     }
 
@@ -307,14 +323,19 @@ impl Tokenizer {
 
     /// Adds tokens. Returns how many are new or changed.
     pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
-        (self.control, self.table) = (Arc::default(), Arc::default());
         if self.encoding().is_some() {
+            self.forget();
             return self.add_plain_tokens(tokens);
         }
         let mut added = AddedTokens::clone(&self.added);
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
+        if added.has_normalized() != self.added.has_normalized() && self.model.takes_words() {
+            // The cache has chunks or pieces.
+            self.model = Arc::new(self.model.with_split(&self.split)?);
+        }
         self.added = Arc::new(added);
+        self.forget();
         Ok(count)
     }
 

@@ -61,6 +61,7 @@ impl Tokenizer {
         }
         match self.split().plan() {
             Plan::Rewritten => false,
+            Plan::Marked(..) => self.model().takes_words(),
             // The normalizer may remove text from the beginning.
             Plan::Metaspace(Metaspace { prepend_scheme: PrependScheme::First, .. }) => {
                 self.normalizer().is_none()
@@ -176,8 +177,8 @@ impl Tracer for Vec<u32> {
     }
 
     fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
-        if tokenizer.has_chunks() {
-            tokenizer.append_chunks(text, self)?;
+        if let Some(chunks) = tokenizer.chunks() {
+            tokenizer.append_chunks(chunks, text, self)?;
             return Ok(true);
         }
         let Some(is_prefixed) = tokenizer.normalizer().and_then(Normalizer::marks_spaces) else {

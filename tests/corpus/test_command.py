@@ -154,7 +154,7 @@ def test_examples_of_the_help_are_options() -> None:
 def test_text_with_a_separator(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\n\ntwo\n\nthree")
     out, _ = run(tmp_path / "in.txt", "-o", tmp_path / "out", "-e", "gpt2", "--separator", r"\n\n")
-    assert "3 rows were read, 3 written" in out
+    assert "3 rows read, 3 written" in out
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
     (tmp_path / "\x1b[31m.jsonl").write_text(lines)
     options = ("-e", "gpt2", "--on-error", "keep-empty")
     checked, _ = run(tmp_path / "\x1b[31m.jsonl", "-o", tmp_path / "b", *options)
-    assert "13 rows were read, 13 written, 12 refused and kept empty" in checked
+    assert "13 rows read, 13 written, 12 refused and kept empty" in checked
     shown, _ = run("report", tmp_path / "b")
     assert f"Refused rows (place, reason); all 12 in {tmp_path}/b/refused" in shown
     assert "\x1b" not in shown and r"\x1b[31m.jsonl:2 " in shown
@@ -213,7 +213,7 @@ def test_a_big_text_for_nanogpt(tmp_path: Path, options: list[object]) -> None:
     out = tmp_path / "out"
     choices = ["-o", out, "-e", "gpt2", "--format", "nanogpt", "--held-out", 0.01, *options]
     shown, _ = run(tmp_path / "input.txt", *choices, "--processes", 1)
-    assert "wrong" not in shown and "5,000 rows were read, 5,000 written" in shown
+    assert "wrong" not in shown and "5,000 rows read, 5,000 written" in shown
     gpt2 = bpe_engine.get_encoding("gpt2")
     found = [
         gpt2.decode(np.fromfile(out / f"{name}.bin", "<u2").tolist()).split("<|endoftext|>")[:-1]
@@ -236,6 +236,6 @@ def test_one_long_text_names_the_separator(tmp_path: Path) -> None:
     assert "document 1: the document is longer than 1,048,576 bytes; name what is between" in err
     assert "--separator" in err
     out, _ = run(path, "-o", tmp_path / "b", *choices, "--separator", "")
-    assert "1 rows were read" in out
+    assert "1 row read" in out
     out, _ = run(path, "-o", tmp_path / "c", *choices, "--separator", r"\n")
-    assert "200,000 rows were read" in out
+    assert "200,000 rows read" in out

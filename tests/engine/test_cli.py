@@ -23,7 +23,7 @@ from bpe_engine.cli import display, tokens
 from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = [
-    "count", "show", "encode", "decode", "split", "check-template", "corpus", "encodings",
+    "count", "show", "encode", "decode", "split", "check-template", "audit", "corpus", "encodings",
     "playground",
 ]  # fmt: skip
 O200K = bpe_engine.get_encoding("o200k_base")

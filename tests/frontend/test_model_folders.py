@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hf_oracle import SHARED, TEXTS
+from seeds import seeded
 
 import bpe_engine
 from bpe_engine import Tokenizer, hf
@@ -200,6 +201,35 @@ def test_real_files(tmp_path: Path, file: str, name: str, config: dict[str, Any]
     same(Tokenizer.from_pretrained(path), theirs_of(path, name))
 
 
+@pytest.mark.parametrize("name", ["T5Tokenizer", "PreTrainedTokenizerFast"])
+def test_scores_decide_between_equal_sums(tmp_path: Path, name: str) -> None:
+    """`tokenizers` rounds scores when it reads a file; the classes that take the vocabulary do not."""
+    path = real(tmp_path, "t5-small", {"tokenizer_class": name})
+    theirs = theirs_of(path, name)
+    rng = seeded("equal sums")
+    texts = [
+        " ".join(rng.choice("aeinot-.=*0x_") * rng.randrange(1, 40) for _ in range(3))
+        for _ in range(2000)
+    ]
+    expected = theirs(texts).input_ids
+    own = Tokenizer.from_pretrained(path)
+    hf.patch_transformers()
+    try:
+        patched = theirs_of(path, name)
+    finally:
+        hf.unpatch_transformers()
+    for each in (
+        own,
+        pickle.loads(pickle.dumps(own)),
+        patched,
+        pickle.loads(pickle.dumps(patched)),
+    ):
+        assert each(texts).input_ids == expected
+    file = hf.Tokenizer.from_file(path / "tokenizer.json")
+    is_same = [each.ids for each in file.encode_batch(texts)] == expected
+    assert is_same == (name == "PreTrainedTokenizerFast")
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_what_transformers_saved(tmp_path: Path, name: str) -> None:
     made = getattr(transformers, name)(**MADE[name]())
@@ -243,6 +273,21 @@ def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
     same(Tokenizer.from_pretrained(path), theirs)
 
 
+@pytest.mark.parametrize("name", ["BertTokenizer", "T5Tokenizer", "XLNetTokenizer"])
+def test_truncation_and_padding_of_the_file(tmp_path: Path, name: str) -> None:
+    """As in files of sentence-transformers, which truncate and pad to 128."""
+    getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
+    file = hf.Tokenizer.from_file(tmp_path / "model" / "tokenizer.json")
+    file.enable_truncation(12, direction="left")
+    pad = next(token for token in ("[PAD]", "<pad>") if file.token_to_id(token) is not None)
+    id = file.token_to_id(pad)
+    assert id is not None
+    file.enable_padding(direction="left", pad_id=id, pad_token=pad, length=20)
+    file.save(tmp_path / "model" / "tokenizer.json")
+    path = write(tmp_path / "model", tokenizer_config__json={"tokenizer_class": name})
+    same(Tokenizer.from_pretrained(path), theirs_of(path, name))
+
+
 # ---- vocab.txt ----
 
 
@@ -263,6 +308,25 @@ def test_vocab_txt(tmp_path: Path, name: str, config: dict[str, Any]) -> None:
     config = {"tokenizer_class": name, **config}
     path = write(tmp_path / "model", vocab__txt=vocab, tokenizer_config__json=config)
     same(Tokenizer.from_pretrained(path), theirs_of(path, name))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"do_lower_case": False}, {"strip_accents": False}, {"tokenize_chinese_chars": False}],
+)
+def test_options_of_the_call(tmp_path: Path, options: dict[str, Any]) -> None:
+    vocab = "".join(f"{word}\n" for word in words(BERT))
+    path = write(
+        tmp_path / "model",
+        vocab__txt=vocab,
+        tokenizer_config__json={"tokenizer_class": "BertTokenizer"},
+    )
+    theirs = transformers.BertTokenizer.from_pretrained(path, **options)
+    same(Tokenizer.from_pretrained(path, **options), theirs)
+    theirs.save_pretrained(tmp_path / "saved")
+    write(tmp_path / "saved", tokenizer_config__json={"tokenizer_class": "BertTokenizer"})
+    theirs = transformers.BertTokenizer.from_pretrained(tmp_path / "saved", **options)
+    same(Tokenizer.from_pretrained(tmp_path / "saved", **options), theirs)
 
 
 def test_lines_of_a_vocab_txt(tmp_path: Path) -> None:

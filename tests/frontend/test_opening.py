@@ -139,8 +139,12 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
         ValueError, match="is a word list of WordPiece, which has no ranks; bpe_eng"
     ):
         bpe_engine.load_encoding(path, "gpt2")
+    with pytest.raises(FileNotFoundError, match=r"open_tokenizer reads the vocab.txt beside it"):
+        hf.Tokenizer.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"expected value.*: the class takes the contents of a f"):
+        hf.Tokenizer(str(path))
     path.write_text("a\nb\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"vocab.txt is not a tokenizer.json: "):
+    with pytest.raises(ValueError, match=r"vocab.txt is not a tokenizer.json: expected"):
         hf.Tokenizer.from_file(path)
     words = tmp_path / "words"
     words.write_text("[UNK]\nun\n", encoding="utf-8")

@@ -52,7 +52,6 @@ OTHERS = [
     ("models/bert-base-cased", "BertTokenizer"),
     ("models/bert-base-multilingual-cased", "DistilBertTokenizer"),
     ("models/bert-base-chinese", "MPNetTokenizer"),
-    ("models/bert-base-cased", "FunnelTokenizer"),
     ("models/t5-small", "CamembertTokenizer"),
     ("models/t5-small", "PegasusTokenizer"),
     ("models/t5-small", "DebertaV2Tokenizer"),

@@ -13,6 +13,7 @@ import pytest
 from vocab_command import run
 
 from bpe_engine import byte_level
+from bpe_engine.hf import Tokenizer
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder import FOLDER_RULES
 
@@ -248,6 +249,20 @@ def test_a_word_list_beside_the_file(folder: Path) -> None:
     assert "FILES_DIFFER" not in found(check_folder(folder))
     write(folder, "vocab.txt", "\n".join([*words[:2], "a", "##n"]))
     assert found(check_folder(folder))["FILES_DIFFER"][0].startswith("vocab.txt (WordPiece): ")
+
+
+def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERT's ``vocab.txt``, which is the tokenizer where a folder has no other."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]
+    write(tmp_path, "vocab.txt", "\n".join(names))
+    result = check_folder(tmp_path)
+    assert result.ok and [source.name for source in result.sources] == ["vocab.txt"]
+    tokenizer = Tokenizer.from_wordpiece(tmp_path / "vocab.txt")
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert check_folder(tmp_path).ok
+    write(tmp_path, "vocab.txt", "\n".join([*names[:5], "w", "hello", "##orld"]))
+    assert not check_folder(tmp_path).ok
 
 
 def test_ids_of_added_tokens(folder: Path) -> None:

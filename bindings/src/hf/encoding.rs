@@ -52,13 +52,10 @@ impl HfEncoding {
         is_changed.then(|| self.lock().clone().map(Current::Changed)).flatten()
     }
 
-    /// The ids, if they are all there is.
+    /// The ids, if the encoding is not changed.
     #[inline]
-    fn plain(&self) -> Option<&[u32]> {
-        match &self.state {
-            State::Ids { ids, .. } if !self.is_changed.load(Ordering::Acquire) => Some(ids),
-            _ => None,
-        }
+    fn unchanged(&self) -> Option<&[u32]> {
+        (!self.is_changed.load(Ordering::Acquire)).then(|| self.state.ids())
     }
 
     /// Lists the value of each token; `plain` is the value for [`State::Ids`].
@@ -68,7 +65,7 @@ impl HfEncoding {
         plain: u32,
         runs: impl FnOnce(&Encoding) -> &Runs<T>,
     ) -> PyResult<Bound<'py, PyList>> {
-        if let Some(ids) = self.plain() {
+        if let (State::Ids { is_plain: true, .. }, Some(ids)) = (&self.state, self.unchanged()) {
             return int_cache::repeated(py, ids.len(), std::iter::once((plain, ids.len())));
         }
         let encoding = self.encoding()?;
@@ -150,7 +147,7 @@ impl HfEncoding {
     /// The token ids.
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        match self.plain() {
+        match self.unchanged() {
             Some(ids) => int_cache::list(py, ids),
             None => int_cache::list(py, &self.encoding()?.ids),
         }
@@ -238,7 +235,7 @@ impl HfEncoding {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.plain().map_or_else(|| Ok(self.encoding()?.len()), |ids| Ok(ids.len()))
+        self.unchanged().map_or_else(|| Ok(self.encoding()?.len()), |ids| Ok(ids.len()))
     }
 
     fn __repr__(&self) -> PyResult<String> {

@@ -20,6 +20,8 @@ pub enum State {
     /// The ids of a text, as in [`Encoded::Ids`].
     Ids {
         ids: Vec<u32>,
+        /// Whether all other fields are those of a text.
+        is_plain: bool,
         /// The encoding of these ids, without details.
         encoding: OnceBox<Encoding>,
         source: Source,
@@ -96,8 +98,9 @@ impl State {
             Source::new(Arc::new(origin), Vec::new())
         };
         match encoded {
-            Encoded::Ids(ids) => {
-                Self::Ids { ids, encoding: OnceBox::new(), source: source(CutOff::Nothing) }
+            Encoded::Ids { ids, is_plain } => {
+                let source = source(CutOff::Nothing);
+                Self::Ids { ids, is_plain, encoding: OnceBox::new(), source }
             }
             Encoded::Partial { encoding, cut_off } => {
                 Self::Partial { encoding, source: source(cut_off) }
@@ -127,8 +130,9 @@ impl State {
     /// Returns the encoding; details and overflow may be missing.
     pub fn encoding(&self) -> PyResult<&Encoding> {
         match self {
-            Self::Ids { ids, encoding, source } => encoding.get_or_try_init(|| {
-                source.origin.tokenizer.encoding_of_ids(ids).map(Box::new).or_raise()
+            Self::Ids { ids, encoding, source, .. } => encoding.get_or_try_init(|| {
+                let Origin { tokenizer, add_special_tokens, .. } = &*source.origin;
+                tokenizer.encoding_of_ids(ids, *add_special_tokens).map(Box::new).or_raise()
             }),
             Self::Partial { encoding, .. } | Self::Complete(encoding) => Ok(encoding),
         }

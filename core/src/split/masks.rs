@@ -39,6 +39,9 @@ pub(super) trait Classifier: Copy {
     /// Returns the window that begins at `at`, a character boundary of the UTF-8 text before its
     /// end.
     fn window(self, text: &[u8], at: usize) -> Self::Window;
+    /// Returns the window that begins at `at` without classes: `any` and `continuation` are empty, and
+    /// a character that does not end in the window is not left out.
+    fn bytes(self, text: &[u8], at: usize) -> Self::Window;
 
     /// Writes the pieces that end at the bits of `starts`, counted from `at`, where the first of
     /// them begins. Later slots may be written too.

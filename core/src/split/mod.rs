@@ -2,7 +2,7 @@
 //!
 //! Published patterns belong to families, whose rules are written out: `scan` is the reference,
 //! `blocks` the fast implementation. Every other pattern is matched by a regex engine, in
-//! `pattern`.
+//! `pattern`. `words` cuts at spaces, for tokenizers whose pieces those words hold.
 
 mod blocks;
 mod char_table;
@@ -16,6 +16,7 @@ mod rules;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::tier::Tier;
 use pattern::{Pattern, PatternPieces};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
+pub use words::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

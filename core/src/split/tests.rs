@@ -4,6 +4,7 @@
 mod blocks;
 mod patterns;
 mod scanner;
+mod words;
 
 use super::compile;
 use super::pattern::{Pattern, PatternPieces};

@@ -34,7 +34,7 @@ impl Bpe {
                 let pieces = pieces.map(|range| Piece { start: range.start, end: range.end });
                 self.core.encode_pieces(text, &collected(pieces)?, ids)?;
             }
-            Plan::Metaspace(_) | Plan::Rewritten => {}
+            Plan::Metaspace(_) | Plan::Marked(..) | Plan::Rewritten => {}
         }
         self.finish(&mut ids[from..]);
         Ok(())
@@ -62,7 +62,7 @@ impl Bpe {
                 let parts = steps.cut(text)?.into_iter();
                 parts.map(|part| swapped(&text[part])).try_for_each(|text| append(&text?))
             }
-            Plan::Pattern { .. } | Plan::Rewritten => Ok(()),
+            Plan::Pattern { .. } | Plan::Marked(..) | Plan::Rewritten => Ok(()),
         }
     }
 

@@ -66,6 +66,11 @@ impl Cutter {
         }
     }
 
+    /// Whether no two of these characters are side by side in a token, and one is a token.
+    pub(crate) fn are_never_joined(&self, before: char, after: char) -> bool {
+        (self.is_known(before) || self.is_known(after)) && !self.joined.contains(before, after)
+    }
+
     /// Cuts a text.
     ///
     /// With `in_bytes`, each byte of a character that is not a token is a piece, except for spaces

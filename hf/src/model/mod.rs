@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use bpe_core::Splitter;
 use bpe_core::fingerprint::Digest;
+use bpe_core::memory::push;
 use bpe_core::pool::Pool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
+pub(crate) use cuts::Cutter;
 pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
@@ -118,14 +120,33 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
-    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
-    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+    /// [`Questions::encode_stretch`] of text inside a run, without the cache. If `continues`, it is
+    /// the rest of a piece that was [cut](Self::cutter).
+    fn encode_chunk(
+        &self,
+        text: &str,
+        continues: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let _ = continues;
         self.encode_stretch(text, false, split, ids)
+    }
+
+    /// The characters between which a piece can be cut, each part then having its tokens of the whole,
+    /// if the piece is not longer than a number of bytes.
+    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
+        Ok(None)
     }
 
     /// Whether the model takes each piece alone, and always makes the same tokens of it.
     fn takes_words(&self) -> bool {
         false
+    }
+
+    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
+    fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.encode_piece(word, &mut |token| push(ids, token.id))
     }
 
     /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that

@@ -15,27 +15,29 @@ const NONE: u32 = u32::MAX;
 const FREE: u32 = u32::MAX;
 /// The parent of the root.
 const NOBODY: u32 = u32::MAX - 1;
+/// The base of a node without children, beyond all places.
+const LEAF: u32 = u32::MAX;
 /// The places that are allocated together: the children of a node are in one block.
 const BLOCK: usize = 256;
-/// The free places that are tried for a node with several children, before a new block is.
+/// The free places that are tried for the children of a node, before a new block is.
 const TRIES: usize = 32;
 
-/// The place of a node: the child by a byte is at `base ^ byte`, if this node is its parent.
+/// The place of a node.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     base: u32,
-    parent: Node,
     /// The value of the token that ends here.
     value: u32,
 }
 
-impl Place {
-    const EMPTY: Self = Self { base: 0, parent: FREE, value: NONE };
-}
-
 /// Maps tokens to numbers.
+///
+/// The child of a node by a byte is at `base ^ byte`, if the label there is this byte. No two nodes
+/// with children have one base, so the label tells whose child it is; that of a place without a node
+/// is a byte by which no base leads there.
 #[derive(Debug)]
 pub(crate) struct Trie {
+    labels: Vec<u8>,
     places: Vec<Place>,
 }
 
@@ -55,9 +57,9 @@ impl Trie {
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
         let mut order: Vec<usize> = collected(0..tokens.ids().len())?;
         order.sort_by(|&a, &b| tokens.get(a).as_bytes().cmp(tokens.get(b).as_bytes()));
-        let mut builder = Builder { places: Vec::new(), first: 0 };
+        let mut builder = Builder::default();
         builder.grow()?;
-        builder.places[0].parent = NOBODY;
+        builder.parents[0] = NOBODY;
         let mut branches = vec![Branch { node: Self::ROOT, start: 0, end: order.len(), depth: 0 }];
         let mut children = Vec::new();
         while let Some(branch) = branches.pop() {
@@ -73,49 +75,42 @@ impl Trie {
                 start = end;
             }
         }
-        Ok(Self { places: builder.places })
+        builder.finish()
     }
 
     /// The node after this byte.
     #[inline(always)]
-    pub(crate) fn child(&self, node: Node, byte: u8) -> Option<Node> {
-        let child = self.places[node as usize].base ^ u32::from(byte);
-        (self.places[child as usize].parent == node).then_some(child)
-    }
-
-    /// The number of the token that ends here.
-    #[inline(always)]
-    pub(crate) fn value(&self, node: Node) -> Option<u32> {
-        let value = self.places[node as usize].value;
-        (value != NONE).then_some(value)
+    fn child(&self, base: u32, byte: u8) -> Option<(Node, Place)> {
+        let child = base ^ u32::from(byte);
+        match self.labels.get(child as usize) {
+            Some(&label) if label == byte => Some((child, *self.places.get(child as usize)?)),
+            _ => None,
+        }
     }
 
     /// The node after these bytes.
     pub(crate) fn walk(&self, node: Node, text: &[u8]) -> Option<Node> {
-        text.iter().try_fold(node, |node, &byte| self.child(node, byte))
+        let next =
+            |node: Node, &byte: &u8| Some(self.child(self.places[node as usize].base, byte)?.0);
+        text.iter().try_fold(node, next)
     }
 
     /// The number of a token.
     pub(crate) fn find(&self, token: &str) -> Option<u32> {
-        self.value(self.walk(Self::ROOT, token.as_bytes())?)
+        let value = self.places[self.walk(Self::ROOT, token.as_bytes())? as usize].value;
+        (value != NONE).then_some(value)
     }
 
     /// Calls `found` with the number and the length of each token after `node` that `text` begins
     /// with, from the shortest, which is not empty.
     #[inline(always)]
-    pub(crate) fn each_prefix(
-        &self,
-        mut node: Node,
-        text: &[u8],
-        mut found: impl FnMut(u32, usize),
-    ) {
+    pub(crate) fn each_prefix(&self, node: Node, text: &[u8], mut found: impl FnMut(u32, usize)) {
+        let mut base = self.places[node as usize].base;
         for (at, &byte) in text.iter().enumerate() {
-            match self.child(node, byte) {
-                Some(child) => node = child,
-                None => break,
-            }
-            if let Some(value) = self.value(node) {
-                found(value, at + 1);
+            let Some((_, place)) = self.child(base, byte) else { break };
+            base = place.base;
+            if place.value != NONE {
+                found(place.value, at + 1);
             }
         }
     }
@@ -133,8 +128,13 @@ fn each_child(
     parts.try_for_each(|part| found(byte(&part[0]), part.len()))
 }
 
+#[derive(Default)]
 struct Builder {
     places: Vec<Place>,
+    /// The parent of the node at each place.
+    parents: Vec<Node>,
+    /// Whether each place is the base of a node with children.
+    bases: Vec<bool>,
     /// No place before this one is free.
     first: usize,
 }
@@ -143,16 +143,20 @@ impl Builder {
     fn grow(&mut self) -> Result<()> {
         poll(BLOCK)?;
         let length = self.places.len() + BLOCK;
-        if length > NOBODY as usize {
+        if length > LEAF as usize - BLOCK {
             return Err(Error::Invalid("model.vocab: the tokens are too long together".into()));
         }
         reserve(&mut self.places, BLOCK)?;
-        self.places.resize(length, Place::EMPTY);
+        reserve(&mut self.parents, BLOCK)?;
+        reserve(&mut self.bases, BLOCK)?;
+        self.places.resize(length, Place { base: LEAF, value: NONE });
+        self.parents.resize(length, FREE);
+        self.bases.resize(length, false);
         Ok(())
     }
 
     fn is_free(&self, place: usize) -> bool {
-        self.places[place].parent == FREE
+        self.parents[place] == FREE
     }
 
     /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
@@ -177,8 +181,9 @@ impl Builder {
             }
         };
         self.places[node as usize].base = base as u32;
+        self.bases[base] = true;
         for &(byte, _) in children {
-            self.places[base ^ usize::from(byte)].parent = node;
+            self.parents[base ^ usize::from(byte)] = node;
         }
         Ok(())
     }
@@ -189,11 +194,22 @@ impl Builder {
             self.first += 1;
         }
         let fits = |&base: &usize| {
-            children.iter().all(|&(byte, _)| self.is_free(base ^ usize::from(byte)))
+            !self.bases[base]
+                && children.iter().all(|&(byte, _)| self.is_free(base ^ usize::from(byte)))
         };
         let free = (self.first..self.places.len()).filter(|&place| self.is_free(place));
-        let tried = if children.len() == 1 { 1 } else { TRIES };
-        free.take(tried).map(|place| place ^ usize::from(first)).find(fits)
+        free.take(TRIES).map(|place| place ^ usize::from(first)).find(fits)
+    }
+
+    fn finish(self) -> Result<Trie> {
+        let label = |(place, &parent): (usize, &Node)| match parent {
+            // Each base leads to a node in its block, so a block with such a place has other bases.
+            FREE | NOBODY => (0..=255).find(|&byte| !self.bases[place ^ usize::from(byte)]),
+            parent => Some((place as u32 ^ self.places[parent as usize].base) as u8),
+        };
+        let labels = self.parents.iter().enumerate().map(|place| label(place).unwrap_or_default());
+        let labels = collected(labels)?;
+        Ok(Trie { labels, places: self.places })
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::memory::{filled, push};
+use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use super::token_lists::TokenList;
 use super::trie::Trie;
 use super::vocab::Vocab;
 use super::words::{State, Words, missing_unknown};
-use super::{Found, Token, with_field};
+use super::{Cutter, Found, Token, with_field};
 use crate::error::{Error, Result};
 
 /// The score of unknown characters below that of any token.
@@ -55,27 +56,36 @@ pub(crate) struct Unigram {
     unknown: Option<u32>,
     /// The token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
+    /// Where pieces can be cut, and the longest of them; made when first needed.
+    cuts: OnceBox<Option<(Cutter, usize)>>,
 }
 
 /// The best tokens of the text before some place.
 #[derive(Debug, Clone, Copy)]
 struct Best {
     score: f64,
-    /// The start of the last token; [`NOWHERE`] without tokens.
-    start: usize,
+    /// The length of the last token; 0 without tokens.
+    length: u32,
     /// The last token.
     id: u32,
 }
 
-const NOWHERE: usize = usize::MAX;
+/// The longest piece that needs no memory of its own.
+const SHORT: usize = 63;
+/// The most characters that a normalizer makes of a byte.
+const MOST_MADE: usize = 32;
+/// Pieces are cut only if they may have more bytes than this.
+const SHORTEST_CUT: usize = 1 << 16;
+/// The bytes after which work is reported.
+const POLLED: usize = 1 << 12;
 
 impl Best {
-    const START: Self = Self { score: 0.0, start: NOWHERE, id: 0 };
+    const START: Self = Self { score: 0.0, length: 0, id: 0 };
 
     /// Takes other tokens if they are better.
     #[inline(always)]
     fn improve(&mut self, other: Self) -> bool {
-        let is_better = self.start == NOWHERE || other.score > self.score;
+        let is_better = self.length == 0 || other.score > self.score;
         if is_better {
             *self = other;
         }
@@ -102,7 +112,8 @@ impl Unigram {
         let least = |least: f64, &score: &f64| if score < least { score } else { least };
         let unknown_score = scores.iter().fold(f64::INFINITY, least) - PENALTY;
         let bytes = if fields.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
-        Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
+        let (state, cuts) = (State::new(vocab), OnceBox::new());
+        Ok(Self { fields, state, scores, unknown_score, unknown, bytes, cuts })
     }
 
     /// Copies the model, with caches of its own.
@@ -129,6 +140,43 @@ impl Unigram {
         &self.fields
     }
 
+    /// The bytes of the longest piece whose sums of scores are exact in any order, so that each part of
+    /// it has the best tokens wherever it is cut between tokens.
+    fn longest_exact(&self) -> usize {
+        let (mut most, mut lowest) = (self.unknown_score.abs(), 0);
+        for score in self.scores.iter().map(|score| score.abs()).filter(|&score| score != 0.0) {
+            if !score.is_finite() {
+                return 0;
+            }
+            let fraction = score.to_bits() & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
+            let exponent = (score.to_bits() >> (f64::MANTISSA_DIGITS - 1)) as i32 - 1075;
+            // The place of the last bit that is set.
+            let last = exponent + fraction.trailing_zeros().min(52) as i32;
+            (most, lowest) = (most.max(score), lowest.min(last));
+        }
+        let tokens = 2f64.powi(f64::MANTISSA_DIGITS as i32 + lowest) / most;
+        if tokens.is_finite() { tokens as usize / MOST_MADE } else { 0 }
+    }
+
+    /// The characters that are tokens, and those that are side by side in one.
+    fn characters(&self) -> Result<Cutter> {
+        let tokens = || self.state.vocab.iter();
+        let single = tokens().filter(|&(_, id)| self.unknown != Some(id));
+        let single = single.filter_map(|(token, _)| {
+            let mut characters = token.chars();
+            characters.next().filter(|_| characters.next().is_none())
+        });
+        let mut cutter = Cutter::new(single)?;
+        let mut pairs = Vec::new();
+        for (token, _) in tokens() {
+            for pair in token.chars().zip(token.chars().skip(1)) {
+                push(&mut pairs, pair.into())?;
+            }
+        }
+        cutter.join(pairs)?;
+        Ok(cutter)
+    }
+
     /// Calls `found` with the id, the bytes and the score of each token in a text, from the first
     /// start and from the shortest; `is_barred` has some that are left out. Unknown characters have
     /// the unknown token, or none without one.
@@ -139,39 +187,64 @@ impl Unigram {
         is_barred: impl Fn(u32, Range<usize>) -> bool,
         mut found: impl FnMut(Option<u32>, Range<usize>, f64) -> Result<()>,
     ) -> Result<()> {
-        let trie = self.state.vocab.trie();
+        let (trie, scores) = (self.state.vocab.trie(), &self.scores[..]);
+        let mut work = 0;
         for (start, character) in text.char_indices() {
+            let first_end = start + character.len_utf8();
             let (mut is_known, mut result) = (false, Ok(()));
-            let mut work = 1;
             trie.each_prefix(Trie::ROOT, &text.as_bytes()[start..], |id, length| {
-                if result.is_ok() && !is_barred(id, start..start + length) {
-                    result = found(Some(id), start..start + length, self.scores[id as usize]);
-                    is_known |= length == character.len_utf8();
+                let span = start..start + length;
+                work += length;
+                if result.is_ok() && !is_barred(id, span.clone()) {
+                    is_known |= span.end == first_end;
+                    result = found(Some(id), span, scores[id as usize]);
                 }
-                work = length;
             });
             result?;
-            poll(work)?;
             if !is_known {
-                let span = start..start + character.len_utf8();
-                found(self.unknown, span, self.unknown_score)?;
+                found(self.unknown, start..first_end, self.unknown_score)?;
+            }
+            work += 1;
+            if work > POLLED {
+                poll(work)?;
+                work = 0;
             }
         }
-        Ok(())
+        poll(work)
     }
 
-    /// The best tokens of a text before each place.
-    fn best(&self, text: &str, is_barred: impl Fn(u32, Range<usize>) -> bool) -> Result<Vec<Best>> {
-        let mut best = filled(Best::START, text.len() + 1)?;
+    /// Finds the best tokens of a text before each place, of which there is one more than bytes.
+    fn find_best(
+        &self,
+        text: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        best: &mut [Best],
+    ) -> Result<()> {
         self.each_match(text, is_barred, |id, span, score| {
             let score = score + best[span.start].score;
-            let other = Best { score, start: span.start, id: id.unwrap_or_default() };
+            let length = span.len() as u32;
+            let other = Best { score, length, id: id.unwrap_or_default() };
             match best[span.end].improve(other) && id.is_none() {
                 true => Err(missing_unknown("unk_id", "it is null", &text[span])),
                 false => Ok(()),
             }
-        })?;
-        Ok(best)
+        })
+    }
+
+    /// Appends the ids of the best tokens of a piece, if all are known.
+    fn append_best(&self, best: &[Best], ids: &mut Vec<u32>) -> Result<bool> {
+        let (from, mut end) = (ids.len(), best.len() - 1);
+        while end > 0 {
+            let Best { length, id, .. } = best[end];
+            if self.unknown == Some(id) {
+                ids.truncate(from);
+                return Ok(false);
+            }
+            push(ids, id)?;
+            end -= length as usize;
+        }
+        ids[from..].reverse();
+        Ok(true)
     }
 
     /// The tokens of a text and their bytes in it.
@@ -192,15 +265,28 @@ impl Unigram {
                 lattice.sample(alpha)
             };
         }
-        let best = self.best(text, is_barred)?;
-        let (mut path, mut end) = (Vec::new(), text.len());
-        while end > 0 {
-            let Best { start, id, .. } = best[end];
-            push(&mut path, (id, start..end))?;
-            end = start;
+        let mut best = filled(Best::START, text.len() + 1)?;
+        self.find_best(text, is_barred, &mut best)?;
+        path_of(&best)
+    }
+
+    /// Calls `found` with the tokens of a path through a piece.
+    fn each_of_path(
+        &self,
+        piece: &str,
+        path: &[(u32, Range<usize>)],
+        found: Found<'_>,
+    ) -> Result<()> {
+        // Unknown characters in a row are one.
+        let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
+        for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
+            let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
+            match self.unknown == Some(id) {
+                true => self.each_unknown(id, &piece[span.clone()], span, &mut *found)?,
+                false => found(Token::new(id, span))?,
+            }
         }
-        path.reverse();
-        Ok(path)
+        Ok(())
     }
 
     /// Calls `found` with the tokens for unknown text.
@@ -223,9 +309,41 @@ impl Unigram {
     }
 }
 
+/// The tokens before the last place and their bytes, in order.
+fn path_of(best: &[Best]) -> Result<Vec<(u32, Range<usize>)>> {
+    let (mut path, mut end) = (Vec::new(), best.len() - 1);
+    while end > 0 {
+        let Best { length, id, .. } = best[end];
+        let start = end - length as usize;
+        push(&mut path, (id, start..end))?;
+        end = start;
+    }
+    path.reverse();
+    Ok(path)
+}
+
 impl Words for Unigram {
     fn state(&self) -> &State {
         &self.state
+    }
+
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        if Words::sampling(self).is_some() {
+            return self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id));
+        }
+        let (mut short, mut long);
+        let best = if piece.len() <= SHORT {
+            short = [Best::START; SHORT + 1];
+            &mut short[..=piece.len()]
+        } else {
+            long = filled(Best::START, piece.len() + 1)?;
+            &mut long[..]
+        };
+        self.find_best(piece, |_, _| false, best)?;
+        if self.append_best(best, ids)? {
+            return Ok(());
+        }
+        self.each_of_path(piece, &path_of(best)?, &mut |token| push(ids, token.id))
     }
 
     fn each_token(
@@ -234,17 +352,16 @@ impl Words for Unigram {
         is_barred: impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        let path = self.path(piece, is_barred)?;
-        // Unknown characters in a row are one.
-        let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
-        for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
-            let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
-            match self.unknown == Some(id) {
-                true => self.each_unknown(id, &piece[span.clone()], span, &mut *found)?,
-                false => found(Token::new(id, span))?,
-            }
-        }
-        Ok(())
+        self.each_of_path(piece, &self.path(piece, is_barred)?, found)
+    }
+
+    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
+        let make = || match self.longest_exact() {
+            longest @ SHORTEST_CUT.. => Ok(Some((self.characters()?, longest))),
+            _ => Ok(None),
+        };
+        let cuts = self.cuts.get_or_try_init(|| make().map(Box::new))?;
+        Ok(cuts.as_ref().map(|(cutter, longest)| (cutter, *longest)))
     }
 
     fn sampling(&self) -> Option<&Sampling> {

@@ -174,22 +174,17 @@ def of_gguf(path: Path, shell: Shell) -> Source:
     return _of_json(path.name, tokenizer_json.dump(definition).decode())
 
 
-def of_word_list(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt`` of WordPiece. All else is that of the ``tokenizer.json``.
-
-    Raises:
-        ValueError: the file is malformed.
-        Skipped: the folder has no ``tokenizer.json`` of WordPiece.
-    """
+def of_words(path: Path, shell: Shell) -> Source:
+    """Reads a ``vocab.txt``: with all else of the ``tokenizer.json`` of WordPiece beside it, or as
+    BERT's class does. Raises ValueError if it is malformed."""
+    tokenizer = bpe_engine.open_tokenizer(path)
+    assert isinstance(tokenizer, Tokenizer)
+    contents = json.loads(tokenizer.to_str())
     settings, _ = shell
-    if settings is None or "continuing_subword_prefix" not in settings["model"]:
-        raise Skipped("a word list alone does not say how text is cut")
-    vocab = {
-        line.rstrip("\n"): id
-        for id, line in enumerate(path.read_text(encoding="utf-8").splitlines(True))
-    }
-    model = {**settings["model"], "vocab": vocab}
-    return _of_json(path.name, json.dumps({**settings, "model": model}))
+    if settings is not None and "continuing_subword_prefix" in settings["model"]:
+        model = {**settings["model"], "vocab": contents["model"]["vocab"]}
+        contents = {**settings, "model": model}
+    return _of_json(path.name, json.dumps(contents))
 
 
 def of_tekken(path: Path, shell: Shell) -> Source:
@@ -325,5 +320,5 @@ READERS: dict[Format, Callable[[Path, Shell], Source | list[Source]]] = {
     "sentencepiece": of_model,
     "gpt2": of_vocabulary_and_merges,
     "gguf": of_gguf,
-    "wordpiece": of_word_list,
+    "wordpiece": of_words,
 }

@@ -45,21 +45,35 @@ fn range(words: &[u64; 8], first: u8, last: u8) -> u64 {
     })
 }
 
+/// The first bytes of a text, and zeros.
+#[inline(always)]
+fn words(rest: &[u8]) -> [u64; 8] {
+    let mut bytes = [0; WINDOW];
+    match rest.first_chunk::<WINDOW>() {
+        Some(chunk) => bytes = *chunk,
+        None => bytes[..rest.len()].copy_from_slice(rest),
+    }
+    let mut words = [0; 8];
+    for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*chunk);
+    }
+    words
+}
+
 impl Classifier for Portable {
     type Window = PortableWindow;
 
     #[inline(always)]
-    fn window(self, text: &[u8], at: usize) -> PortableWindow {
-        let mut bytes = [0; WINDOW];
+    fn bytes(self, text: &[u8], at: usize) -> PortableWindow {
         let rest = &text[at..];
-        match rest.first_chunk::<WINDOW>() {
-            Some(chunk) => bytes = *chunk,
-            None => bytes[..rest.len()].copy_from_slice(rest),
-        }
-        let mut words = [0; 8];
-        for (word, chunk) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*chunk);
-        }
+        let valid = low_bits(rest.len());
+        PortableWindow { words: words(rest), by_class: [0; 8], continuation: 0, valid }
+    }
+
+    #[inline(always)]
+    fn window(self, text: &[u8], at: usize) -> PortableWindow {
+        let rest = &text[at..];
+        let words = words(rest);
         let mut by_class = [0; 8];
         let newline = range(&words, b'\n', b'\n') | range(&words, b'\r', b'\r');
         by_class[UPPER.trailing_zeros() as usize] = range(&words, b'A', b'Z');

@@ -65,12 +65,10 @@ fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
     }
 }
 
-impl Classifier for Avx2 {
-    type Window = Avx2Window;
-
+impl Avx2 {
+    /// Loads the first bytes of a text, and zeros.
     #[inline(always)]
-    fn window(self, text: &[u8], at: usize) -> Avx2Window {
-        let rest = &text[at..];
+    fn load(self, rest: &[u8]) -> [__m256i; 2] {
         let mut copy = [0; WINDOW];
         let bytes = match rest.first_chunk::<WINDOW>() {
             Some(chunk) => chunk,
@@ -80,10 +78,27 @@ impl Classifier for Avx2 {
             }
         };
         // SAFETY: both loads are inside the 64 bytes; `self` proves AVX2.
-        let halves = unsafe {
+        unsafe {
             let first = bytes.as_ptr().cast::<__m256i>();
             [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))]
-        };
+        }
+    }
+}
+
+impl Classifier for Avx2 {
+    type Window = Avx2Window;
+
+    #[inline(always)]
+    fn bytes(self, text: &[u8], at: usize) -> Avx2Window {
+        let rest = &text[at..];
+        let valid = low_bits(rest.len());
+        Avx2Window { halves: self.load(rest), by_class: [0; 8], continuation: 0, valid }
+    }
+
+    #[inline(always)]
+    fn window(self, text: &[u8], at: usize) -> Avx2Window {
+        let rest = &text[at..];
+        let halves = self.load(rest);
         let mut by_class = [0; 8];
         by_class[UPPER.trailing_zeros() as usize] = range(halves, b'A', b'Z');
         by_class[LOWER.trailing_zeros() as usize] = range(halves, b'a', b'z');
@@ -159,21 +174,40 @@ pub(super) struct Avx512Window {
     valid: u64,
 }
 
+impl Avx512 {
+    /// Loads the first bytes of a text, and zeros.
+    #[inline(always)]
+    fn load(self, rest: &[u8]) -> __m512i {
+        // SAFETY: the loads read bytes of `rest` only; `self` proves AVX-512.
+        unsafe {
+            if rest.len() >= WINDOW {
+                _mm512_loadu_si512(rest.as_ptr().cast())
+            } else {
+                _mm512_maskz_loadu_epi8(low_bits(rest.len()), rest.as_ptr().cast())
+            }
+        }
+    }
+}
+
 impl Classifier for Avx512 {
     type Window = Avx512Window;
+
+    #[inline(always)]
+    fn bytes(self, text: &[u8], at: usize) -> Avx512Window {
+        let rest = &text[at..];
+        let bytes = self.load(rest);
+        // SAFETY: `self` proves AVX-512.
+        let classes = unsafe { _mm512_setzero_si512() };
+        Avx512Window { bytes, classes, continuation: 0, valid: low_bits(rest.len()) }
+    }
 
     #[inline(always)]
     fn window(self, text: &[u8], at: usize) -> Avx512Window {
         let rest = &text[at..];
         let valid = low_bits(rest.len());
-        // SAFETY: the load reads the bytes of `valid` only, which are in `rest`; the table has
-        // 128 bytes; `self` proves AVX-512.
+        let bytes = self.load(rest);
+        // SAFETY: the table has 128 bytes; `self` proves AVX-512.
         unsafe {
-            let bytes = if rest.len() >= WINDOW {
-                _mm512_loadu_si512(rest.as_ptr().cast())
-            } else {
-                _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast())
-            };
             let table = ASCII.as_ptr();
             let low = _mm512_loadu_si512(table.cast());
             let high = _mm512_loadu_si512(table.add(64).cast());

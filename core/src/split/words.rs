@@ -1,0 +1,372 @@
+//! Cuts text into words: at ASCII white space, and around ASCII punctuation and Han characters, a
+//! window at a time.
+
+use super::masks::{Classifier, Kernel, WINDOW, Window};
+use super::{BATCH, Batch, Piece};
+use crate::memory::prefetch;
+use crate::tier::Tier;
+
+/// The white space that words have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WordSpaces {
+    /// None.
+    #[default]
+    Dropped,
+    /// The last before a word begins it.
+    Last,
+    /// All of it in a row begins the word after it.
+    Rows,
+}
+
+/// Where words begin and end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WordRules {
+    /// The white space that words have.
+    pub spaces: WordSpaces,
+    /// White space is U+0020 only, not also a tab or a line end.
+    pub only_blank: bool,
+    /// Each character of ASCII punctuation is a word.
+    pub isolates_punctuation: bool,
+    /// Each Han character of the blocks U+3400 and U+4E00 is a word.
+    pub isolates_han: bool,
+}
+
+/// Cuts text by [`WordRules`].
+#[derive(Debug, Clone, Copy)]
+pub struct WordSplitter {
+    rules: WordRules,
+    tier: Tier,
+}
+
+impl WordSplitter {
+    /// Makes a splitter for the rules.
+    ///
+    /// ```
+    /// use bpe_core::split::{BATCH, Piece, WordChecks, WordRules, WordSplitter};
+    ///
+    /// let rules = WordRules { isolates_punctuation: true, ..WordRules::default() };
+    /// let mut batch = [Piece::default(); BATCH];
+    /// let splitter = WordSplitter::new(rules);
+    /// let count = splitter.words("Hi there,\n you!", WordChecks::default()).fill(&mut batch);
+    /// let words: Vec<_> = batch[..count].iter().map(|word| (word.start, word.end)).collect();
+    /// assert_eq!(words, [(0, 2), (3, 8), (8, 9), (11, 14), (14, 15)]);
+    /// ```
+    pub fn new(rules: WordRules) -> Self {
+        Self::with_tier(rules, Tier::from_environment())
+    }
+
+    pub(crate) fn with_tier(rules: WordRules, tier: Tier) -> Self {
+        Self { rules, tier }
+    }
+
+    /// Returns the words of a text, batch by batch.
+    pub fn words<'a>(&self, text: &'a str, checks: WordChecks<'a>) -> Words<'a> {
+        Words { splitter: *self, text, checks, at: 0, before: Before::START, open: None }
+    }
+}
+
+/// Answers about characters, beside the rules.
+#[derive(Clone, Copy, Default)]
+#[allow(missing_debug_implementations)]
+pub struct WordChecks<'a> {
+    /// Whether text may be cut at white space beside a character; without a function, it may. White
+    /// space and printable ASCII permit it anyway.
+    pub permits: Option<&'a dyn Fn(char) -> bool>,
+    /// Whether text is cut between two characters of which one is ASCII punctuation.
+    pub apart: Option<Apart<'a>>,
+}
+
+/// Whether text is cut between two characters.
+#[derive(Clone, Copy)]
+#[allow(missing_debug_implementations)]
+pub struct Apart<'a> {
+    /// 1 for two characters of ASCII that it is cut between, if those around them are ASCII, too.
+    pub ascii: &'a [[u8; 128]; 128],
+    /// The answer for other places, each between two characters of a text.
+    pub others: &'a dyn Fn(&str, usize) -> bool,
+}
+
+/// The words of one text.
+#[allow(missing_debug_implementations)]
+pub struct Words<'a> {
+    splitter: WordSplitter,
+    text: &'a str,
+    checks: WordChecks<'a>,
+    at: usize,
+    before: Before,
+    /// The start of a word whose end is not found yet.
+    open: Option<usize>,
+}
+
+impl<'a> Words<'a> {
+    /// Returns the text.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Writes the next words into `batch` and returns how many; 0 at the end of the text.
+    pub fn fill(&mut self, batch: &mut Batch) -> usize {
+        self.splitter.tier.run(Fill { words: self, batch })
+    }
+}
+
+/// The text before a window.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    /// 1 if a word may begin or end at the window.
+    border: u64,
+    /// 1 after white space that is part of no word, and at the beginning of the text.
+    dropped: u64,
+    /// 1 after white space and printable ASCII.
+    plain: u64,
+    /// 1 after white space.
+    space: u64,
+    /// 1 after ASCII punctuation.
+    punctuation: u64,
+}
+
+impl Before {
+    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0, punctuation: 0 };
+}
+
+struct Fill<'a, 'b> {
+    words: &'a mut Words<'b>,
+    batch: &'a mut Batch,
+}
+
+impl Kernel for Fill<'_, '_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<C: Classifier>(self, classifier: C) -> usize {
+        let Self { words, batch } = self;
+        let (rules, checks) = (words.splitter.rules, words.checks);
+        let text = words.text.as_bytes();
+        let (mut at, mut before) = (words.at, words.before);
+        let mut started = 0;
+        let mut ended = 0;
+        if let Some(start) = words.open.take() {
+            batch[0].start = start;
+            started = 1;
+        }
+        while at < text.len() && started + WINDOW < BATCH {
+            if let Some(ahead) = text.get(at + AHEAD) {
+                prefetch(ahead);
+            }
+            let window = classifier.bytes(text, at);
+            let length = whole(words.text, at);
+            let window = Span { window, text: words.text, at, length };
+            let cut = window.borders(&rules, checks, &mut before);
+            write(cut.starts, at, &mut batch[started..], |piece| &mut piece.start);
+            started += cut.starts.count_ones() as usize;
+            write(cut.ends, at, &mut batch[ended..], |piece| &mut piece.end);
+            ended += cut.ends.count_ones() as usize;
+            at += length;
+        }
+        if ended < started {
+            if at == text.len() {
+                batch[ended].end = at;
+                ended += 1;
+            } else {
+                words.open = Some(batch[ended].start);
+            }
+        }
+        (words.at, words.before) = (at, before);
+        ended
+    }
+}
+
+/// How many bytes ahead text is prefetched.
+const AHEAD: usize = 1024;
+
+/// The bytes of the characters that end in the window at `at`.
+#[inline(always)]
+fn whole(text: &str, at: usize) -> usize {
+    let end = at + WINDOW;
+    if end >= text.len() {
+        return text.len() - at;
+    }
+    if text.as_bytes()[end] < 0x80 {
+        return WINDOW;
+    }
+    (1..=3).map(|back| WINDOW - back).fold(WINDOW, |length, shorter| {
+        if text.is_char_boundary(at + length) { length } else { shorter }
+    })
+}
+
+/// The first bytes of words, and the bytes after their last.
+struct Cut {
+    starts: u64,
+    ends: u64,
+}
+
+/// A window of whole characters, and its place in the text.
+struct Span<'a, W> {
+    window: W,
+    text: &'a str,
+    at: usize,
+    length: usize,
+}
+
+impl<W: Window> Span<'_, W> {
+    /// Finds the borders of the words.
+    #[inline(always)]
+    fn borders(&self, rules: &WordRules, checks: WordChecks<'_>, before: &mut Before) -> Cut {
+        let valid = u64::MAX >> (WINDOW - self.length);
+        let last = self.length - 1;
+        let all_spaces = self.spaces(rules) & valid;
+        let spaces = match checks.permits {
+            Some(permits) => self.permitted(all_spaces, permits, before),
+            None => all_spaces,
+        };
+        let after_space = all_spaces << 1 | before.space;
+        let dropped = match rules.spaces {
+            WordSpaces::Dropped => spaces,
+            WordSpaces::Last => spaces & self.before_spaces(rules, all_spaces),
+            WordSpaces::Rows => 0,
+        };
+        let first = match rules.spaces {
+            WordSpaces::Rows => spaces & !after_space,
+            _ => spaces,
+        };
+        let mut borders = first | dropped << 1 | before.border;
+        before.space = all_spaces >> last & 1;
+        before.border = dropped >> last & 1;
+        if rules.isolates_punctuation {
+            let punctuation = self.punctuation() & valid;
+            borders |= punctuation | punctuation << 1;
+            before.border |= punctuation >> last & 1;
+        }
+        if rules.isolates_han {
+            let han = han(&self.window) & valid;
+            borders |= han | han << 3;
+            before.border |= (han << 2) >> last & 1;
+        }
+        if let Some(apart) = checks.apart {
+            let punctuation = self.punctuation() & valid;
+            let beside = punctuation | punctuation << 1 | before.punctuation;
+            before.punctuation = punctuation >> last & 1;
+            borders |= self.apart(beside & valid & !(all_spaces | after_space | borders), apart);
+        }
+        borders &= valid;
+        let after_dropped = dropped << 1 | before.dropped;
+        before.dropped = dropped >> last & 1;
+        Cut { starts: borders & !dropped, ends: borders & !after_dropped }
+    }
+
+    /// The places after which white space comes, or the end of the text.
+    #[inline(always)]
+    fn before_spaces(&self, rules: &WordRules, spaces: u64) -> u64 {
+        let last = self.length - 1;
+        let next = self.text.as_bytes().get(self.at + self.length);
+        let is_space = next.is_none_or(|&byte| match rules.only_blank {
+            true => byte == b' ',
+            false => matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
+        });
+        spaces >> 1 | u64::from(is_space) << last
+    }
+
+    /// The places among these where two characters are apart.
+    #[inline(always)]
+    fn apart(&self, mut places: u64, apart: Apart<'_>) -> u64 {
+        let (mut found, bytes) = (0, self.text.as_bytes());
+        while places != 0 {
+            let at = self.at + places.trailing_zeros() as usize;
+            let place = places & places.wrapping_neg();
+            places ^= place;
+            // A border is at the beginning of the text.
+            let (before, after) = (bytes[at - 1], bytes[at]);
+            let beyond = bytes.get(at + 1).unwrap_or(&0) | bytes[at.saturating_sub(2)];
+            let is_apart = match before | after | beyond < 0x80 {
+                true => apart.ascii[usize::from(before & 127)][usize::from(after & 127)] != 0,
+                false => (apart.others)(self.text, at),
+            };
+            found |= if is_apart { place } else { 0 };
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn spaces(&self, rules: &WordRules) -> u64 {
+        let blanks = self.window.equal(b' ');
+        if rules.only_blank { blanks } else { blanks | self.controls() }
+    }
+
+    #[inline(always)]
+    fn controls(&self) -> u64 {
+        self.window.between(b'\t', b'\n') | self.window.equal(b'\r')
+    }
+
+    /// The white space at which the text may be cut.
+    #[inline(always)]
+    fn permitted(
+        &self,
+        mut spaces: u64,
+        permits: &dyn Fn(char) -> bool,
+        before: &mut Before,
+    ) -> u64 {
+        let last = self.length - 1;
+        let plain = self.window.between(b' ', b'~') | self.controls();
+        let next = self.text.as_bytes().get(self.at + self.length);
+        let next = u64::from(next.is_none_or(|&byte| is_plain(byte)));
+        let is_between = (plain << 1 | before.plain) & (plain >> 1 & !(1 << last) | next << last);
+        before.plain = plain >> last & 1;
+        let mut unsure = spaces & !is_between;
+        while unsure != 0 {
+            let place = unsure.trailing_zeros() as usize;
+            unsure &= unsure - 1;
+            if !may_cut(self.text, self.at + place, permits) {
+                spaces &= !(1 << place);
+            }
+        }
+        spaces
+    }
+
+    #[inline(always)]
+    fn punctuation(&self) -> u64 {
+        self.window.between(b'!', b'/')
+            | self.window.between(b':', b'@')
+            | self.window.between(b'[', b'`')
+            | self.window.between(b'{', b'~')
+    }
+}
+
+/// The first bytes of Han characters.
+#[inline(always)]
+fn han(window: &impl Window) -> u64 {
+    let high = window.between(0xe3, 0xe9);
+    if high == 0 {
+        return 0;
+    }
+    let extension = window.equal(0xe3) & window.between(0x90, 0xbf) >> 1;
+    // U+4DC0 to U+4DFF are no Han characters.
+    let first = window.equal(0xe4) & !(window.equal(0xb7) >> 1);
+    extension | first | window.between(0xe5, 0xe9)
+}
+
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
+}
+
+/// Whether both characters beside the white space at `place` permit a cut.
+#[inline(never)]
+fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
+    let permits =
+        |character: char| u8::try_from(character).is_ok_and(is_plain) || permits(character);
+    text[..place].chars().next_back().is_none_or(permits)
+        && text[place + 1..].chars().next().is_none_or(permits)
+}
+
+/// Writes the places of the bits, counted from `at`, into a field of the pieces in turn.
+#[inline(always)]
+fn write(mut bits: u64, at: usize, pieces: &mut [Piece], field: impl Fn(&mut Piece) -> &mut usize) {
+    for group in pieces[..WINDOW].as_chunks_mut::<8>().0 {
+        if bits == 0 {
+            break;
+        }
+        for piece in group {
+            *field(piece) = at + bits.trailing_zeros() as usize;
+            bits &= bits.wrapping_sub(1);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+"""Compares the look-up of chunks between spaces with `tokenizers`, in texts where little separates them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from charsmaps import charsmap
+from hf_models import model_of
+from hf_oracle import SHARED, both, tokenizers
+from seeds import seeded
+from tokenizers import Regex, models, normalizers, pre_tokenizers
+
+from bpe_engine import hf
+from bpe_engine.prompt import untrusted
+
+#: As in SentencePiece's nmt_nfkc, and rules that look at a cluster, remove and lengthen.
+RULES = {
+    "\t": " ",
+    "\n": " ",
+    "\r": " ",
+    "\u00a0": " ",
+    "\u3000": " ",
+    "\u200b": " ",
+    "\u2581": " ",
+    "\u00ad": "",
+    "\u200d": "",
+    "\uff0c": ",",
+    "\uff76": "\u30ab",
+    "\uff76\uff9e": "\u30ac",
+    "e\u0301": "\u00e9",
+    "\u00a8": " \u0308",
+    " \u0301": "x",
+    "\u00bd": "1\u20442",
+    "H": "h",
+}
+CHARSMAP = normalizers.Precompiled(charsmap(RULES))
+#: One that removes or replaces white space.
+ODD = normalizers.Precompiled(charsmap({"\n": "n", "\t": "", "\u00a0": " ", "a": "", "b": "b "}))
+QUOTES = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+SPACES = normalizers.Replace(Regex(" {2,}"), " ")
+
+NORMALIZERS = {
+    "none": None,
+    "bert": normalizers.BertNormalizer(),
+    "bert, cased": normalizers.BertNormalizer(True, True, None, False),
+    "bert, unclean": normalizers.BertNormalizer(False, False, True, True),
+    "precompiled": CHARSMAP,
+    "odd": ODD,
+    "nfc": normalizers.NFC(),
+    "nmt": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()]),
+    "albert": normalizers.Sequence(
+        [
+            *QUOTES,
+            normalizers.NFKD(),
+            normalizers.StripAccents(),
+            normalizers.Lowercase(),
+            CHARSMAP,
+            SPACES,
+        ]
+    ),
+    "xlnet": normalizers.Sequence(
+        [*QUOTES, normalizers.NFKD(), normalizers.StripAccents(), CHARSMAP]
+    ),
+    "converted": normalizers.Sequence(
+        [CHARSMAP, normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    ),
+    "stripped": normalizers.Sequence([CHARSMAP, normalizers.Strip(), SPACES]),
+    "odd, rows": normalizers.Sequence([ODD, SPACES]),
+    "deleting": normalizers.Sequence([normalizers.Replace("a", ""), CHARSMAP]),
+    "nmt, rows": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), SPACES]),
+}
+METASPACES = [
+    pre_tokenizers.Metaspace("▁", scheme, split)
+    for scheme in ("always", "never", "first")
+    for split in (True, False)
+]
+PRE_TOKENIZERS = [
+    pre_tokenizers.BertPreTokenizer(),
+    pre_tokenizers.WhitespaceSplit(),
+    pre_tokenizers.Whitespace(),
+    pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Digits(True)]),
+    *METASPACES,
+    *(
+        pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+        for metaspace in METASPACES[:4]
+    ),
+    pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), METASPACES[0]]),
+    pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace("h")]),
+]
+
+WORDS = ["a", "b", "ab", "abc", "H", "hh", "#", "日本", "e\u0301", "é", "c", "ba", "```", "''", "'"]
+EDGES = [
+    *("\u0301", "\u0308\u0301", "\u200d", "\ufe0f", "\u0600", "\u0903", "\u093f", "\u1100", "\u1161"),
+    *("\u00a0", "\u3000", "\u2003", "\u200b", "\u2581", "\u00ad", "\x00", "\x0b", "\x1c", "\x85"),
+    *("\uff76\uff9e", "\uff76", "\uff9e", "\u00a8", "\u00bd", "\uff0c", "\u3002", "😀", "👩\u200d👩"),
+    *("\U0001f1e9", "\U0001f3fb", ",", ".", "-", "_", "\ufeff", "\ufffd", "\u4dc0", "\u3400", "中", "각"),
+]  # fmt: skip
+GAPS = [" ", " ", " ", "  ", "\n", "\r\n", "\t", " \t", "\n\n", "\r", "\u2028"]
+
+
+def text_of(rng) -> str:
+    parts = [
+        rng.choice(rng.choices([WORDS, EDGES, GAPS], [4, 3, 4])[0])
+        for _ in range(rng.choice([0, 1, 3, 8, 40]))
+    ]
+    return "".join(parts) + rng.choice(["", "", " ", "\n", "x" * 200])
+
+
+def ids_of(tokenizer, text):
+    """The ids of a text; None where it has none."""
+    try:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+    except Exception as error:
+        assert "unk" in str(error).lower(), error
+        return None
+
+
+def check(ours: hf.Tokenizer, theirs, texts) -> None:
+    expected = [ids_of(theirs, text) for text in texts]
+    for caching in (True, True, False):
+        ours.set_caching(caching)
+        for text, ids in zip(texts, expected):
+            assert ids_of(ours, text) == ids, text
+    ours.set_caching(True)
+    known = [(text, ids) for text, ids in zip(texts, expected) if ids is not None]
+    rows = ours.encode_batch([text for text, _ in known], add_special_tokens=False)
+    assert [row.ids for row in rows] == [ids for _, ids in known]
+    joined = " ".join(text for text, _ in known)
+    whole = ids_of(theirs, joined)
+    assert ids_of(ours, joined) == whole
+    for tokenizer in (ours, theirs):
+        tokenizer.enable_truncation(3)
+    for text, _ in known[-2:] + [(joined, whole)]:
+        assert ids_of(ours, text) == ids_of(theirs, text), text
+    for tokenizer in (ours, theirs):
+        tokenizer.no_truncation()
+
+
+def exact_unigram(seed: int):
+    """A model whose scores are summed without rounding, so that words are cut; many are equal."""
+    state = json.loads(model_of("Unigram", seed).__getstate__())
+    rng = seeded("exact", seed)
+    vocab = [(token, rng.choice([-1.0, -1.5, -2.0, -2.25, -4.0])) for token, _ in state["vocab"]]
+    vocab += [(token, rng.choice([-1.0, -3.0])) for token in ".,-#'_(" if rng.random() < 0.7]
+    vocab += [(token, -2.0) for token in ["a.", ".b", "日,", ",日", "▁(", "é-", ".."]]
+    return models.Unigram(vocab, state["unk_id"], state.get("byte_fallback", False))
+
+
+def tokenizer_of(kind: str, seed: int, normalizer, pre_tokenizer):
+    is_exact = kind == "Unigram, exact"
+    made = tokenizers.Tokenizer(exact_unigram(seed) if is_exact else model_of(kind, seed))
+    if normalizer is not None:
+        made.normalizer = normalizer
+    made.pre_tokenizer = pre_tokenizer
+    return both(made.to_str())
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+@pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel"])
+def test_chunks_in_every_pipeline(kind, name):
+    for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
+        ours, theirs = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
+        rng = seeded(f"chunks {kind} {name}", place)
+        check(ours, theirs, [text_of(rng) for _ in range(40)])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", NORMALIZERS)
+@pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
+def test_chunks_in_every_pipeline_many(kind, name):
+    for seed, (place, pre_tokenizer) in itertools.product(range(1, 20), enumerate(PRE_TOKENIZERS)):
+        ours, theirs = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
+        rng = seeded(f"chunks {kind} {name} {seed}", place)
+        check(ours, theirs, [text_of(rng) for _ in range(60)])
+
+
+def real_files() -> list[Path]:
+    return sorted((SHARED / "tokenizers" / "models").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.stem)
+def test_chunks_of_real_files(path):
+    ours, theirs = both(path.read_text(encoding="utf-8"))
+    rng = seeded(f"chunks {path.stem}", 0)
+    check(ours, theirs, [text_of(rng) for _ in range(300)])
+
+
+def test_a_token_added_later_changes_chunks():
+    ours, theirs = tokenizer_of("Unigram", 3, CHARSMAP, METASPACES[0])
+    texts = ["ab ▁ab abc", "ab abc", " ab"]
+    check(ours, theirs, texts)
+    for tokenizer in (ours, theirs):
+        tokenizer.add_tokens(["bc"])
+    check(ours, theirs, texts)
+    for tokenizer in (ours, theirs):
+        tokenizer.normalizer = normalizers.Lowercase()
+    check(ours, theirs, texts)
+
+
+def test_tokens_that_text_may_become_stay_out_of_segments():
+    contents = json.loads(tokenizers.Tokenizer(model_of("Unigram", 5)).to_str())
+    contents["pre_tokenizer"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"}
+    contents["model"]["vocab"] = [["<unk>", 0.0], ["</s>", 5.0], *([c, -1.0] for c in "</s>a ▁")]
+    contents["model"]["unk_id"] = 0
+    contents["added_tokens"] = [
+        {"id": 1, "content": "</s>", "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
+    ]  # fmt: skip
+    ours = hf.Tokenizer.from_str(json.dumps(contents))
+    ids = ours.encode_segments([untrusted("a </s>a")])
+    assert 1 not in ids and ids[1:] == [8, *(ours.token_to_id(c) for c in "</s>a")]
+    assert 1 in ours.encode("a </s>a").ids
+    assert ours.encode_segments([untrusted("a a")]) == ours.encode("a a").ids

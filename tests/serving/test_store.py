@@ -1,0 +1,338 @@
+"""The store of `ConversationCache`: exact ids, whatever happens to processes and files."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import hf
+from bpe_engine.prompt import special, trusted, untrusted
+from bpe_engine.serving import ConversationCache
+
+lmdb = pytest.importorskip("lmdb")
+
+SHARED = pathlib.Path(__file__).parents[3] / "shared" / "tokenizers"
+WORDS = [
+    "the ",
+    "sea",
+    " naïve",
+    "東京",
+    "\n",
+    "  ",
+    "12",
+    "e\u0301",
+    "<|im",
+    "_end|>",
+    "🦜",
+    " A",
+    ".",
+]
+
+
+def text(chance: random.Random, size: int) -> str:
+    return "".join(chance.choice(WORDS) for _ in range(size))
+
+
+def chat(names: list[str], turns: int, chance: random.Random) -> str:
+    """Messages that end with special tokens, some at once, some with marks behind them."""
+    made = []
+    for _ in range(turns):
+        made += [text(chance, chance.choice([3, 300, 1500])), chance.choice(names)]
+        made += chance.choice(["", "\n", " ", "\u0338", names[0]])
+    return "".join(made)
+
+
+def segments(names: list[str], turns: int, chance: random.Random) -> list[object]:
+    made: list[object] = []
+    for _ in range(turns):
+        name = chance.choice(names)
+        made += [special(name), trusted(f"user\n{name} x "), untrusted(text(chance, 700))]
+        made += [chance.choice([special(name), trusted(f"{name}\n{name}"), (name, {name})])]
+        made += [untrusted(""), ("x", False)]
+    return made
+
+
+def opened(tokenizer: object, store: pathlib.Path, **more: object) -> ConversationCache:
+    return ConversationCache(
+        tokenizer,  # type: ignore[arg-type]
+        allowed_special="all",
+        disallowed_special=(),
+        store=store,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def shared_file(name: str) -> hf.Tokenizer:
+    path = SHARED / f"{name}.json"
+    if not path.exists():
+        pytest.skip("../shared/tokenizers is missing")
+    return hf.Tokenizer.from_file(str(path))
+
+
+FILES = [
+    "deepseek",
+    "mistral-7b-v0.3",
+    "phi-3-mini.sentencepiece-like",
+    "roberta-base",
+    "gpt-neox-pii",
+]
+FILES += ["models/t5-small", "models/bert-base-uncased", "models/mistral-7b-v0.1"]
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gpt2", *FILES])
+def test_ids_are_those_of_the_whole(name: str, tmp_path: pathlib.Path) -> None:
+    is_file = name in FILES
+    tokenizer = shared_file(name) if is_file else bpe_engine.get_encoding(name)
+    names = sorted(name for name in tokenizer.special_tokens_set if name.strip())[:6]
+    chance = seeded("store", name)
+    plain = ConversationCache(tokenizer, max_bytes=0, allowed_special="all", disallowed_special=())
+    for _ in range(2):  # A server, then another after it.
+        cache = opened(tokenizer, tmp_path / "store")
+        chance = seeded("store", name)
+        for _ in range(4):
+            prompt = chat(names, 12, chance)
+            for end in sorted(chance.sample(range(len(prompt)), 4)) + [len(prompt)]:
+                assert cache.encode(prompt[:end]) == plain.encode(prompt[:end])
+            whole = segments(names, 6, chance)
+            for end in range(0, len(whole) + 1, 7):
+                expected = plain.encode(whole[:end])  # type: ignore[arg-type]
+                assert cache.encode(whole[:end]) == expected  # type: ignore[arg-type]
+                assert cache.encode_to_numpy(whole[:end]).tolist() == expected  # type: ignore[arg-type]
+        cache.flush()
+        assert cache.stats().store_error is None
+    if name in ("qwen3", "gpt2", "mistral-7b-v0.3"):
+        assert cache.stats().stored_tokens > 0.3 * cache.stats().tokens
+
+
+def test_errors_are_those_of_encode(tmp_path: pathlib.Path) -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    cache = ConversationCache(gpt2, store=tmp_path / "store")
+    with pytest.raises(ValueError, match="disallowed special token"):
+        cache.encode("word " * 2000 + "<|endoftext|>")
+    long = [untrusted("word " * 1000), special("<|endoftext|>")]
+    for bad in ([*long, special("<|none|>")], [*long, ("x",)], [*long, 3], [*long, (b"x", True)]):
+        with pytest.raises((TypeError, ValueError)) as stored:
+            cache.encode(bad)  # type: ignore[arg-type]
+        with pytest.raises((TypeError, ValueError)) as plain:
+            gpt2.encode_segments(bad)  # type: ignore[arg-type]
+        assert str(stored.value) == str(plain.value)
+    with pytest.raises(TypeError):
+        cache.encode(3)  # type: ignore[arg-type]
+
+
+PROMPT = "".join(f"{number} word " * 300 + "<|endoftext|>\n" for number in range(12))
+
+
+def test_two_tokenizers_and_requests_share_a_store(tmp_path: pathlib.Path) -> None:
+    for name in ("gpt2", "cl100k_base", "o200k_base", "gpt2"):
+        enc = bpe_engine.get_encoding(name)
+        cache = opened(enc, tmp_path / "store")
+        expected = enc.encode(PROMPT, allowed_special="all")
+        assert cache.encode(PROMPT) == cache.encode(PROMPT) == expected
+        other = ConversationCache(enc, disallowed_special=(), store=tmp_path / "store")
+        assert other.encode(PROMPT) == enc.encode(PROMPT, disallowed_special=())
+        assert other.encode([trusted(PROMPT)]) == expected
+        untold = [untrusted(PROMPT), special("<|endoftext|>")]
+        assert other.encode(untold) == enc.encode_segments(untold)
+
+
+#: The start of programs: the store, and the encoding.
+HEAD = f"""
+import sys, bpe_engine
+from bpe_engine.serving import ConversationCache
+PROMPT = {PROMPT!r}
+enc = bpe_engine.get_encoding(sys.argv[2] if len(sys.argv) > 2 else "gpt2")
+expected = enc.encode(PROMPT, allowed_special="all")
+def cache(**more):
+    return ConversationCache(enc, allowed_special="all", store=sys.argv[1], **more)
+"""
+
+
+def command(code: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-c", HEAD + code, *map(str, arguments)]
+
+
+def child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(code, *arguments), capture_output=True, text=True, timeout=300)
+
+
+USE = (
+    "c = cache()\nassert c.encode(PROMPT) == expected\nc.flush()\nprint(c.stats().stored_tokens)\n"
+)
+
+
+def test_processes_after_one_another(tmp_path: pathlib.Path) -> None:
+    store = tmp_path / "store"
+    first, second = (child(USE, store) for _ in range(2))
+    assert first.stdout == "0\n", first.stderr
+    assert int(second.stdout) > 3000, second.stderr
+    other = child(USE, store, "cl100k_base")
+    assert other.stdout == "0\n", other.stderr
+
+
+def test_processes_that_are_killed(tmp_path: pathlib.Path) -> None:
+    """Writers die somewhere; the others go on, and ids stay exact."""
+    code = (
+        "import itertools\nc = cache(max_store_bytes=1 << 21)\nprint('ready', flush=True)\n"
+        "for n in itertools.count():\n    prompt = PROMPT[n * 7 % 3000:] + str(n)\n"
+        "    assert c.encode(prompt) == enc.encode(prompt, allowed_special='all')\n"
+    )
+    chance = seeded("killed")
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    for _ in range(6):
+        process = subprocess.Popen(command(code, store), stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(chance.random() * 0.4)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    result = child(USE, store)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_fork_while_threads_encode(tmp_path: pathlib.Path) -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    expected = gpt2.encode(PROMPT, allowed_special="all")
+    cache = opened(gpt2, tmp_path / "store")
+    done = threading.Event()
+
+    def encode(seed: int) -> None:
+        chance = seeded("fork", seed)
+        while not done.is_set():
+            cache.encode(PROMPT[chance.randrange(3000) :])
+
+    def in_child() -> None:
+        """The store is off in the child, which encodes without it."""
+        is_same = cache.encode(PROMPT) == expected
+        cache.encode(PROMPT[9:])
+        cache.flush()
+        os._exit(int(not is_same or "forked" not in (cache.stats().store_error or "")))
+
+    threads = [threading.Thread(target=encode, args=(seed,)) for seed in range(2)]
+    for thread in threads:
+        thread.start()
+    context = multiprocessing.get_context("fork")
+    try:
+        for _ in range(6):
+            process = context.Process(target=in_child)
+            process.start()
+            process.join(120)
+            assert process.exitcode == 0
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert cache.encode(PROMPT) == expected and cache.stats().store_error is None
+
+
+def test_size_is_bounded(tmp_path: pathlib.Path) -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 21)
+    chance = seeded("size")
+    for _ in range(40):
+        prompt = text(chance, 9000).join(["<|endoftext|>"] * 6)
+        assert cache.encode(prompt) == gpt2.encode(prompt, allowed_special="all")
+        cache.flush()
+    assert cache.stats().store_error is None
+    assert (tmp_path / "store" / "data.mdb").stat().st_size <= 1 << 21
+    cache.encode(prompt)
+    assert cache.stats().stored_tokens > 5000
+
+
+def test_a_full_disk(tmp_path: pathlib.Path) -> None:
+    code = (
+        "import resource\nc = cache()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
+        "for _ in range(3):\n    assert c.encode(PROMPT) == expected\n    c.flush()\n"
+        "print(c.stats().store_error)\n"
+    )
+    result = child(code, tmp_path / "store")
+    assert result.returncode == 0 and result.stdout.strip() != "None", (
+        result.stdout,
+        result.stderr,
+    )
+    assert child(USE, tmp_path / "store").returncode == 0
+
+
+def test_a_store_that_is_read_only(tmp_path: pathlib.Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write any file")
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    store.chmod(0o500)
+    try:
+        result = child(USE, store)
+        assert int(result.stdout) > 3000, result.stderr
+    finally:
+        store.chmod(0o700)
+
+
+def test_files_of_others(tmp_path: pathlib.Path) -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match="give a folder for the store alone"):
+        opened(gpt2, mine)
+    with pytest.raises(OSError):
+        opened(gpt2, mine / "notes.txt")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "data.mdb").write_bytes(b"x" * 20_000)
+    with pytest.raises(ValueError, match="not a store"):
+        opened(gpt2, foreign)
+    other = tmp_path / "other"
+    environment = lmdb.open(str(other), map_size=1 << 20, max_dbs=2)
+    with environment.begin(write=True) as transaction:
+        transaction.put(b"a", b"b")
+    environment.close()
+    with pytest.raises(ValueError, match="not a store"):
+        opened(gpt2, other)
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(ValueError, match="every user may write it"):
+        opened(gpt2, open_to_all)
+
+
+def test_a_store_that_was_cut(tmp_path: pathlib.Path) -> None:
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    data = store / "data.mdb"
+    os.truncate(data, data.stat().st_size // 2)
+    result = child(USE, store)
+    assert "is damaged" in result.stderr and result.returncode == 1
+
+
+def test_damaged_ids_are_not_used(tmp_path: pathlib.Path) -> None:
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    environment = lmdb.open(str(store), max_dbs=3)
+    blocks = environment.open_db(b"bpe_engine blocks 1")
+    chance = seeded("damaged")
+    with environment.begin(write=True, db=blocks) as transaction:
+        for key, value in [*transaction.cursor()]:
+            broken = bytearray(value)
+            broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
+            transaction.put(key, chance.choice([bytes(broken), value[:9], value[:-4], b""]))
+    environment.close()
+    result = child(USE, store)
+    assert result.stdout == "0\n", result.stderr
+
+
+def test_lmdb_is_asked_for(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lmdb", None)
+    with pytest.raises(ImportError, match=r"bpe-engine\[store\]"):
+        opened(bpe_engine.get_encoding("gpt2"), tmp_path / "store")
