@@ -164,8 +164,8 @@ def convert_tokenizer(
                 f"{origin.path} is a model of SentencePiece: the target is a tokenizer.json, without "
                 f"more tokens, a pattern or special tokens"
             )
-        blocks = (list(texts) for path in corpus for texts in read_texts(path, field, errors))
-        return _checked(_of_model(origin, goal, blocks, progress), allow_differences)
+        conversion = _of_model(origin, goal, _blocks(corpus, field, errors), progress)
+        return _checked(conversion, allow_differences)
     base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
     definition = extended(base, added) if added else base
@@ -250,12 +250,13 @@ def _notes(definition: Definition, goal: Source) -> list[str]:
 
 
 def _texts(definition: Definition, corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
-    blocks = (
-        block
-        for path in corpus_files(corpus)
-        for block in read_texts(path, field, errors, inside_lines=True)
-    )
+    blocks = _blocks(corpus, field, errors)
     return battery(definition.tokens, definition.special_tokens, blocks)
+
+
+def _blocks(corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
+    for path in corpus_files(corpus):
+        yield from read_texts(path, field, errors, inside_lines=True)
 
 
 def _compare(
