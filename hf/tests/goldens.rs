@@ -67,7 +67,7 @@ fn every_field_equals_that_of_tokenizers() {
             // The walk for ids alone.
             let mut encoded = tokenizer.encode(input, add_special_tokens, Vec::new()).unwrap();
             let ids = match &mut encoded {
-                bpe_hf::Encoded::Ids(ids) => ids.clone(),
+                bpe_hf::Encoded::Ids { ids, .. } => ids.clone(),
                 encoded => {
                     let encoding = encoded.encoding_mut().unwrap();
                     tokenizer.pad([&mut *encoding].into_iter()).unwrap();
