@@ -268,8 +268,8 @@ impl Chunks {
         };
         let near = ceil(run, near.max(1));
         let spaces = run.get(near..)?.match_indices(SPACES);
-        let spaces = spaces.map(|(at, space)| (near + at, char::from(space.as_bytes()[0])));
-        spaces.into_iter().find(is_border).map(|(at, _)| at)
+        let mut spaces = spaces.map(|(at, space)| (near + at, char::from(space.as_bytes()[0])));
+        spaces.find(is_border).map(|(at, _)| at)
     }
 }
 

@@ -11,7 +11,7 @@ const MORE: &[char] = &[
 ];
 
 fn permits(character: char) -> bool {
-    character as u32 % 3 == 0
+    (character as u32).is_multiple_of(3)
 }
 
 /// Whether two characters are apart: by any rule.
