@@ -47,8 +47,8 @@ RESULT = {
 }
 ANSWER = {"role": "assistant", "content": "Plum answers."}
 THOUGHT = {**ANSWER, "reasoning_content": "Fig thinks."}
-ASKS = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-ASKS_THOUGHT = {**ASKS, "reasoning_content": "Fig thinks."}
+ASKS: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+ASKS_THOUGHT: dict[str, Any] = {**ASKS, "reasoning_content": "Fig thinks."}
 #: The errors of a template that refuses a conversation.
 REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
 

@@ -28,6 +28,7 @@ REFUSED = {
     "BPE with a suffix": "heal: .* the end_of_word_suffix '</w>'",
     "Unigram": "heal: .* outside the vocabulary",
     "Unigram, split": "heal: .* outside the vocabulary",
+    "SentencePiece Unigram": "heal: .* outside the vocabulary",
 }
 #: The kind of a face, without its class.
 HEALED = [name for name in KINDS if name.partition(", ")[2] not in REFUSED]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
+from typing import TYPE_CHECKING, Any
 
 from ...healing import Healed
 from ._heal import Healer, check_params
 
+if TYPE_CHECKING:
+    LogitsProcessor = object
+else:
+    from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
+
 __all__ = ["HealingLogitsProcessor"]
 
 
-class HealingLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
+class HealingLogitsProcessor(LogitsProcessor):
     """Lets only tokens come next that heal the prompt of their request.
 
     For ``--logits-processors bpe_engine.serving.vllm.healing_v2:HealingLogitsProcessor``. Requests have
