@@ -393,7 +393,8 @@ class EngineMethods:
                 from the beginning of a sentence, or else of a word.
             ids: Whether chunks have their ids instead of their number of tokens.
             markdown: Whether the text is Markdown: a heading that begins with ``#`` then stays with
-                what follows, and a code fence whole, where a chunk has room for them.
+                what follows, and a code fence whole, where a chunk has room for them behind its
+                overlap.
             allowed_special: As in `count`.
 
         Returns:

@@ -40,7 +40,7 @@ class DecodedToken:
 def described(token: bytes) -> dict[str, str | None]:
     """Returns bytes for JSON: `text` is None if they are not UTF-8, `bytes` hexadecimal.
 
-    >>> described(b"\xe6\xa0")
+    >>> described(bytes([0xE6, 0xA0]))
     {'text': None, 'bytes': 'e6a0'}
     """
     try:

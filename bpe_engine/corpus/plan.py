@@ -303,8 +303,10 @@ def _write(plan: Plan) -> None:
     if "plan.json" in names:
         present = read_plan(plan.out)
         if present.sha256 != plan.sha256:
+            is_new = names <= {"plan.json", "unfinished", "claims"}
+            way_out = "delete it, since nothing is written there yet, or " if is_new else ""
             raise CorpusError(
-                f"{path} is another plan: {_difference(present, plan)}; choose another folder"
+                f"{path} is another plan: {_difference(present, plan)}; {way_out}choose another folder"
             )
         return
     # A process that was killed while it planned leaves only this.

@@ -57,7 +57,7 @@ class ChatTokens(int):
 def count_chat_tokens(
     messages: str | Iterable[Mapping[str, Any]],
     model: str,
-    tools: Sequence[Mapping[str, Any]] = (),
+    tools: Sequence[Mapping[str, Any]] | None = (),
 ) -> ChatTokens:
     """Counts the tokens of messages and tools as OpenAI's chat API does.
 
@@ -75,8 +75,9 @@ def count_chat_tokens(
         Images, sounds and files count 0.
 
     Raises:
-        TypeError: A message is not a mapping.
-        ValueError: The model is not a chat model of OpenAI.
+        TypeError: The messages are one mapping, or a message is none.
+        ValueError: The model is not a chat model of OpenAI; or something is nested too deeply, or holds
+            itself.
         KeyError: No encoding is known for the model.
 
     >>> from bpe_engine.prompt import count_chat_tokens
@@ -85,15 +86,32 @@ def count_chat_tokens(
     >>> count, count.exact
     (19, True)
     """
-    counter = _Counter(encoding_for_model(model), model)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    total = _REPLY
-    for place, message in enumerate(messages):
-        total += counter.message(message, f"messages[{place}]")
-    for place, tool in enumerate(tools):
-        total += counter.function(tool, f"tools[{place}]")
-    return ChatTokens(total + (_FUNCTIONS if tools else 0), counter.estimates)
+    if isinstance(messages, Mapping):
+        raise TypeError("the messages are one mapping; give a list of messages")
+    counter = _Counter(_encoding(model), model)
+    total = _REPLY + (_FUNCTIONS if tools else 0)
+    try:
+        for place, message in enumerate(messages):
+            total += counter.message(message, f"messages[{place}]")
+        for place, tool in enumerate(tools or ()):
+            total += counter.function(tool, f"tools[{place}]")
+    except RecursionError:
+        raise ValueError(
+            "the messages or tools are nested too deeply, or hold themselves"
+        ) from None
+    return ChatTokens(total, counter.estimates)
+
+
+def _encoding(model: str) -> Encoding:
+    try:
+        return encoding_for_model(model)
+    except KeyError:
+        raise KeyError(
+            f"no encoding is known for the model {model!r}; for an estimate, name a model with its "
+            "encoding, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
+        ) from None
 
 
 class _Counter:
@@ -122,7 +140,7 @@ class _Counter:
             )
         total = _MESSAGE + (_NAME if "name" in message else 0)
         for field, value in message.items():
-            if value is None:
+            if value is None or value in ([], {}):
                 continue
             place = f"{where}[{field!r}]"
             if not isinstance(value, str) or field not in ("role", "name", "content"):
@@ -151,8 +169,11 @@ class _Counter:
             return _FUNCTION[self._encoding.name] + self._text(tool, where)
         where += "['function']" if "function" in tool else ""
         total = _FUNCTION[self._encoding.name] + self._line(function, "name", where)
-        parameters = function.get("parameters") or {}
-        return total + self._properties(parameters.get("properties"), f"{where}['parameters']")
+        parameters, where = function.get("parameters") or {}, f"{where}['parameters']"
+        if not isinstance(parameters, Mapping):
+            self._guess(where, "is not a schema of properties")
+            return total + self._text(parameters, where)
+        return total + self._properties(parameters.get("properties"), where)
 
     def _line(self, part: Mapping[str, Any], *keys: str) -> int:
         """Returns the tokens of a line of names and a description, which the last of `keys` places."""

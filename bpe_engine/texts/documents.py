@@ -38,14 +38,18 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
             separator, limit = _EMPTY_LINES, _ONE_DOCUMENT
     if separator is None:
         found: Iterator[list[bytes | None]] = iter([[_whole(stream, start)]])
+        advice = r"; name what is between documents with --separator, such as '\n\n'"
     else:
+        advice = f", without {separator!r}; name what is between documents with --separator"
         found = _between(stream, start, separator.encode(), limit)
+    if limit < LONGEST:
+        advice = r", without an empty line; with --separator '\n' each line is a document"
     row = 1
     for documents in found:
         if limit < LONGEST:
             documents = [it for it in documents if it is None or it.strip()]
         if documents:
-            yield _block(documents, row, uri, fields, limit)
+            yield _block(documents, row, uri, fields, f"{limit:,} bytes{advice}")
             row += len(documents)
 
 
@@ -88,7 +92,7 @@ def _between(stream: Any, rest: bytes, between: bytes, limit: int) -> Iterator[l
             yield [None if it is None or len(it) > limit else it for it in documents]
 
 
-def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields, limit: int) -> Block:
+def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields, than: str) -> Block:
     import numpy as np
     import pyarrow as pa
 
@@ -98,8 +102,5 @@ def _block(documents: list[bytes | None], row: int, uri: str, fields: Fields, li
     lines = np.arange(row, row + len(documents), dtype=np.int64)
     block = block_of(pa.array(documents, pa.large_binary()), names, lines, uri, fields)
     long = {place for place, document in enumerate(documents) if document is None}
-    reason = (
-        f"the document is longer than {limit:,} bytes; name what is between documents with "
-        r"--separator, such as '\n\n'"
-    )
+    reason = f"the document is longer than {than}"
     return block._replace(bad=[(at, reason if at in long else why) for at, why in block.bad])

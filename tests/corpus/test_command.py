@@ -233,8 +233,10 @@ def test_one_long_text_names_the_separator(tmp_path: Path) -> None:
     path.write_text("a line\n" * 200_000)
     choices = ("-e", "gpt2", "--processes", 1)
     _, err = run(path, "-o", tmp_path / "a", *choices, status=1)
-    assert "document 1: the document is longer than 1,048,576 bytes; name what is between" in err
-    assert "--separator" in err
+    assert "document 1: the document is longer than 1,048,576 bytes, without an empty line; " in err
+    assert r"with --separator '\n' each line is a document" in err
+    _, err = run(path, "-o", tmp_path / "a", *choices, "--separator", r"\n", status=1)
+    assert "separator was 'auto' and is now '\\n'; delete it, since nothing is written there" in err
     out, _ = run(path, "-o", tmp_path / "b", *choices, "--separator", "")
     assert "1 row read" in out
     out, _ = run(path, "-o", tmp_path / "c", *choices, "--separator", r"\n")

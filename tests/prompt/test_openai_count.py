@@ -121,3 +121,23 @@ def test_parts_and_calls_are_counted_by_their_text() -> None:
     call = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     expected = 6 + enc.count("assistant") + enc.count("now") + enc.count("{}")
     assert count_chat_tokens([call], "gpt-4o") == expected
+
+
+def test_odd_requests_have_a_number_or_a_named_error() -> None:
+    chat = [{"role": "user", "content": "hi"}]
+    for parameters in (True, "x", 5, [1]):
+        tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+        count = count_chat_tokens(chat, "gpt-4o", tools=tools)
+        where = "tools[0]['function']['parameters']: is not a schema of properties"
+        assert count > 0 and where in count.estimates
+    reply = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
+    assert count_chat_tokens([reply], "gpt-4o", tools=None).exact
+    circle: dict[str, Any] = {}
+    circle["properties"] = {"a": circle}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": circle}}]
+    with pytest.raises(ValueError, match="nested too deeply, or hold themselves"):
+        count_chat_tokens(chat, "gpt-4o", tools=tools)
+    with pytest.raises(TypeError, match="give a list of messages"):
+        count_chat_tokens(chat[0], "gpt-4o")  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="for an estimate, name a model"):
+        count_chat_tokens(chat, "openai/gpt-4o")
