@@ -75,7 +75,7 @@ def count_chat_tokens(
         Images, sounds and files count 0.
 
     Raises:
-        TypeError: The messages are one mapping, or a message is none.
+        TypeError: The messages are one mapping, or a message is not a mapping.
         ValueError: The model is not a chat model of OpenAI; or something is nested too deeply, or holds
             itself.
         KeyError: No encoding is known for the model.
