@@ -541,7 +541,7 @@ def test_names_files_and_folders_are_opened(write, tmp_path):
             call(tmp_path / "one")
         with pytest.raises(IsADirectoryError, match=r"\(tokenizer.json, tekken.json.*it has one"):
             call(tmp_path)
-        with pytest.raises(FileNotFoundError, match=r"No such file or directory: .*x/y"):
+        with pytest.raises(FileNotFoundError, match=r"No such file or directory; .*x/y"):
             call("x/y")
     with pytest.raises(FileNotFoundError, match="Did you mean 'o200k_base'"):
         open_tokenizer("o200kbase")
