@@ -6,8 +6,6 @@ import json
 from collections import Counter
 from dataclasses import asdict
 
-import numpy as np
-
 from bpe_engine.html_report.charts import bar_chart
 from bpe_engine.html_report.page import (
     Cell,
@@ -127,11 +125,15 @@ def map_json(result: VocabularyMap) -> str:
 
 def _lengths(result: VocabularyMap) -> Counter[int]:
     """Returns how many tokens have each number of parts."""
+    import numpy as np
+
     return Counter(np.diff(result.decompositions.row_splits).tolist())
 
 
 def _longest(result: VocabularyMap) -> list[tuple[int, list[bytes]]]:
     """Returns the tokens with the most parts, and the bytes of the parts."""
+    import numpy as np
+
     splits = result.decompositions.row_splits
     order = np.argsort(-np.diff(splits), kind="stable")[:MOST_TOKENS]
     values = result.decompositions.values
