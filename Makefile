@@ -121,7 +121,7 @@ pictures:  ## draw the pictures of the README and the manual again (needs Chromi
 	$(PYTHON) docs/pictures.py
 
 docs:  ## build the manual as a site in docs/_build/html; a broken link is an error
-	$(PYTHON) -m sphinx -b html --write-all --fail-on-warning --keep-going -q docs docs/_build/html
+	$(PYTHON) -m sphinx -b html --fresh-env --fail-on-warning --keep-going -q docs docs/_build/html
 
 docs-check:  ## run the examples of the manual and of the docstrings
 	$(PYTHON) -m pytest tests/docs tests/engine/test_api.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -57,14 +58,16 @@ def write_at_once(
     Raises OSError if the file cannot be written; nothing is left then.
     """
     path = os.path.realpath(path)
-    if is_special(path):
-        with open(path, "wb") as special:
-            special.write(contents)
-        return
     folder = os.path.dirname(path)
     name = f"{os.path.basename(path)}.{os.urandom(8).hex()}.tmp"
     unfinished = os.path.join(folder if scratch is None else scratch, name)
     try:
+        if is_special(path):
+            with open(path, "wb") as special:
+                special.write(contents)
+            return
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         with open(unfinished, "xb") as file:
             file.write(contents)
         with contextlib.suppress(OSError):  # The file is new, or the system has no modes.

@@ -202,7 +202,7 @@ def check_search_index(app, exception) -> None:
     found = index.read_text(encoding="utf-8")
     words = [word for page in SEARCH_WORDS.values() for word in page]
     if missing := [word for word in words if f'"{word.lower()}":[[' not in found]:
-        raise ExtensionError(f"the search lacks {missing}; build with --write-all")
+        raise ExtensionError(f"the search lacks {missing}; build with --fresh-env")
 
 
 def check_search_words(app, env) -> None:

@@ -98,7 +98,7 @@ pub fn text_of(bytes: &[u8]) -> String {
     text
 }
 
-/// The byte that a token such as `<0xE2>` stands for.
+/// The byte that a token such as `<0xE2>` represents.
 pub(crate) fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }

@@ -69,3 +69,20 @@ def test_a_file_that_cannot_be_replaced_stays(
         written.write_at_once(file, b"new")
     assert raised.value.filename == str(file)
     assert os.listdir(tmp_path) == ["file"] and file.read_bytes() == b"old"
+
+
+def test_a_file_that_may_not_be_written_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(written.os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match="file"):
+        written.write_at_once(file, b"new")
+    assert os.listdir(tmp_path) == ["file"] and file.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has this device")
+def test_a_full_device_is_named() -> None:
+    with pytest.raises(OSError, match="/dev/full"):
+        written.write_at_once("/dev/full", b"new")
