@@ -78,7 +78,9 @@ class Plan:
     """Loads an engine in the two steps of a user: import, then get_encoding.
 
     ``load`` takes ``(spec, cache)`` where ``cache`` is the folder that ``prepare`` filled. With
-    ``only``, the engine takes part in the cases of that group and in no others.
+    ``only``, the engine takes part in the cases of that group and in no others. ``folder`` names
+    the environment variable with the folder of a second version of a package, which
+    ``pip install --target`` filled.
     """
 
     name: str
@@ -87,19 +89,27 @@ class Plan:
     load: Callable[[EncodingSpec, Path], Engine]
     prepare: Callable[[EncodingSpec, Path], Any] | None = None
     only: str | None = None
+    folder: str | None = None
 
     def installed(self) -> bool:
         """True if the package can be imported."""
+        if self.folder is not None:
+            return self.folder in os.environ
         return importlib.util.find_spec(self.module.partition(".")[0]) is not None
 
     def import_module(self) -> None:
         """Imports the package; raises the error of a broken installation."""
+        if self.folder is not None:
+            sys.path.insert(0, os.environ[self.folder])
         importlib.import_module(self.module)
 
     def version(self) -> str:
         """Returns the installed version, or a question mark without metadata."""
         import importlib.metadata
 
+        if self.folder is not None:
+            path = [os.environ[self.folder]]
+            return next(importlib.metadata.distributions(name=self.distribution, path=path)).version
         try:
             return importlib.metadata.version(self.distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -364,8 +374,9 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
     tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    # Without offsets.
-    batch_list = _rows(tok.encode_batch_fast, add_special_tokens=False)
+    # Without offsets, where the version has such a call.
+    encode_batch = getattr(tok, "encode_batch_fast", tok.encode_batch)
+    batch_list = _rows(encode_batch, add_special_tokens=False)
     encode = _ids(tok.encode, add_special_tokens=False)
     return Engine(
         encode_list=lambda text: batch_list([text], 1)[0],
@@ -510,6 +521,8 @@ PLANS = {
         Plan("riptoken", "riptoken", "riptoken", _riptoken),
         Plan("rs-bpe", "rs-bpe", "rs_bpe", _rs_bpe),
         Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file),
+        Plan("tokenizers-next", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file,
+             folder="BENCHMARK_TOKENIZERS_NEXT"),
         Plan("fastokens", "fastokens", "fastokens", _fastokens, tokenizer_file),
         Plan("kitoken", "kitoken", "kitoken", _kitoken, tokenizer_file),
         Plan("tokie", "tokie", "tokie", _tokie, tokenizer_file),
