@@ -6,7 +6,7 @@
     python -m benchmarks.run --cases load text-list --encodings tokenizer.json --engines bpe_engine,tokenizers
 
 Engines take turns in each round. A row is the median over rounds, with the token count and whether
-the ids are tiktoken's (for a tokenizer.json, those of tokenizers).
+the ids are tiktoken's (for a tokenizer.json, those of tokenizers; for a .model, of sentencepiece).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from .cases.cases import CASES, chosen_cases
 from .cases.corpora import Corpus, find_corpora
-from .cases.encodings import ENCODINGS, spec_of
+from .cases.encodings import ENCODINGS, FILES, spec_of
 from .cases.training_texts import text_file
 from .harness import render
 from .harness.measures import CLOCKS
@@ -65,7 +65,9 @@ def shared_arguments(parser: argparse.ArgumentParser) -> None:
         "--cases", nargs="+", metavar="NAME", help="names or groups of cases, * allowed"
     )
     parser.add_argument(
-        "--encodings", metavar="A,B", help=f"of {','.join(ENCODINGS)}, or tokenizer.json files"
+        "--encodings",
+        metavar="A,B",
+        help=f"of {','.join(ENCODINGS)}, or tokenizer.json and .model files",
     )
     parser.add_argument(
         "--corpora", type=Path, metavar="DIR", help="take the *.txt of DIR as corpora"
@@ -152,9 +154,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     encodings = split_names(
         arguments.encodings, ["o200k_base", "cl100k_base"] if arguments.full else ["o200k_base"]
     )
-    encodings = [
-        str(Path(name).resolve()) if name.endswith(".json") else name for name in encodings
-    ]
+    encodings = [str(Path(name).resolve()) if name.endswith(FILES) else name for name in encodings]
     specs = [spec_of(name) for name in encodings]
     cache, corpora = prepared_corpora(arguments)
     for name in engines:

@@ -99,12 +99,16 @@ ENCODINGS = {
 }  # fmt: skip
 
 
+#: How the names of files end that have a tokenizer.
+FILES = (".json", ".model")
+
+
 def spec_of(name: str) -> EncodingSpec:
-    """Returns the declaration of encoding ``name``, or of the ``tokenizer.json`` at this path.
+    """Returns the declaration of encoding ``name``, or of the file at this path.
 
     ValueError when it is neither.
     """
-    if name.endswith(".json"):
+    if name.endswith(FILES):
         path = Path(name).resolve()
         if not path.exists():
             raise ValueError(f"No file {name!r}.")
@@ -115,7 +119,7 @@ def spec_of(name: str) -> EncodingSpec:
     except KeyError:
         raise ValueError(
             f"The benchmark does not know the encoding {name!r}; choose from {', '.join(ENCODINGS)}, "
-            "or give a tokenizer.json."
+            "or give a tokenizer.json or a .model."
         ) from None
 
 
@@ -132,6 +136,8 @@ def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
     The files have the settings of published ones, which peers know best.
     """
     if spec.file is not None:
+        if spec.file.suffix != ".json":
+            raise ValueError(f"{spec.file} is no tokenizer.json.")
         return spec.file
     path = folder / f"{spec.name}.tokenizer.json"
     if path.exists():

@@ -455,7 +455,7 @@ def _sentencepiece(spec: EncodingSpec, cache: Path) -> Engine:
 
     model = spec.file.with_suffix(".model") if spec.file else None
     if model is None or not model.exists():
-        raise Unsupported("no .model beside a tokenizer.json")
+        raise Unsupported("no .model, or none beside a tokenizer.json")
     tok = sentencepiece.SentencePieceProcessor(model_file=str(model))
     return Engine(
         encode_list=tok.encode,

@@ -3,11 +3,12 @@
 Where tiktoken fails (a million spaces make it panic) the ids come from the meaning of the
 pattern: the ``regex`` package cuts the text, tiktoken merges each piece by itself. Where that
 cannot be had either, the harness takes the ids of most engines. Each row names its reference.
-For a tokenizer.json, the ids are those of ``tokenizers``.
+For a tokenizer.json, the ids are those of ``tokenizers``; for a ``.model``, of sentencepiece.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,25 @@ from ..cases.inputs import Inputs
 from .digest import Digest
 
 TIKTOKEN, PATTERN, MAJORITY = "tiktoken", "pattern", "majority"
-TOKENIZERS = "tokenizers"
+TOKENIZERS, SENTENCEPIECE = "tokenizers", "sentencepiece"
 
 
 class _FileEncoding:
-    """``tokenizers`` for a tokenizer.json, as far as :func:`reference` needs it."""
+    """``tokenizers`` or sentencepiece for a file, as far as :func:`reference` needs it."""
 
     def __init__(self, path: Path) -> None:
-        import tokenizers
+        self.encode_ordinary: Callable[[str], list[int]]
+        if path.suffix == ".model":
+            import sentencepiece
 
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+            self.source = SENTENCEPIECE
+            self.encode_ordinary = sentencepiece.SentencePieceProcessor(model_file=str(path)).encode
+        else:
+            import tokenizers
 
-    def encode_ordinary(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+            self.source = TOKENIZERS
+            self.encode_ordinary = lambda text: tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def _encoding(spec: EncodingSpec) -> Any:
@@ -65,7 +71,7 @@ def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
     enc = _encoding(spec)
     found = {}
     for label, item in inputs.timed.items():
-        source = TIKTOKEN if spec.file is None else TOKENIZERS
+        source = TIKTOKEN if spec.file is None else enc.source
         digest = Digest()
         for text in [item] if isinstance(item, str) else item:
             try:
