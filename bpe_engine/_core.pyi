@@ -426,9 +426,9 @@ def align_texts(
     num_threads: int | None,
     a_names: _Names,
     b_names: _Names,
-) -> tuple[list[TokenBuffer], list[bytearray]]:
-    """Returns the ids of both sides; and as the bytes of 64-bit numbers the splits of both sides,
-    the spans, the splits of texts, and the indices of ids without a place of both sides."""
+) -> tuple[list[TokenBuffer], list[TokenBuffer]]:
+    """Returns the ids of both sides; and as 64-bit numbers the splits of both sides, the spans, the
+    splits of texts, and the indices of ids without a place of both sides."""
 
 def arrange_rows(
     input_ids: Iterable[Any],

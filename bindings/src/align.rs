@@ -7,31 +7,34 @@ use bpe_core::memory::{self, append, has_room, reserve};
 use bpe_core::{Request, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
 
 use crate::buffer::TokenBuffer;
 use crate::engine::{Current, PyEngine};
 use crate::errors::OrRaise;
-use crate::objects::{collected, new_bytearray, push};
+use crate::objects::{collected, push};
 use crate::text::Text;
-use crate::{ids, rows};
+use crate::{buffer_pool, ids, rows};
 
-/// 64-bit numbers, as bytes for numpy.
-#[derive(Default)]
-struct Numbers(Vec<u8>);
+/// 64-bit numbers for numpy, as halves.
+struct Numbers(Vec<u32>);
 
 impl Numbers {
+    /// Numbers for texts of `size` bytes in all.
+    fn new(size: usize) -> Self {
+        Self(buffer_pool::IDS.take(2 * buffer_pool::likely_ids(size)))
+    }
+
     fn append(&mut self, numbers: impl ExactSizeIterator<Item = usize>) -> Result<()> {
-        reserve(&mut self.0, numbers.len() * size_of::<i64>())?;
+        reserve(&mut self.0, 2 * numbers.len())?;
         for number in numbers {
-            self.0.extend_from_slice(&(number as i64).to_ne_bytes());
+            let bytes = (number as i64).to_ne_bytes();
+            self.0.extend(bytes.as_chunks().0.iter().map(|&half| u32::from_ne_bytes(half)));
         }
         Ok(())
     }
 }
 
 /// The ids of one tokenizer for all texts, one after the other.
-#[derive(Default)]
 struct Side {
     ids: Vec<u32>,
     splits: Numbers,
@@ -39,6 +42,11 @@ struct Side {
 }
 
 impl Side {
+    fn new(size: usize) -> Self {
+        let ids = buffer_pool::IDS.take(buffer_pool::likely_ids(size));
+        Self { ids, splits: Numbers::new(size), unplaced: Numbers::new(0) }
+    }
+
     fn append(&mut self, (ids, spans): &Placed, splits: &[usize]) -> Result<()> {
         let base = self.ids.len();
         let unplaced = unplaced(spans)?;
@@ -49,7 +57,6 @@ impl Side {
 }
 
 /// The groups of all texts.
-#[derive(Default)]
 struct Batch {
     a: Side,
     b: Side,
@@ -59,8 +66,15 @@ struct Batch {
 }
 
 impl Batch {
-    fn new() -> Result<Self> {
-        let mut batch = Self::default();
+    /// A batch for texts of `size` bytes in all.
+    fn new(size: usize) -> Result<Self> {
+        let mut batch = Self {
+            a: Side::new(size),
+            b: Side::new(size),
+            spans: Numbers::new(2 * size),
+            groups: 0,
+            rows: Numbers::new(0),
+        };
         for splits in [&mut batch.a.splits, &mut batch.b.splits, &mut batch.rows] {
             splits.append([0].into_iter())?;
         }
@@ -70,6 +84,7 @@ impl Batch {
     fn append(&mut self, Aligned { a, b, groups }: &Aligned) -> Result<()> {
         self.a.append(a, &groups.a_splits)?;
         self.b.append(b, &groups.b_splits)?;
+        reserve(&mut self.spans.0, 4 * groups.spans.len())?;
         for Range { start, end } in &groups.spans {
             self.spans.append([*start, *end].into_iter())?;
         }
@@ -104,8 +119,8 @@ const BYTE: usize = 1024;
 const ROW: usize = 4096;
 const MORE: usize = 32 << 20;
 
-/// Aligns the ids of two engines. Returns the ids of both sides; and as the bytes of 64-bit numbers
-/// the splits of both sides, the spans, the splits of texts, and the indices of ids without a place
+/// Aligns the ids of two engines. Returns the ids of both sides; and as 64-bit numbers the splits of
+/// both sides, the spans, the splits of texts, and the indices of ids without a place
 /// of both sides.
 #[pyfunction]
 pub fn align_texts<'py>(
@@ -116,7 +131,7 @@ pub fn align_texts<'py>(
     num_threads: &Bound<'py, PyAny>,
     a_names: Names<'py>,
     b_names: Names<'py>,
-) -> PyResult<([TokenBuffer; 2], Vec<Bound<'py, PyByteArray>>)> {
+) -> PyResult<([TokenBuffer; 2], [TokenBuffer; 6])> {
     let py = texts.py();
     let texts = collected(texts.try_iter()?)?;
     let given = [read_ids(&given.0, texts.len())?, read_ids(&given.1, texts.len())?];
@@ -126,8 +141,8 @@ pub fn align_texts<'py>(
         let ids = given.each_ref().map(|side| side.as_ref().map(|rows| rows[index].as_slice()));
         push(&mut inputs, (rows::read_row(py, text, index)?, ids))?;
     }
-    let mut batch = Batch::new().or_raise()?;
     let size: usize = inputs.iter().map(|(text, _)| text.size()).sum();
+    let mut batch = Batch::new(size).or_raise()?;
     let memory = size.saturating_mul(BYTE).saturating_add(inputs.len().saturating_mul(ROW) + MORE);
     // Places of tokens take small allocations, which another thread may leave no memory for.
     let threads = if has_room(memory) { rows::threads(num_threads)? } else { 1 };
@@ -144,8 +159,8 @@ pub fn align_texts<'py>(
     )?;
     let Batch { a, b, spans, rows, .. } = batch;
     let numbers = [a.splits, b.splits, spans, rows, a.unplaced, b.unplaced];
-    let arrays = collected(numbers.iter().map(|numbers| new_bytearray(py, &numbers.0)))?;
-    Ok(([TokenBuffer::new(a.ids), TokenBuffer::new(b.ids)], arrays))
+    let ids = [a.ids, b.ids].map(TokenBuffer::new);
+    Ok((ids, numbers.map(|numbers| TokenBuffer::new(numbers.0))))
 }
 
 fn align_row(sides: &[(Current<'_>, Request); 2], (text, ids): &Row<'_>) -> Result<Aligned> {

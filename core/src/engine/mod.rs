@@ -26,7 +26,7 @@ use crate::engine::segments::{Fixed, FixedIds, Prompt};
 use crate::engine::truncate::Cutter;
 use crate::error::{Error, Result};
 use crate::fingerprint::Digest;
-use crate::memory::{append, push, reserve, with_capacity};
+use crate::memory::{append, collected, push, reserve, with_capacity};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
@@ -399,6 +399,27 @@ impl Engine for Encoding {
             spans.push(span?);
         }
         Ok((aligned.ids, spans))
+    }
+
+    fn encode_with_bytes(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        if !self.keeps_text(text)? {
+            let (ids, mut spans) = self.encode_with_spans(text, request)?;
+            narrow(self, text, &ids, &mut spans)?;
+            return Ok((ids, spans));
+        }
+        // Tokens lie side by side.
+        let (mut ids, mut end) = (Vec::new(), 0);
+        self.encode(text, request, &mut ids)?;
+        let spans = collected(ids.iter().map(|&id| {
+            let start = end;
+            end += self.text_size(id);
+            start..end
+        }))?;
+        Ok((ids, spans))
     }
 
     fn token_ends(
