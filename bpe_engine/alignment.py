@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
 
 from ._arguments import numpy_for
 from ._core import align_texts
@@ -45,8 +46,8 @@ class Alignment:
     b_splits: npt.NDArray[np.int64]
     #: The first byte of each group and the one after its last, in the UTF-8 of the text as given.
     spans: npt.NDArray[np.int64]
-    #: The indices of `a_ids` without a place in the text, such as a space that a tokenizer puts
-    #: before it. They are in the group of the token after them.
+    #: The indices of `a_ids` without a place in the text, such as given ids that decode to nothing.
+    #: They are in the group of the token after them.
     a_unplaced: npt.NDArray[np.int64]
     #: The indices of `b_ids` without a place in the text.
     b_unplaced: npt.NDArray[np.int64]
@@ -77,12 +78,17 @@ class AlignedBatch:
         """Returns the number of texts."""
         return len(self.row_splits) - 1
 
-    def __getitem__(self, index: int) -> Alignment:
+    def __getitem__(self, index: SupportsIndex) -> Alignment:
         """Returns the alignment of one text.
 
         Raises:
+            TypeError: `index` is not an integer.
             IndexError: There are fewer texts.
         """
+        if not isinstance(index, SupportsIndex):
+            kind = type(index).__name__
+            raise TypeError(f"the index of a text must be an int, not {kind}; or iterate over all")
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"text {index} of {len(self)}")
         start, end = self.row_splits[index % len(self) :][:2]
@@ -125,6 +131,7 @@ def align(
             each allows by default.
 
     Raises:
+        TypeError: `a` or `b` is not a tokenizer, or `text` not a str.
         ValueError: Given ids do not decode to the text, or the text has a disallowed name.
         KeyError: A given id is not a token's.
 
@@ -169,7 +176,7 @@ def align_batch(
 
     Raises:
         ValueError: As in `align`, or there are ids of more or fewer texts.
-        TypeError: A text is not a str.
+        TypeError: `a` or `b` is not a tokenizer, or a text is not a str.
         KeyError: A given id is not a token's.
 
     >>> import bpe_engine
@@ -179,6 +186,15 @@ def align_batch(
     ([0, 2, 4, 5, 6], [0, 1, 2, 3, 4], [0, 2, 2, 4])
     """
     np = numpy_for("align", "encode_with_offsets")
+    for name, given in (("a", a), ("b", b)):
+        if not hasattr(given, "_native_engine"):
+            kind = type(given).__name__
+            raise TypeError(
+                f"{name} must be a tokenizer, not {kind}; bpe_engine.open_tokenizer opens names and files"
+            )
+    if isinstance(texts, (str, bytes)):
+        kind = type(texts).__name__
+        raise TypeError(f"texts must be several str, not {kind}; for one text call align")
     names = (one._names(allowed_special, disallowed_special) for one in (a, b))
     ids, numbers = align_texts(
         a._native_engine, b._native_engine, texts, (a_ids, b_ids), num_threads, *names

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
 from .brief import Brief
+from .text import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,9 +82,11 @@ class VocabularyMap(Brief):
     #: the same bytes, as of a letter and of its byte, the one counts that encoding makes, or else the
     #: lowest.
     equal: Ids
-    #: Every other token of ``a``, in the middle of a text.
+    #: Every other token of ``a``, in the middle of a text. A row is empty where ``b`` cannot spell the
+    #: token: it has no token for a byte, or encodes the text to an unknown or a special token.
     decompositions: Decompositions
-    #: Every other token of ``a``, at the start of a text.
+    #: Every other token of ``a``, at the start of a text; and those equal tokens that become other ids
+    #: there, since ``a`` or ``b`` puts a space before a text.
     at_start: Decompositions
     #: The bytes of each id of both vocabularies.
     tokens_a: Sequence[bytes]
@@ -96,13 +99,18 @@ class VocabularyMap(Brief):
         """The share of the tokens of ``a`` that ``b`` has."""
         return len(self.equal) / self.size_a if self.size_a else 0.0
 
+    @property
+    def spelled(self) -> int:
+        """The number of tokens of ``a`` that become other tokens of ``b``."""
+        splits = self.decompositions.row_splits
+        return int((splits[1:] > splits[:-1]).sum())
+
     def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:
         """Returns the weights of averages of rows of an embedding of ``b``, for each token of ``a``.
 
         Returns:
             The ids of ``a``, ascending; the row splits; and in these rows the ids of ``b`` and their
-            weights, which sum to 1. A token that has neither an equal nor a decomposition has an
-            empty row.
+            weights, which sum to 1. A token that ``b`` cannot spell has an empty row.
         """
         import numpy as np
 
@@ -131,7 +139,7 @@ class VocabularyMap(Brief):
         middle, start = dict(self.decompositions), dict(self.at_start)
         ids = sorted({*equal, *middle})
         lists = [
-            [[equal[id]] if id in equal else found[id] for id in ids] for found in (middle, start)
+            [found[id] if id in found else [equal[id]] for id in ids] for found in (middle, start)
         ]
         kind = pa.list_(pa.uint32())
         return pa.table(
@@ -161,12 +169,14 @@ class VocabularyMap(Brief):
             f"{len(self.equal):,} of {self.size_a:,} tokens of {self.name_a} ({self.overlap:.1%}) are "
             f"tokens of {self.name_b}."
         ]
-        rows = len(self.decompositions)
-        if rows:
-            mean = len(self.decompositions.values) / rows
+        rows, spelled = len(self.decompositions), self.spelled
+        if spelled:
+            mean = len(self.decompositions.values) / spelled
             found.append(
-                f"The other {rows:,} become {mean:.2f} tokens of {self.name_b} on average."
+                f"{spelled:,} others become {mean:.2f} tokens of {self.name_b} on average."
             )
+        if rows > spelled:
+            found.append(f"{self.name_b} cannot spell {plural(rows - spelled, 'token')}.")
         if self.corpus is not None and self.corpus.tokens:
             one, other = self.corpus, self.corpus
             found.append(
@@ -201,9 +211,10 @@ def map_vocabularies(
     Returns:
         Pairs of equal tokens, and the ids of ``b`` that every other token of ``a`` becomes: its own
         encoding of the token's text. Bytes that are not UTF-8 are cut into the longest tokens from
-        the left; where ``b`` has no token for a byte, the row is empty.
+        the left, of at most 64 bytes each.
 
     Raises:
+        TypeError: ``a`` or ``b`` is not a tokenizer.
         UnsupportedTokenizer: the ids of a tokenizer have no bytes of their own.
         ImportError: numpy is missing.
         OSError, ValueError: a file cannot be read, or is malformed.
@@ -218,15 +229,18 @@ def map_vocabularies(
     one, other = (_opened(it) for it in (a, b))
     (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
     own, known = _ids_by_bytes(one, tokens_a, ids_a), _ids_by_bytes(other, tokens_b, ids_b)
-    pairs = [(id, known[token]) for token, id in own.items() if token in known]
-    equal = np.array(pairs, np.uint32).reshape(-1, 2)
-    equal = equal[np.argsort(equal[:, 0])]
-    others = np.setdiff1d(np.array(ids_a, np.uint32), equal[:, 0])
-    made = [tokens_a[id] for id in others.tolist()]
-    middle = _decomposed(other, made, tokens_b, known, in_middle=True)
-    start = middle
+    pairs = sorted((id, known[token]) for token, id in own.items() if token in known)
+    same = dict(pairs)
+    others = [id for id in ids_a if id not in same]
+    made = [tokens_a[id] for id in others]
+    middle = start = _decomposition(
+        others, _decomposed(other, made, tokens_b, known, in_middle=True), set(ids_b)
+    )
     if _prepends(one) or _prepends(other):
-        start = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
+        made = [tokens_a[id] for id in ids_a]
+        rows = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
+        start = _decomposition(ids_a, rows, set(ids_b), same)
+    equal = np.array(pairs, np.uint32).reshape(-1, 2)
     overlap = None
     if corpus is not None:
         overlap = _overlap(one, other, equal, corpus, field, errors, progress)
@@ -236,8 +250,8 @@ def map_vocabularies(
         len(ids_a),
         len(ids_b),
         equal,
-        Decompositions(others, *middle),
-        Decompositions(others, *start),
+        middle,
+        start,
         tokens_a,
         tokens_b,
         overlap,
@@ -249,6 +263,9 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
         from bpe_engine import open_tokenizer
 
         return open_tokenizer(tokenizer)
+    if not hasattr(tokenizer, "token_table"):
+        kind = type(tokenizer).__name__
+        raise TypeError(f"a and b must be tokenizers, or their names, files or folders, not {kind}")
     return tokenizer
 
 
@@ -275,10 +292,9 @@ def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[b
         return known
     counts = Counter(tokens[id] for id in ids)
     repeated = [token for token, count in counts.items() if count > 1]
-    values, splits = _decomposed(tokenizer, repeated, tokens, known, in_middle=True)
     ordinary = set(ids)
-    for token, start, end in zip(repeated, splits.tolist(), splits[1:].tolist()):
-        made = values[start:end].tolist()
+    rows = _decomposed(tokenizer, repeated, tokens, known, in_middle=True)
+    for token, made in zip(repeated, rows):
         if len(made) == 1 and made[0] in ordinary and tokens[made[0]] == token:
             known[token] = made[0]
     return known
@@ -304,10 +320,8 @@ def _decomposed(
     known: dict[bytes, int],
     *,
     in_middle: bool,
-) -> tuple[Any, Any]:
-    """Returns the ids of each token of another vocabulary, as values and row splits."""
-    import numpy as np
-
+) -> list[list[int]]:
+    """Returns the ids of each token of another vocabulary."""
     texts = [_text(token) for token in tokens]
     rows: list[list[int] | None] = [
         None if text is not None else _longest_match(token, known)
@@ -319,9 +333,24 @@ def _decomposed(
     missing = [place for place, row in enumerate(rows) if row is None]
     for place, row in zip(missing, _encode(tokenizer, [texts[place] or "" for place in missing])):
         rows[place] = row
-    lengths = [len(row or ()) for row in rows]
-    values = np.array([id for row in rows for id in row or ()], np.uint32)
-    return values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    return [row or [] for row in rows]
+
+
+def _decomposition(
+    ids: list[int], rows: list[list[int]], ordinary: set[int], same: dict[int, int] | None = None
+) -> Decompositions:
+    """Returns the rows of ids, without those that are equal to `same`; those with an id that is not
+    ordinary are empty."""
+    import numpy as np
+
+    kept = [
+        (id, row if ordinary.issuperset(row) else [])
+        for id, row in zip(ids, rows)
+        if not same or row != [same.get(id)]
+    ]
+    splits = np.cumsum([0, *(len(row) for _, row in kept)], dtype=np.int64)
+    values = np.array([id for _, row in kept for id in row], np.uint32)
+    return Decompositions(np.array([id for id, _ in kept], np.uint32), values, splits)
 
 
 def _text(token: bytes) -> str | None:

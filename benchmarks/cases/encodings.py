@@ -137,7 +137,7 @@ def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
     """
     if spec.file is not None:
         if spec.file.suffix != ".json":
-            raise ValueError(f"{spec.file} is no tokenizer.json.")
+            raise ValueError(f"{spec.file} is not a tokenizer.json.")
         return spec.file
     path = folder / f"{spec.name}.tokenizer.json"
     if path.exists():

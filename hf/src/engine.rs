@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::char_boundary::ceil;
-use bpe_core::engine::{EncodeRun, Originals};
+use bpe_core::engine::{EncodeRun, Originals, narrow};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
 use bpe_core::offsets::{TokenEnd, ends_of};
@@ -94,6 +94,18 @@ impl Engine for Tokenizer {
     fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
         Engine::check(self, text, request)?;
         self.under(&request.allowed)?.append_text(text, ids)
+    }
+
+    /// All that a normalizer rewrites together, whatever offsets leave out.
+    fn encode_with_bytes(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        Engine::check(self, text, request)?;
+        let (ids, mut spans) = self.under(&request.allowed)?.ids_and_spans(text)?;
+        narrow(self, text, &ids, &mut spans)?;
+        Ok((ids, spans))
     }
 
     /// The bytes are those of the offsets that `tokenizers` gives.

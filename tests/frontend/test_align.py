@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
-from kinds import CASES, texts
+from kinds import CASES, FILES, texts
 
 import bpe_engine
+from bpe_engine import hf
 
 
 def defined(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
@@ -85,8 +88,27 @@ def test_ids_that_are_there_already():
         bpe_engine.align_batch(gpt2, o200k, [text, text], a_ids=[apart])
 
 
+def test_white_space_has_its_bytes_where_offsets_leave_it_out():
+    parts = json.loads(FILES["byte-level"]())
+    parts["post_processor"] = {**parts["pre_tokenizer"], "trim_offsets": True}
+    trimmed = hf.Tokenizer.from_str(json.dumps(parts))
+    gpt2, text = bpe_engine.get_encoding("gpt2"), "the  word\n    the"
+    ids, spans = trimmed.encode_with_offsets(text)
+    assert any(start == end for start, end in spans)
+    found = bpe_engine.align(gpt2, trimmed, text)
+    given = bpe_engine.align(gpt2, trimmed, text, b_ids=ids)
+    assert found.spans.tolist() == given.spans.tolist()
+    assert found.b_splits.tolist() == given.b_splits.tolist() and not len(found.b_unplaced)
+
+
 def test_wrong_arguments():
     gpt2 = bpe_engine.get_encoding("gpt2")
+    with pytest.raises(TypeError, match="b must be a tokenizer, not str; .*open_tokenizer"):
+        bpe_engine.align(gpt2, "o200k_base", "x")
+    with pytest.raises(TypeError, match="not str; for one text call align"):
+        bpe_engine.align_batch(gpt2, gpt2, "abc")
+    with pytest.raises(TypeError, match="must be an int, not slice"):
+        bpe_engine.align_batch(gpt2, gpt2, ["a"])[0:1]
     with pytest.raises(TypeError, match="row 1"):
         bpe_engine.align_batch(gpt2, gpt2, ["a", 1])
     with pytest.raises(IndexError):

@@ -77,8 +77,8 @@ def test_offsets_in_bytes(case: Case) -> None:
         if found[1] != whole:
             tokens = map(case.face.token_table().__getitem__, ids)
             assert all(
-                text.encode()[start:end] == token or (start, end) == all_of_it
-                for (start, end), token, all_of_it in zip(found[1], tokens, whole)
+                text.encode()[start:end] == token or start <= first <= last <= end
+                for (start, end), token, (first, last) in zip(found[1], tokens, whole)
             )
     with pytest.raises(ValueError, match="unit must be"):
         case.face.encode_with_offsets("a", unit="words")

@@ -83,6 +83,25 @@ def test_a_space_before_a_text() -> None:
     assert tokens(middle[257]) == ["ab", "c"] and tokens(start[257]) == ["▁ab", "c"]
     assert tokens(middle[258]) == ["▁ab", "c"] and tokens(start[258]) == ["▁ab", "c"]
     assert middle[259] == []
+    assert 256 not in middle and tokens(start[256]) == ["▁ab"]
+    rows = {row["id"]: row for row in found.to_arrow().to_pylist()}
+    assert rows[256]["equal"] == rows[256]["in_middle"][0] and tokens(rows[256]["at_start"]) == [
+        "▁ab"
+    ]
+
+
+def test_rows_are_empty_where_text_becomes_unknown() -> None:
+    b = hf.Tokenizer.from_str(FILES["WordPiece"]())
+    b.add_special_tokens([b.id_to_token(b.encode("根").ids[0])])
+    found = vocab_tools.map_vocabularies("gpt2", b)
+    [unknown], ordinary = b.encode("根").ids, set(b.token_table().ids("ordinary"))
+    assert unknown not in ordinary
+    assert ordinary.issuperset(found.decompositions.values.tolist())
+    rows = dict(found.decompositions)
+    assert rows[bpe_engine.get_encoding("gpt2").encode("!")[0]] == []
+    assert f"cannot spell {len(rows) - found.spelled:,} tokens" in " ".join(found.conclusions())
+    with pytest.raises(TypeError, match="tokenizers, or their names, files or folders, not None"):
+        vocab_tools.map_vocabularies(None, b)  # type: ignore[arg-type]
 
 
 def test_of_several_ids_the_one_counts_that_encoding_makes() -> None:

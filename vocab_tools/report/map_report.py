@@ -26,6 +26,9 @@ from .sections import Section
 #: Tokens of the list: those that become the most tokens.
 MOST_TOKENS = 1000
 
+#: Parts of a token that a terminal shows.
+SHOWN_PARTS = 12
+
 
 def title_of(result: VocabularyMap) -> str:
     """Returns the heading of a report."""
@@ -43,7 +46,7 @@ def map_sections(result: VocabularyMap, most_rows: int) -> list[Section]:
         (str(length), f"{count:,}") for length, count in sorted(_lengths(result).items())
     ]
     rows: list[tuple[str, ...]] = [
-        (str(id), shown(result.tokens_a[id]), " ".join(map(shown, parts)))
+        (str(id), shown(result.tokens_a[id]), _shortened(parts))
         for id, parts in _longest(result)[:most_rows]
     ]
     text = f"Tokens of {result.name_b} that other tokens of {result.name_a} become."
@@ -55,7 +58,7 @@ def map_sections(result: VocabularyMap, most_rows: int) -> list[Section]:
             "The first is the one with the most.",
             ("id", f"token of {result.name_a}", f"tokens of {result.name_b}"),
             rows,
-            len(result.decompositions),
+            result.spelled,
         ),
     ]
 
@@ -74,7 +77,7 @@ def map_page(result: VocabularyMap) -> str:
     corpus = result.corpus
     if corpus is not None and corpus.tokens:
         share = percent(corpus.shared / corpus.tokens)
-        tiles.append(Tile(share, f"of the corpus in tokens of {result.name_a} is in both"))
+        tiles.append(Tile(share, f"of the corpus's tokens of {result.name_a} are in both"))
     chart = bar_chart(
         f"How many tokens of {result.name_b} the other tokens of {result.name_a} become",
         "tokens",
@@ -96,15 +99,16 @@ def map_page(result: VocabularyMap) -> str:
         Column("tokens", "number"),
         Column(f"tokens of {result.name_b}", "tokens"),
     ]
-    parts = [
-        Part("summary", "Summary", tiles=tiles, charts=[chart] if chart else []),
-        Part(
-            "parts",
-            "Tokens of many parts",
-            f"The {plural(len(rows), 'token')} of {result.name_a} that become the most tokens.",
-            tables=[TableView("parts-table", columns, rows, leaf=25)] if rows else [],
-        ),
-    ]
+    parts = [Part("summary", "Summary", tiles=tiles, charts=[chart] if chart else [])]
+    if rows:
+        parts.append(
+            Part(
+                "parts",
+                "Tokens of many parts",
+                f"The {plural(len(rows), 'token')} of {result.name_a} that become the most tokens.",
+                tables=[TableView("parts-table", columns, rows, leaf=25)],
+            )
+        )
     return rendered(Page(title_of(result), "", parts, result.conclusions()))
 
 
@@ -123,6 +127,12 @@ def map_json(result: VocabularyMap) -> str:
     return json.dumps(plain, ensure_ascii=False) + "\n"
 
 
+def _shortened(parts: list[bytes]) -> str:
+    """Returns the first parts of a token, and how many more there are."""
+    more = [f"and {len(parts) - SHOWN_PARTS:,} more"] if len(parts) > SHOWN_PARTS else []
+    return " ".join([*map(shown, parts[:SHOWN_PARTS]), *more])
+
+
 def _lengths(result: VocabularyMap) -> Counter[int]:
     """Returns how many tokens have each number of parts."""
     import numpy as np
@@ -135,7 +145,7 @@ def _longest(result: VocabularyMap) -> list[tuple[int, list[bytes]]]:
     import numpy as np
 
     splits = result.decompositions.row_splits
-    order = np.argsort(-np.diff(splits), kind="stable")[:MOST_TOKENS]
+    order = np.argsort(-np.diff(splits), kind="stable")[: min(result.spelled, MOST_TOKENS)]
     values = result.decompositions.values
     return [
         (

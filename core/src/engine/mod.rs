@@ -575,7 +575,7 @@ impl Engine for Encoding {
 }
 
 /// Narrows spans of whole characters to the bytes of their tokens, where these are bytes of the text.
-fn narrow<E: Engine + ?Sized>(
+pub fn narrow<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     ids: &[u32],
