@@ -1,18 +1,23 @@
 """Compares `ConversationCache` with encoding whole prompts, and with a cache at special tokens only.
 
     python -m benchmarks.conversations --sessions 1000 --turns 20 --tokens 30000
+    python -m benchmarks.conversations --append 4194304 --encoding qwen3 FILE ...
 
 Every session sends its whole conversation at each turn, the sessions in turn, as they reach a server.
 All sides return arrays, and their ids are compared. Times are CPU times of the calls on one thread:
 that of an average prompt, and medians of the first turn, which is new but for the system prompt, and
 of the last. Three kinds of text: messages between special tokens; one long document, then short
 messages; and messages without special tokens.
+
+With ``--append``, a `Conversation` grows behind a text of that many characters: medians of `append`, of
+`update` with the whole, and of encoding the whole, for the encodings and the tokenizer files named.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import random
 import re
 import statistics
@@ -114,6 +119,48 @@ def measure(
     return times
 
 
+def appends(names: list[str], size: int, corpora: list[str]) -> None:
+    """Prints the times of what is new behind a text."""
+    print(f"Behind {size:,} characters, us: medians of 30, of the whole: of 3\n")
+    print("| tokenizer | prompt | new characters | append | update | encode the whole |")
+    print("|---|---|---:|---:|---:|---:|")
+
+    def part(length: int) -> str:
+        text = rng.choice(corpora)
+        start = rng.randrange(len(text) - length)
+        return text[start : start + length]
+
+    rng = random.Random(0)
+    history = "".join(part(4096) for _ in range(size // 4096))
+    for name in names:
+        tokenizer = bpe_engine.open_tokenizer(name)
+        for is_text, length in itertools.product((True, False), (16, 256, 4096)):
+            appended, updated = (tokenizer.conversation(disallowed_special=()) for _ in range(2))
+            whole = history
+            for conversation in (appended, updated):
+                conversation.update(whole if is_text else [(whole, False)])
+            times: list[list[float]] = [[], [], []]
+            for number in range(30):
+                new = part(length)
+                whole += new
+                now: Any = whole if is_text else [(whole, False)]
+                more: Any = new if is_text else [(new, False)]
+                calls = [
+                    lambda more=more: appended.append(more),
+                    lambda now=now: updated.update(now),
+                    lambda: tokenizer.encode_segments([(whole, False)]),
+                ]
+                for call, spent in zip(calls[: 3 if number % 10 == 9 else 2], times):
+                    start = time.perf_counter()
+                    found = call()
+                    spent.append(time.perf_counter() - start)
+            assert appended.ids == updated.ids == found, (name, is_text)
+            medians = " | ".join(f"{statistics.median(spent) * 1e6:,.1f}" for spent in times)
+            label = Path(name).stem if "/" in name else name
+            kind = "text" if is_text else "segments"
+            print(f"| {label} | {kind} | {length:,} | {medians} |", flush=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints a table for each kind of text."""
     parser = argparse.ArgumentParser(
@@ -126,10 +173,15 @@ def main(arguments: list[str] | None = None) -> None:
         "--tokens", type=int, default=30_000, help="of the last prompt of a session"
     )
     parser.add_argument("--corpora", type=Path, help="a folder of *.txt; small ones are made else")
+    parser.add_argument("--append", type=int, metavar="SIZE", help="measure `Conversation.append`")
+    parser.add_argument("files", nargs="*", help="with --append: further tokenizers")
     options = parser.parse_args(arguments)
     enc = bpe_engine.get_encoding(options.encoding)
     with tempfile.TemporaryDirectory() as folder:
         found = [read(corpus.path) for corpus in find_corpora(options.corpora, Path(folder))]
+    if options.append:
+        appends([options.encoding, *options.files], options.append, found)
+        return
     chatml, harmony = ("<|im_start|>", "<|im_end|>"), ("<|start|>", "<|end|>")
     names = chatml if chatml[0] in enc.special_tokens else harmony
     texts = Texts([(text, len(text) / enc.count(text)) for text in found])

@@ -63,6 +63,20 @@ fn segment_ids(
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
 pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
+    let mut prompt = read_after(engine, segments, is_joined, Prompt::default(), None)?.0;
+    prompt.finish(engine).or_raise()?;
+    Ok(prompt)
+}
+
+/// Reads segments behind a prompt, which ends with this half of a surrogate pair. Returns the prompt,
+/// without the call of [`Prompt::finish`], and the half that it ends with.
+fn read_after(
+    engine: &dyn Engine,
+    segments: &Bound<'_, PyAny>,
+    is_joined: bool,
+    prompt: Prompt,
+    half: Option<u32>,
+) -> PyResult<(Prompt, Option<u32>)> {
     let wrong = || {
         let kind = kind(segments);
         let hint = if segments.is_instance_of::<PyString>() {
@@ -72,13 +86,13 @@ pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -
         };
         PyTypeError::new_err(format!("segments must be a list of segments, not {kind}{hint}"))
     };
-    let mut reader = Reader { engine, is_joined, prompt: Prompt::default(), half: None };
+    let mut reader = Reader { engine, is_joined, prompt, half };
     if let Ok(list) = segments.cast_exact::<PyList>() {
-        reader.prompt = Prompt::with_room(list.len()).or_raise()?;
+        reader.prompt.make_room(list.len()).or_raise()?;
         for (index, item) in list.iter().enumerate() {
             reader.push(index, &item)?;
         }
-        return reader.finish();
+        return Ok((reader.prompt, reader.half));
     }
     if segments.is_instance_of::<PyString>()
         || segments.is_instance_of::<PyBytes>()
@@ -89,7 +103,7 @@ pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -
     for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
         reader.push(index, &item?)?;
     }
-    reader.finish()
+    Ok((reader.prompt, reader.half))
 }
 
 struct Reader<'a> {
@@ -102,11 +116,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn finish(mut self) -> PyResult<Prompt> {
-        self.prompt.finish(self.engine).or_raise()?;
-        Ok(self.prompt)
-    }
-
     fn push(&mut self, index: usize, segment: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = segment.py();
         let special = self.engine.special_tokens().or_raise()?;
@@ -172,15 +181,25 @@ impl Reader<'_> {
         if !rest.is_empty() {
             let before = self.half.take().filter(|_| self.is_joined);
             if let Some((first, last)) = text.ends() {
-                self.half = (0xd800..0xdc00).contains(&last).then_some(last);
+                self.half = half(last);
                 if let Some(pair) = before.and_then(|before| joined(before, first)) {
                     self.prompt.join_halves(pair).or_raise()?;
-                    rest = rest.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(rest);
+                    rest = without_half(rest);
                 }
             }
         }
         self.prompt.push_text(self.engine, rest, allowed).or_raise()
     }
+}
+
+/// Returns a code unit that is the first half of a surrogate pair.
+fn half(unit: u32) -> Option<u32> {
+    (0xd800..0xdc00).contains(&unit).then_some(unit)
+}
+
+/// Returns the text behind the U+FFFD that stands for the second half of a pair.
+fn without_half(text: &str) -> &str {
+    text.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(text)
 }
 
 /// Combines two surrogates.
@@ -339,44 +358,86 @@ impl NameCounter {
 /// A text that changes, and its ids.
 ///
 /// Only a thread that holds the interpreter holds the lock, so a forked child never finds it taken.
-/// Long updates work on a copy; the last of concurrent updates wins.
+/// Long work changes a copy; the last of concurrent updates wins, and none of concurrent appends is
+/// lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
     engine: Arc<dyn Engine>,
     request: Request,
-    state: Mutex<Arc<Conversation>>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    conversation: Arc<Conversation>,
+    /// The number of changes so far.
+    changes: u64,
 }
 
 /// Updates with more bytes of new text than this release the interpreter.
 const WORTH_DETACHING: usize = 1 << 16;
 
 impl ConversationState {
-    fn current(&self, py: Python<'_>) -> Arc<Conversation> {
-        Arc::clone(&self.lock(py))
+    fn current(&self, py: Python<'_>) -> State {
+        self.lock(py).clone()
     }
 
-    /// Runs `work` on the state. Returns how many ids stay, and all ids after them.
+    /// Runs `work`, which reads `new` bytes. Returns how many ids stay, and all ids after them; `None`
+    /// if there have not been just as many changes as `after` says.
+    fn change<'py>(
+        &self,
+        py: Python<'py>,
+        new: usize,
+        after: Option<u64>,
+        work: impl FnOnce(&mut Conversation) -> bpe_core::Result<usize> + Send,
+    ) -> PyResult<Option<(usize, Bound<'py, PyList>)>> {
+        let is_other = |state: &State| after.is_some_and(|changes| changes != state.changes);
+        if new > WORTH_DETACHING {
+            let mut copy = self.current(py).conversation;
+            let kept = gil::run(py, new, || work(Arc::make_mut(&mut copy)))?;
+            let list = int_cache::list(py, &copy.ids()[kept..])?;
+            let mut state = self.lock(py);
+            if is_other(&state) {
+                return Ok(None);
+            }
+            *state = State { conversation: copy, changes: state.changes + 1 };
+            return Ok(Some((kept, list)));
+        }
+        let mut state = self.lock(py);
+        if is_other(&state) {
+            return Ok(None);
+        }
+        state.changes += 1;
+        let conversation = Arc::make_mut(&mut state.conversation);
+        let kept = work(conversation).or_raise()?;
+        Ok(Some((kept, int_cache::list(py, &conversation.ids()[kept..])?)))
+    }
+
+    /// Replaces the prompt.
     fn update<'py>(
         &self,
         py: Python<'py>,
         size: usize,
         work: impl FnOnce(&mut Conversation) -> bpe_core::Result<usize> + Send,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let mut copy = self.current(py);
-        if size > WORTH_DETACHING + copy.size() {
-            let kept = gil::run(py, size, || work(Arc::make_mut(&mut copy)))?;
-            let list = int_cache::list(py, &copy.ids()[kept..])?;
-            *self.lock(py) = copy;
-            return Ok((kept, list));
-        }
-        drop(copy);
-        let mut state = self.lock(py);
-        let state = Arc::make_mut(&mut state);
-        let kept = work(state).or_raise()?;
-        Ok((kept, int_cache::list(py, &state.ids()[kept..])?))
+        let new = size.saturating_sub(self.current(py).conversation.size());
+        Ok(self.change(py, new, None, work)?.expect("any number of changes will do"))
     }
 
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Arc<Conversation>> {
+    /// Returns the state, to which a text, or for false segments, are to be appended.
+    fn appendable(&self, py: Python<'_>, is_text: bool) -> PyResult<State> {
+        let state = self.current(py);
+        if state.conversation.takes(is_text) {
+            return Ok(state);
+        }
+        Err(PyTypeError::new_err(if is_text {
+            "the prompt so far has segments: append a list of segments, not a str"
+        } else {
+            "the prompt so far is a text: append a str, not segments"
+        }))
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, State> {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -390,7 +451,7 @@ impl ConversationState {
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let (engine, request) = source.ask(allowed_special, disallowed_special)?;
-        Ok(Self { engine: engine.share(), request, state: Mutex::new(Arc::default()) })
+        Ok(Self { engine: engine.share(), request, state: Mutex::default() })
     }
 
     /// Copies the conversation, so that both can continue separately.
@@ -400,9 +461,12 @@ impl ConversationState {
     }
 
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let utf8 = text::read(text)?.utf8().or_raise()?;
+        let given = text::read(text)?;
+        let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
         self.update(text.py(), utf8.len(), |state| {
-            state.update_text(&*self.engine, &utf8, &self.request)
+            let kept = state.update_text(&*self.engine, &utf8, &self.request)?;
+            state.half = ends.and_then(|(_, last)| half(last));
+            Ok(kept)
         })
     }
 
@@ -410,28 +474,75 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let prompt = read(&*self.engine, segments, true)?;
+        let (prompt, half) = read_after(&*self.engine, segments, true, Prompt::default(), None)?;
         self.update(segments.py(), prompt.size(), |state| {
-            state.update_prompt(&*self.engine, prompt)
+            let kept = state.update_prompt(&*self.engine, prompt)?;
+            state.half = half;
+            Ok(kept)
         })
+    }
+
+    fn append_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
+        let py = text.py();
+        let given = text::read(text)?;
+        let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
+        loop {
+            let changes = self.appendable(py, true)?.changes;
+            let work = |state: &mut Conversation| {
+                let pair = ends.zip(state.half).and_then(|((first, _), half)| joined(half, first));
+                let more = if pair.is_some() { without_half(&utf8) } else { &utf8 };
+                let kept = state.append_text(&*self.engine, pair, more, &self.request)?;
+                if !utf8.is_empty() {
+                    state.half = ends.and_then(|(_, last)| half(last));
+                }
+                Ok(kept)
+            };
+            if let Some(change) = self.change(py, utf8.len(), Some(changes), work)? {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// Appends a list of segments.
+    fn append_segments<'py>(
+        &self,
+        segments: &Bound<'py, PyList>,
+    ) -> PyResult<(usize, Bound<'py, PyList>)> {
+        let (py, engine) = (segments.py(), &*self.engine);
+        loop {
+            let State { conversation, changes } = self.appendable(py, false)?;
+            let (end, half) = (conversation.end().clone(), conversation.half);
+            drop(conversation);
+            let before = end.size();
+            let (prompt, half) = read_after(engine, segments, true, end, half)?;
+            let new = prompt.size() - before;
+            let work = |state: &mut Conversation| {
+                let kept = state.append_prompt(engine, prompt)?;
+                state.half = half;
+                Ok(kept)
+            };
+            if let Some(change) = self.change(py, new, Some(changes), work)? {
+                return Ok(change);
+            }
+        }
     }
 
     /// All ids.
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, self.current(py).ids())
+        int_cache::list(py, self.current(py).conversation.ids())
     }
 
     /// All ids, as a buffer for numpy.
     fn ids_buffer(&self, py: Python<'_>) -> TokenBuffer {
-        TokenBuffer::new(self.current(py).ids().to_vec())
+        TokenBuffer::new(self.current(py).conversation.ids().to_vec())
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.current(py).ids().len()
+        self.current(py).conversation.ids().len()
     }
 
     fn memory(&self, py: Python<'_>) -> usize {
-        self.current(py).memory()
+        self.current(py).conversation.memory()
     }
 }
 

@@ -71,12 +71,37 @@ class Conversation:
         """
         if isinstance(prompt, str):
             return Change(*self._state.update_text(prompt))
-        if isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable):
-            raise TypeError(
-                f"segments must be a list of segments, not {type(prompt).__name__}; a text must be "
-                "a str"
-            )
-        return Change(*self._state.update_segments(prompt))
+        return Change(*self._state.update_segments(_segments(prompt)))
+
+    def append(self, more: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
+        """Appends to the prompt: as `update` with all of it, at the cost of what is new.
+
+        That is so where text can be cut (see `Encoding.stable_prefix`): otherwise the text behind the
+        last special token is encoded again. Three things cost as much as the whole: the first append
+        after `fork`; the first text that is not in the normal form of its encoding; and each append of
+        segments where the ids of text depend on the segment that it is in, as in tokenizer files
+        whose model makes added tokens of text, or that search for them in normalized text.
+
+        Args:
+            more: A text if the prompt so far is one, otherwise segments.
+
+        Returns:
+            How many ids stayed, and the ids after those.
+
+        Raises:
+            ValueError, TypeError: As in `update`; or the prompt so far is of the other kind. The
+                prompt stays as it was.
+
+        >>> import bpe_engine
+        >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
+        >>> conversation.append("Hello")
+        Change(kept=0, ids=[15496])
+        >>> conversation.append(" there")
+        Change(kept=1, ids=[612])
+        """
+        if isinstance(more, str):
+            return Change(*self._state.append_text(more))
+        return Change(*self._state.append_segments(list(_segments(more))))
 
     @property
     def ids(self) -> list[int]:
@@ -114,6 +139,14 @@ class Conversation:
     def __repr__(self) -> str:
         name = getattr(self._engine, "name", self._engine)
         return f"<Conversation of {len(self)} ids, {name!r}>"
+
+
+def _segments(prompt: Any) -> Iterable[Any]:
+    if isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable):
+        raise TypeError(
+            f"segments must be a list of segments, not {type(prompt).__name__}; a text must be a str"
+        )
+    return prompt
 
 
 def stable(

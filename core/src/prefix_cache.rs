@@ -219,21 +219,20 @@ impl<'a> Plan<'a> {
 }
 
 /// Normalizes a text, checks it, and finds its special tokens.
-fn searched<'a, E: Engine + ?Sized>(
+pub(crate) fn searched<'a, E: Engine + ?Sized>(
     engine: &E,
     text: &'a str,
     request: &Request,
 ) -> Result<(Cow<'a, str>, Vec<Fixed>)> {
     let text = engine.normalization().apply(text)?;
     request.check(engine.special_tokens()?, &text)?;
-    let mut fixed = Vec::new();
-    engine.find_in_text(&text, &request.allowed, 0, &mut fixed)?;
+    let (_, fixed) = engine.find_in_text(&text, &request.allowed, 0, &[])?;
     Ok((text, fixed))
 }
 
 /// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
 /// nothing is before it.
-fn encode_part<E: Engine + ?Sized>(
+pub(crate) fn encode_part<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],

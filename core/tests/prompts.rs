@@ -56,17 +56,21 @@ proptest! {
                 for allowed in [Selection::None, Selection::All] {
                     let mut conversation = Conversation::default();
                     let mut current = String::new();
+                    let request = Request::allowing(allowed.clone());
                     for (more, cut) in &texts {
-                        let mut cut = *cut % (current.len() + 1);
-                        while !current.is_char_boundary(cut) {
-                            cut -= 1;
-                        }
-                        current.truncate(cut);
-                        current.push_str(&more.repeat(1 + cut % 3));
                         let before = conversation.ids().to_vec();
-                        let kept = conversation
-                            .update_text(&encoding, &current, &Request::allowing(allowed.clone()))
-                            .unwrap();
+                        let kept = if cut % 3 == 0 {
+                            current.push_str(more);
+                            conversation.append_text(&encoding, None, more, &request).unwrap()
+                        } else {
+                            let mut cut = *cut % (current.len() + 1);
+                            while !current.is_char_boundary(cut) {
+                                cut -= 1;
+                            }
+                            current.truncate(cut);
+                            current.push_str(&more.repeat(1 + cut % 3));
+                            conversation.update_text(&encoding, &current, &request).unwrap()
+                        };
                         let expected = encode(&encoding, &current, &allowed);
                         prop_assert_eq!(conversation.ids(), &expected);
                         prop_assert_eq!(&before[..kept], &expected[..kept]);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::char_boundary::ceil;
+use bpe_core::conversation::quiet_place;
 use bpe_core::engine::{EncodeRun, Originals, narrow};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
@@ -160,7 +161,7 @@ impl Engine for Tokenizer {
             None => Ok(()),
         };
         if self.normalizer().is_none() || !self.added().has_normalized() {
-            for fixed in tokenizer.locate_in_text(text)? {
+            for fixed in tokenizer.locate_in_text(text, 0)? {
                 fixed.ids.as_slice().iter().try_for_each(|&id| note(id, fixed.start..fixed.end))?;
             }
             return Ok(found);
@@ -197,11 +198,12 @@ impl Engine for Tokenizer {
         &self,
         text: &str,
         allowed: &Selection,
-        _: usize,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<()> {
-        *fixed = self.under(allowed)?.locate_in_text(text)?;
-        Ok(())
+        known: usize,
+        earlier: &[Fixed],
+    ) -> Result<(usize, Vec<Fixed>)> {
+        let start = quiet_place(self, text, known, |_| true)?;
+        let kept = earlier.partition_point(|fixed| fixed.start < start);
+        Ok((kept, self.under(allowed)?.locate_in_text(text, start)?))
     }
 
     fn find_settled(
@@ -211,7 +213,7 @@ impl Engine for Tokenizer {
         fixed: &mut Vec<Fixed>,
     ) -> Result<usize> {
         let mut open = self.control()?.tokens.all().open_from(text);
-        *fixed = self.under(allowed)?.locate_in_text(text)?;
+        *fixed = self.under(allowed)?.locate_in_text(text, 0)?;
         // A token that follows may take the whitespace before it.
         let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {

@@ -129,9 +129,10 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Finds the added tokens of a text, with `AddedTokens::permits` as the only condition.
-    pub(crate) fn locate_in_text(&self, text: &str) -> Result<Vec<Fixed>> {
-        let items = [(Item::Part(0..text.len(), &Selection::All), 0)];
+    /// Finds the added tokens of a text from a quiet place on, with `AddedTokens::permits` as the only
+    /// condition.
+    pub(crate) fn locate_in_text(&self, text: &str, start: usize) -> Result<Vec<Fixed>> {
+        let items = [(Item::Part(start..text.len(), &Selection::All), 0)];
         let tokens = self.locate(text, &items, |token, _| self.added().permits(token))?;
         Ok(tokens.into_iter().map(|(fixed, _)| fixed).collect())
     }

@@ -345,6 +345,7 @@ def test_odd_files_keep_the_promise(
         added = set(tokenizer.get_added_tokens_decoder())
         conversation = tokenizer.conversation()
         growing = tokenizer.conversation()
+        appended, every, text, all_text = tokenizer.conversation(), [], tokenizer.conversation(), ""
         old = ""
         for _ in range(25):
             parts = ["".join(rng.choices(WORDS, k=rng.randrange(6))) for _ in range(4)]
@@ -377,6 +378,12 @@ def test_odd_files_keep_the_promise(
             assert audit.ids == tokenizer.encode_segments(segments)
             growing.update(segments)
             assert growing.ids == audit.ids, (name, segments)
+            every += segments
+            appended.append(segments)
+            assert appended.ids == tokenizer.encode_segments(every), (name, every)
+            text.append("".join(parts))
+            all_text += "".join(parts)
+            assert text.ids == tokenizer.encode(all_text, add_special_tokens=False).ids, name
             old = old[: rng.randrange(len(old) + 1)] + "".join(parts[:2])
             conversation.update(old)
             assert conversation.ids == tokenizer.encode(old, add_special_tokens=False).ids, (

@@ -21,6 +21,7 @@ from kinds import (
     FILES,
     FLAGS,
     LEVEL,
+    PIECES,
     Case,
     byte_level_file,
     file_case,
@@ -35,7 +36,7 @@ from seeds import seeded
 import bpe_engine
 from bpe_engine import byte_level, hf
 from bpe_engine._engine import EngineMethods
-from bpe_engine.prompt import trusted, untrusted
+from bpe_engine.prompt import special, trusted, untrusted
 from bpe_engine.qwen import QwenTokenizer
 
 
@@ -219,9 +220,39 @@ def test_segments_and_growing_texts(case: Case) -> None:
         conversation.update(text[: len(text) // 2])
         conversation.update(text)
         assert conversation.ids == ids
+        for end in range(0, len(text), 7):
+            conversation.update(text[:end])
+            conversation.append(text[end : end + 5])
+            conversation.append(text[end + 5 :])
+            assert conversation.ids == ids, (text, end)
         stable, length = case.face.stable_prefix(text, disallowed_special=())
         assert ids[: len(stable)] == stable and 0 <= length <= len(text)
         assert not set(case.face.encode_segments([untrusted(text)])) & special_ids(case.face)
+
+
+def test_appends(case: Case) -> None:
+    rng = seeded("matrix appends")
+    names = sorted(name for name in case.face.special_tokens_set if name.strip())[:4]
+    for _ in range(6):
+        conversation = case.face.conversation(disallowed_special=())
+        prompt, segments, whole = case.face.conversation(), [], ""
+        for _ in range(12):
+            more = "".join(rng.choices(PIECES, k=rng.randrange(5)))
+            before = conversation.ids
+            change = conversation.append(more)
+            whole += more
+            assert conversation.ids == ids_of(case, whole) == before[: change.kept] + change.ids
+            parts = [rng.choice([trusted, untrusted])(more), untrusted(rng.choice(PIECES))]
+            if names and rng.random() < 0.5:
+                parts.append(special(rng.choice(names)))
+            segments += parts
+            branch = prompt.fork()
+            prompt.append(parts)
+            assert prompt.ids == case.face.encode_segments(segments)
+            if rng.random() < 0.2:
+                segments.pop()
+                prompt = branch
+                prompt.append(parts[:-1])
 
 
 def special_ids(face: Any) -> set[int]:

@@ -72,6 +72,99 @@ def test_updates_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
         run_updates(enc, seeded("updates thoroughly", enc.name, round), 30)
 
 
+def run_appends(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> None:
+    """Appends, between updates, in branches."""
+    allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
+    names: dict[str, Any] = {"allowed_special": allowed, "disallowed_special": ()}
+    branches = [(enc.conversation(**names), "")]
+    for _ in range(steps):
+        place = rng.randrange(len(branches))
+        conversation, current = branches[place]
+        if rng.random() < 0.2:
+            branches = [*branches[-2:], (conversation.fork(), current)]
+            continue
+        before = conversation.ids
+        if rng.random() < 0.2:
+            current = edited(rng, current)[-20_000:]
+            change = conversation.update(current)
+        else:
+            more = text(rng, rng.choice([3, 8]))
+            current += more
+            change = conversation.append(more)
+        branches[place] = (conversation, current)
+        expected = enc.encode(current, **names)
+        check(conversation, change, before, expected)
+
+
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_appends_equal_encode(enc: bpe_engine.Encoding) -> None:
+    for round in range(12):
+        run_appends(enc, seeded("appends", enc.name, round), 30)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
+def test_appends_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
+    for round in range(300):
+        run_appends(enc, seeded("appends thoroughly", enc.name, round), 60)
+
+
+def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
+    """The work of an append does not depend on the text before it."""
+    line = "one word after the other, and ünïcode. "
+    for make in (
+        lambda: "word and more" * 10,
+        lambda: [untrusted("word "), special("<|endoftext|>")],
+    ):
+        work = []
+        for size in (2_000, 200_000):
+            conversation = gpt2.conversation()
+            more = make()
+            conversation.update(
+                line * (size // 40) if isinstance(more, str) else [untrusted(line * (size // 40))]
+            )
+            kept = len(conversation)
+            for _ in range(4):
+                change = conversation.append(make())
+                assert change.kept >= kept - 2 and len(change.ids) < 60
+                kept = len(conversation)
+            start = bpe_engine._core.work_done()
+            conversation.append(make())
+            work.append(bpe_engine._core.work_done() - start)
+        assert work[1] <= work[0] + 2_000, work
+
+
+def test_appends_of_the_other_kind_are_refused(gpt2: bpe_engine.Encoding) -> None:
+    conversation = gpt2.conversation()
+    assert conversation.append("") == conversation.append([]) == (0, [])
+    conversation.append("a text")
+    with pytest.raises(TypeError, match="the prompt so far is a text: append a str"):
+        conversation.append([untrusted(" more")])
+    assert conversation.append(" more").ids == gpt2.encode(" more")
+    conversation.update([untrusted("a text")])
+    with pytest.raises(TypeError, match="has segments: append a list of segments"):
+        conversation.append(" more")
+    conversation.append(part for part in [untrusted(" more")])
+    assert conversation.ids == gpt2.encode("a text more")
+    for wrong in (None, 5, b"bytes", {}):
+        with pytest.raises(TypeError, match="must be a list of segments"):
+            conversation.append(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="does not have"):
+        conversation.append([special("<|none|>")])
+    assert conversation.ids == gpt2.encode("a text more")
+
+
+def test_concurrent_appends_are_all_there() -> None:
+    enc = bpe_engine.get_encoding("cl100k_base")
+    for size in (10, 40_000):
+        conversation = enc.conversation()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda i: conversation.append(f"{i} " * size), range(12)))
+        whole = enc.decode(conversation.ids)
+        assert conversation.ids == enc.encode(whole)
+        assert sorted(whole.split()) == sorted(str(i) for i in range(12) for _ in range(size))
+
+
 def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: int) -> float:
     allowed: Any = rng.choice([set(), "all"])
     begin = text(rng, 20)
@@ -147,8 +240,15 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
         if rng.random() < 0.2:
             # The same text in another way: what is special changes, and nothing else.
             current = [untrusted(s.text) if s.kind == "text" else s for s in current]
+        if rng.random() < 0.5:
+            more = segments_of(rng, enc)
+            conversation.update(current)
+            before = conversation.ids
+            current = current + more
+            change = conversation.append(more)
+        else:
+            change = conversation.update(current)
         expected = enc.encode_segments(current)
-        change = conversation.update(current)
         check(conversation, change, before, expected)
         before = expected
         if rng.random() < 0.1:
@@ -201,15 +301,15 @@ def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None
         conversation = gpt2.conversation(disallowed_special=disallowed)
         current = ""
         for _ in range(6):
-            current = current[: rng.randrange(len(current) + 1)] + rng.choice(
-                ["<|endof", "text|>", "ab", " c", "x", " y", "<|"]
-            )
+            more = rng.choice(["<|endof", "text|>", "ab", " c", "x", " y", "<|"])
+            appends = rng.random() < 0.5
+            current = current[: len(current) if appends else rng.randrange(len(current) + 1)] + more
             try:
                 expected: Any = gpt2.encode(current, disallowed_special=disallowed)
             except ValueError as error:
                 expected = str(error)
             try:
-                conversation.update(current)
+                conversation.append(more) if appends else conversation.update(current)
                 assert conversation.ids == expected
             except ValueError as error:
                 assert str(error) == expected

@@ -6,12 +6,13 @@
 //! both texts share.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::char_boundary::floor;
+use crate::char_boundary::{ceil, floor};
 use crate::engine::Engine;
 use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
-use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
+use crate::memory::{append, push, push_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -30,6 +31,11 @@ pub struct Conversation {
     raw: Option<Raw>,
     /// True if `fixed` was found in the text, false if it was given with segments.
     is_searched: bool,
+    /// The end of the prompt that the text came from, if that had segments.
+    end: End,
+    /// The first half of a surrogate pair that the text ends with, as U+FFFD. For callers whose texts
+    /// have surrogates.
+    pub half: Option<u32>,
 }
 
 /// A position at which encoding can resume.
@@ -52,6 +58,15 @@ struct Raw {
     places: Vec<(usize, usize)>,
 }
 
+/// The part of a prompt that more segments may change, before the search over all segments.
+#[derive(Debug, Clone, Default)]
+struct End {
+    prompt: Prompt,
+    /// Its first byte in the text, and the number of fixed positions before it.
+    at: usize,
+    fixed: usize,
+}
+
 impl Conversation {
     /// Returns all ids.
     pub fn ids(&self) -> &[u32] {
@@ -70,7 +85,19 @@ impl Conversation {
             + self.ids.capacity() * size_of::<u32>()
             + self.checkpoints.capacity() * size_of::<Checkpoint>()
             + self.fixed.capacity() * size_of::<Fixed>()
+            + self.end.prompt.memory()
             + raw.map_or(0, |raw| raw.text.capacity() + raw.places.capacity() * 16)
+    }
+
+    /// Returns true if a text can be appended, or, for false, segments.
+    pub fn takes(&self, is_text: bool) -> bool {
+        let is_empty = self.text.is_empty() && self.ids.is_empty();
+        is_empty || self.is_searched == is_text
+    }
+
+    /// Returns the end of the prompt, for [`Conversation::append_prompt`].
+    pub fn end(&self) -> &Prompt {
+        &self.end.prompt
     }
 
     /// Replaces the text by `text`, with the special tokens of `request`.
@@ -82,79 +109,191 @@ impl Conversation {
         text: &str,
         request: &Request,
     ) -> Result<usize> {
-        let known = if self.is_searched { common_prefix(&self.text, text) } else { 0 };
-        let (normal, raw, known) = match engine.normalization() {
-            Normalization::None => (Cow::Borrowed(text), None, known),
-            form if self.stays_normal(text, known, form)? => (Cow::Borrowed(text), None, known),
+        let same = common_prefix(&self.text, text);
+        let (normal, raw, same) = match engine.normalization() {
+            Normalization::None => (Cow::Borrowed(text), None, same),
+            form if self.stays_normal(text, same, form)? => (Cow::Borrowed(text), None, same),
             form => {
                 let (normal, raw) = Raw::of(text, form, self.raw.as_ref(), &self.text)?;
-                let known = if self.is_searched { common_prefix(&self.text, &normal) } else { 0 };
-                (Cow::Owned(normal), Some(raw), known)
+                let same = common_prefix(&self.text, &normal);
+                (Cow::Owned(normal), Some(raw), same)
             }
         };
-        let normal = &*normal;
-        let special = engine.special_tokens()?;
-        // A name that was not there before ends after the known bytes.
-        let from = known.saturating_sub(request.longest_disallowed(special));
-        request.check(special, &normal[floor(normal, from)..])?;
-        let mut fixed = match request.allowed {
-            Selection::None => Vec::new(),
-            _ => collected(self.fixed.iter().take_while(|fixed| fixed.end <= known).cloned())?,
-        };
-        engine.find_in_text(normal, &request.allowed, known, &mut fixed)?;
-        let same = if self.is_searched { known } else { common_prefix(&self.text, normal) };
-        let kept = self.apply(engine, normal, fixed, same)?;
+        let kept = self.replace_text(engine, same, &normal[same..], request)?;
         self.raw = raw;
-        self.is_searched = true;
         Ok(kept)
     }
 
-    /// Returns true if the text so far and `text`, which share their first `known` bytes, are both
+    /// Appends `more` to a text, as [`Conversation::update_text`] with both would, at the cost of
+    /// `more`. The first character beyond U+FFFF may come as `pair`, if its first half is the U+FFFD
+    /// that the text ends with.
+    pub fn append_text<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        pair: Option<char>,
+        more: &str,
+        request: &Request,
+    ) -> Result<usize> {
+        let half = pair.map_or(0, |_| char::REPLACEMENT_CHARACTER.len_utf8());
+        let end = self.text.len() - half;
+        let form = engine.normalization();
+        // The form of a text does not depend on whether the text before was normalized already.
+        let start = match form {
+            Normalization::None => end,
+            _ => last_stretch(&self.text[..end]),
+        };
+        let mut tail = String::new();
+        push_text(&mut tail, &self.text[start..end])?;
+        if let Some(pair) = pair {
+            push_text(&mut tail, pair.encode_utf8(&mut [0; 4]))?;
+        }
+        let given = tail.len() - (end - start);
+        push_text(&mut tail, more)?;
+        let normal = form.apply(&tail)?;
+        if self.raw.is_none() && *normal != *tail {
+            let mut raw = Raw::default();
+            push_text(&mut raw.text, &self.text)?;
+            self.raw = Some(raw);
+        }
+        if let Some(raw) = &mut self.raw {
+            reserve_text(&mut raw.text, given + more.len())?;
+        }
+        let same = start + common_prefix(&self.text[start..], &normal);
+        let kept = self.replace_text(engine, same, &normal[same - start..], request)?;
+        if let Some(raw) = &mut self.raw {
+            raw.text.truncate(raw.text.len() - half);
+            let size = raw.text.len();
+            while raw.places.pop_if(|&mut (place, _)| place >= size).is_some() {}
+            raw.text.push_str(&tail[end - start..]);
+        }
+        Ok(kept)
+    }
+
+    /// Replaces the text behind its first `same` bytes by `tail`, and searches for special tokens.
+    fn replace_text<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        same: usize,
+        tail: &str,
+        request: &Request,
+    ) -> Result<usize> {
+        let known = if self.is_searched { same } else { 0 };
+        let special = engine.special_tokens()?;
+        let kept = self.apply(engine, same, tail, |text, earlier| {
+            // A name that was not there before ends after the known bytes.
+            let from = known.saturating_sub(request.longest_disallowed(special));
+            request.check(special, &text[floor(text, from)..])?;
+            let earlier = if known == 0 { &[] } else { earlier };
+            engine.find_in_text(text, &request.allowed, known, earlier)
+        })?;
+        (self.is_searched, self.end) = (true, End::default());
+        Ok(kept)
+    }
+
+    /// Returns true if the text so far and `text`, which share their first `same` bytes, are both
     /// normalized already.
-    fn stays_normal(&self, text: &str, known: usize, form: Normalization) -> Result<bool> {
+    fn stays_normal(&self, text: &str, same: usize, form: Normalization) -> Result<bool> {
         if self.raw.is_some() {
             return Ok(false);
         }
-        let start = text[..known].char_indices().rev().find(|&(_, c)| starts_stretch(c));
-        let start = start.map_or(0, |(at, _)| at);
+        let known = if self.is_searched { same } else { 0 };
+        let start = last_stretch(&text[..known]);
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Replaces the text by that of a prompt. Runs of text between the fixed positions are
-    /// normalized.
+    /// Replaces the text by that of a prompt, without the call of [`Prompt::finish`]. Runs of text
+    /// between the fixed positions are normalized.
     pub fn update_prompt<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
         prompt: Prompt,
     ) -> Result<usize> {
+        self.replace_prompt(engine, prompt, 0, 0)
+    }
+
+    /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
+    /// the cost of the new ones. They come behind a copy of [`Conversation::end`].
+    pub fn append_prompt<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        prompt: Prompt,
+    ) -> Result<usize> {
+        self.replace_prompt(engine, prompt, self.end.at, self.end.fixed)
+    }
+
+    /// Replaces the text from byte `start` on, and the fixed positions but the first `before`.
+    fn replace_prompt<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        mut prompt: Prompt,
+        start: usize,
+        before: usize,
+    ) -> Result<usize> {
+        let mut end = End { prompt: prompt.end(engine)?, at: 0, fixed: 0 };
+        prompt.finish(engine)?;
         if !engine.ignores_segments() {
             let mut ids = Vec::new();
             prompt.encode(engine, true, &mut ids)?;
             let kept = self.ids.iter().zip(&ids).take_while(|(old, new)| old == new).count();
-            *self = Self { ids, ..Self::default() };
+            *self = Self { ids, end, ..Self::default() };
             return Ok(kept);
         }
         let (text, fixed) = prompt.into_parts();
-        let (text, fixed) = match engine.normalization() {
+        let mut open = end.prompt.size();
+        let (text, mut fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
-            normalization => normalize_runs(normalization, &text, fixed)?,
+            form => {
+                let (raw, places) = end.prompt.clone().into_parts();
+                open = normalize_runs(form, &raw, places)?.0.len();
+                normalize_runs(form, &text, fixed)?
+            }
         };
-        let same = common_prefix(&self.text, &text);
-        let kept = self.apply(engine, &text, fixed, same)?;
-        (self.raw, self.is_searched) = (None, false);
+        end.at = start + text.len() - open;
+        for place in &mut fixed {
+            (place.start, place.end) = (place.start + start, place.end + start);
+        }
+        let same = start + common_prefix(&self.text[start..], &text);
+        let kept = self.apply(engine, same, &text[same - start..], |_, _| Ok((before, fixed)))?;
+        end.fixed = self.fixed.partition_point(|fixed| fixed.start < end.at);
+        (self.raw, self.is_searched, self.end) = (None, false, end);
         Ok(kept)
     }
 
-    /// Encodes `text`, whose first `same` bytes are those of the text so far.
+    /// Replaces the text behind its first `same` bytes by `tail`. Of the new text and the fixed
+    /// positions so far, `find` returns how many of these stay, and those behind them.
     fn apply<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
-        text: &str,
-        fixed: Vec<Fixed>,
         same: usize,
+        tail: &str,
+        find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
     ) -> Result<usize> {
-        let alike = self.fixed.iter().zip(&fixed).take_while(|(old, new)| old == new).count();
-        let differs = [self.fixed.get(alike), fixed.get(alike)];
+        let mut removed = String::new();
+        push_text(&mut removed, &self.text[same..])?;
+        reserve_text(&mut self.text, tail.len().saturating_sub(removed.len()))?;
+        self.text.truncate(same);
+        self.text.push_str(tail);
+        let result = self.encode(engine, same, find);
+        if result.is_err() {
+            self.text.truncate(same);
+            self.text.push_str(&removed);
+        }
+        result
+    }
+
+    /// Encodes the text, whose first `same` bytes are as they were.
+    fn encode<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        same: usize,
+        find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
+    ) -> Result<usize> {
+        let (kept, mut fixed) = find(&self.text, &self.fixed)?;
+        let old = self.fixed[kept..].iter();
+        let more = old.zip(&fixed).take_while(|(old, new)| old == new).count();
+        let alike = kept + more;
+        fixed.drain(..more);
+        let differs = [self.fixed.get(alike), fixed.first()];
         let same = differs.iter().flatten().map(|fixed| fixed.start).fold(same, usize::min);
         let valid = self
             .checkpoints
@@ -162,58 +301,134 @@ impl Conversation {
         let from = valid.checked_sub(1).map(|last| self.checkpoints[last]).unwrap_or_default();
 
         let (mut ids, mut checkpoints) = (Vec::new(), Vec::new());
-        encode_from(engine, text, &fixed, from, &mut ids, &mut checkpoints)?;
+        let places = self.fixed[from.fixed..alike].iter().chain(&fixed);
+        encode_from(engine, &self.text, places, from, &mut ids, &mut checkpoints)?;
 
         let stay =
             self.ids[from.ids..].iter().zip(&ids).take_while(|(old, new)| old == new).count();
-        let more = text.len().saturating_sub(self.text.len());
-        reserve_text(&mut self.text, more)?;
         reserve(&mut self.ids, ids.len())?;
         reserve(&mut self.checkpoints, checkpoints.len())?;
-        self.text.truncate(from.at);
-        self.text.push_str(&text[from.at..]);
+        reserve(&mut self.fixed, fixed.len())?;
         self.ids.truncate(from.ids + stay);
         self.ids.extend_from_slice(&ids[stay..]);
         self.checkpoints.truncate(valid);
         self.checkpoints.append(&mut checkpoints);
-        self.fixed = fixed;
+        self.fixed.truncate(alike);
+        self.fixed.append(&mut fixed);
         Ok(from.ids + stay)
     }
 }
 
-/// Appends the ids after a checkpoint, and new checkpoints.
-fn encode_from<E: Engine + ?Sized>(
+/// Appends the ids after a checkpoint, and new checkpoints. `fixed` are the fixed positions after it.
+fn encode_from<'a, E: Engine + ?Sized>(
     engine: &E,
     text: &str,
-    fixed: &[Fixed],
+    mut fixed: impl Iterator<Item = &'a Fixed>,
     from: Checkpoint,
     ids: &mut Vec<u32>,
     checkpoints: &mut Vec<Checkpoint>,
 ) -> Result<()> {
     let mut position = from.at;
-    for index in from.fixed..=fixed.len() {
-        let next = fixed.get(index);
+    let mut is_inside = from.decided > from.at;
+    for index in from.fixed.. {
+        let next = fixed.next();
         let end = next.map_or(text.len(), |fixed| fixed.start);
         while position < end {
             let stretch = &text[position..end];
-            let cut = engine.safe_cut(stretch, SPACING);
-            let length = cut.unwrap_or(stretch.len());
-            engine.encode_run(&stretch[..length], position == 0 && index == 0, ids)?;
-            position += length;
-            let Some(cut) = cut else { break };
+            let cut = engine.beginning_cut(stretch, SPACING);
+            let part = position..cut.map_or(end, |cut| position + cut);
+            if is_inside {
+                continue_run(engine, text, part.clone(), ids)?;
+            } else {
+                engine.encode_run(&text[part.clone()], position == 0 && index == 0, ids)?;
+            }
+            (position, is_inside) = (part.end, true);
+            if cut.is_none() {
+                break;
+            }
             // The cut depends on the characters on both sides of it only.
-            let width = stretch[cut..].chars().next().map_or(0, char::len_utf8);
+            let width = text[position..end].chars().next().map_or(0, char::len_utf8);
             let (decided, ids) = (position + width, from.ids + ids.len());
             push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
         }
-        if let Some(next) = next {
-            append(ids, next.ids.as_slice())?;
-            position = next.end;
-            let (at, ids, fixed) = (position, from.ids + ids.len(), index + 1);
-            push(checkpoints, Checkpoint { at, decided: at, ids, fixed })?;
-        }
+        let Some(next) = next else { break };
+        append(ids, next.ids.as_slice())?;
+        (position, is_inside) = (next.end, false);
+        let (at, ids, fixed) = (position, from.ids + ids.len(), index + 1);
+        push(checkpoints, Checkpoint { at, decided: at, ids, fixed })?;
     }
     Ok(())
+}
+
+/// Appends the ids of a part of a run behind a cut. If text is put before each run, the part is encoded
+/// behind the character before it, whose ids stay the same.
+fn continue_run<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    part: Range<usize>,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    if !engine.prepends(false) {
+        return engine.encode_run(&text[part], false, ids);
+    }
+    let before = floor(text, part.start - 1);
+    let (mut first, start) = (Vec::new(), ids.len());
+    engine.encode_run(&text[before..part.start], false, &mut first)?;
+    engine.encode_run(&text[before..part.end], false, ids)?;
+    debug_assert!(ids[start..].starts_with(&first), "a cut in the middle of a token");
+    ids.drain(start..start + first.len());
+    Ok(())
+}
+
+/// Returns the last position in a text before which it can be cut and the parts normalized
+/// independently, whatever follows.
+fn last_stretch(text: &str) -> usize {
+    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
+    start.map_or(0, |(at, _)| at)
+}
+
+/// The longest name around which [`quiet_place`] looks, and the most places that it tries.
+const LONGEST_NAME: usize = 1024;
+const MOST_TRIES: usize = 64;
+
+/// Returns the last of the places before byte `known` that it tries at which special tokens before and
+/// after are found independently, whatever follows `known`, and text is normalized independently: no
+/// name touches it, and no white space, which special tokens may take. Otherwise 0. `is_free` tells
+/// whether a place is one for the caller.
+pub fn quiet_place<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    known: usize,
+    is_free: impl Fn(usize) -> bool,
+) -> Result<usize> {
+    let names = engine.special_tokens()?.all();
+    let longest = names.longest();
+    if longest > LONGEST_NAME {
+        return Ok(0);
+    }
+    let is_normalized = engine.normalization() != Normalization::None;
+    let mut after = None;
+    // Whether a name counts may depend on the character behind it, and the last U+FFFD may be half of
+    // another.
+    let last = floor(text, known.saturating_sub(longest.max(3) + 1));
+    let places = text[..last].char_indices().rev().take(MOST_TRIES);
+    for (at, character) in places {
+        let place = at + character.len_utf8();
+        let next = after.replace(character);
+        let Some(next) = next.or_else(|| text[place..].chars().next()) else { continue };
+        if character.is_whitespace() || next.is_whitespace() || !is_free(place) {
+            continue;
+        }
+        if is_normalized && !starts_stretch(next) {
+            continue;
+        }
+        let low = floor(text, place.saturating_sub(longest));
+        let high = ceil(text, (place + longest).min(text.len()));
+        if !names.touches(&text[low..high], place - low) {
+            return Ok(place);
+        }
+    }
+    Ok(0)
 }
 
 /// Normalizes the runs of text between the fixed positions, and moves these.
@@ -288,7 +503,7 @@ pub fn stable_prefix<E: Engine + ?Sized>(
     let Stable { normal, end, fixed, original } = Stable::of(engine, text, &request.allowed)?;
     let mut ids = Vec::new();
     let start = Checkpoint::default();
-    encode_from(engine, &normal[..end], &fixed, start, &mut ids, &mut Vec::new())?;
+    encode_from(engine, &normal[..end], fixed.iter(), start, &mut ids, &mut Vec::new())?;
     Ok((ids, original))
 }
 
@@ -363,10 +578,9 @@ impl<'a> Stable<'a> {
 /// Returns the length of the beginning that normalization does not change whatever follows: text may
 /// combine with the last character that starts a stretch.
 fn settled(normalization: Normalization, text: &str) -> usize {
-    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
     match normalization {
         Normalization::None => text.len(),
-        _ => start.map_or(0, |(at, _)| at),
+        _ => last_stretch(text),
     }
 }
 
@@ -380,7 +594,7 @@ pub(crate) fn stable_ids<E: Engine + ?Sized>(
     let after = fixed.last().map_or(0, |last| last.end);
     let open = settled(engine.normalization(), text);
     let end = last_cut(engine, text, after, open).unwrap_or(after);
-    encode_from(engine, &text[..end], fixed, Checkpoint::default(), ids, &mut Vec::new())
+    encode_from(engine, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
 }
 
 fn original(alignment: &Alignment, position: usize) -> Option<usize> {

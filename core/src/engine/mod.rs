@@ -147,15 +147,15 @@ pub trait Engine: Send + Sync {
     /// Finds the other special tokens of a prompt once all of its segments are known.
     fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()>;
 
-    /// Appends the special tokens of a normalized text to `fixed`, which holds those of an earlier
-    /// text with the same first `known` bytes.
+    /// Finds the special tokens of a normalized text. Returns how many of `earlier`, those of another
+    /// text with the same first `known` bytes, are the first of them, and all behind these.
     fn find_in_text(
         &self,
         text: &str,
         allowed: &Selection,
         known: usize,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<()>;
+        earlier: &[Fixed],
+    ) -> Result<(usize, Vec<Fixed>)>;
 
     /// Appends the special tokens of a normalized text that stay the same whatever follows it.
     /// Returns the first byte from which more text may form another special token.
@@ -477,19 +477,21 @@ impl Engine for Encoding {
         text: &str,
         allowed: &Selection,
         known: usize,
-        fixed: &mut Vec<Fixed>,
-    ) -> Result<()> {
+        earlier: &[Fixed],
+    ) -> Result<(usize, Vec<Fixed>)> {
         let special = self.special_tokens();
-        // A name that ends this early is not the beginning of a longer one.
-        let longest = special.all().longest();
-        fixed.truncate(fixed.partition_point(|fixed| fixed.end + longest <= known));
-        let mut from = fixed.last().map_or(0, |last| last.end);
-        while let Some((found, id)) = special.find_allowed(text, from, allowed) {
+        // All names that begin this early end in the known bytes, and none is a longer one.
+        let decided = known.saturating_sub(special.all().longest());
+        let kept = earlier.partition_point(|fixed| fixed.start < decided);
+        let last = kept.checked_sub(1).map_or(0, |last| earlier[last].end);
+        let mut from = last.max(floor(text, decided));
+        let mut found = Vec::new();
+        while let Some((name, id)) = special.find_allowed(text, from, allowed) {
             let ids = FixedIds::Special(id);
-            push(fixed, Fixed { start: found.start, end: found.end, ids })?;
-            from = found.end;
+            push(&mut found, Fixed { start: name.start, end: name.end, ids })?;
+            from = name.end;
         }
-        Ok(())
+        Ok((kept, found))
     }
 
     fn find_settled(
@@ -500,7 +502,7 @@ impl Engine for Encoding {
     ) -> Result<usize> {
         // Asks about all names, so that a caller may allow others before more text comes.
         let open = self.special_tokens().all().open_from(text);
-        self.find_in_text(text, allowed, 0, fixed)?;
+        *fixed = self.find_in_text(text, allowed, 0, &[])?.1;
         fixed.retain(|fixed| fixed.start < open);
         Ok(open)
     }

@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
 use crate::engine::Engine;
+use crate::engine::conversation::quiet_place;
 use crate::error::Result;
-use crate::memory::{append, push, push_text, reserve, reserve_text};
+use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::polling::poll;
 use crate::special_tokens::Selection;
 
@@ -41,7 +42,7 @@ pub struct Fixed {
 }
 
 /// The segments of a prompt, one after the other.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Prompt {
     text: String,
     fixed: Vec<Fixed>,
@@ -73,13 +74,18 @@ pub struct Origin {
 impl Prompt {
     /// Creates an empty prompt with room for `segments` segments of ordinary length.
     pub fn with_room(segments: usize) -> Result<Self> {
-        const LENGTH: usize = 64;
         let mut prompt = Self::default();
-        reserve_text(&mut prompt.text, segments.saturating_mul(LENGTH))?;
-        reserve(&mut prompt.ends, segments)?;
-        reserve(&mut prompt.fixed, segments)?;
-        reserve(&mut prompt.fixed_segments, segments)?;
+        prompt.make_room(segments)?;
         Ok(prompt)
+    }
+
+    /// Makes room for more segments of ordinary length.
+    pub fn make_room(&mut self, segments: usize) -> Result<()> {
+        const LENGTH: usize = 64;
+        reserve_text(&mut self.text, segments.saturating_mul(LENGTH))?;
+        reserve(&mut self.ends, segments)?;
+        reserve(&mut self.fixed, segments)?;
+        reserve(&mut self.fixed_segments, segments)
     }
 
     /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
@@ -161,6 +167,48 @@ impl Prompt {
     /// segment.
     pub fn finish<E: Engine + ?Sized>(&mut self, engine: &E) -> Result<()> {
         engine.find_in_prompt(self)
+    }
+
+    /// Returns the end of a prompt that is not finished: more segments change nothing before it.
+    pub(crate) fn end<E: Engine + ?Sized>(&self, engine: &E) -> Result<Self> {
+        let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
+        let is_free = |at: usize| {
+            let index = place(at);
+            let before = index.checked_sub(1).is_none_or(|last| self.fixed[last].end < at);
+            before && self.fixed.get(index).is_none_or(|next| at < next.start)
+        };
+        let start = match engine.ignores_segments() {
+            true => quiet_place(engine, &self.text, self.text.len(), is_free)?,
+            false => 0,
+        };
+        let first = match start {
+            0 => 0,
+            _ => self.segment_at(start),
+        };
+        let mut end = Self::default();
+        push_text(&mut end.text, &self.text[start..])?;
+        for (fixed, segment) in self.fixed().skip(place(start)) {
+            let fixed = Fixed {
+                start: fixed.start - start,
+                end: fixed.end - start,
+                ids: fixed.ids.clone(),
+            };
+            push(&mut end.fixed, fixed)?;
+            push(&mut end.fixed_segments, segment - first)?;
+        }
+        end.ends = collected(self.ends[first..].iter().map(|end| end - start))?;
+        let trusted = self.trusted.iter().filter(|(segment, _)| *segment >= first);
+        let trusted = trusted.map(|(segment, allowed)| (segment - first, allowed.clone()));
+        end.trusted = collected(trusted)?;
+        Ok(end)
+    }
+
+    /// Returns the bytes of memory in use.
+    pub fn memory(&self) -> usize {
+        self.text.capacity()
+            + self.fixed.capacity() * size_of::<(Fixed, usize)>()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.trusted.capacity() * size_of::<(usize, Selection)>()
     }
 
     /// Returns the texts of all segments, one after the other.

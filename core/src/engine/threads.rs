@@ -264,8 +264,7 @@ fn shares<E: Engine + ?Sized>(
     allowed: &Selection,
     share: usize,
 ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
-    let mut found = Vec::new();
-    engine.find_in_text(text, allowed, 0, &mut found)?;
+    let (_, found) = engine.find_in_text(text, allowed, 0, &[])?;
     let (mut stretches, mut shares) = (Vec::new(), Vec::new());
     // The first stretch and the first byte of the current share.
     let (mut first, mut begin) = (0, 0);

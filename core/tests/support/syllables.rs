@@ -113,8 +113,7 @@ impl Engine for Syllables {
 
     fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
         self.check(text, request)?;
-        let mut places = Vec::new();
-        self.find_in_text(text, &request.allowed, 0, &mut places)?;
+        let (_, places) = self.find_in_text(text, &request.allowed, 0, &[])?;
         let mut start = 0;
         for place in places {
             self.encode_run(&text[start..place.start], start == 0, ids)?;
@@ -151,13 +150,13 @@ impl Engine for Syllables {
         text: &str,
         allowed: &Selection,
         _: usize,
-        places: &mut Vec<Fixed>,
-    ) -> Result<()> {
-        places.clear();
+        _: &[Fixed],
+    ) -> Result<(usize, Vec<Fixed>)> {
+        let mut places = Vec::new();
         if *allowed != Selection::None {
             find(text, |place| places.push(fixed(place)));
         }
-        Ok(())
+        Ok((0, places))
     }
 
     fn find_settled(
@@ -167,7 +166,7 @@ impl Engine for Syllables {
         places: &mut Vec<Fixed>,
     ) -> Result<usize> {
         let open = text[..self.0.all().open_from(text)].trim_end_matches(' ').len();
-        self.find_in_text(text, allowed, 0, places)?;
+        *places = self.find_in_text(text, allowed, 0, &[])?.1;
         places.retain(|fixed| fixed.end <= open);
         Ok(open)
     }
