@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import os
 import stat
-import struct
 import threading
 import time
-import zlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._core import StoredBlocks
 
 __all__ = ["BlockStore", "open_store"]
 
 #: The databases: blocks by key, keys in the order in which they came, and the bytes of all blocks.
 _DATABASES = (b"bpe_engine blocks 1", b"bpe_engine order 1", b"bpe_engine sizes 1")
 _SIZE = b"bytes"
-
-#: The header of a block: a checksum of its ids, and the length of its contents.
-_HEADER = struct.Struct("=II")
 
 #: LMDB keeps values of more than half a page in pages of their own.
 _PAGE = 4096
@@ -45,12 +42,38 @@ def open_store(path: str | os.PathLike[str], max_bytes: int) -> BlockStore:
     return _stores[place]
 
 
-class BlockStore:
-    """Contents of blocks and their ids, by key, in files that processes share.
+def _before_fork() -> None:
+    """Waits for transactions: one in another thread would keep the files open in the child."""
+    for store in list(_stores.values()):
+        for lock in store._locks:
+            lock.acquire(timeout=_PATIENCE)
 
-    Reads compare contents and checksums, so that a wrong value counts as missing. Blocks are written
+
+def _after_fork() -> None:
+    for store in list(_stores.values()):
+        for lock in store._locks:
+            with contextlib.suppress(RuntimeError):  # It took too long, or is a new store.
+                lock.release()
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_stores.values()):
+        store._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+    )
+
+
+class BlockStore:
+    """Blocks and their ids, by key, in files that processes share.
+
+    Blocks are checked before they are used, so that a wrong value counts as missing. They are written
     by a thread, in transactions: a process may be killed at any time. What cannot be written is
-    dropped. The blocks that came first are dropped first, to keep the files below their limit.
+    dropped. The blocks that came first are dropped first, to keep the files below their limit. A forked
+    process opens the files again when it first needs them.
 
     Args:
         path: A folder, which is made. No other file may be in it.
@@ -63,13 +86,20 @@ class BlockStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int):
-        self.path: str = os.fspath(path)
+        self.path: str = os.path.abspath(path)
         self._max_bytes = max(max_bytes, _LEAST)
+        self._lmdb = _lmdb()
+        self._start()
+        environment, databases = self._opened()
+        self._environment, self._databases = environment, databases
+        atexit.register(self.flush)
+
+    def _start(self) -> None:
+        """Starts without files: in a fork, LMDB leaves those of the parent as they are."""
+        self._environment: Any = None
+        self._databases: list[Any] = []
         #: The reason for which nothing more is written.
         self.error: str | None = None
-        self._lmdb = _lmdb()
-        self._process = os.getpid()
-        self._environment, self._databases = self._opened()
         #: The thread that writes, and the blocks that wait for it.
         self._writer: threading.Thread | None = None
         self._waiting: dict[bytes, bytes] = {}
@@ -80,55 +110,55 @@ class BlockStore:
             threading.Event(),
         )
         self._written.set()
-        atexit.register(self.flush)
+        #: Taken while a transaction reads, and while one writes.
+        self._locks = threading.RLock(), threading.RLock()
 
-    # ---- Reading ----
+    # ---- Reading and writing ----
 
-    def read(self, data: bytes, key: bytes, size: int) -> tuple[list[bytes], int, bytes]:
-        """Reads the blocks at the beginning of a prompt.
-
-        Args:
-            data: The prompt.
-            key: The key before the first block.
-            size: The bytes at the beginning of a block that are its key, behind the key before.
+    def encode(
+        self, blocks: StoredBlocks, prompt: str | list[Any], is_list: bool
+    ) -> tuple[Any, int, int] | None:
+        """Encodes a prompt with the blocks of the store, and gives it those that it lacks.
 
         Returns:
-            The ids of each block, as bytes, the end of the last, and its key.
+            The ids as a list or a buffer, how many they are, and how many came from the store. None
+            if the prompt has no blocks, or the store cannot be read.
         """
-        found: list[bytes] = []
-        at = 0
-        if self._is_off():
-            return found, at, key
         try:
-            with self._environment.begin(db=self._databases[0]) as transaction:
-                while at + size <= len(data):
-                    following = hashlib.sha1(key + data[at : at + size]).digest()
-                    value = self._waiting.get(following) or transaction.get(following)
-                    block = None if value is None else _block(value, data, at)
-                    if block is None:
-                        break
-                    key, at = following, at + block[0]
-                    found.append(block[1])
-        except self._lmdb.Error as error:
-            self._fail(error)
-        return found, at, key
+            found = blocks.encode(prompt, self._waiting, self._reading(), is_list)
+        except (self._lmdb.Error, _Closed) as error:
+            self.error = str(error)
+            return None
+        if found is None:
+            return None
+        ids, count, stored, new = found
+        if new and self.error is None:
+            self._write(dict(new))
+        return ids, count, stored
 
-    # ---- Writing ----
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Callable[[bytes], bytes | None]]:
+        with self._locks[0]:
+            if self._environment is None:
+                try:
+                    self._environment, self._databases = self._opened()
+                except (OSError, ValueError) as error:
+                    raise _Closed(str(error)) from None
+            transaction = self._environment.begin(db=self._databases[0])
+            try:
+                yield transaction.get
+            finally:
+                transaction.abort()
+                del transaction  # It keeps the files open, in a fork as well.
 
-    def write(self, blocks: Iterable[tuple[bytes, bytes, bytes]]) -> None:
-        """Gives blocks to the thread that writes them: keys, contents and ids."""
-        if self._is_off() or self.error is not None:
-            return
-        made = {
-            key: _HEADER.pack(zlib.crc32(ids), len(content)) + content + ids
-            for key, content, ids in blocks
-        }
+    def _write(self, made: dict[bytes, bytes]) -> None:
+        """Gives blocks to the thread that writes them."""
         size = sum(map(len, made.values()))
         with self._lock:
             if self._waiting_bytes + size > _MOST_WAITING:
                 return
+            self._waiting_bytes += size - sum(len(self._waiting.get(key, b"")) for key in made)
             self._waiting.update(made)
-            self._waiting_bytes += size
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, daemon=True)
                 self._writer.start()
@@ -137,7 +167,7 @@ class BlockStore:
     def flush(self) -> None:
         """Waits until the blocks so far are written, or a few seconds."""
         deadline = time.monotonic() + _PATIENCE
-        while not self._is_off() and self._waiting and time.monotonic() < deadline:
+        while self._waiting and time.monotonic() < deadline:
             self._written.clear()
             self._wake.set()
             self._written.wait(_PATIENCE)
@@ -159,14 +189,15 @@ class BlockStore:
 
     def _put(self, values: dict[bytes, bytes]) -> None:
         try:
-            try:
-                self._put_and_evict(values)
-            except self._lmdb.MapFullError:
-                # Its free pages are in pieces, or its limit was larger before.
-                self._drop_all()
-                self._put_and_evict(values)
+            with self._locks[1]:
+                try:
+                    self._put_and_evict(values)
+                except self._lmdb.MapFullError:
+                    # Its free pages are in pieces, or its limit was larger before.
+                    self._drop_all()
+                    self._put_and_evict(values)
         except self._lmdb.Error as error:
-            self._fail(error)
+            self.error = str(error)
 
     def _put_and_evict(self, values: dict[bytes, bytes]) -> None:
         blocks, order, sizes = self._databases
@@ -191,17 +222,7 @@ class BlockStore:
             for database in self._databases:
                 transaction.drop(database, delete=False)
 
-    def _fail(self, error: Exception) -> None:
-        self.error = str(error)
-
     # ---- Opening ----
-
-    def _is_off(self) -> bool:
-        """True in a fork of the process that opened the store: LMDB's files are not the child's to use."""
-        if os.getpid() == self._process:
-            return False
-        self.error = "the process was forked; make the cache in the child only"
-        return True
 
     def _opened(self) -> tuple[Any, list[Any]]:
         self._check_path()
@@ -257,18 +278,8 @@ class BlockStore:
             raise self._lmdb.CorruptedError(f"it has {found:,} of {needed:,} bytes")
 
 
-def _block(value: bytes, data: bytes, at: int) -> tuple[int, bytes] | None:
-    """Returns the length and the ids of a block that data has at a byte; None if its ids are damaged,
-    or its contents are others."""
-    if len(value) < _HEADER.size:
-        return None
-    checksum, length = _HEADER.unpack_from(value)
-    end = _HEADER.size + length
-    if not length or not data.startswith(value[_HEADER.size : end], at):
-        return None
-    ids = value[end:]
-    is_whole = len(value) > end and len(ids) % 4 == 0 and zlib.crc32(ids) == checksum
-    return (length, ids) if is_whole else None
+class _Closed(Exception):
+    """A fork cannot open the store that its parent has open."""
 
 
 def _taken(value: bytes) -> int:

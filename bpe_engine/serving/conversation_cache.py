@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from array import array
+import sys
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
-from .._core import PrefixCache
+from .._core import PrefixCache, StoredBlocks
 from ..core import Encoding
-from ..prompt.segments import Segment, tokens
+from ..prompt.segments import Segment
 from .block_store import BlockStore, open_store
-from .stored_blocks import StoredBlocks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..prompt.encode import Engine
 
 __all__ = ["CacheStats", "ConversationCache"]
+
+#: The version of the keys and the blocks in a store.
+_VERSION = "bpe_engine block 2"
 
 _Names = Literal["all"] | Collection[str]
 _Prompt = str | Iterable[Segment | tuple[Any, ...]]
@@ -70,8 +73,7 @@ class ConversationCache:
             defaults they have.
 
         store: A folder that keeps blocks on the disk, shared by processes, also by those that begin
-            later. It is made, and must hold nothing else. Needs lmdb (the extra ``store``). Its
-            blocks end after special tokens.
+            later. It is made, and must hold nothing else. Needs lmdb (the extra ``store``).
         max_store_bytes: The most bytes of its files. The first cache of a process decides.
 
     Raises:
@@ -91,7 +93,7 @@ class ConversationCache:
     """
 
     __slots__ = (
-        *("_alone", "_blocks", "_cache", "_max_bytes", "_store", "_stored", "_tokenizer"),
+        *("_blocks", "_cache", "_max_bytes", "_store", "_stored", "_tokenizer"),
         "__weakref__",
     )
 
@@ -125,8 +127,11 @@ class ConversationCache:
         if store is not None:
             size = whole_number("max_store_bytes", max_store_bytes)
             self._store = open_store(store, size)
-            self._blocks = StoredBlocks(self._store, tokenizer, allowed_special, disallowed_special)
-            self._alone = PrefixCache(engine, 0, allowed_special, disallowed_special)
+            names = allowed_special if allowed_special == "all" else sorted(allowed_special)
+            fingerprint = tokenizer.fingerprint  # type: ignore[attr-defined]
+            root = f"{_VERSION} {fingerprint} {names} {sys.byteorder}"
+            digest = hashlib.sha256(root.encode("utf-8", "surrogatepass")).digest()[:16]
+            self._blocks = StoredBlocks(engine, digest, allowed_special, disallowed_special)
 
     def encode(self, prompt: _Prompt) -> list[int]:
         """Encodes a prompt.
@@ -142,8 +147,9 @@ class ConversationCache:
             ValueError, TypeError: As in `encode` and `encode_segments` of the tokenizer.
         """
         prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        if (stored := self._from_store(prompt)) is not None:
-            return array("I", stored).tolist()
+        ids: list[int] | None = self._from_store(prompt, is_list=True)
+        if ids is not None:
+            return ids
         if isinstance(prompt, str):
             return self._cache.encode_text(prompt)
         return self._cache.encode_segments(prompt)
@@ -161,10 +167,10 @@ class ConversationCache:
         import numpy as np
 
         prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        buffer: Any = self._from_store(prompt)
+        buffer: Any = self._from_store(prompt, is_list=False)
         if buffer is not None:
-            return np.frombuffer(bytearray(buffer), dtype=np.uint32)
-        if isinstance(prompt, str):
+            pass
+        elif isinstance(prompt, str):
             buffer = self._cache.encode_text_to_buffer(prompt)
         else:
             buffer = self._cache.encode_segments_to_buffer(prompt)
@@ -191,37 +197,15 @@ class ConversationCache:
         if self._store is not None:
             self._store.flush()
 
-    def _from_store(self, prompt: _Prompt) -> bytes | None:
+    def _from_store(self, prompt: str | list[Any], is_list: bool) -> Any:
         """Returns the ids of a prompt by its stored blocks; None if it has none."""
-        found = None if self._store is None else self._blocks.find(prompt)
-        if self._store is None or found is None:
+        found = None if self._store is None else self._store.encode(self._blocks, prompt, is_list)
+        if found is None:
             return None
-        ids, blocks, rest = found
-        known = len(ids)
-        try:
-            for block in blocks:
-                ids.append(self._encoded(block.prompt, ids))
-            last = self._encoded(rest, ids) if rest else b""
-        except (TypeError, ValueError):
-            return None  # The error is about the prompt as a whole.
-        if blocks:
-            new = zip(blocks, ids[known:])
-            self._store.write((block.key, block.content, own) for block, own in new)
-        whole = b"".join([*ids, last])
-        self._stored[0] += 1
-        self._stored[1] += len(whole) // 4
-        self._stored[2] += sum(map(len, ids[:known])) // 4
-        return whole
-
-    def _encoded(self, prompt: Any, before: list[bytes]) -> bytes:
-        """Returns the ids of a part of a prompt, behind those that are before it."""
-        if isinstance(prompt, str):
-            return bytes(self._alone.encode_text_to_buffer(prompt))
-        if not before:
-            return bytes(self._alone.encode_segments_to_buffer(prompt))
-        # Behind any id, text is not the first of a prompt.
-        first = tokens(array("I", before[0][:4]))
-        return bytes(self._alone.encode_segments_to_buffer([first, *prompt]))[4:]
+        ids, count, stored = found
+        for place, more in enumerate((1, count, stored)):
+            self._stored[place] += more
+        return ids
 
     def __repr__(self) -> str:
         stats = self.stats()

@@ -326,6 +326,53 @@ fn given_cut<E: Engine + ?Sized>(engine: &E, text: &str, names: &[&Names]) -> Op
     None
 }
 
+/// The end of a block: a byte, and the number of fixed places before it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct End {
+    pub(crate) at: usize,
+    pub(crate) index: usize,
+}
+
+/// The sizes of blocks in bytes.
+pub(crate) struct Sizes {
+    /// The least of a block that ends inside text.
+    pub(crate) spacing: usize,
+    /// The least of one that ends after a special token.
+    pub(crate) least: usize,
+    /// As how many bytes a given id counts.
+    pub(crate) given: usize,
+}
+
+/// Returns the end of the block that begins at `start`, and false if it is only the end of the text.
+pub(crate) fn block_end<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    fixed: &[Fixed],
+    start: End,
+    sizes: &Sizes,
+) -> (End, bool) {
+    let near = start.at + sizes.spacing;
+    let (End { at: mut position, mut index }, mut given) = (start, 0);
+    loop {
+        let next = fixed.get(index);
+        let end = next.map_or(text.len(), |fixed| fixed.start);
+        if end > near.max(position)
+            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
+        {
+            return (End { at: position + cut, index }, true);
+        }
+        let Some(next) = next else { return (End { at: text.len(), index }, false) };
+        position = next.end;
+        index += 1;
+        given += next.ids.as_slice().len() * sizes.given;
+        // A special token that takes the spaces around it may cover the next one.
+        let covers = fixed.get(index).is_some_and(|after| after.start < position);
+        if !covers && position - start.at + given >= sizes.least {
+            return (End { at: position, index }, true);
+        }
+    }
+}
+
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
 fn next_block<E: Engine + ?Sized>(
     engine: &E,
@@ -335,30 +382,9 @@ fn next_block<E: Engine + ?Sized>(
     first: usize,
     seeds: [u64; 2],
 ) -> Block {
-    let near = start + SPACING;
-    let (mut position, mut index, mut given) = (start, first, 0);
-    let is_closed = loop {
-        let next = fixed.get(index);
-        let end = next.map_or(text.len(), |fixed| fixed.start);
-        if end > near.max(position)
-            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
-        {
-            position += cut;
-            break true;
-        }
-        let Some(next) = next else {
-            position = text.len();
-            break false;
-        };
-        position = next.end;
-        index += 1;
-        given += size_of_val(next.ids.as_slice());
-        // A special token that takes the spaces around it may cover the next one.
-        let covers = fixed.get(index).is_some_and(|after| after.start < position);
-        if !covers && position - start + given >= LEAST {
-            break true;
-        }
-    };
+    let sizes = Sizes { spacing: SPACING, least: LEAST, given: size_of::<u32>() };
+    let begin = End { at: start, index: first };
+    let (End { at: position, index }, is_closed) = block_end(engine, text, fixed, begin, &sizes);
     let block = &text[start..position];
     let mut hash = hash_bytes(block.as_bytes(), seeds);
     for fixed in &fixed[first..index] {

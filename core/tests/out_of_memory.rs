@@ -21,6 +21,7 @@ use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
+use bpe_core::stored_blocks::StoredPrompt;
 use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
@@ -114,6 +115,26 @@ const CALLS: &[(&str, Call)] = &[
         conversation.update_text(&with.encoding, &with.text, &with.all)?;
         let text = &with.text[..with.text.len() / 2];
         conversation.update_text(&with.encoding, text, &with.all)?;
+        conversation.append_text(&with.encoding, None, text, &with.all)?;
+        let mut conversation = Conversation::default();
+        for _ in 0..2 {
+            let mut prompt = conversation.end().clone();
+            prompt.push_special("<|a|>", 100_000)?;
+            prompt.push_text(&with.encoding, text, &with.all.allowed)?;
+            conversation.append_prompt(&with.encoding, prompt)?;
+        }
+        Ok(())
+    }),
+    ("stored blocks", |with| {
+        let read = || StoredPrompt::of_text(&with.encoding, &with.text, &with.all, [1, 2]);
+        let (ids, blocks) = read()?.encode(&with.encoding)?.unwrap_or_default();
+        let mut again = read()?;
+        for (key, value) in &blocks {
+            assert_eq!(again.next_key(), Some(*key));
+            assert!(again.take(&with.encoding, *key, value)?);
+        }
+        let (found, more) = again.encode(&with.encoding)?.unwrap_or_default();
+        assert!(found == ids && more.is_empty());
         Ok(())
     }),
     ("stable prefix", |with| stable_prefix(&with.encoding, &with.text, &with.all).map(drop)),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from seeds import seeded
@@ -214,11 +215,14 @@ def test_a_fork_while_threads_encode(tmp_path: pathlib.Path) -> None:
             cache.encode(PROMPT[chance.randrange(3000) :])
 
     def in_child() -> None:
-        """The store is off in the child, which encodes without it."""
-        is_same = cache.encode(PROMPT) == expected
-        cache.encode(PROMPT[9:])
+        """Two threads of the child open the store again, at once."""
+        before = cache.stats().stored_tokens
+        with ThreadPoolExecutor(2) as pool:
+            is_same = [*pool.map(cache.encode, [PROMPT] * 4)] == [expected] * 4
+        cache.encode(f"{os.getpid()} {PROMPT}")
         cache.flush()
-        os._exit(int(not is_same or "forked" not in (cache.stats().store_error or "")))
+        stats = cache.stats()
+        os._exit(int(not is_same or stats.store_error is not None or stats.stored_tokens == before))
 
     threads = [threading.Thread(target=encode, args=(seed,)) for seed in range(2)]
     for thread in threads:
@@ -230,11 +234,46 @@ def test_a_fork_while_threads_encode(tmp_path: pathlib.Path) -> None:
             process.start()
             process.join(120)
             assert process.exitcode == 0
+            # What the child wrote is there for its parent.
+            found = cache.stats().stored_tokens
+            assert process.pid is not None and gpt2.decode(cache.encode(f"{process.pid} {PROMPT}"))
+            assert cache.stats().stored_tokens > found + 3000
     finally:
         done.set()
         for thread in threads:
             thread.join()
     assert cache.encode(PROMPT) == expected and cache.stats().store_error is None
+
+
+def test_a_fork_that_ends_as_programs_do(tmp_path: pathlib.Path) -> None:
+    """The parent's readers stay registered, and a store that is gone is an error, not a crash."""
+    code = (
+        "import os, time\nc = cache()\nassert c.encode(PROMPT) == expected\nc.flush()\n"
+        "if (child := os.fork()) == 0:\n    assert c.encode(PROMPT) == expected\n"
+        "    assert c.stats().store_error is None\n    time.sleep(0.3)\n    sys.exit()\n"
+        "environment = c._store._environment\nwith environment.begin() as transaction:\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "    assert str(os.getpid()) in environment.readers(), environment.readers()\n"
+        "if (child := os.fork()) == 0:\n    open(sys.argv[1] + '/notes', 'w').close()\n"
+        "    assert c.encode(PROMPT) == expected\n"
+        "    assert 'store alone' in c.stats().store_error\n    sys.exit()\n"
+        "assert os.waitpid(child, 0)[1] == 0 and c.encode(PROMPT) == expected\n"
+    )
+    result = child(code, tmp_path / "store")
+    assert result.returncode == 0, result.stderr
+
+
+def test_prompts_without_special_tokens(tmp_path: pathlib.Path) -> None:
+    """Also those outside of the normal form of their encoding."""
+    chance = seeded("stored forms")
+    for name in ("qwen3", "o200k_base"):
+        enc = bpe_engine.get_encoding(name)
+        for prompt in ("e\u0301 naïve <\u0338 text. " * 3000, text(chance, 30_000)):
+            for end in (len(prompt) - 9, len(prompt) // 2, len(prompt)):
+                cache = opened(enc, tmp_path / "store")
+                assert cache.encode(prompt[:end]) == enc.encode(prompt[:end], allowed_special="all")
+                cache.flush()
+            assert cache.stats().stored_tokens > 0.6 * cache.stats().tokens
 
 
 def test_size_is_bounded(tmp_path: pathlib.Path) -> None:
