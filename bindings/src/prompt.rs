@@ -511,7 +511,7 @@ impl ConversationState {
         let (py, engine) = (segments.py(), &*self.engine);
         loop {
             let State { conversation, changes } = self.appendable(py, false)?;
-            let (end, half) = (conversation.end().clone(), conversation.half);
+            let (end, half) = (conversation.end().or_raise()?, conversation.half);
             drop(conversation);
             let before = end.size();
             let (prompt, half) = read_after(engine, segments, true, end, half)?;

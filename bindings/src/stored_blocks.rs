@@ -63,7 +63,7 @@ impl StoredBlocks {
             if !engine.ignores_segments() {
                 return Ok(None);
             }
-            gil::run(py, prompt.size(), || StoredPrompt::of_prompt(engine, prompt, self.root))?
+            StoredPrompt::of_prompt(engine, prompt, self.root)
         };
         if found.next_key().is_some() {
             // The function is dropped before the end: a fork must find nothing of a transaction.
@@ -72,7 +72,9 @@ impl StoredBlocks {
             result?;
         }
         let known = found.known();
-        let Some((ids, blocks)) = gil::run(py, found.rest(), || found.encode(engine))? else {
+        let Some((ids, blocks)) =
+            gil::run(py, found.rest(), || found.encode(engine, &self.request))?
+        else {
             return Ok(None);
         };
         let blocks = blocks.iter().map(|(key, value)| (name(py, *key), PyBytes::new(py, value)));
@@ -100,7 +102,7 @@ impl StoredBlocks {
                 None => get.call1((&name,))?,
             };
             let Ok(value) = value.cast::<PyBytes>() else { break };
-            if !prompt.take(&*self.engine, key, value.as_bytes()).or_raise()? {
+            if !prompt.take(&*self.engine, &self.request, key, value.as_bytes()).or_raise()? {
                 break;
             }
         }

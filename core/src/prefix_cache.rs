@@ -261,19 +261,13 @@ fn given_blocks<E: Engine + ?Sized>(
     request: &Request,
     seeds: [u64; 2],
 ) -> Result<Option<Vec<Block>>> {
-    let mut names: Vec<&Names> = vec![engine.special_tokens()?.all()];
-    if let Disallowed::Names(more) = &request.disallowed {
-        names.push(more);
-    }
-    if names.iter().any(|names| names.longest() > SPACING) {
-        return Ok(None);
-    }
+    let Some(names) = names(engine, request)? else { return Ok(None) };
     let mut blocks = Vec::new();
     let mut start = 0;
     while start < text.len() {
         let cut = match text.len() - start {
             0..=SPACING => None,
-            _ => given_cut(engine, &text[start..], &names),
+            _ => given_cut(engine, &text[start..], SPACING, &names),
         };
         let end = cut.map_or(text.len(), |cut| start + cut);
         let most = match cut {
@@ -292,38 +286,64 @@ fn given_blocks<E: Engine + ?Sized>(
     Ok(Some(blocks))
 }
 
-/// Returns a position in given text before and after which the text is one of its own: a safe cut
-/// that no name touches, amid characters that normalization keeps.
-fn given_cut<E: Engine + ?Sized>(engine: &E, text: &str, names: &[&Names]) -> Option<usize> {
+/// Returns the names that text may not be cut at; `None` if one is too long to look for it.
+pub(crate) fn names<'a, E: Engine + ?Sized>(
+    engine: &'a E,
+    request: &'a Request,
+) -> Result<Option<Vec<&'a Names>>> {
+    let mut names = vec![engine.special_tokens()?.all()];
+    if let Disallowed::Names(more) = &request.disallowed {
+        names.push(more);
+    }
+    Ok(names.iter().all(|names| names.longest() <= SPACING).then_some(names))
+}
+
+/// Returns the first position from byte `near` on, of those tried, at which given text can be cut.
+pub(crate) fn given_cut<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    mut near: usize,
+    names: &[&Names],
+) -> Option<usize> {
+    for _ in 0..MOST_TRIES {
+        let cut = engine.safe_cut(text, near)?;
+        if is_given_cut(engine, text, cut, names) {
+            return Some(cut);
+        }
+        near = cut + 1;
+    }
+    None
+}
+
+/// Returns true if given text before and after a safe cut is a text of its own: no name touches it, and
+/// it is amid characters that normalization keeps.
+pub(crate) fn is_given_cut<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    cut: usize,
+    names: &[&Names],
+) -> bool {
     /// Bytes in which a character that starts a stretch is looked for.
     const REACH: usize = 64;
     let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
     let normalization = engine.normalization();
-    let mut near = SPACING;
-    for _ in 0..MOST_TRIES {
-        let cut = engine.safe_cut(text, near)?;
-        near = cut + 1;
-        let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
-        let (mut low, mut high) = (floor(text, low), ceil(text, high));
-        if normalization != Normalization::None {
-            // Between two such characters, text is normalized on its own.
-            let before = text[..low].char_indices().rev().find(|&(_, c)| starts_stretch(c));
-            let after = text[high..].char_indices().find(|&(_, c)| starts_stretch(c));
-            let start = before.map_or(0, |(at, _)| at);
-            let end = after.map_or(text.len(), |(at, _)| high + at);
-            let starts = text[cut..].chars().next().is_some_and(starts_stretch);
-            let is_near = low - start <= REACH && end - high <= REACH;
-            if !starts || !is_near || !normalization.keeps(&text[start..end]) {
-                continue;
-            }
-            (low, high) = (start, end);
+    let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
+    let (mut low, mut high) = (floor(text, low), ceil(text, high));
+    if normalization != Normalization::None {
+        // Between two such characters, text is normalized on its own.
+        let before = text[..low].char_indices().rev().find(|&(_, c)| starts_stretch(c));
+        let after = text[high..].char_indices().find(|&(_, c)| starts_stretch(c));
+        let start = before.map_or(0, |(at, _)| at);
+        let end = after.map_or(text.len(), |(at, _)| high + at);
+        let starts = text[cut..].chars().next().is_some_and(starts_stretch);
+        let is_near = low - start <= REACH && end - high <= REACH;
+        if !starts || !is_near || !normalization.keeps(&text[start..end]) {
+            return false;
         }
-        let around = &text[low..high];
-        if !names.iter().any(|names| names.touches(around, cut - low)) {
-            return Some(cut);
-        }
+        (low, high) = (start, end);
     }
-    None
+    let around = &text[low..high];
+    !names.iter().any(|names| names.touches(around, cut - low))
 }
 
 /// The end of a block: a byte, and the number of fixed places before it.
@@ -351,7 +371,7 @@ pub(crate) fn block_end<E: Engine + ?Sized>(
     start: End,
     sizes: &Sizes,
 ) -> (End, bool) {
-    let near = start.at + sizes.spacing;
+    let near = start.at.saturating_add(sizes.spacing);
     let (End { at: mut position, mut index }, mut given) = (start, 0);
     loop {
         let next = fixed.get(index);

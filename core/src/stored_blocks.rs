@@ -13,21 +13,24 @@ use crate::engine::conversation::normalize_runs;
 use crate::engine::segments::{Fixed, FixedIds, Prompt};
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes};
-use crate::memory::{append, collected, push, reserve};
+use crate::memory::{collected, push, reserve};
 use crate::normalize::Normalization;
-use crate::prefix_cache::{End, Sizes, block_end, encode_part, searched};
+use crate::prefix_cache::{
+    End, Sizes, block_end, encode_part, given_cut, is_given_cut, names, searched,
+};
 use crate::request::Request;
 
 /// The bytes at the beginning of a block that are its key, and the fewest that it has.
 const KEYED: usize = 2048;
 
-const SIZES: Sizes = Sizes { spacing: 8192, least: KEYED, given: 0 };
+/// The fewest bytes of a block that ends inside text.
+const SPACING: usize = 8192;
 
 /// The most bytes of the text of a block, and the most given ids.
 const MOST: usize = 1 << 24;
 
-/// What a value begins with: the root, a checksum of the ids, and the lengths in bytes of the text and of
-/// the fixed places.
+/// The bytes before the text of a value: the root, a checksum of the ids, and the lengths in bytes of the
+/// text and of the fixed places.
 const HEADER: usize = 32;
 
 /// A hash of a tokenizer and a version, or of a beginning of a prompt for that tokenizer.
@@ -37,13 +40,21 @@ pub type Key = [u64; 2];
 #[derive(Debug)]
 pub struct StoredPrompt<'a> {
     text: Cow<'a, str>,
-    fixed: Vec<Fixed>,
+    kind: Kind,
     root: Key,
     /// The key of the last known block, and its end.
     key: Key,
     end: End,
     /// The ids up to there.
     ids: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Given text, whose blocks are texts of their own: known ones are neither normalized nor searched.
+    Given,
+    /// Text with the places of its special tokens, between which it is normalized.
+    Fixed(Vec<Fixed>, Normalization),
 }
 
 /// A block that was encoded, and its key.
@@ -59,20 +70,26 @@ impl<'a> StoredPrompt<'a> {
     ) -> Result<Self> {
         // The empty name, which every text contains, may be disallowed.
         request.check(engine.special_tokens()?, "")?;
+        let cut = match names(engine, request)? {
+            Some(names) => given_cut(engine, text, SPACING, &names),
+            None => None,
+        };
+        if cut.is_some() {
+            return Ok(Self::new(text.into(), Kind::Given, root.map(|half| !half)));
+        }
         let (text, fixed) = searched(engine, text, request)?;
-        Ok(Self { text, fixed, root, key: root, end: End::default(), ids: Vec::new() })
+        Ok(Self::new(text, Kind::Fixed(fixed, Normalization::None), root))
     }
 
     /// Reads a prompt. The ids of its text must depend on its text alone
     /// ([`Engine::ignores_segments`]).
-    pub fn of_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt, root: Key) -> Result<Self> {
+    pub fn of_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt, root: Key) -> Self {
         let (text, fixed) = prompt.into_parts();
-        let (text, fixed) = match engine.normalization() {
-            Normalization::None => (text, fixed),
-            form => normalize_runs(form, &text, fixed)?,
-        };
-        let end = End::default();
-        Ok(Self { text: text.into(), fixed, root, key: root, end, ids: Vec::new() })
+        Self::new(text.into(), Kind::Fixed(fixed, engine.normalization()), root)
+    }
+
+    fn new(text: Cow<'a, str>, kind: Kind, root: Key) -> Self {
+        Self { text, kind, root, key: root, end: End::default(), ids: Vec::new() }
     }
 
     /// Returns the bytes that are not known.
@@ -93,10 +110,20 @@ impl<'a> StoredPrompt<'a> {
     }
 
     /// Takes the value of the next key, unless it is that of another text or damaged.
-    pub fn take<E: Engine + ?Sized>(&mut self, engine: &E, key: Key, value: &[u8]) -> Result<bool> {
-        let Some((end, ids)) = self.checked(engine, value)? else { return Ok(false) };
-        reserve(&mut self.ids, ids.len() / 4)?;
-        self.ids.extend(words(ids));
+    pub fn take<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        request: &Request,
+        key: Key,
+        value: &[u8],
+    ) -> Result<bool> {
+        let Some((end, ids)) = self.checked(engine, request, value)? else { return Ok(false) };
+        let (start, count) = (self.ids.len(), ids.len() / size_of::<u32>());
+        // The first block tells how many ids there will be, about.
+        let likely = if start == 0 { self.text.len() / (end.at / count.max(1)).max(1) } else { 0 };
+        reserve(&mut self.ids, count.max(likely))?;
+        self.ids.resize(start + count, 0);
+        bytemuck::cast_slice_mut(&mut self.ids[start..]).copy_from_slice(ids);
         (self.key, self.end) = (key, end);
         Ok(true)
     }
@@ -105,96 +132,162 @@ impl<'a> StoredPrompt<'a> {
     fn checked<'v, E: Engine + ?Sized>(
         &self,
         engine: &E,
+        request: &Request,
         value: &'v [u8],
     ) -> Result<Option<(End, &'v [u8])>> {
-        let Some((header, value)) = value.split_at_checked(HEADER) else { return Ok(None) };
-        let mut fields = header.chunks_exact(8).map(|field| field.try_into().unwrap_or([0; 8]));
-        let [one, other, sum, sizes] = [0; 4].map(|_: u8| fields.next().unwrap_or([0; 8]));
-        let [text, fixed] = halves(u64::from_ne_bytes(sizes));
+        let Some((header, value)) = value.split_first_chunk::<HEADER>() else { return Ok(None) };
+        let [one, other, sum, sizes] = bytemuck::cast::<[u8; HEADER], [u64; 4]>(*header);
+        let [text, fixed] = [sizes & u64::from(u32::MAX), sizes >> 32].map(|half| half as usize);
         let Some((text, value)) = value.split_at_checked(text) else { return Ok(None) };
         let Some((fixed, ids)) = value.split_at_checked(fixed) else { return Ok(None) };
         let at = self.end.at + text.len();
-        let is_same = [one, other].map(u64::from_ne_bytes) == self.root
+        let is_same = [one, other] == self.root
             && self.text.as_bytes().get(self.end.at..at) == Some(text)
             && self.text.is_char_boundary(at)
             && text.len() >= KEYED
-            && ids.len().is_multiple_of(4)
-            && u64::from_ne_bytes(sum) == hash_bytes(ids, self.root);
+            && ids.len().is_multiple_of(size_of::<u32>())
+            && sum == hash_bytes(ids, self.root);
         if !is_same {
             return Ok(None);
         }
+        let Kind::Fixed(places, _) = &self.kind else {
+            let rest = &self.text[self.end.at..];
+            let is_cut = text.len() == rest.len()
+                || match names(engine, request)? {
+                    Some(names) => {
+                        self.is_safe(engine, at) && is_given_cut(engine, rest, text.len(), &names)
+                    }
+                    None => false,
+                };
+            return Ok((is_cut && fixed.is_empty()).then_some((End { at, index: 0 }, ids)));
+        };
         let mut end = End { at, index: self.end.index };
-        while self.fixed.get(end.index).is_some_and(|next| next.start < at) {
+        while places.get(end.index).is_some_and(|next| next.start < at) {
             end.index += 1;
         }
         // Given ids at the end may belong to it or not.
-        loop {
-            if written(&self.fixed[self.end.index..end.index], self.end.at)? == fixed {
-                let is_cut = self.is_cut(engine, end);
-                return Ok(is_cut.then_some((end, ids)));
-            }
-            match self.fixed.get(end.index) {
-                Some(next) if next.start == at => end.index += 1,
-                _ => return Ok(None),
-            }
+        let mut size: usize = places[self.end.index..end.index].iter().map(written_size).sum();
+        while size < fixed.len()
+            && let Some(next) = places.get(end.index).filter(|next| next.start == at)
+        {
+            size += written_size(next);
+            end.index += 1;
         }
+        if written(&places[self.end.index..end.index], self.end.at)? != fixed {
+            return Ok(None);
+        }
+        Ok(self.is_cut(engine, end).then_some((end, ids)))
+    }
+
+    /// Returns true if text can be cut between the characters at a byte.
+    fn is_safe<E: Engine + ?Sized>(&self, engine: &E, at: usize) -> bool {
+        let before = self.text[..at].chars().next_back().map_or(0, char::len_utf8);
+        let after = self.text[at..].chars().next().map_or(0, char::len_utf8);
+        engine.safe_cut(&self.text[at - before..at + after], before) == Some(before)
     }
 
     /// Returns true if the ids before and after a place do not depend on each other.
     fn is_cut<E: Engine + ?Sized>(&self, engine: &E, end: End) -> bool {
-        let inside = &self.fixed[self.end.index..end.index];
-        if inside.iter().any(|fixed| fixed.end > end.at) {
-            return false;
-        }
-        let touches = inside.last().is_some_and(|fixed| fixed.end == end.at)
-            || self.fixed.get(end.index).is_some_and(|next| next.start == end.at);
-        let before = self.text[..end.at].chars().next_back().map_or(0, char::len_utf8);
-        let after = self.text[end.at..].chars().next().map_or(0, char::len_utf8);
-        touches
-            || after == 0
-            || engine.safe_cut(&self.text[end.at - before..end.at + after], before) == Some(before)
+        let Kind::Fixed(places, form) = &self.kind else { return false };
+        let inside = &places[self.end.index..end.index];
+        inside.iter().all(|fixed| fixed.end <= end.at)
+            && (inside.last().is_some_and(|fixed| fixed.end == end.at)
+                || places.get(end.index).is_some_and(|next| next.start == end.at)
+                || end.at == self.text.len()
+                || *form == Normalization::None && self.is_safe(engine, end.at))
     }
 
-    /// Encodes the rest. Returns all ids, and the blocks that were not known; `None` for a prompt without
-    /// any block.
+    /// Returns the end of the next block, and false for the end of the prompt.
+    fn next_end<E: Engine + ?Sized>(&self, engine: &E, request: &Request) -> Result<(End, bool)> {
+        let (places, form) = match &self.kind {
+            Kind::Fixed(places, form) => (places, *form),
+            Kind::Given => {
+                let Some(names) = names(engine, request)? else { return Ok((self.end, false)) };
+                let rest = &self.text[self.end.at..];
+                let cut = given_cut(engine, rest, SPACING, &names);
+                let at = self.end.at + cut.unwrap_or(rest.len());
+                return Ok((End { at, index: 0 }, cut.is_some()));
+            }
+        };
+        let spacing = if form == Normalization::None { SPACING } else { usize::MAX };
+        let sizes = Sizes { spacing, least: KEYED, given: 0 };
+        let (end, is_closed) = block_end(engine, &self.text, places, self.end, &sizes);
+        let given: usize =
+            places[self.end.index..end.index].iter().map(|fixed| fixed.ids.as_slice().len()).sum();
+        let is_block = is_closed && (KEYED..MOST).contains(&(end.at - self.end.at)) && given < MOST;
+        if is_block {
+            return Ok((end, true));
+        }
+        Ok((End { at: self.text.len(), index: places.len() }, false))
+    }
+
+    /// Appends the ids up to an end.
+    fn encode_to<E: Engine + ?Sized>(
+        &mut self,
+        engine: &E,
+        request: &Request,
+        end: End,
+    ) -> Result<()> {
+        let End { at: start, index: first } = self.end;
+        let is_first = start == 0 && first == 0;
+        let part = &self.text[start..end.at];
+        let (text, fixed) = match &self.kind {
+            Kind::Given => searched(engine, part, request)?,
+            Kind::Fixed(places, form) => {
+                let fixed = places[first..end.index].iter();
+                let fixed = collected(fixed.map(|fixed| fixed.moved_back(start)))?;
+                match form {
+                    Normalization::None => (part.into(), fixed),
+                    form => {
+                        let (text, fixed) = normalize_runs(*form, part, fixed)?;
+                        (text.into(), fixed)
+                    }
+                }
+            }
+        };
+        encode_part(engine, &text, &fixed, 0..text.len(), is_first, &mut self.ids)
+    }
+
+    /// Encodes the rest, with the special tokens of `request`. Returns all ids, and the blocks that were
+    /// not known; `None` for a prompt without any block.
     pub fn encode<E: Engine + ?Sized>(
         mut self,
         engine: &E,
+        request: &Request,
     ) -> Result<Option<(Vec<u32>, Vec<NewBlock>)>> {
         let mut blocks = Vec::new();
         loop {
-            let End { at: start, index: first } = self.end;
-            let (end, is_closed) = block_end(engine, &self.text, &self.fixed, self.end, &SIZES);
-            let given: usize =
-                self.fixed[first..end.index].iter().map(|fixed| fixed.ids.as_slice().len()).sum();
-            let is_block = is_closed && (KEYED..MOST).contains(&(end.at - start)) && given < MOST;
+            let (start, from) = (self.end.at, self.ids.len());
+            let (end, is_block) = self.next_end(engine, request)?;
             if !is_block && self.ids.is_empty() {
                 return Ok(None);
             }
-            let end =
-                if is_block { end } else { End { at: self.text.len(), index: self.fixed.len() } };
-            let (from, fixed) = (self.ids.len(), &self.fixed[first..end.index]);
-            let is_first = start == 0 && first == 0;
-            encode_part(engine, &self.text, fixed, start..end.at, is_first, &mut self.ids)?;
-            if !is_block {
+            self.encode_to(engine, request, end)?;
+            let Some(key) = self.next_key().filter(|_| is_block) else {
                 return Ok(Some((self.ids, blocks)));
-            }
-            let (ids, fixed) = (&self.ids[from..], written(fixed, start)?);
-            let ids: &[u8] = bytemuck::cast_slice(ids);
+            };
+            let ids: &[u8] = bytemuck::cast_slice(&self.ids[from..]);
+            let fixed = match &self.kind {
+                Kind::Given => Vec::new(),
+                Kind::Fixed(places, _) => written(&places[self.end.index..end.index], start)?,
+            };
             let sizes = (end.at - start) as u64 | (fixed.len() as u64) << 32;
+            let header = [self.root[0], self.root[1], hash_bytes(ids, self.root), sizes];
+            let text = &self.text.as_bytes()[start..end.at];
             let mut value = Vec::new();
-            reserve(&mut value, HEADER + end.at - start + fixed.len() + ids.len())?;
-            for field in [self.root[0], self.root[1], hash_bytes(ids, self.root), sizes] {
-                value.extend_from_slice(&field.to_ne_bytes());
+            reserve(&mut value, HEADER + text.len() + fixed.len() + ids.len())?;
+            for part in [bytemuck::bytes_of(&header), text, &fixed, ids] {
+                value.extend_from_slice(part);
             }
-            append(&mut value, &self.text.as_bytes()[start..end.at])?;
-            append(&mut value, &fixed)?;
-            append(&mut value, ids)?;
-            let Some(key) = self.next_key() else { return Ok(Some((self.ids, blocks))) };
             push(&mut blocks, (key, value))?;
             (self.key, self.end) = (key, end);
         }
     }
+}
+
+/// Returns the bytes that [`written`] takes for a place.
+fn written_size(fixed: &Fixed) -> usize {
+    (4 + fixed.ids.as_slice().len()) * size_of::<u32>()
 }
 
 /// Writes fixed places, relative to byte `start`.
@@ -206,13 +299,4 @@ fn written(fixed: &[Fixed], start: usize) -> Result<Vec<u8>> {
         place.into_iter().chain([is_given]).chain(ids.iter().copied())
     });
     collected(numbers.flat_map(u32::to_ne_bytes))
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
-}
-
-/// Returns the lower and the upper half.
-fn halves(number: u64) -> [usize; 2] {
-    [number & u64::from(u32::MAX), number >> 32].map(|half| half as usize)
 }

@@ -118,7 +118,7 @@ const CALLS: &[(&str, Call)] = &[
         conversation.append_text(&with.encoding, None, text, &with.all)?;
         let mut conversation = Conversation::default();
         for _ in 0..2 {
-            let mut prompt = conversation.end().clone();
+            let mut prompt = conversation.end()?;
             prompt.push_special("<|a|>", 100_000)?;
             prompt.push_text(&with.encoding, text, &with.all.allowed)?;
             conversation.append_prompt(&with.encoding, prompt)?;
@@ -127,13 +127,13 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("stored blocks", |with| {
         let read = || StoredPrompt::of_text(&with.encoding, &with.text, &with.all, [1, 2]);
-        let (ids, blocks) = read()?.encode(&with.encoding)?.unwrap_or_default();
+        let (ids, blocks) = read()?.encode(&with.encoding, &with.all)?.unwrap_or_default();
         let mut again = read()?;
         for (key, value) in &blocks {
             assert_eq!(again.next_key(), Some(*key));
-            assert!(again.take(&with.encoding, *key, value)?);
+            assert!(again.take(&with.encoding, &with.all, *key, value)?);
         }
-        let (found, more) = again.encode(&with.encoding)?.unwrap_or_default();
+        let (found, more) = again.encode(&with.encoding, &with.all)?.unwrap_or_default();
         assert!(found == ids && more.is_empty());
         Ok(())
     }),

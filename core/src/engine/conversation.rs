@@ -95,9 +95,9 @@ impl Conversation {
         is_empty || self.is_searched == is_text
     }
 
-    /// Returns the end of the prompt, for [`Conversation::append_prompt`].
-    pub fn end(&self) -> &Prompt {
-        &self.end.prompt
+    /// Returns a copy of the end of the prompt, for [`Conversation::append_prompt`].
+    pub fn end(&self) -> Result<Prompt> {
+        self.end.prompt.copy_from(0)
     }
 
     /// Replaces the text by `text`, with the special tokens of `request`.
@@ -212,7 +212,7 @@ impl Conversation {
     }
 
     /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
-    /// the cost of the new ones. They come behind a copy of [`Conversation::end`].
+    /// the cost of the new ones. They come behind [`Conversation::end`].
     pub fn append_prompt<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
@@ -243,7 +243,7 @@ impl Conversation {
         let (text, mut fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
             form => {
-                let (raw, places) = end.prompt.clone().into_parts();
+                let (raw, places) = end.prompt.copy_from(0)?.into_parts();
                 open = normalize_runs(form, &raw, places)?.0.len();
                 normalize_runs(form, &text, fixed)?
             }

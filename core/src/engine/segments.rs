@@ -41,6 +41,13 @@ pub struct Fixed {
     pub ids: FixedIds,
 }
 
+impl Fixed {
+    /// Returns it in a text without the first `start` bytes.
+    pub(crate) fn moved_back(&self, start: usize) -> Self {
+        Self { start: self.start - start, end: self.end - start, ids: self.ids.clone() }
+    }
+}
+
 /// The segments of a prompt, one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
@@ -181,19 +188,17 @@ impl Prompt {
             true => quiet_place(engine, &self.text, self.text.len(), is_free)?,
             false => 0,
         };
-        let first = match start {
-            0 => 0,
-            _ => self.segment_at(start),
-        };
-        let mut end = Self::default();
+        self.copy_from(start)
+    }
+
+    /// Returns a copy of the prompt from a byte on, which touches no fixed place, or is the first.
+    pub fn copy_from(&self, start: usize) -> Result<Self> {
+        let first = if start == 0 { 0 } else { self.segment_at(start) };
+        let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
         push_text(&mut end.text, &self.text[start..])?;
-        for (fixed, segment) in self.fixed().skip(place(start)) {
-            let fixed = Fixed {
-                start: fixed.start - start,
-                end: fixed.end - start,
-                ids: fixed.ids.clone(),
-            };
-            push(&mut end.fixed, fixed)?;
+        let skipped = self.fixed.partition_point(|fixed| fixed.start < start);
+        for (fixed, segment) in self.fixed().skip(skipped) {
+            push(&mut end.fixed, fixed.moved_back(start))?;
             push(&mut end.fixed_segments, segment - first)?;
         }
         end.ends = collected(self.ends[first..].iter().map(|end| end - start))?;
