@@ -36,10 +36,15 @@ def ratio(rounds: int, side: Call, other: Call) -> float:
     return statistics.median(seconds(side, repeat) / seconds(other, repeat) for _ in range(rounds))
 
 
-def begin_table() -> None:
-    """Stays on one CPU from here on, and prints the head of a table."""
+def on_one_cpu() -> None:
+    """Stays on one CPU from here on."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def begin_table() -> None:
+    """Stays on one CPU from here on, and prints the head of a table."""
+    on_one_cpu()
     print("| CPU time | ratio |\n|---|---:|")
 
 

@@ -1,11 +1,18 @@
 //! Marks the text that a caller gives to a chat template with its origin, for `bpe_engine.prompt`.
+//!
+//! A value is marked when a template reads it, with its neighbors in the same dict or list; a value of
+//! a message alone. Most of a conversation's data is never read value by value: it is printed whole.
 
+use std::collections::HashMap;
+
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple, push};
+use crate::objects::{new_dict, new_tuple_of, push};
+use crate::traced::new_traced;
 
 /// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
 pub const TRUSTED: u64 = 1;
@@ -41,26 +48,39 @@ enum Kind {
     Other,
 }
 
+/// A list or a dict that the caller gave.
+enum Known {
+    /// A message: its index and role, and whether all of its values are labeled.
+    Message { index: usize, role: Py<PyAny>, is_open: bool },
+    /// Data as the caller gave it, its place, and a copy with labeled items, if that was asked for.
+    Data { at: usize, opened: Option<Py<PyAny>> },
+    /// Such a copy, and the data.
+    Opened { data: Py<PyAny> },
+}
+
 /// The origins of the values that a caller gives to a template. Numbers them, and marks their text
 /// with the numbers.
 ///
 /// `traced` is the type of strings with flags, and `origin` the type of origins. `scalars` has a
 /// function for each type of numbers in the arguments of calls, which returns a value with flags;
-/// `fields` has the fields of keys of messages whose names differ.
+/// `fields` has the fields of keys of messages whose names differ. `getattr` and `getitem` look up
+/// what is neither in a dict nor in a list.
 #[pyclass(module = "bpe_engine._core")]
 pub struct Labels {
     traced: Py<PyType>,
     origin: Py<PyType>,
     scalars: Py<PyDict>,
     fields: Py<PyDict>,
+    getattr: Py<PyAny>,
+    getitem: Py<PyAny>,
     places: Vec<Place>,
     /// The caller's segment and the place of each number - 1.
     given: Vec<(Option<Py<PyTuple>>, Option<usize>)>,
-    /// The flags of lists and dicts, and the same data as it is written as JSON, by id.
-    #[pyo3(get)]
-    known: Py<PyDict>,
-    /// Keeps ids alive.
-    kept: Vec<Py<PyAny>>,
+    /// Lists and dicts by their addresses, which stay theirs: each is kept alive.
+    known: HashMap<usize, (Py<PyAny>, Known)>,
+    /// Whether the caller gave segments: then a string with flags may be without a label.
+    #[pyo3(get, set)]
+    has_segments: bool,
 }
 
 /// The segment and the origin of a value.
@@ -70,15 +90,27 @@ pub type GivenValue<'py> = (Option<Bound<'py, PyTuple>>, Bound<'py, PyAny>);
 impl Labels {
     #[new]
     fn new(
-        py: Python<'_>,
         traced: Py<PyType>,
         origin: Py<PyType>,
         scalars: Py<PyDict>,
         fields: Py<PyDict>,
-    ) -> PyResult<Self> {
-        let (places, given, kept) = (Vec::new(), Vec::new(), Vec::new());
-        let known = new_dict(py)?.unbind();
-        Ok(Self { traced, origin, scalars, fields, places, given, known, kept })
+        getattr: Py<PyAny>,
+        getitem: Py<PyAny>,
+    ) -> Self {
+        let (places, given, known) = (Vec::new(), Vec::new(), HashMap::new());
+        let has_segments = false;
+        Self {
+            traced,
+            origin,
+            scalars,
+            fields,
+            getattr,
+            getitem,
+            places,
+            given,
+            known,
+            has_segments,
+        }
     }
 
     /// Returns the flags of text of a caller's segment.
@@ -86,30 +118,38 @@ impl Labels {
         self.number(Some(segment), None)
     }
 
-    /// Labels the text of messages in place.
-    fn label_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
+    /// Notes messages, whose values are labeled in place when they are read. Puts messages with
+    /// reasoning into the list that have it under the keys that templates read.
+    fn note_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
         let py = messages.py();
-        for (index, message) in messages.iter().enumerate() {
-            let message = message.cast_into::<PyDict>()?;
+        for index in 0..messages.len() {
+            let mut message = messages.get_item(index)?.cast_into::<PyDict>()?;
             let role = match message.get_item(interned!(py, "role"))? {
                 Some(role) if role.is_instance_of::<PyString>() => plain_key(&role)?,
                 _ => py.None().into_bound(py),
             };
-            let index = index.into_pyobject(py)?.into_any();
-            for (key, value) in &message.copy()? {
-                if may_hold_text(&value) {
-                    let name = plain_key(key.str()?.as_any())?;
-                    let field = self.fields.bind(py).get_item(&name)?.unwrap_or(name.clone());
-                    let place = Place::first([&index, &role, &field], &name)?;
-                    message.set_item(key, self.label(&value, place)?)?;
-                }
+            if let Some((key, reasoning)) = reasoning_of(&message)? {
+                let place = self.place_in_message(index, role.as_unbound(), &key)?;
+                let reasoning = match may_hold_text(&reasoning) {
+                    true => self.label(&reasoning, place)?,
+                    false => reasoning,
+                };
+                message.set_item(key, &reasoning)?;
+                let copy = new_dict(py)?;
+                copy.set_item(interned!(py, "thinking"), &reasoning)?;
+                copy.update(message.as_mapping())?;
+                copy.set_item(interned!(py, "reasoning_content"), &reasoning)?;
+                messages.set_item(index, &copy)?;
+                message = copy;
             }
+            let role = role.unbind();
+            self.note(message.as_any(), Known::Message { index, role, is_open: false })?;
         }
         Ok(())
     }
 
-    /// Labels tools or documents in place.
-    fn label_data(
+    /// Notes tools or documents, which are labeled when they are read.
+    fn note_data(
         &mut self,
         name: &Bound<'_, PyString>,
         values: &Bound<'_, PyList>,
@@ -121,6 +161,88 @@ impl Labels {
             values.set_item(index, self.label(&value, place)?)?;
         }
         Ok(())
+    }
+
+    /// Returns the number of a message, from 1 on, or `outer` for another value.
+    fn turn(&self, value: &Bound<'_, PyAny>, outer: usize) -> usize {
+        match self.known_of(value) {
+            Some(Known::Message { index, .. }) => index + 1,
+            _ => outer,
+        }
+    }
+
+    /// Returns the flags of text that is made of a list or a dict of the caller, and the same data
+    /// without labels; 0 and the value itself for other values.
+    fn found<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<(u64, Bound<'py, PyAny>)> {
+        let data = match self.known_of(value) {
+            Some(Known::Data { .. }) => value.clone(),
+            Some(Known::Opened { data }) => data.bind(value.py()).clone(),
+            _ => return Ok((0, value.clone())),
+        };
+        let Some(&Known::Data { at, .. }) = self.known_of(&data) else { return Ok((0, data)) };
+        Ok((self.rewritten(at)?, data))
+    }
+
+    /// Returns a list or a dict whose items are labeled, for one of the caller, or another value.
+    fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        match self.known_of(value) {
+            Some(Known::Message { is_open: false, .. }) => {
+                let message = value.cast::<PyDict>()?;
+                for (key, item) in &message.copy()? {
+                    self.read(message, &key, item)?;
+                }
+                if let Some((_, Known::Message { is_open, .. })) = self.known.get_mut(&id(value)) {
+                    *is_open = true;
+                }
+                Ok(value.clone())
+            }
+            Some(Known::Data { opened: Some(opened), .. }) => Ok(opened.bind(py).clone()),
+            Some(&Known::Data { at, .. }) => {
+                let opened = match value.cast_exact::<PyDict>() {
+                    Ok(dict) => self.dict(dict, at)?.into_any(),
+                    Err(_) => {
+                        let Ok(list) = value.cast_exact::<PyList>() else {
+                            return Ok(value.clone());
+                        };
+                        PyList::new(py, self.items(list.iter(), at)?)?.into_any()
+                    }
+                };
+                self.note(&opened, Known::Opened { data: value.clone().unbind() })?;
+                if let Some((_, Known::Data { opened: known, .. })) = self.known.get_mut(&id(value))
+                {
+                    *known = Some(opened.clone().unbind());
+                }
+                Ok(opened)
+            }
+            _ => Ok(value.clone()),
+        }
+    }
+
+    /// ``value.name``
+    fn attribute<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        name: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(item) = Self::look_up(slf, value, name)? {
+            return Ok(item);
+        }
+        let getattr = slf.borrow().getattr.clone_ref(slf.py());
+        getattr.bind(slf.py()).call1((value, name))
+    }
+
+    /// ``value[key]``
+    fn item<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(item) = Self::look_up(slf, value, key)? {
+            return Ok(item);
+        }
+        let getitem = slf.borrow().getitem.clone_ref(slf.py());
+        getitem.bind(slf.py()).call1((value, key))
     }
 }
 
@@ -139,6 +261,90 @@ impl Place {
 }
 
 impl Labels {
+    /// Returns the item of a dict or a list, labeled.
+    fn look_up<'py>(
+        slf: &Bound<'py, Self>,
+        value: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            let Some(item) = dict.get_item(key)? else { return Ok(None) };
+            return slf.borrow_mut().read(dict, key, item).map(Some);
+        }
+        let Ok(list) = value.cast_exact::<PyList>() else { return Ok(None) };
+        let Ok(index) = key.cast_exact::<PyInt>() else { return Ok(None) };
+        let index: isize = index.extract()?;
+        let place =
+            if index < 0 { list.len().checked_add_signed(index) } else { Some(index as usize) };
+        let Some(place) = place.filter(|&place| place < list.len()) else { return Ok(None) };
+        let opened = slf.borrow_mut().opened(value)?;
+        opened.cast::<PyList>()?.get_item(place).map(Some)
+    }
+
+    /// Returns the item of a dict, labeled.
+    fn read<'py>(
+        &mut self,
+        dict: &Bound<'py, PyDict>,
+        key: &Bound<'py, PyAny>,
+        item: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let is_traced = item.get_type_ptr() == self.traced.as_ptr().cast();
+        if is_traced && !self.has_segments {
+            return Ok(item);
+        }
+        match self.known_of(dict.as_any()) {
+            Some(Known::Message { index, role, .. }) => {
+                if !may_hold_text(&item) || self.known_of(&item).is_some() {
+                    return Ok(item);
+                }
+                if is_traced && self.has_place(&item)? {
+                    return Ok(item);
+                }
+                let (index, role) = (*index, role.clone_ref(dict.py()));
+                let place = self.place_in_message(index, &role, key)?;
+                let labeled = self.label(&item, place)?;
+                dict.set_item(key, &labeled)?;
+                Ok(labeled)
+            }
+            Some(Known::Data { .. }) => {
+                let opened = self.opened(dict.as_any())?;
+                Ok(opened.cast::<PyDict>()?.get_item(key)?.unwrap_or(item))
+            }
+            _ => Ok(item),
+        }
+    }
+
+    /// Whether text with flags has a label, and is not as the caller gave it.
+    fn has_place(&self, text: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let number = number_of(self.only_flags(text)?);
+        Ok(number.and_then(|number| self.given.get(number)).is_some_and(|(_, at)| at.is_some()))
+    }
+
+    fn known_of(&self, value: &Bound<'_, PyAny>) -> Option<&Known> {
+        self.known.get(&id(value)).map(|(_, known)| known)
+    }
+
+    fn note(&mut self, value: &Bound<'_, PyAny>, known: Known) -> PyResult<()> {
+        let no_room = |_| PyMemoryError::new_err("no room for labels");
+        self.known.try_reserve(1).map_err(no_room)?;
+        self.known.insert(id(value), (value.clone().unbind(), known));
+        Ok(())
+    }
+
+    /// Returns the place of a value of a message.
+    fn place_in_message(
+        &self,
+        index: usize,
+        role: &Py<PyAny>,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<Place> {
+        let py = key.py();
+        let name = plain_key(key.str()?.as_any())?;
+        let field = self.fields.bind(py).get_item(&name)?.unwrap_or(name.clone());
+        let index = index.into_pyobject(py)?.into_any();
+        Place::first([&index, role.bind(py), &field], &name)
+    }
+
     /// Returns the flags of the next number; none if there are too many.
     fn number(&mut self, segment: Option<Py<PyTuple>>, place: Option<usize>) -> PyResult<u64> {
         if self.given.len() >= MOST_LABELS {
@@ -154,7 +360,7 @@ impl Labels {
         Ok(if flags == 0 { 0 } else { flags | NOWHERE << START_SHIFT })
     }
 
-    /// Returns a labeled copy of the value at a place.
+    /// Returns a labeled value for one at a place; a list or a dict itself, now known.
     fn label<'py>(
         &mut self,
         value: &Bound<'py, PyAny>,
@@ -166,21 +372,21 @@ impl Labels {
         if value.is_instance_of::<PyString>() {
             return self.text(value, at, false);
         }
-        let _depth = Depth::enter(value.py())?;
-        let labeled = if let Ok(dict) = value.cast_exact::<PyDict>() {
-            self.dict(dict, at)?.into_any()
-        } else if let Ok(list) = value.cast_exact::<PyList>() {
-            PyList::new(value.py(), self.items(list.iter(), at)?)?.into_any()
-        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-            PyTuple::new(value.py(), self.items(tuple.iter(), at)?)?.into_any()
-        } else {
+        let data = Known::Data { at, opened: None };
+        if value.is_exact_instance_of::<PyDict>() || value.is_exact_instance_of::<PyList>() {
+            self.note(value, data)?;
+            return Ok(value.clone());
+        }
+        let Ok(tuple) = value.cast_exact::<PyTuple>() else {
             return if is_call { self.scalar(value, at) } else { Ok(value.clone()) };
         };
-        let py = value.py();
-        let flags = self.rewritten(at)?.into_pyobject(py)?.into_any();
-        let known = new_tuple(py, [flags, value.clone()])?;
-        self.known.bind(py).set_item(labeled.as_ptr() as usize, known)?;
-        push(&mut self.kept, labeled.clone().unbind())?;
+        let _depth = Depth::enter(value.py())?;
+        self.note(value, data)?;
+        if tuple.is_empty() {
+            return Ok(value.clone());
+        }
+        let labeled = PyTuple::new(value.py(), self.items(tuple.iter(), at)?)?.into_any();
+        self.note(&labeled, Known::Opened { data: value.clone().unbind() })?;
         Ok(labeled)
     }
 
@@ -277,11 +483,8 @@ impl Labels {
         if value.get_type_ptr() != self.traced.as_ptr().cast() {
             return Ok(0);
         }
-        let runs = value.getattr(interned!(value.py(), "_runs"))?.cast_into::<PyTuple>()?;
-        match runs.len() {
-            1 => Ok(runs.get_borrowed_item(0)?.extract::<(usize, u64)>()?.1),
-            _ => Ok(0),
-        }
+        let flags = value.getattr(interned!(value.py(), "_flags"))?;
+        if flags.is_exact_instance_of::<PyInt>() { flags.extract() } else { Ok(0) }
     }
 
     fn segment(&self, flags: u64, py: Python<'_>) -> Option<Py<PyTuple>> {
@@ -290,21 +493,9 @@ impl Labels {
 
     /// Returns a text whose characters all have these flags.
     fn flagged<'py>(&self, text: &Bound<'py, PyAny>, flags: u64) -> PyResult<Bound<'py, PyAny>> {
-        let py = text.py();
-        let arguments = new_tuple(py, [text.clone()])?;
-        // SAFETY: attached. This is what `str.__new__` does for a subclass, which `traced` is: the
-        // call returns a new object, or null with an exception set.
-        let traced = unsafe {
-            let kind = self.traced.as_ptr().cast::<ffi::PyTypeObject>();
-            let new = (*std::ptr::addr_of!(ffi::PyUnicode_Type)).tp_new;
-            let make = new.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("str"))?;
-            Bound::from_owned_ptr_or_err(py, make(kind, arguments.as_ptr(), std::ptr::null_mut()))?
-        };
-        let length = length(text)?;
-        // A run of no characters keeps its neighbors apart.
-        let run = (length, if length == 0 { 0 } else { flags });
-        traced.setattr(interned!(py, "_runs"), (run,))?;
-        Ok(traced)
+        // Text of no characters keeps its neighbors apart.
+        let flags = if length(text)? == 0 { 0 } else { flags };
+        new_traced(self.traced.bind(text.py()), text, &flags.into_pyobject(text.py())?.into_any())
     }
 
     /// Returns the segment and the origin of text with these flags, of which either may be None.
@@ -329,8 +520,47 @@ impl Labels {
         }
         path.reverse();
         let [message, role, field] = &self.places[place].head;
-        self.origin.bind(py).call1((message, role, field, PyTuple::new(py, path)?))
+        let path = PyTuple::new(py, path)?.into_any();
+        let [message, role, field] = [message, role, field].map(|part| part.bind(py).clone());
+        let has_tags = PyBool::new(py, false).to_owned().into_any();
+        new_tuple_of(self.origin.bind(py), [message, role, field, path, has_tags])
     }
+
+    /// Returns the origin of text of the template around the message of a turn.
+    pub fn origin_of_turn<'py>(
+        &self,
+        py: Python<'py>,
+        turn: usize,
+        has_tags: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let none = py.None().into_bound(py);
+        let message = match turn.checked_sub(1) {
+            Some(index) => index.into_pyobject(py)?.into_any(),
+            None => none.clone(),
+        };
+        let (field, path) = (interned!(py, "template").clone().into_any(), PyTuple::empty(py));
+        let has_tags = PyBool::new(py, has_tags).to_owned().into_any();
+        new_tuple_of(self.origin.bind(py), [message, none, field, path.into_any(), has_tags])
+    }
+}
+
+fn id(value: &Bound<'_, PyAny>) -> usize {
+    value.as_ptr() as usize
+}
+
+/// Returns the reasoning of a message, and its key; `None` for a message without it.
+fn reasoning_of<'py>(
+    message: &Bound<'py, PyDict>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let py = message.py();
+    for key in
+        [interned!(py, "reasoning_content"), interned!(py, "thinking"), interned!(py, "reasoning")]
+    {
+        if let Some(value) = message.get_item(key)?.filter(|value| !value.is_none()) {
+            return Ok(Some((key.clone().into_any(), value)));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a value of a message is text, or may hold some.
@@ -346,10 +576,14 @@ fn plain_key<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if key.is_exact_instance_of::<PyString>() || key.is_instance_of::<PyInt>() {
         return Ok(key.clone());
     }
-    let text = key.str()?;
-    // SAFETY: attached, and `text` is a `str`. The call copies that of a subclass, and returns a new
-    // reference, or null with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(key.py(), ffi::PyUnicode_FromObject(text.as_ptr())) }
+    plain_text(key.str()?.as_any())
+}
+
+/// Returns a `str` with the characters of one that may be of a subclass.
+pub fn plain_text<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: attached. The call copies a `str` of a subclass, and returns a new reference, or null
+    // with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(text.py(), ffi::PyUnicode_FromObject(text.as_ptr())) }
 }
 
 /// The index of the number in flags; `None` without one.

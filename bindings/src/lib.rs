@@ -74,6 +74,7 @@ mod template;
 mod text;
 mod token_table;
 mod token_trie;
+mod traced;
 mod train;
 mod truncate;
 mod vocab_tools;
@@ -130,6 +131,8 @@ mod _core {
     use super::token_table::PyTokenTable;
     #[pymodule_export]
     use super::token_trie::{PyHealed, PyTokenTrie};
+    #[pymodule_export]
+    use super::traced::{cost_of_joining, join_traced, size_of_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use bpe_core::memory::{self, reserve};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
 /// Handles signals now and then in a loop that makes objects, depending on the `index` of the
 /// object.
@@ -107,6 +107,26 @@ pub fn new_tuple<'py, const N: usize>(
             ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
         }
         Ok(tuple.cast_into_unchecked())
+    }
+}
+
+/// Makes an instance of `kind`, a subclass of `tuple`, with these items.
+pub fn new_tuple_of<'py, const N: usize>(
+    kind: &Bound<'py, PyType>,
+    items: [Bound<'py, PyAny>; N],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = kind.py();
+    // SAFETY: attached. This is what `tuple.__new__` does for a subclass: its `tp_alloc`, which
+    // every type has, returns a new tuple of N null items, or null with an exception set. Nobody
+    // else has seen the tuple, and it takes over the reference to each item.
+    unsafe {
+        let alloc = (*kind.as_type_ptr()).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc);
+        let tuple = alloc(kind.as_type_ptr(), N as ffi::Py_ssize_t);
+        let tuple = Bound::from_owned_ptr_or_err(py, tuple)?;
+        for (place, item) in (0..).zip(items) {
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
+        }
+        Ok(tuple)
     }
 }
 

@@ -8,8 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::labels::{Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length};
-use crate::objects::push;
+use crate::labels::{
+    Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length, plain_text,
+};
+use crate::objects::{new_list, new_tuple_of, push};
 
 /// Copies data that a caller gives to a template.
 ///
@@ -88,41 +90,44 @@ impl<'py> Copier<'_, 'py> {
     }
 }
 
-/// Collects the output of a template, which is strings, tuples of summands and turns, into segments.
+/// Collects the output of a template into segments.
 ///
-/// The `_runs` of a string of the type `traced` are the lengths and flags of its parts: bit 0 for
-/// trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
+/// Output is strings, tuples and numbers. A tuple that begins with the first of `kinds` has values
+/// whose text follows each other; one that begins with the second, values whose sum does. The first of
+/// `texts` returns the text of a value other than a string, and the second that of the sum of such. A number is that of the message
+/// that the text of the template belongs to from there on, or 0.
+///
+/// The `_flags` of a string of the type `traced` are those of all characters, or the lengths and
+/// flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
 /// `labels` that it comes from, and above that the first of its characters there. Other strings have
-/// no flags. `add` sums a tuple that has other values than strings. An int is the item of `turns`
-/// that the text of the template belongs to from there on.
+/// no flags.
 ///
 /// Neighbors that continue each other become one segment of the type `segment`, a named tuple of
 /// eight, with the labels of their number. A special token that is still whole becomes a segment of
 /// its own. Returns None for more than `limit` characters.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub fn collect_segments<'py>(
     output: &Bound<'py, PyIterator>,
     traced: &Bound<'py, PyType>,
-    add: &Bound<'py, PyAny>,
+    kinds: [Bound<'py, PyAny>; 2],
+    texts: [Bound<'py, PyAny>; 2],
     segment: &Bound<'py, PyType>,
     labels: &Bound<'py, Labels>,
-    turns: &Bound<'py, PyList>,
+    has_tags: bool,
     limit: usize,
 ) -> PyResult<Option<Bound<'py, PyList>>> {
-    let mut collector = Collector::new(traced, segment, labels.borrow(), turns)?;
+    let mut collector = Collector::new(traced, segment, labels, has_tags, limit)?;
+    let ([pieces, summands], [text_of, add]) = (&kinds, &texts);
+    let rules = Rules { pieces, summands, text_of, add };
     for item in output {
         let item = item?;
         if let Ok(turn) = item.cast_exact::<PyInt>() {
-            collector.enter(turns.get_item(turn.extract()?)?)?;
+            collector.enter(turn.extract()?)?;
             continue;
         }
         match item.cast_exact::<PyTuple>() {
-            Ok(parts) if parts.iter_borrowed().all(|part| collector.is_text(&part)) => {
-                for part in parts.iter_borrowed() {
-                    collector.add(&part)?;
-                }
-            }
-            Ok(parts) => collector.add(&add.call1((parts,))?)?,
+            Ok(parts) => collector.add_parts(parts, &rules)?,
             Err(_) => collector.add(&item)?,
         }
         if collector.characters > limit {
@@ -131,6 +136,14 @@ pub fn collect_segments<'py>(
     }
     collector.close()?;
     Ok(Some(collector.segments))
+}
+
+/// The meaning of tuples of the output.
+struct Rules<'a, 'py> {
+    pieces: &'a Bound<'py, PyAny>,
+    summands: &'a Bound<'py, PyAny>,
+    text_of: &'a Bound<'py, PyAny>,
+    add: &'a Bound<'py, PyAny>,
 }
 
 /// A value that the caller gave.
@@ -163,33 +176,39 @@ struct Collector<'a, 'py> {
     traced: &'a Bound<'py, PyType>,
     segment: &'a Bound<'py, PyType>,
     segments: Bound<'py, PyList>,
-    labels: PyRef<'py, Labels>,
+    labels: &'a Bound<'py, Labels>,
     /// The value that was asked for last, with its flags.
     last: Option<(u64, Rc<Given<'py>>)>,
     /// The flags of the first text of the open segment, those of a text that continues it, and its
     /// texts.
     flags: u64,
     next: u64,
-    texts: Bound<'py, PyList>,
+    text: Option<Bound<'py, PyAny>>,
+    more: Vec<Bound<'py, PyAny>>,
     /// Values for all segments.
     kind: Bound<'py, PyAny>,
     special: Bound<'py, PyAny>,
     ids: Bound<'py, PyAny>,
     /// Values for some segments.
     none: Bound<'py, PyAny>,
+    has_tags: bool,
     template: Bound<'py, PyAny>,
     assistant: Bound<'py, PyAny>,
-    /// The origin of the text of the template.
-    turn: Bound<'py, PyAny>,
+    /// The number of the message that text of the template belongs to, and the origin of that text
+    /// once it was asked for.
+    turn: usize,
+    origin: Option<Bound<'py, PyAny>>,
     characters: usize,
+    limit: usize,
 }
 
 impl<'a, 'py> Collector<'a, 'py> {
     fn new(
         traced: &'a Bound<'py, PyType>,
         segment: &'a Bound<'py, PyType>,
-        labels: PyRef<'py, Labels>,
-        turns: &Bound<'py, PyList>,
+        labels: &'a Bound<'py, Labels>,
+        has_tags: bool,
+        limit: usize,
     ) -> PyResult<Self> {
         if !segment.is_subclass_of::<PyTuple>()? {
             return Err(PyTypeError::new_err("segments must be tuples"));
@@ -203,15 +222,19 @@ impl<'a, 'py> Collector<'a, 'py> {
             last: None,
             flags: 0,
             next: 0,
-            texts: PyList::empty(py),
+            text: None,
+            more: Vec::new(),
             kind: interned!(py, "text").clone().into_any(),
             special: interned!(py, "special").clone().into_any(),
             ids: PyTuple::empty(py).into_any(),
             none: py.None().into_bound(py),
+            has_tags,
             template: interned!(py, "template").clone().into_any(),
             assistant: interned!(py, "assistant").clone().into_any(),
-            turn: turns.get_item(0)?,
+            turn: 0,
+            origin: None,
             characters: 0,
+            limit,
         })
     }
 
@@ -219,16 +242,41 @@ impl<'a, 'py> Collector<'a, 'py> {
         part.is_exact_instance_of::<PyString>() || part.get_type_ptr() == self.traced.as_type_ptr()
     }
 
+    /// Adds the parts of a tuple.
+    fn add_parts(&mut self, parts: &Bound<'py, PyTuple>, rules: &Rules<'_, 'py>) -> PyResult<()> {
+        let kind = parts.get_borrowed_item(0)?;
+        let values = || parts.iter_borrowed().skip(1);
+        if kind.is(rules.summands) {
+            if !values().all(|part| self.is_text(&part)) {
+                return self.add(&rules.add.call1((parts.get_slice(1, parts.len()),))?);
+            }
+        } else if !kind.is(rules.pieces) {
+            return self.add(&rules.text_of.call1((parts,))?);
+        }
+        for part in values() {
+            if self.characters > self.limit {
+                return Ok(());
+            }
+            if self.is_text(&part) {
+                self.add(&part)?;
+            } else if let Ok(parts) = part.cast_exact::<PyTuple>() {
+                self.add_parts(&parts, rules)?;
+            } else {
+                self.add(&rules.text_of.call1((part,))?)?;
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, part: &Bound<'py, PyAny>) -> PyResult<()> {
         self.characters = self.characters.saturating_add(length(part)?);
         if part.get_type_ptr() != self.traced.as_type_ptr() {
             return self.push(0, part);
         }
-        let runs = part.getattr(interned!(part.py(), "_runs"))?.cast_into::<PyTuple>()?;
-        if runs.len() == 1 {
-            let (_, flags) = runs.get_borrowed_item(0)?.extract::<(usize, u64)>()?;
-            return self.push(flags, part);
-        }
+        let flags = part.getattr(interned!(part.py(), "_flags"))?;
+        let Ok(runs) = flags.cast_exact::<PyTuple>() else {
+            return self.push(flags.extract()?, part);
+        };
         let mut start = 0;
         for run in runs.iter_borrowed() {
             let (length, flags) = run.extract::<(usize, u64)>()?;
@@ -238,11 +286,12 @@ impl<'a, 'py> Collector<'a, 'py> {
         Ok(())
     }
 
-    /// Text of the template belongs to this turn from here on.
-    fn enter(&mut self, turn: Bound<'py, PyAny>) -> PyResult<()> {
-        if !turn.is(&self.turn) {
+    /// Text of the template belongs to this message from here on.
+    fn enter(&mut self, turn: usize) -> PyResult<()> {
+        if turn != self.turn {
             self.close()?;
             self.turn = turn;
+            self.origin = None;
         }
         Ok(())
     }
@@ -264,7 +313,11 @@ impl<'a, 'py> Collector<'a, 'py> {
         if flags >> GIVEN_SHIFT != 0 && flags >> START_SHIFT != NOWHERE {
             self.next += u64::try_from(length(text)?)? << START_SHIFT;
         }
-        self.texts.append(text)
+        match &self.text {
+            None => self.text = Some(text.clone()),
+            Some(_) => push(&mut self.more, text.clone())?,
+        }
+        Ok(())
     }
 
     /// Adds text that comes from a segment of the caller.
@@ -295,7 +348,8 @@ impl<'a, 'py> Collector<'a, 'py> {
         if let Some((_, given)) = self.last.as_ref().filter(|(last, _)| *last == flags) {
             return Ok(Some(given.clone()));
         }
-        let Some((segment, origin)) = self.labels.given(self.segments.py(), flags)? else {
+        let found = self.labels.borrow().given(self.segments.py(), flags)?;
+        let Some((segment, origin)) = found else {
             return Ok(None);
         };
         let given = Rc::new(Given::new(segment, origin)?);
@@ -307,14 +361,20 @@ impl<'a, 'py> Collector<'a, 'py> {
     /// dropped.
     fn close(&mut self) -> PyResult<()> {
         let py = self.segments.py();
-        // SAFETY: attached; both objects are live. The call returns a new reference to a `str`, or
-        // null with an exception set.
-        let text = unsafe {
-            let joined = ffi::PyUnicode_Join(interned!(py, "").as_ptr(), self.texts.as_ptr());
-            Bound::from_owned_ptr_or_err(py, joined)?
-        };
-        if !self.texts.is_empty() {
-            self.texts = PyList::empty(py);
+        let Some(mut text) = self.text.take() else { return Ok(()) };
+        if !self.more.is_empty() {
+            let mut texts = std::mem::take(&mut self.more);
+            texts.insert(0, text);
+            let texts = new_list(py, texts)?;
+            // SAFETY: attached; both objects are live. The call returns a new reference to a `str`,
+            // or null with an exception set.
+            text = unsafe {
+                let joined = ffi::PyUnicode_Join(interned!(py, "").as_ptr(), texts.as_ptr());
+                Bound::from_owned_ptr_or_err(py, joined)?
+            };
+        }
+        if !text.is_exact_instance_of::<PyString>() {
+            text = plain_text(&text)?;
         }
         if length(&text)? == 0 {
             return Ok(());
@@ -347,30 +407,17 @@ impl<'a, 'py> Collector<'a, 'py> {
                 (given.origin.clone(), start.into_pyobject(self.segments.py())?.into_any())
             }
             Some(given) if !given.origin.is_none() => (given.origin.clone(), self.none.clone()),
-            _ => (self.turn.clone(), self.none.clone()),
+            _ => {
+                if self.origin.is_none() {
+                    let py = self.segments.py();
+                    let labels = self.labels.borrow();
+                    self.origin = Some(labels.origin_of_turn(py, self.turn, self.has_tags)?);
+                }
+                (self.origin.clone().unwrap_or(self.none.clone()), self.none.clone())
+            }
         };
         let items = [text, trust, role, source, kind, ids, origin, start];
-        self.segments.append(new_tuple(self.segment, items)?)
-    }
-}
-
-/// Makes an instance of `kind`, a subclass of `tuple`, with these items.
-fn new_tuple<'py, const N: usize>(
-    kind: &Bound<'py, PyType>,
-    items: [Bound<'py, PyAny>; N],
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = kind.py();
-    // SAFETY: attached. This is what `tuple.__new__` does for a subclass: its `tp_alloc`, which
-    // every type has, returns a new tuple of N null items, or null with an exception set. Nobody
-    // else has seen the tuple, and it takes over the reference to each item.
-    unsafe {
-        let alloc = (*kind.as_type_ptr()).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc);
-        let tuple = alloc(kind.as_type_ptr(), N as ffi::Py_ssize_t);
-        let tuple = Bound::from_owned_ptr_or_err(py, tuple)?;
-        for (place, item) in (0..).zip(items) {
-            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
-        }
-        Ok(tuple)
+        self.segments.append(new_tuple_of(self.segment, items)?)
     }
 }
 

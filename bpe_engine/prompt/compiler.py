@@ -11,10 +11,23 @@ from jinja2.utils import concat as jinja_concat
 
 from .origin import Traced, trusted
 
-__all__ = ["TracingGenerator"]
+__all__ = [
+    "DICT_METHODS",
+    "LOOP_ATTRIBUTES",
+    "OUTPUT_PIECES",
+    "OUTPUT_SUMMANDS",
+    "TracingGenerator",
+]
+
+#: Begin tuples of the output: of values whose text follows each other, and of those whose sum does.
+OUTPUT_PIECES, OUTPUT_SUMMANDS = object(), object()
 
 # Bytes that an expression makes, roughly, each time its block is entered.
 _NODE = 16
+#: Names that are not keys where they follow a dot.
+DICT_METHODS = frozenset(dir(dict))
+#: Attributes of a loop that a template may read.
+LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
 
 class TracingGenerator(CodeGenerator):
@@ -25,8 +38,8 @@ class TracingGenerator(CodeGenerator):
         self.constants: dict[str, Traced] = {}
         #: Whether output may be left in parts, which it may not where it is asked for again.
         self.splits_output = True
-        self._guarded: set[int] = set()
-        self._outputs: set[int] = set()
+        # Functions that take what expressions give, by the ids of the expressions.
+        self._given_to: dict[int, str] = {}
         # The targets of loops, by the id of their body, and the variables of those around.
         self._loops: dict[int, str] = {}
         self._turns = ["0"]
@@ -38,6 +51,13 @@ class TracingGenerator(CodeGenerator):
         return name
 
     # ---- Limits ----
+
+    def write_commons(self) -> None:
+        """Begins the function of the template, or of a block."""
+        super().write_commons()
+        self.writeline("traced_limits = traced_active.limits")
+        for name in ("attribute", "item", "opened", "turn"):
+            self.writeline(f"traced_{name} = traced_values.labels.{name}")
 
     def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
         """Compiles a block, such as the body of a loop or a macro."""
@@ -52,15 +72,21 @@ class TracingGenerator(CodeGenerator):
             self._turns.append(turn)
         if not frame.soft_frame:
             # What a condition chooses counts with the block around it.
-            self.writeline(f"traced_use({_NODE * (1 + sum(map(_count, nodes)))})")
+            # As `use` does.
+            cost = _NODE * (1 + sum(map(_count, nodes)))
+            self.writeline(f"traced_limits.room -= {cost}")
+            self.writeline("if traced_limits.room < traced_limits.next_look:")
+            self.indent()
+            self.writeline(f"traced_limits.check({cost})")
+            self.outdent()
         super().blockvisit(nodes, frame)
         if target is not None:
             self._turns.pop()
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        if id(node) in self._guarded:
-            self._guarded.remove(id(node))
-            self.write("traced_guarded(")
+        function = self._given_to.pop(id(node), None)
+        if function is not None:
+            self.write(f"{function}(")
             super().visit(node, *args, **kwargs)
             self.write(")")
         else:
@@ -69,8 +95,10 @@ class TracingGenerator(CodeGenerator):
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
         if node.test is not None:
             # It is asked for items for which no block is entered.
-            self._guarded.add(id(node.test))
-        is_output = self.splits_output and frame.buffer is None and not node.recursive
+            self._given_to[id(node.test)] = "traced_guarded"
+        is_unpacked = isinstance(node.target, nodes.Tuple)
+        self._given_to[id(node.iter)] = "traced_each" if is_unpacked else "traced_opened"
+        is_output = self._is_output(frame) and not node.recursive
         if is_output and isinstance(node.target, nodes.Name):
             self._loops[id(node.body)] = node.target.name
         super().visit_For(node, frame)
@@ -78,9 +106,9 @@ class TracingGenerator(CodeGenerator):
             self.writeline(f"yield {self._turns[-1]}")
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
-        self._guarded.update(
-            id(pair.key) for pair in node.items if not isinstance(pair.key, nodes.Const)
-        )
+        for pair in node.items:
+            if not isinstance(pair.key, nodes.Const):
+                self._given_to[id(pair.key)] = "traced_guarded"
         super().visit_Dict(node, frame)
 
     # ---- Literals ----
@@ -104,17 +132,45 @@ class TracingGenerator(CodeGenerator):
         else:
             self.visit(node, frame)
 
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        name = node.attr
+        if isinstance(node.node, nodes.Name) and node.node.name == "loop":
+            if name in LOOP_ATTRIBUTES:
+                loop = self.temporary_identifier()
+                self.write(f"({loop}.{name} if type({loop} := ")
+                self.visit(node.node, frame)
+                self.write(f") is LoopContext else environment.getattr({loop}, {name!r}))")
+                return
+        if name in DICT_METHODS:
+            super().visit_Getattr(node, frame)
+            return
+        self.write("traced_attribute(")
+        self.visit(node.node, frame)
+        self.write(f", {name!r})")
+
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
         if isinstance(node.arg, nodes.Slice):
             self.write("traced_counted(")
+            self._given_to[id(node.node)] = "traced_opened"
             super().visit_Getitem(node, frame)
             self.write(")")
             return
-        self.write("environment.getitem(")
+        self.write("traced_item(")
         self.visit(node.node, frame)
         self.write(", ")
         self._visit_plain(node.arg, frame)
         self.write(")")
+
+    def visit_Assign(self, node: nodes.Assign, frame: Frame) -> None:
+        if isinstance(node.target, nodes.Tuple):
+            self._given_to[id(node.node)] = "traced_opened"
+        super().visit_Assign(node, frame)
+
+    def signature(self, node: Any, *args: Any, **kwargs: Any) -> None:
+        for values in (node.dyn_args, node.dyn_kwargs):
+            if values is not None:
+                self._given_to[id(values)] = "traced_opened"
+        super().signature(node, *args, **kwargs)
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
         # Nothing that a template can call takes the variables of loops and blocks.
@@ -133,6 +189,13 @@ class TracingGenerator(CodeGenerator):
             self.write(f" {operators[first]} ")
             self._visit_plain(sides[1], frame)
             self.write(")")
+            return
+        literal = sides[0].value if isinstance(sides[0], nodes.Const) else None
+        if len(sides) == 2 and first in ("in", "notin") and isinstance(literal, str):
+            name, right = repr(literal), self.temporary_identifier()
+            self.write(f"({name} {operators[first]} {right} if type({right} := ")
+            self._visit_plain(sides[1], frame)
+            self.write(f") is dict else traced_{first}({name}, {right}))")
             return
         # `a < b < c` is `a < b and b < c`, but asks for b only once.
         self.write("(")
@@ -157,18 +220,13 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
-        if id(node) in self._outputs:
-            # Output need not be put together.
-            self._outputs.remove(id(node))
-            self._tuple(_summands(node), frame)
-            return
         self.write("traced_add(")
         self._tuple(_summands(node), frame)
         self.write(")")
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
         if _escapes(frame):
-            self._guarded.update(map(id, node.nodes))
+            self._given_to.update(dict.fromkeys(map(id, node.nodes), "traced_guarded"))
             super().visit_Concat(node, frame)
             return
         self.write("traced_join(")
@@ -176,6 +234,44 @@ class TracingGenerator(CodeGenerator):
         self.write(")")
 
     # ---- Output ----
+
+    def _is_output(self, frame: Frame) -> bool:
+        """Whether the output goes to `collect_segments`, which need not be put together."""
+        return self.splits_output and frame.buffer is None
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if not self._is_output(frame) or _escapes(frame):
+            super().visit_Output(node, frame)
+            return
+        finalize = self._make_finalize()
+        parts: list[nodes.Expr | str] = []
+        for child in node.nodes:
+            try:
+                const = self._output_child_to_const(child, frame, finalize)
+            except nodes.Impossible:
+                parts.append(child)
+                continue
+            if parts and isinstance(parts[-1], str):
+                parts[-1] += const
+            else:
+                parts.append(const)
+        self.writeline("yield ", node)
+        self._visit_parts("traced_pieces", parts, frame)
+
+    def _visit_parts(self, kind: str, parts: Sequence[nodes.Expr | str], frame: Frame) -> None:
+        """Compiles parts of the output: a tuple that begins with their kind."""
+        self.write(f"({kind}, ")
+        for part in parts:
+            if isinstance(part, str):
+                self.write(self._constant(part))
+            elif kind == "traced_pieces" and isinstance(part, nodes.Add):
+                self._visit_parts("traced_summands", _summands(part), frame)
+            elif kind == "traced_pieces" and isinstance(part, nodes.Concat):
+                self._visit_parts(kind, part.nodes, frame)
+            else:
+                self.visit(part, frame)
+            self.write(", ")
+        self.write(")")
 
     def _output_child_to_const(self, node: nodes.Expr, frame: Frame, finalize: Any) -> str:
         if _escapes(frame) or not isinstance(node, (nodes.TemplateData, nodes.Const)):
@@ -187,11 +283,8 @@ class TracingGenerator(CodeGenerator):
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
         if _escapes(frame):
-            self._guarded.add(id(node))
+            self._given_to[id(node)] = "traced_guarded"
             super()._output_child_pre(node, frame, finalize)
-        elif self.splits_output and frame.buffer is None and isinstance(node, nodes.Add):
-            self._outputs.add(id(node))
-            self.write("(")
         else:
             self.write("traced_text(")
 

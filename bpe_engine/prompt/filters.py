@@ -25,6 +25,7 @@ from .origin import (
     concat,
     flagged,
     found,
+    opened,
     runs_of,
     text_of,
     traced,
@@ -61,8 +62,6 @@ def tojson(
             return _composed(x, encode, separators or (", ", ": "), sort_keys)
         return _written(x, encode)
     flags, x = found(x)
-    if flags:
-        return flagged(tojson(x, ensure_ascii, indent, separators, sort_keys), flags)
     if isinstance(indent, str):
         indent = _plain(indent)
     else:
@@ -72,7 +71,7 @@ def tojson(
         # Each line repeats the indent as often as it is deep.
         use(len(part))
         parts.append(part)
-    return "".join(parts)
+    return flagged("".join(parts), flags) if flags else "".join(parts)
 
 
 def _written(x: Any, encode: Callable[[Any], str]) -> str:
@@ -90,6 +89,7 @@ def _composed(
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
     if type(x) not in (dict, list) or found(x)[0]:
         return _written(x, encode)
+    x = opened(x)
     if not x:
         return encode(x)
     parts: list[str] = []
@@ -246,10 +246,9 @@ def _counting(items: Iterator[Any]) -> Iterator[Any]:
 
 
 # Filters that take no longer for a longer value, or count what they cost.
-_QUICK = frozenset(
-    ["abs", "count", "d", "default", "first", "last", "length", "random", "string", "trim"]
-)
+_QUICK = frozenset(["abs", "count", "d", "default", "length", "string", "trim"])
 _COSTS: dict[str, Callable[..., int]] = {
+    **dict.fromkeys(["first", "last", "random"], lambda *values: 0),
     **dict.fromkeys(["map", "reject", "rejectattr", "select", "selectattr"], _lazy),
     **dict.fromkeys(["title", "urlencode", "wordcount"], _slow),
     **dict.fromkeys(["filesizeformat", "float", "pprint", "striptags"], _quadratic),
@@ -266,8 +265,12 @@ def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
     cost: Callable[..., int] = _COSTS.get(name, _deep)
     iterating = _ITERATING.get(cost)
+    # JSON is written of the caller's own data.
+    opens = name != "tojson"
 
     def filtered(*args: Any, **kwargs: Any) -> Any:
+        if opens:
+            args = (*args[:first], *map(opened, args[first:]))
         if iterating is not None and isinstance(args[first], Iterator):
             args = (*args[:first], iterating(args[first]), *args[first + 1 :])
         use(STRING + cost(*args[first:], *kwargs.values()))

@@ -1,16 +1,18 @@
-"""`Labels`: the origins of what a caller gives to a template, by message, role and field."""
+"""The origins of what a caller gives to a template, by message, role and field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core
+from jinja2 import Environment
+
+from .._core import Labels
 from .fields import BY_KEY
 from .origin import Scalar, Traced
 from .segments import Origin
 
-__all__ = ["Labels", "label_tests"]
+__all__ = ["label_tests", "new_labels"]
 
 
 class _Int(Scalar, int):
@@ -57,23 +59,9 @@ for _kind, _own in ((int, _Int), (float, _Float), (bool, _Bool), (type(None), _N
     _own.__name__ = _kind.__name__
 
 
-class Labels:
-    """The origins of the values that a caller gives to a template."""
-
-    def __init__(self, has_tags: bool):
-        #: Marks text with numbers, and knows the origin of each number.
-        self.marks: _core.Labels = _core.Labels(Traced, Origin, _SCALARS, BY_KEY)
-        #: The origins of text of the template: outside of messages, then around each message.
-        self.turns: list[Origin] = [Origin(None, None, "template", (), has_tags)]
-        #: The place in `turns` of each message, by id.
-        self.messages: dict[int, int] = {}
-        self._has_tags = has_tags
-
-    def note_messages(self, messages: list[dict[Any, Any]]) -> None:
-        """Notes the messages as the template sees them. The caller keeps the list."""
-        self.messages = {id(message): place for place, message in enumerate(messages, 1)}
-        turns = range(len(messages))
-        self.turns += [Origin(turn, None, "template", (), self._has_tags) for turn in turns]
+def new_labels(environment: Environment) -> Labels:
+    """Returns the origins of what a caller gives to one rendering: none so far."""
+    return Labels(Traced, Origin, _SCALARS, BY_KEY, environment.getattr, environment.getitem)
 
 
 def label_tests() -> dict[str, Callable[..., bool]]:

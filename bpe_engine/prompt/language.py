@@ -16,7 +16,7 @@ from jinja2.utils import Namespace
 
 from .formatting import check_filled, percent
 from .limits import ITEM, TemplateLimitError, guard, size_of, use
-from .origin import Traced, concat, generated, text_of
+from .origin import Traced, concat, generated, opened, text_of
 
 __all__ = [
     "COMPARISONS",
@@ -66,7 +66,7 @@ def add(values: tuple[Any, ...]) -> Any:
     for value in values:
         kind = type(value)
         if kind is not str and kind is not Traced:
-            return reduce(lambda left, right: counted(left + right), values)
+            return reduce(lambda left, right: counted(left + right), map(opened, values))
     return concat(values)
 
 
@@ -81,6 +81,7 @@ def join(values: tuple[Any, ...]) -> str:
 
 
 def _multiply(left: Any, right: Any) -> Any:
+    left, right = opened(left), opened(right)
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
     for some, times in ((left, right), (right, left)):
@@ -91,6 +92,7 @@ def _multiply(left: Any, right: Any) -> Any:
 
 
 def _modulo(left: Any, right: Any) -> Any:
+    right = opened(right)
     if type(left) in (str, Traced):
         return percent(left, right)
     if isinstance(left, bytes):

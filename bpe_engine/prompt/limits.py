@@ -16,7 +16,12 @@ from typing import Any
 
 from jinja2.utils import Namespace
 
-__all__ = ["ITEM", "STRING", "Limits", "TemplateLimitError", "guard", "limited", "size_of", "use"]
+from .._core import size_of_plain
+
+__all__ = [
+    *("ITEM", "STRING", "Limits", "TemplateLimitError"),
+    *("active", "guard", "limited", "size_of", "use"),
+]
 
 # Bytes that an item takes in a list, and a short string with its origin, roughly.
 ITEM = 8
@@ -70,7 +75,8 @@ class _Active(threading.local):
     limits = Limits(float("inf"), 1 << 62, 1 << 62)
 
 
-_active = _Active()
+#: The limits of the rendering that this thread is in.
+active = _Active()
 
 
 class limited:  # noqa: N801 - used as a function is
@@ -82,11 +88,11 @@ class limited:  # noqa: N801 - used as a function is
         self._limits = limits
 
     def __enter__(self) -> None:
-        self._before = _active.limits
-        _active.limits = self._limits
+        self._before = active.limits
+        active.limits = self._limits
 
     def __exit__(self, *error: object) -> None:
-        _active.limits = self._before
+        active.limits = self._before
 
 
 def use(amount: int) -> None:
@@ -96,7 +102,7 @@ def use(amount: int) -> None:
         TemplateLimitError: They are too many for one operation or for the rest of the rendering,
             or the time is up.
     """
-    limits = _active.limits
+    limits = active.limits
     if amount > 0:
         limits.room -= amount
         if limits.room < limits.next_look:
@@ -108,12 +114,18 @@ def guard(value: Any) -> None:
     use(size_of(value))
 
 
-def size_of(value: Any, known: dict[int, int] | None = None) -> int:
+def size_of(value: Any) -> int:
     """The size of a value for whatever walks over it.
 
     A list may hold another one many times, and that a third one: small in memory, it may be endless
-    to print. So everything counts as often as it occurs. `known` has the sizes of containers by id.
+    to print. So everything counts as often as it occurs.
     """
+    size = size_of_plain(value)
+    return _size_of(value, {}) if size is None else size
+
+
+def _size_of(value: Any, known: dict[int, int]) -> int:
+    """The size of any value. `known` has the sizes of containers by id."""
     kind = type(value)
     if kind in _SCALARS:
         return ITEM
@@ -133,11 +145,10 @@ def size_of(value: Any, known: dict[int, int] | None = None) -> int:
         items = value
     else:
         return ITEM
-    known = {} if known is None else known
     if id(value) not in known:
         known[id(value)] = ITEM  # Where it holds itself.
         size = ITEM
         for item in items:
-            size += size_of(item, known)
+            size += _size_of(item, known)
         known[id(value)] = size
     return known[id(value)]

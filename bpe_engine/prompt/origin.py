@@ -7,12 +7,12 @@ Plain ``str`` is untrusted. Operations on a `Traced` that this module does not d
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat, tee
-from types import MappingProxyType
 from typing import Any, SupportsIndex
 
-from .limits import ITEM, STRING, guard, use
+from .._core import Labels, cost_of_joining, join_traced
+from .limits import STRING, guard, use
 
 __all__ = [
     "GENERATED",
@@ -24,17 +24,19 @@ __all__ = [
     "Traced",
     "concat",
     "cuts",
+    "each_opened",
     "flagged",
     "finding",
     "found",
     "generated",
     "is_trusted",
+    "opened",
     "runs_of",
     "text_of",
     "traced",
     "trusted",
-    "turn",
     "unplaced",
+    "values",
 ]
 
 # Flags of characters.
@@ -61,8 +63,14 @@ Span = tuple[int, int]
 class Traced(str):
     """A string with the flags of its characters. Only `traced` makes them."""
 
-    __slots__ = ("_runs",)
-    _runs: Runs
+    __slots__ = ("_flags",)
+    #: The flags of all characters, or the runs of those that differ.
+    _flags: int | Runs
+
+    @property
+    def _runs(self) -> Runs:
+        flags = self._flags
+        return flags if type(flags) is tuple else ((len(self), flags),)  # type: ignore[return-value]
 
     def __str__(self) -> str:
         return self
@@ -133,8 +141,9 @@ class Traced(str):
         return traced(str.__getitem__(self, slice(start, end)), _part(self, start, end))
 
     def _all_parts(self, spans: Iterable[Span]) -> list[str]:
-        if len(self._runs) == 1:
-            text, flags = str.__str__(self), self._runs[0][1]
+        flags = self._flags
+        if type(flags) is int:
+            text = str.__str__(self)
             return [
                 traced(
                     text[start:end],
@@ -147,6 +156,8 @@ class Traced(str):
         return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
 
     def strip(self, chars: str | None = None, /) -> str:
+        if len(str.strip(self, chars)) == len(self):
+            return self
         start = len(self) - len(str.lstrip(self, chars))
         return self._part(start, start + len(str.strip(self, chars)))
 
@@ -193,8 +204,8 @@ class Traced(str):
         use(STRING * len(parts))
         if len(parts) > PIECES:
             return list(parts)
-        if len(self._runs) == 1:
-            return list(_located(parts, str.__str__(self), self._runs[0][1], sep, gap))
+        if type(self._flags) is int:
+            return list(_located(parts, str.__str__(self), self._flags, sep, gap))
         spans, at = [], 0
         for part in parts:
             # White space separates words, and no word begins with it.
@@ -257,7 +268,7 @@ def _is_text(value: object) -> bool:
 def traced(text: str, runs: Runs) -> Traced:
     """Returns `text` with the flags `runs`, whose lengths add up to its length."""
     self = str.__new__(Traced, text)
-    self._runs = runs
+    self._flags = runs[0][1] if len(runs) == 1 else runs
     return self
 
 
@@ -266,7 +277,9 @@ _EMPTY = traced("", _APART)
 
 def flagged(text: str, flags: int) -> Traced:
     """Returns a text whose characters all have these flags."""
-    return traced(text, ((len(text), flags),) if text else _APART)
+    self = str.__new__(Traced, text)
+    self._flags = flags if text else 0
+    return self
 
 
 def trusted(text: str) -> Traced:
@@ -321,42 +334,48 @@ class Scalar:
     plain: Any
 
 
-class _Found(threading.local):
-    #: The flags of the caller's lists and dicts and the same as plain data, by id.
-    known: Mapping[int, tuple[int, Any]] = MappingProxyType({})
-    #: The numbers of the caller's messages, by id.
-    messages: Mapping[int, int] = MappingProxyType({})
+class _Values(threading.local):
+    #: The values of the caller of the rendering that this thread is in.
+    labels: Labels | None = None
 
 
-_found = _Found()
+values = _Values()
 
 
 class finding:  # noqa: N801 - used as a function is
-    """A context in which `found` and `turn` know the values of the caller."""
+    """A context in which `found` and `opened` know the values of the caller."""
 
-    __slots__ = ("_before", "_values")
+    __slots__ = ("_before", "_labels")
 
-    def __init__(self, known: Mapping[int, tuple[int, Any]], messages: Mapping[int, int]):
-        self._values = known, messages
+    def __init__(self, labels: Labels):
+        self._labels = labels
 
     def __enter__(self) -> None:
-        self._before = _found.known, _found.messages
-        _found.known, _found.messages = self._values
+        self._before = values.labels
+        values.labels = self._labels
 
     def __exit__(self, *error: object) -> None:
-        _found.known, _found.messages = self._before
+        values.labels = self._before
 
 
 def found(value: object) -> tuple[int, Any]:
     """Returns the flags of text that is made of a value other than a string, and plain data."""
     if isinstance(value, Scalar):
         return value.text_flags, value.plain
-    return _found.known.get(id(value), (0, value))
+    return (0, value) if values.labels is None else values.labels.found(value)
 
 
-def turn(value: object, outer: int) -> int:
-    """Returns the number of a message in a loop, or `outer` for another value."""
-    return _found.messages.get(id(value), outer)
+def opened(value: Any) -> Any:
+    """Returns a list or a dict whose items are labeled, for one of the caller, or another value."""
+    if (type(value) is dict or type(value) is list) and values.labels is not None:
+        return values.labels.opened(value)
+    return value
+
+
+def each_opened(items: Any) -> Any:
+    """Returns items that a loop takes apart."""
+    items = opened(items)
+    return list(map(opened, items)) if type(items) is list else items
 
 
 def concat(parts: Iterable[str]) -> str:
@@ -364,28 +383,15 @@ def concat(parts: Iterable[str]) -> str:
     if type(parts) is not tuple:
         parts = tuple(parts)
     if len(parts) > _FEW:
-        use(sum(len(part) + ITEM * len(runs_of(part)) for part in parts))
-    text = "".join(parts)
-    runs: list[tuple[int, int]] = []
-    is_traced = False
-    for part in parts:
-        if type(part) is str:
-            runs.append((len(part), 0))
-        else:
-            runs += runs_of(part)
-            is_traced = True
-    use(len(text) + ITEM * len(runs))
-    if not is_traced:
-        return text
-    self = str.__new__(Traced, text)
-    self._runs = tuple(runs)
-    return self
+        use(cost_of_joining(parts, Traced))
+    text: str
+    text, cost = join_traced(parts, Traced)
+    use(cost)
+    return text
 
 
 def _add(left: str, right: str) -> Traced:
-    self = str.__new__(Traced, str.__add__(left, right))
-    self._runs = runs_of(left) + runs_of(right)
-    return self
+    return join_traced((left, right), Traced)[0]  # type: ignore[no-any-return]
 
 
 def is_trusted(runs: Runs) -> bool:
@@ -447,8 +453,9 @@ def _located(
 
 def _part(text: Traced, start: int, end: int) -> Runs:
     """Returns the runs of one part that is taken out of `text`."""
-    if len(text._runs) == 1:
-        return ((end - start, _from(text._runs[0][1], start)),) if start < end else _APART
+    flags = text._flags
+    if type(flags) is int:
+        return ((end - start, _from(flags, start)),) if start < end else _APART
     return next(_parts(text, ((start, end),)))
 
 

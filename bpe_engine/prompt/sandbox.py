@@ -13,9 +13,16 @@ from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
 from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
 from markupsafe import Markup
 
-from .compiler import TracingGenerator
+from .compiler import (
+    DICT_METHODS,
+    LOOP_ATTRIBUTES,
+    OUTPUT_PIECES,
+    OUTPUT_SUMMANDS,
+    TracingGenerator,
+)
 from .escaped import marked_safe
 from .filters import counted_tests, string_filters
 from .formatting import check_format, formatted
@@ -33,8 +40,8 @@ from .language import (
     raise_exception,
     strftime_now,
 )
-from .limits import ITEM, STRING, TemplateLimitError, guard, size_of, use
-from .origin import Traced, concat, runs_of, text_of, traced, turn
+from .limits import ITEM, STRING, TemplateLimitError, active, guard, size_of, use
+from .origin import Traced, concat, each_opened, opened, runs_of, text_of, traced, values
 
 __all__ = ["TracingEnvironment"]
 
@@ -54,10 +61,6 @@ _CODECS = frozenset(
 _SCALAR_METHODS = frozenset(
     ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
     + ["real", "imag", "numerator", "denominator"]
-)
-_DICT_METHODS = frozenset(dir(dict))
-_LOOP_ATTRIBUTES = frozenset(
-    ["first", "index", "index0", "last", "length", "revindex", "revindex0"]
 )
 
 
@@ -111,10 +114,13 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "traced_add": add,
             "traced_counted": counted,
             "traced_guarded": guarded,
+            "traced_active": active,
+            "traced_each": each_opened,
             "traced_join": join,
+            "traced_pieces": OUTPUT_PIECES,
+            "traced_summands": OUTPUT_SUMMANDS,
             "traced_text": text_of,
-            "traced_turn": turn,
-            "traced_use": use,
+            "traced_values": values,
             **generator.constants,
         }
         exec(code, namespace)
@@ -126,15 +132,14 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
     # ---- What the sandbox allows ----
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is dict and attribute not in _DICT_METHODS:
+        obj = opened(obj)
+        if type(obj) is dict and attribute not in DICT_METHODS:
             # Nearly every look-up. The sandbox would return the same.
-            try:
-                return obj[attribute]
-            except KeyError:
-                return self.undefined(obj=obj, name=attribute)
+            value = obj.get(attribute, missing)
+            return self.undefined(obj=obj, name=attribute) if value is missing else value
         if type(obj) is str or type(obj) is Traced:
             return self._string_attribute(obj, attribute)
-        if (type(obj) is LoopContext and attribute in _LOOP_ATTRIBUTES) or (
+        if (type(obj) is LoopContext and attribute in LOOP_ATTRIBUTES) or (
             type(obj) is TemplateNamespace and not attribute.startswith("_")
         ):
             # The sandbox would return the same here, too.
@@ -152,11 +157,12 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if type(argument) is not str and not isinstance(argument, (str, int)):
             # It is hashed, and printed if it is missing.
             guard(argument)
+        obj = opened(obj)
         if type(obj) is dict:
             try:
                 return obj[argument]
             except (KeyError, TypeError):
-                if isinstance(argument, str) and argument not in _DICT_METHODS:
+                if isinstance(argument, str) and argument not in DICT_METHODS:
                     return self.undefined(obj=obj, name=argument)
         elif isinstance(argument, str) and isinstance(obj, (str, bytes)):
             return self.getattr(obj, str.__str__(argument))
@@ -208,6 +214,9 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(__obj, Macro):
             use(ITEM * len(args))
             return __obj(__context.eval_ctx, *args, **kwargs)
+        args = tuple(map(opened, args))
+        if kwargs:
+            kwargs = {name: opened(value) for name, value in kwargs.items()}
         own = getattr(__obj, "__self__", None)
         use(_cost(__obj, own, (*args, *kwargs.values())))
         if not isinstance(own, (str, dict)):

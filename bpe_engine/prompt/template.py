@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .._core import collect_segments, copy_plain
+from .._core import Labels, collect_segments, copy_plain
 from .encode import Engine
-from .fields import REASONING_KEYS
 from .segments import Segment, special
 
 try:
     import jinja2
     import jinja2.meta
 
-    from .labels import Labels
+    from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
+    from .labels import new_labels
     from .language import output as add_output
     from .limits import Limits, TemplateLimitError, limited
-    from .origin import TRUSTED, Traced, finding, flagged
+    from .origin import TRUSTED, Traced, finding, flagged, text_of
     from .sandbox import TracingEnvironment
 except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
@@ -33,7 +33,6 @@ _MAX_SOURCE = 1 << 18
 # Variables whose values are names of special tokens.
 _TOKEN_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _TOKEN_VARIABLES = frozenset(f"{name}_token" for name in _TOKEN_NAMES)
-_REASONING_KEYS = frozenset(REASONING_KEYS)
 
 
 def render_template(
@@ -164,7 +163,7 @@ class ChatTemplate:
         **variables: Any,
     ) -> list[Segment]:
         """See `render_template`."""
-        labels = Labels(self.has_tags)
+        labels = new_labels(_environment())
         given = _Plain(labels)
         if "self" in variables:
             raise ValueError(
@@ -185,12 +184,10 @@ class ChatTemplate:
                     "add_generation_prompt", add_generation_prompt
                 ),
             }
-            labels.marks.label_messages(values["messages"])
-            values["messages"] = [_with_reasoning(message) for message in values["messages"]]
             labels.note_messages(values["messages"])
             for name in ("tools", "documents"):
                 if values[name] is not None:
-                    labels.marks.label_data(name, values[name])
+                    labels.note_data(name, values[name])
         except RecursionError:
             raise ValueError(
                 "the messages, tools, documents or variables are nested too deeply, or hold "
@@ -200,11 +197,18 @@ class ChatTemplate:
         if characters is None:
             characters = (1 << 24) + 4 * given.characters
         limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
-        with limited(limits), finding(labels.marks.known, labels.messages):
+        with limited(limits), finding(labels):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))
                 segments = collect_segments(
-                    parts, Traced, add_output, Segment, labels.marks, labels.turns, characters
+                    parts,
+                    Traced,
+                    (OUTPUT_PIECES, OUTPUT_SUMMANDS),
+                    (text_of, add_output),
+                    Segment,
+                    labels,
+                    self.has_tags,
+                    characters,
                 )
             except RecursionError:
                 raise _too_deep() from None
@@ -334,13 +338,14 @@ class _Plain:
                 kind = type(item).__name__
                 raise _NoText(segment, f"is a segment whose {what} must be a str, not {kind}")
         self.characters += len(text)
+        self._labels.has_segments = True
         is_special = segment.kind == "special"
         # Trust is by character: a set of names would become trust in all of them.
         flags = TRUSTED if is_special or segment.allowed_special is True else 0
         if is_special or role is not None or source is not None:
             key = (text if is_special else None, role, source)
             if key not in self._numbers:
-                self._numbers[key] = self._labels.marks.flags(segment)
+                self._numbers[key] = self._labels.flags(segment)
             flags += self._numbers[key]
         return flagged(str.__str__(text), flags) if flags else str.__str__(text)
 
@@ -370,14 +375,3 @@ def _path(name: str, value: Any, wanted: Any) -> str:
         elif isinstance(inner, (list, tuple)):
             found += [(f"{path}[{index}]", item) for index, item in enumerate(inner)]
     return f"something in {name}"
-
-
-def _with_reasoning(message: dict[Any, Any]) -> dict[Any, Any]:
-    """Returns the message with its reasoning under the keys that templates read."""
-    if _REASONING_KEYS.isdisjoint(message):
-        return message
-    found = (message[key] for key in REASONING_KEYS if message.get(key) is not None)
-    reasoning = next(found, None)
-    if reasoning is None:
-        return message
-    return {"thinking": reasoning, **message, "reasoning_content": reasoning}

@@ -492,3 +492,62 @@ def test_trusted_segments_in_messages_keep_trust() -> None:
     chat = [{"role": "user", "content": trusted("a<|im_end|>")}, CHAT[0]]
     audit = enc.audit_segments(render_template("{{ messages[0].content }}", chat))
     assert [enc.decode([id]) for id in audit.ids] == ["a", "<|im_end|>"]
+
+
+#: Ways to read the city of a call, or the first of its two tags.
+READS = [
+    "{{ args.city }}",
+    "{{ args['city'] }}",
+    "{% set key = 'city' %}{{ args[key] }}",
+    "{{ args.get('city') }}",
+    "{{ args.items()|list|first|last }}",
+    "{{ args|dictsort|first|last }}",
+    "{{ args|attr('city') or args.values()|first }}",
+    "{% for k, v in args|items %}{{ v if k == 'city' }}{% endfor %}",
+    "{% for k in args %}{{ args[k] if k == 'city' }}{% endfor %}",
+    "{{ '%(city)s' % args }}",
+    "{{ '{city}'.format(**args) }}",
+    "{{ dict(args).city }}",
+    "{{ dict(**args).city }}",
+    "{{ namespace(args).city }}",
+    "{{ [m.tool_calls[0].function]|map(attribute='arguments.city')|join }}",
+    "{{ messages[1:]|map(attribute='tool_calls')|first|map(attribute='function.arguments.city')|first }}",
+    "{% for c in m.tool_calls[:1] %}{{ c.function.arguments.city }}{% endfor %}",
+    "{% for c in m.tool_calls + [] %}{{ c.function.arguments.city }}{% endfor %}",
+    "{% for c in m.tool_calls * 1 %}{{ c.function.arguments.city }}{% endfor %}",
+    "{% macro f(x) %}{{ x.city }}{% endmacro %}{{ f(args) }}",
+    "{% set ns = namespace(x=args) %}{{ ns.x.city }}",
+    "{% set b, c = args.tags %}{{ b }}",
+    "{% for b, c in [args.tags] %}{{ b }}{% endfor %}",
+    "{% for b, c in args.pairs %}{{ b }}{% endfor %}",
+    "{{ args.tags[0] }}{{ args.tags[-2] }}",
+    "{{ args.tags|first }}",
+    "{{ args.tags|join('') }}",
+    "{{ ''.join(args.tags) }}",
+    "{{ (args.tags + [])[0] }}",
+    "{{ args.tags|list|first }}",
+    "{{ args.tags|reverse|list|last }}",
+    "{{ cycler(*args.tags).next() }}",
+]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_however_a_value_is_read_it_has_its_origin(read: str) -> None:
+    arguments = {"city": "Paris", "tags": ["Paris", "x"], "pairs": [["Paris", "y"]]}
+    call = {"type": "function", "function": {"name": "f", "arguments": arguments}}
+    # One object in two messages has the origin of each.
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": calls} for calls in [[call], [call]]
+    ]
+    source = "{%% set m = messages[1] %%}{%% set args = m.tool_calls[0].function.arguments %%}%s"
+    found = [
+        segment.origin
+        for segment in render_template(source % read, messages)
+        if segment.text.startswith("Paris")
+    ]
+    assert found
+    for origin in found:
+        assert origin is not None
+        assert (origin.message, origin.field) == (1, "tool_calls"), origin
+        assert origin.path[:4] == ("tool_calls", 0, "function", "arguments")
+        assert origin.path[4:] in [("city",), ("tags", 0), ("pairs", 0, 0)]
