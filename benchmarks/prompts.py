@@ -1,25 +1,22 @@
-"""Compares the time of segments, templates and conversations with that of encoding the text.
+"""Compares the time of segments and conversations with that of encoding the text.
 
-    python -m benchmarks.prompts --templates FOLDER
+    python -m benchmarks.prompts
 
 Everything runs in one process on one CPU, the sides of a row in turn. A figure is the median of the
-ratios of CPU time, after the ids of both sides were compared. FOLDER has chat templates, ``*.jinja``;
-without it, ChatML's alone is rendered.
+ratios of CPU time, after the ids of both sides were compared.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import statistics
 import sys
-from pathlib import Path
 from typing import Any
 
 import bpe_engine
-from bpe_engine.prompt import ChatTemplate, render_chat, special
+from bpe_engine.prompt import render_chat
 
-from .harness.sides import Row, arguments, begin_table, print_row, print_rows, ratio
+from .harness.sides import Row, arguments, begin_table, print_rows
 
 WORDS = (
     "The committee met again in the spring, and this time nobody was surprised that it's the "
@@ -58,35 +55,6 @@ def segments(enc: bpe_engine.Encoding) -> Row:
     )
 
 
-def templates(folder: Path | None, rounds: int) -> None:
-    """Compares templates as segments with plain Jinja as transformers compiles it."""
-    from transformers.utils.chat_template_utils import _compile_jinja_template
-
-    paths = sorted(folder.glob("*.jinja")) if folder else []
-    sources = {"chatml": CHATML, **{path.stem: path.read_text("utf-8") for path in paths}}
-    chat = messages(20, 60)
-    values = {"add_generation_prompt": True, "tools": None, "documents": None}
-    texts = {**values, "bos_token": "<s>", "eos_token": "</s>"}
-    found = {}
-    for name, source in sources.items():
-        plain, ours = _compile_jinja_template(source), ChatTemplate(source)
-        try:
-            text = plain.render(messages=chat, **texts)
-        except Exception:  # the template refuses this conversation
-            continue
-        own = {**values, "bos_token": special("<s>"), "eos_token": special("</s>")}
-        assert "".join(segment.text for segment in ours.render(chat, **own)) == text, name
-        found[name] = ratio(
-            max(5, rounds // 4),
-            lambda: ours.render(chat, **own),
-            lambda: plain.render(messages=chat, **texts),
-        )
-    worst = max(found, key=found.__getitem__)
-    mean = statistics.geometric_mean(found.values())
-    print_row(f"render_template / plain Jinja, mean of {len(found)}", mean)
-    print_row(f"render_template / plain Jinja, the largest ({worst})", found[worst])
-
-
 def conversation(enc: bpe_engine.Encoding) -> list[Row]:
     """Turn 20 of some 30,000 tokens, whose last message is new."""
     length = 30_000 * 4 // 20 // 5
@@ -123,14 +91,12 @@ def conversation(enc: bpe_engine.Encoding) -> list[Row]:
 def main() -> None:
     parser = arguments(__doc__, rounds=21)
     parser.add_argument("--encoding", default="qwen3", help="one with the tokens of ChatML")
-    parser.add_argument("--templates", type=Path, metavar="FOLDER", help="*.jinja to render")
     options = parser.parse_args()
     enc = bpe_engine.get_encoding(options.encoding)
     if "<|im_start|>" not in enc.special_tokens_set:
         sys.exit(f"{enc.name} has no <|im_start|>; take qwen, qwen2.5 or qwen3")
     begin_table()
     print_rows(options.rounds, [segments(enc), *conversation(enc)])
-    templates(options.templates, options.rounds)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,19 @@ tool calls with their results, reasoning and 30 tools, to segments with origins;
 them to a text as transformers compiles it. Everything runs in one process on one CPU, the sides in
 turn; the texts are compared. A ratio is the median of the ratios of CPU time. The last column is the
 time in which a `ConversationCache` encodes the next turn.
+
+    python -m benchmarks.templates FOLDER --only NAME --tokenizer FILE --bos TOKEN --eos TOKEN
+
+A ``tokenizer.json`` gives the whole way from messages to ids instead, for turn 20 of a conversation of
+some 30,000 tokens: rendering and a `ConversationCache`, beside ``apply_chat_template`` of
+transformers, ids compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import re
 import statistics
 from collections.abc import Callable, Iterator
@@ -20,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import bpe_engine
+import bpe_engine.hf
 from bpe_engine.prompt import ChatTemplate, special
 from bpe_engine.serving import ConversationCache
 
@@ -147,6 +155,36 @@ def next_turn(enc: bpe_engine.Encoding, render: Callable[[Any], Any], chat: Any)
     return statistics.median(times)
 
 
+def pipeline(source: str, file: Path, tokens: dict[str, str], rounds: int) -> tuple[float, float]:
+    """Returns the seconds from messages to ids at turn 20, and how much longer transformers takes."""
+    from transformers import PreTrainedTokenizerFast
+
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(file), **tokens)
+    tokenizer = bpe_engine.hf.Tokenizer.from_file(file)
+    template, cache = ChatTemplate(source), ConversationCache(tokenizer)
+    named = {name: special(text) for name, text in tokens.items()}
+    chats = itertools.cycle([messages(39, 600, last) for last in range(2)])
+
+    def ours() -> Any:
+        segments = template.render(next(chats), add_generation_prompt=True, **named)
+        return cache.encode_to_numpy(segments)
+
+    def plain() -> Any:
+        return theirs.apply_chat_template(
+            next(chats), chat_template=source, add_generation_prompt=True, return_dict=False
+        )
+
+    for _ in range(2):
+        ids = ours()
+        next(chats)
+        assert ids.tolist() == plain()
+        next(chats)
+        next(chats)
+    print(f"\n{len(ids):,} tokens")
+    times = ratio(rounds, plain, ours)
+    return seconds(ours, 20) / 20, times
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -155,6 +193,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="templates whose names hold this")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--encoding", default="qwen3")
+    parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json")
+    parser.add_argument("--bos", help="its token that begins a text")
+    parser.add_argument("--eos", help="its token that ends one")
     options = parser.parse_args()
     enc = bpe_engine.get_encoding(options.encoding)
     paths = [
@@ -168,6 +209,14 @@ def main() -> None:
         "1,000 calls": (agent, tools, agent[-1]["content"].strip()),
     }
     on_one_cpu()
+    if options.tokenizer:
+        tokens = {f"{name}_token": getattr(options, name) for name in ("bos", "eos")}
+        tokens = {name: token for name, token in tokens.items() if token}
+        print("| messages to ids, turn 20 | ms | transformers / this |\n|---|---:|---:|")
+        for name, source in list(sources.items())[1:]:
+            own, times = pipeline(source, options.tokenizer, tokens, options.rounds)
+            print(f"| {name} | {own * 1e3:.2f} | {times:.1f} |", flush=True)
+        return
     refused = []
     for kind, (chat, given, wanted) in kinds.items():
         print(f"\n| {kind} | plain Jinja, ms | render, ms | ratio | ids of the next turn, ms |")

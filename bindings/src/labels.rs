@@ -4,6 +4,7 @@
 //! a message alone. Most of a conversation's data is never read value by value: it is printed whole.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple_of, push};
+use crate::objects::{new_dict, new_tuple, new_tuple_of, push};
 use crate::traced::new_traced;
 
 /// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
@@ -77,7 +78,9 @@ pub struct Labels {
     /// The caller's segment and the place of each number - 1.
     given: Vec<(Option<Py<PyTuple>>, Option<usize>)>,
     /// Lists and dicts by their addresses, which stay theirs: each is kept alive.
-    known: HashMap<usize, (Py<PyAny>, Known)>,
+    known: HashMap<usize, (Py<PyAny>, Known), BuildHasherDefault<Address>>,
+    /// Paths of one key: most origins have one of a few.
+    paths: Vec<(Py<PyAny>, Py<PyTuple>)>,
     /// Whether the caller gave segments: then a string with flags may be without a label.
     #[pyo3(get, set)]
     has_segments: bool,
@@ -97,8 +100,8 @@ impl Labels {
         getattr: Py<PyAny>,
         getitem: Py<PyAny>,
     ) -> Self {
-        let (places, given, known) = (Vec::new(), Vec::new(), HashMap::new());
-        let has_segments = false;
+        let (places, given, known) = (Vec::new(), Vec::new(), HashMap::default());
+        let (paths, has_segments) = (Vec::new(), false);
         Self {
             traced,
             origin,
@@ -109,6 +112,7 @@ impl Labels {
             places,
             given,
             known,
+            paths,
             has_segments,
         }
     }
@@ -499,28 +503,47 @@ impl Labels {
     }
 
     /// Returns the segment and the origin of text with these flags, of which either may be None.
-    pub fn given<'py>(&self, py: Python<'py>, flags: u64) -> PyResult<Option<GivenValue<'py>>> {
+    pub fn given<'py>(&mut self, py: Python<'py>, flags: u64) -> PyResult<Option<GivenValue<'py>>> {
         let Some((segment, place)) = number_of(flags).and_then(|number| self.given.get(number))
         else {
             return Ok(None);
         };
+        let (segment, place) = (segment.as_ref().map(|it| it.bind(py).clone()), *place);
         let origin = match place {
-            Some(place) => self.origin_of(py, *place)?,
+            Some(place) => self.origin_of(py, place)?,
             None => py.None().into_bound(py),
         };
-        Ok(Some((segment.as_ref().map(|segment| segment.bind(py).clone()), origin)))
+        Ok(Some((segment, origin)))
     }
 
-    /// Returns the origin of a value at a place.
-    fn origin_of<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+    /// Returns the path to a place.
+    fn path_to<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        const MOST: usize = 8;
+        let Place { up: is_deep, key, .. } = &self.places[place];
+        if is_deep.is_none() {
+            if let Some((_, path)) = self.paths.iter().find(|(known, _)| known.is(key)) {
+                return Ok(path.bind(py).clone().into_any());
+            }
+            let path = new_tuple(py, [key.bind(py).clone()])?;
+            if self.paths.len() < MOST {
+                let known = (key.clone_ref(py), path.clone().unbind());
+                push(&mut self.paths, known)?;
+            }
+            return Ok(path.into_any());
+        }
         let steps = std::iter::successors(Some(place), |&at| self.places[at].up);
         let mut path = Vec::new();
         for at in steps {
             push(&mut path, self.places[at].key.bind(py).clone())?;
         }
         path.reverse();
+        Ok(PyTuple::new(py, path)?.into_any())
+    }
+
+    /// Returns the origin of a value at a place.
+    fn origin_of<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        let path = self.path_to(py, place)?;
         let [message, role, field] = &self.places[place].head;
-        let path = PyTuple::new(py, path)?.into_any();
         let [message, role, field] = [message, role, field].map(|part| part.bind(py).clone());
         let has_tags = PyBool::new(py, false).to_owned().into_any();
         new_tuple_of(self.origin.bind(py), [message, role, field, path, has_tags])
@@ -541,6 +564,26 @@ impl Labels {
         let (field, path) = (interned!(py, "template").clone().into_any(), PyTuple::empty(py));
         let has_tags = PyBool::new(py, has_tags).to_owned().into_any();
         new_tuple_of(self.origin.bind(py), [message, none, field, path.into_any(), has_tags])
+    }
+}
+
+/// Spreads addresses, which the caller does not choose, over a table.
+#[derive(Default)]
+pub struct Address(u64);
+
+impl Hasher for Address {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_usize(byte.into());
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        self.0 = (self.0 ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }
 

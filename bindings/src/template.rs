@@ -348,7 +348,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         if let Some((_, given)) = self.last.as_ref().filter(|(last, _)| *last == flags) {
             return Ok(Some(given.clone()));
         }
-        let found = self.labels.borrow().given(self.segments.py(), flags)?;
+        let found = self.labels.borrow_mut().given(self.segments.py(), flags)?;
         let Some((segment, origin)) = found else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! Joins strings whose characters have flags, and measures values, for `bpe_engine.prompt`.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
@@ -8,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::labels::{Depth, length};
-use crate::objects::{new_list, new_tuple, push};
+use crate::labels::{Address, Depth, length};
+use crate::objects::{new_list, new_tuple, push, untrack};
 
 /// Bytes that an item takes in a list, roughly.
 const ITEM: usize = 8;
@@ -32,6 +33,8 @@ pub fn new_traced<'py>(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     made.setattr(interned!(py, "_flags"), flags)?;
+    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
+    unsafe { untrack(&made) };
     Ok(made)
 }
 
@@ -112,12 +115,12 @@ fn flags_of<'py>(
 /// numbers, None, lists, tuples and dicts. Everything counts as often as it occurs.
 #[pyfunction]
 pub fn size_of_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
-    Sizes { known: HashMap::new() }.size(value)
+    Sizes { known: HashMap::default() }.size(value)
 }
 
 struct Sizes {
     /// The sizes of lists, tuples and dicts by their addresses.
-    known: HashMap<usize, usize>,
+    known: HashMap<usize, usize, BuildHasherDefault<Address>>,
 }
 
 impl Sizes {

@@ -58,9 +58,7 @@ def tojson(
     )
     if indent is None:
         encode = encoder().encode
-        if type(x) in (dict, list) and not found(x)[0]:
-            return _composed(x, encode, separators or (", ", ": "), sort_keys)
-        return _written(x, encode)
+        return _composed(x, encode, separators or (", ", ": "), sort_keys)
     flags, x = found(x)
     if isinstance(indent, str):
         indent = _plain(indent)
@@ -87,8 +85,11 @@ def _composed(
     x: Any, encode: Callable[[Any], str], separators: tuple[str, str], sort_keys: bool
 ) -> str:
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
-    if type(x) not in (dict, list) or found(x)[0]:
+    if type(x) not in (dict, list):
         return _written(x, encode)
+    flags, plain = found(x)
+    if flags:
+        return flagged(encode(plain), flags)
     x = opened(x)
     if not x:
         return encode(x)
@@ -196,7 +197,7 @@ def _round(value: float, precision: int = 0, method: Any = "common") -> float:
 
 def _trim(value: Any, chars: str | None = None) -> str:
     text = value if isinstance(value, Markup) else text_of(value)
-    use(len(text) * (1 + size_of(chars) // STRING))
+    use(len(text) if chars is None else len(text) * (1 + size_of(chars) // STRING))
     return text.strip(chars)
 
 
@@ -269,12 +270,13 @@ def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
     opens = name != "tojson"
 
     def filtered(*args: Any, **kwargs: Any) -> Any:
+        values = args[first:]
         if opens:
-            args = (*args[:first], *map(opened, args[first:]))
-        if iterating is not None and isinstance(args[first], Iterator):
-            args = (*args[:first], iterating(args[first]), *args[first + 1 :])
-        use(STRING + cost(*args[first:], *kwargs.values()))
-        return native(*args, **kwargs)
+            values = tuple(map(opened, values))
+        if iterating is not None and isinstance(values[0], Iterator):
+            values = (iterating(values[0]), *values[1:])
+        use(STRING + cost(*values, *kwargs.values()))
+        return native(*args[:first], *values, **kwargs)
 
     if first:
         vars(filtered)["jinja_pass_arg"] = vars(native)["jinja_pass_arg"]
