@@ -91,6 +91,8 @@
 #[doc(hidden)]
 pub mod ablation;
 #[doc(hidden)]
+pub mod agenda;
+#[doc(hidden)]
 pub mod audit;
 #[doc(hidden)]
 pub mod cache;

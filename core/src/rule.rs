@@ -6,9 +6,7 @@
 //! A part is the rank of a token, or a number for a single byte that is not a token. Building a
 //! vocabulary and merging a piece both follow the rule, with tables of their own.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use crate::agenda::Agenda;
 use crate::error::Result;
 use crate::memory::reserve;
 
@@ -34,7 +32,7 @@ pub(crate) struct HeapMerger {
     /// The starts of the part before and of the part after each part.
     previous: Vec<usize>,
     next: Vec<usize>,
-    candidates: BinaryHeap<Reverse<(u32, usize)>>,
+    candidates: Agenda,
 }
 
 impl HeapMerger {
@@ -46,7 +44,7 @@ impl HeapMerger {
     ) -> Result<&[u32]> {
         let end = parts.len();
         self.start(table, parts)?;
-        while let Some(Reverse((rank, left))) = self.candidates.pop() {
+        while let Some((rank, left)) = self.candidates.pop() {
             // A candidate is stale when its part is gone or has another neighbor by now.
             if self.ranks[left] != rank {
                 continue;
@@ -56,12 +54,12 @@ impl HeapMerger {
             self.parts[left] = rank;
             self.ranks[right] = NONE;
             self.next[left] = after;
-            self.set_rank(table, left);
+            self.set_rank(table, left)?;
             if after < end {
                 self.previous[after] = left;
             }
             if left > 0 {
-                self.set_rank(table, self.previous[left]);
+                self.set_rank(table, self.previous[left])?;
             }
         }
         let (mut count, mut position) = (0, 0);
@@ -91,32 +89,22 @@ impl HeapMerger {
         reserve(&mut self.ranks, count)?;
         self.ranks.extend(self.parts.windows(2).map(|pair| table.merged(pair[0], pair[1])));
         self.ranks.resize(count, NONE);
-        // Each merge removes one candidate and adds two at most.
-        let mut candidates = std::mem::take(&mut self.candidates).into_vec();
-        candidates.clear();
-        reserve(&mut candidates, count)?;
-        candidates.extend(
-            self.ranks
-                .iter()
-                .zip(0..)
-                .filter(|&(&rank, _)| rank != NONE)
-                .map(|(&r, at)| Reverse((r, at))),
-        );
-        self.candidates = candidates.into();
+        self.candidates.clear();
+        for (left, &rank) in self.ranks.iter().enumerate().filter(|&(_, &rank)| rank != NONE) {
+            self.candidates.push(rank, left)?;
+        }
         Ok(())
     }
 
     /// Looks up the merge of the part at `left` with the next one.
-    fn set_rank(&mut self, table: &impl MergeTable, left: usize) {
+    fn set_rank(&mut self, table: &impl MergeTable, left: usize) -> Result<()> {
         let right = self.next[left];
         let rank = match self.parts.get(right) {
             Some(&part) => table.merged(self.parts[left], part),
             None => NONE,
         };
         self.ranks[left] = rank;
-        if rank != NONE {
-            self.candidates.push(Reverse((rank, left)));
-        }
+        if rank == NONE { Ok(()) } else { self.candidates.push(rank, left) }
     }
 }
 

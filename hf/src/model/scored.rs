@@ -1,11 +1,10 @@
 //! SentencePiece's byte pair encoding: merges the pair whose piece has the highest score, the leftmost
 //! first, and takes pieces that are not used apart again.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use bpe_core::memory::{push, reserve};
+use bpe_core::agenda::Agenda;
+use bpe_core::memory::push;
 use bpe_core::polling::poll;
 
 use super::merge_list::FastMap;
@@ -26,15 +25,8 @@ struct Symbol {
     before: Option<usize>,
     after: Option<usize>,
     is_frozen: bool,
-}
-
-/// A pair that may merge; the largest comes first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    score: i32,
-    left: Reverse<usize>,
-    right: usize,
-    length: usize,
+    /// The rank of the piece that it becomes with the next symbol.
+    rank: Option<u32>,
 }
 
 /// Merges one text.
@@ -43,7 +35,7 @@ pub(crate) struct Merging<'a, F> {
     text: &'a str,
     is_barred: F,
     symbols: Vec<Symbol>,
-    agenda: BinaryHeap<Candidate>,
+    agenda: Agenda,
     /// The length of the left part that each piece that is not used was last made of.
     apart: FastMap<&'a str, usize>,
 }
@@ -57,7 +49,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
         is_barred: F,
         mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
-        let (symbols, agenda) = (Vec::new(), BinaryHeap::new());
+        let (symbols, agenda) = (Vec::new(), Agenda::default());
         let mut merging =
             Self { pieces, text, is_barred, symbols, agenda, apart: FastMap::default() };
         merging.cut()?;
@@ -79,22 +71,23 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
             let index = self.symbols.len();
             let after = (start + length < self.text.len()).then_some(index + 1);
             let before = index.checked_sub(1);
-            push(&mut self.symbols, Symbol { start, length, before, after, is_frozen })?;
+            let symbol = Symbol { start, length, before, after, is_frozen, rank: None };
+            push(&mut self.symbols, symbol)?;
             start += length;
         }
         (1..self.symbols.len()).try_for_each(|right| self.consider(Some(right - 1), Some(right)))
     }
 
     fn merge(&mut self) -> Result<()> {
-        while let Some(Candidate { left: Reverse(left), right, length, .. }) = self.agenda.pop() {
+        while let Some((rank, left)) = self.agenda.pop() {
             poll(WORK)?;
-            let (l, r) = (&self.symbols[left], &self.symbols[right]);
-            if l.length == 0 || r.length == 0 || l.length + r.length != length {
+            let Symbol { rank: now, after: Some(right), .. } = self.symbols[left] else { continue };
+            if now != Some(rank) {
                 continue;
             }
-            let after = r.after;
-            self.symbols[right].length = 0;
-            self.symbols[left].length = length;
+            let Symbol { length, after, .. } = self.symbols[right];
+            (self.symbols[right].length, self.symbols[right].rank) = (0, None);
+            self.symbols[left].length += length;
             self.symbols[left].after = after;
             if let Some(after) = after {
                 self.symbols[after].before = Some(left);
@@ -107,7 +100,9 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
 
     /// Adds two symbols side by side to the agenda, if they are a piece together.
     fn consider(&mut self, left: Option<usize>, right: Option<usize>) -> Result<()> {
-        let (Some(left), Some(right)) = (left, right) else { return Ok(()) };
+        let Some(left) = left else { return Ok(()) };
+        self.symbols[left].rank = None;
+        let Some(right) = right else { return Ok(()) };
         let (l, r) = (&self.symbols[left], &self.symbols[right]);
         if l.is_frozen || r.is_frozen {
             return Ok(());
@@ -122,10 +117,10 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
         if self.pieces.kinds[id as usize] == Kind::Unused {
             self.apart.insert(piece, cut);
         }
-        let (score, length) = (self.pieces.order_of(id), piece.len());
-        reserve_heap(&mut self.agenda)?;
-        self.agenda.push(Candidate { score, left: Reverse(left), right, length });
-        Ok(())
+        // The highest score has the lowest rank.
+        let rank = self.pieces.order_of(id).wrapping_sub(i32::MIN).cast_unsigned();
+        self.symbols[left].rank = Some(!rank);
+        self.agenda.push(!rank, left)
     }
 
     /// Calls `found` with a piece, or with the parts of one that is not used.
@@ -153,16 +148,4 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
         }
         Ok(())
     }
-}
-
-/// Makes room for one more candidate.
-fn reserve_heap(agenda: &mut BinaryHeap<Candidate>) -> Result<()> {
-    if agenda.len() < agenda.capacity() {
-        return Ok(());
-    }
-    let mut grown = Vec::new();
-    reserve(&mut grown, 2 * agenda.len() + 64)?;
-    grown.append(&mut std::mem::take(agenda).into_vec());
-    *agenda = BinaryHeap::from(grown);
-    Ok(())
 }
