@@ -5,6 +5,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from typing import Any, Literal, final, overload
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import Self, disjoint_base
 
 from .prompt.segments import Origin, Segment
@@ -77,13 +79,13 @@ class Engine:
     def encode(
         self, text: str, allowed_special: _Allowed, disallowed_special: _Disallowed = None
     ) -> list[int]: ...
-    def encode_to_buffer(
+    def encode_to_numpy(
         self,
         text: str,
         num_threads: int | None,
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
-    ) -> TokenBuffer: ...
+    ) -> npt.NDArray[np.uint32]: ...
     def encode_batch(
         self,
         texts: Iterable[str],
@@ -707,6 +709,8 @@ class HfTokenizer:
         special_tokens: dict[str, int] | None = None,
         sentencepiece: str | None = None,
     ) -> Self: ...
+    @property
+    def _allowed_by_default(self) -> _Allowed: ...
     @property
     def _native_engine(self) -> Engine: ...
     def _core_bpe(self) -> CoreBPE | None: ...

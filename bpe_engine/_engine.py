@@ -50,12 +50,14 @@ class EngineMethods:
 
     __slots__ = ()
 
-    _allowed_by_default: ClassVar[Names] = "all"
     #: For methods that give ids; those that count and cut disallow nothing.
     _disallowed_by_default: ClassVar[Names] = ()
     _errors: ClassVar[str] = "replace"
 
     if TYPE_CHECKING:
+
+        @property
+        def _allowed_by_default(self) -> Names: ...
 
         @property
         def _native_engine(self) -> Engine: ...
@@ -105,10 +107,9 @@ class EngineMethods:
         >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
         150001
         """
-        np = numpy_for("encode_to_numpy", "encode")
-        names = self._names(allowed_special, disallowed_special)
-        buffer = self._native_engine.encode_to_buffer(text, num_threads, *names)
-        return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[no-any-return]
+        # A tuple of all arguments would take as long as a word.
+        allowed, disallowed = self._names(allowed_special, disallowed_special)
+        return self._native_engine.encode_to_numpy(text, num_threads, allowed, disallowed)
 
     def encode_batch_to_numpy(
         self,

@@ -76,6 +76,16 @@ def _prompts() -> list[Case]:
     ]  # fmt: skip
 
 
+def _short() -> list[Case]:
+    return [
+        Case(
+            f"short-{kind}", "short", f"texts of 36 bytes -> {kind}", "calls", operation, "prompts",
+            {"sizes": {"36 B": 36}}, corpora=ONE, quick=False,
+        )
+        for kind, operation in (("list", "encode_list_short"), ("numpy", "encode_numpy"))
+    ]  # fmt: skip
+
+
 def _batches() -> list[Case]:
     return [
         Case(
@@ -247,6 +257,7 @@ CASES = {
     for case in (
         *_unseen(),
         *_prompts(),
+        *_short(),
         *_batches(),
         *_decoding(),
         Case("load", "load", "load in a fresh process", "loading", "encode_short", "hello", corpora=NONE),

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
+use bpe_core::once::OnceBox;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,6 +12,25 @@ use crate::buffer_pool;
 
 /// Vectors of at least this capacity are reused, and therefore not shrunk.
 const REUSED_CAPACITY: usize = 1 << 16;
+
+/// Returns an array of numpy that has the ids. If numpy is missing, the error names the `method` of an
+/// encoding, and one `instead`, which does without.
+pub fn array<'py>(
+    py: Python<'py>,
+    ids: Vec<u32>,
+    method: &str,
+    instead: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Looking them up for every short text would take as long as its ids.
+    static NUMPY: OnceBox<[Py<PyAny>; 2]> = OnceBox::new();
+    let [from_buffer, dtype] = NUMPY.get_or_try_init(|| {
+        let arguments = py.import("bpe_engine._arguments")?;
+        let numpy = arguments.call_method1("numpy_for", (method, instead))?;
+        let dtype = numpy.call_method1("dtype", ("uint32",))?;
+        Ok::<_, PyErr>(Box::new([numpy.getattr("frombuffer")?.unbind(), dtype.unbind()]))
+    })?;
+    from_buffer.bind(py).call1((TokenBuffer::new(ids), dtype))
+}
 
 /// Token ids as a buffer for `numpy.frombuffer(buffer, dtype=numpy.uint32)`.
 ///

@@ -4,7 +4,7 @@ use bpe_core::memory::reserve;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
-use crate::buffer::TokenBuffer;
+use crate::buffer::{self, TokenBuffer};
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{check_signals, new_bytearray, new_list, new_span};
@@ -67,14 +67,14 @@ impl PyEngine {
         list
     }
 
-    /// Encodes a text on up to `num_threads` threads, to a buffer for numpy.
-    fn encode_to_buffer(
+    /// Encodes a text on up to `num_threads` threads, to an array of numpy.
+    fn encode_to_numpy<'py>(
         &self,
-        text: &Bound<'_, PyAny>,
+        text: &Bound<'py, PyAny>,
         num_threads: &Bound<'_, PyAny>,
         allowed_special: &Bound<'_, PyAny>,
         disallowed_special: &Bound<'_, PyAny>,
-    ) -> PyResult<TokenBuffer> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let threads = rows::threads(num_threads)?;
         let (engine, request) = self.ask(allowed_special, disallowed_special)?;
         let ids = self.run(text, |text| {
@@ -82,7 +82,7 @@ impl PyEngine {
             engine.encode_on_threads(text, &request, threads, &mut ids)?;
             Ok(ids)
         })?;
-        Ok(TokenBuffer::new(ids))
+        buffer::array(text.py(), ids, "encode_to_numpy", "encode")
     }
 
     fn encode_batch<'py>(

@@ -10,7 +10,7 @@ from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer
-from .._engine import EngineMethods, Names
+from .._engine import EngineMethods
 from ..gpt2_files import read_merges, read_vocab
 from ..sources import existing_folder
 from ..written import write_at_once
@@ -284,10 +284,6 @@ class Tokenizer(EngineMethods, HfTokenizer):
         write_at_once(path, self.to_str(pretty).encode())
 
     # ---- What `EngineMethods` needs; it has the other abilities ----
-
-    @property
-    def _allowed_by_default(self) -> Names:  # type: ignore[override]
-        return () if self.encode_special_tokens else "all"
 
     @property
     def _label(self) -> str:

@@ -933,7 +933,7 @@ class Tokenizer(EngineMethods):
     # ---- Prompts ----
 
     @property
-    def _allowed_by_default(self) -> Names:  # type: ignore[override]
+    def _allowed_by_default(self) -> Names:
         return () if self.split_special_tokens else self._engine._allowed_by_default
 
     @property

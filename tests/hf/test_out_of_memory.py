@@ -82,7 +82,7 @@ else:
 #: By the name in the stub, a call that takes memory for its input or for all of a vocabulary.
 CALLS = {
     "Engine.encode": "engine.encode(text, 'all', ())",
-    "Engine.encode_to_buffer": "engine.encode_to_buffer(text, 2, 'all', ())",
+    "Engine.encode_to_numpy": "engine.encode_to_numpy(text, 2, 'all', ())",
     "Engine.encode_batch": "engine.encode_batch(many, 2, 'all', ())",
     "Engine.encode_ragged": "engine.encode_ragged([many], 2, 'all', ())",
     "Engine.encode_with_offsets": "engine.encode_with_offsets(text, 'all', ())",
@@ -193,7 +193,8 @@ ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_se
 PrefixCache.stats PrefixCache.clear disallowed_special_message work_done learn_merges audit_tokens
 PieceCounts CountReader merge_counts train_bpe UnsupportedTokenizer HfEncoding.n_sequences
 HfEncoding.token_to_ HfEncoding.char_to_ HfEncoding.word_to_ HfEncoding.set_sequence_id
-HfTokenizer._native_engine HfTokenizer._core_bpe HfTokenizer.token_to_id HfTokenizer.id_to_token
+HfTokenizer._native_engine HfTokenizer._allowed_by_default HfTokenizer._core_bpe
+HfTokenizer.token_to_id HfTokenizer.id_to_token
 HfTokenizer.add_special_tokens HfTokenizer.num_special_tokens_to_add HfTokenizer.enable_
 HfTokenizer.no_ HfTokenizer.truncation HfTokenizer.padding HfTokenizer._component
 HfTokenizer._set_component HfTokenizer._model_ hf_added_tokens hf_component

@@ -3,10 +3,11 @@
 use bpe_hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::encoding::direction;
 use super::tokenizer::HfTokenizer;
+use crate::interned::interned;
 
 /// `"longest_first"`, `"only_first"` or `"only_second"`.
 pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
@@ -128,6 +129,15 @@ impl HfTokenizer {
         dict.set_item("pad_type_id", padding.pad_type_id)?;
         dict.set_item("direction", format!("{:?}", padding.direction).to_lowercase())?;
         Ok(Some(dict))
+    }
+
+    /// The value of `allowed_special` in calls without one.
+    #[getter]
+    fn _allowed_by_default<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self.current().encodes_special_tokens() {
+            true => PyTuple::empty(py).into_any(),
+            false => interned!(py, "all").clone().into_any(),
+        }
     }
 
     /// Whether the names of special tokens in texts are encoded as ordinary text.
