@@ -16,8 +16,8 @@ in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
 the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
-line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``listed-splits`` for
-any such file; no other one is.
+line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
+WordPiece and Unigram, ``listed-splits`` for any such file; no other one is.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ MECHANISMS = (
     Mechanism("beginnings", ("added", "added-often"), lists=True),
     Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=True),
     Mechanism("listed-splits", ("load",), lists=True, files=True),
+    Mechanism("windows", ("first", "again"), lists=True, files=True),
 )
 
 

@@ -47,6 +47,8 @@ pub enum Mechanism {
     /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
     /// merges.
     ListedSplits,
+    /// Without: words between spaces are cut a character at a time.
+    Windows,
 }
 
 impl Mechanism {
@@ -71,6 +73,7 @@ impl Mechanism {
         ("beginnings", Mechanism::Beginnings),
         ("cuts", Mechanism::Cuts),
         ("listed-splits", Mechanism::ListedSplits),
+        ("windows", Mechanism::Windows),
     ];
 
     /// Returns true if the mechanism is enabled.

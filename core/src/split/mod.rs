@@ -12,6 +12,8 @@ mod deepseek;
 mod linear;
 mod masks;
 mod pattern;
+#[cfg(any(test, feature = "ablation"))]
+mod plain_words;
 mod rules;
 mod scan;
 #[cfg(test)]

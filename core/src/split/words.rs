@@ -2,7 +2,11 @@
 //! window at a time.
 
 use super::masks::{Classifier, Kernel, WINDOW, Window};
+#[cfg(any(test, feature = "ablation"))]
+use super::plain_words;
 use super::{BATCH, Batch, Piece};
+#[cfg(feature = "ablation")]
+use crate::ablation::Mechanism;
 use crate::memory::prefetch;
 use crate::tier::Tier;
 
@@ -106,7 +110,18 @@ impl<'a> Words<'a> {
 
     /// Writes the next words into `batch` and returns how many; 0 at the end of the text.
     pub fn fill(&mut self, batch: &mut Batch) -> usize {
+        #[cfg(feature = "ablation")]
+        if !Mechanism::Windows.is_used() {
+            return self.fill_plainly(batch);
+        }
         self.splitter.tier.run(Fill { words: self, batch })
+    }
+
+    /// Does what [`Words::fill`] does, a character at a time.
+    #[cfg(any(test, feature = "ablation"))]
+    pub(crate) fn fill_plainly(&mut self, batch: &mut Batch) -> usize {
+        let Self { splitter, text, checks, at, .. } = self;
+        plain_words::fill(splitter.rules, *checks, text, at, batch)
     }
 }
 

@@ -1,8 +1,8 @@
-//! Tests the cutter of words against the rules, character by character, on every tier.
+//! Tests the cutter of words, on every tier, against the rules applied to one character after the other.
 
 use super::{ALPHABET, Random, random_text};
-use crate::split::words::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter};
-use crate::split::{BATCH, Piece};
+use crate::split::words::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
+use crate::split::{BATCH, Batch, Piece};
 use crate::tier::Tier;
 
 const MORE: &[char] = &[
@@ -19,71 +19,16 @@ fn are_apart(before: char, after: char) -> bool {
     (before as u32 + 3 * after as u32) % 5 < 2
 }
 
-/// Whether a character of several bytes is isolated as punctuation is.
-fn is_wide(character: char) -> bool {
-    matches!(
-        character,
-        '«' | '·' | '»' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{203e}' | '、'..='〃' | '〈'..='】'
-            | '！'..='＃' | '％'..='＊' | '，'..='／' | '：' | '；' | '？' | '＠'
-    )
-}
+/// Fills a batch with words.
+type Fill = fn(&mut Words<'_>, &mut Batch) -> usize;
 
-fn is_plain(character: char) -> bool {
-    matches!(character, '\t' | '\n' | '\r' | ' '..='~')
-}
-
-/// The words by the rules.
-fn expected(rules: WordRules, is_picky: bool, is_cut: bool, text: &str) -> Vec<Piece> {
-    let characters: Vec<(usize, char)> = text.char_indices().collect();
-    let is_space = |c: char| c == ' ' || !rules.only_blank && matches!(c, '\t' | '\n' | '\r');
-    let accepts = |place: Option<&(usize, char)>| {
-        !is_picky || place.is_none_or(|&(_, c)| is_plain(c) || permits(c))
-    };
-    let is_alone = |c: char| {
-        rules.isolates_punctuation && (c.is_ascii_punctuation() || is_wide(c))
-            || rules.isolates_han && matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
-    };
-    let (mut words, mut start, mut was_space) = (Vec::new(), 0, false);
-    let mut end_word = |start: usize, end: usize| {
-        if start < end {
-            words.push(Piece { start, end });
-        }
-    };
-    for (index, &(at, c)) in characters.iter().enumerate() {
-        let end = at + c.len_utf8();
-        let before = index.checked_sub(1).and_then(|before| characters.get(before));
-        let after = characters.get(index + 1);
-        let may_cut = is_space(c) && accepts(before) && accepts(after);
-        let is_dropped = match rules.spaces {
-            WordSpaces::Dropped => true,
-            WordSpaces::Last => after.is_none_or(|&(_, c)| is_space(c)),
-            WordSpaces::Rows => false,
-        };
-        let is_apart = |&(_, before): &(usize, char)| {
-            (before.is_ascii_punctuation() || c.is_ascii_punctuation())
-                && !is_space(before)
-                && !is_space(c)
-                && are_apart(before, c)
-        };
-        if may_cut && is_dropped || is_alone(c) {
-            end_word(start, at);
-            if is_alone(c) {
-                end_word(at, end);
-            }
-            start = end;
-        } else if may_cut && !(rules.spaces == WordSpaces::Rows && was_space)
-            || is_cut && before.is_some_and(is_apart)
-        {
-            end_word(start, at);
-            start = at;
-        }
-        was_space = is_space(c);
-    }
-    end_word(start, text.len());
-    words
-}
-
-fn found(splitter: &WordSplitter, is_picky: bool, is_cut: bool, text: &str) -> Vec<Piece> {
+fn found(
+    splitter: &WordSplitter,
+    is_picky: bool,
+    is_cut: bool,
+    text: &str,
+    fill: Fill,
+) -> Vec<Piece> {
     let mut ascii = [[0; 128]; 128];
     for (before, row) in (0..).zip(&mut ascii) {
         for (after, place) in (0..).zip(row) {
@@ -100,7 +45,7 @@ fn found(splitter: &WordSplitter, is_picky: bool, is_cut: bool, text: &str) -> V
     let mut batch = [Piece::default(); BATCH];
     let mut pieces = Vec::new();
     loop {
-        match words.fill(&mut batch) {
+        match fill(&mut words, &mut batch) {
             0 => return pieces,
             count => pieces.extend_from_slice(&batch[..count]),
         }
@@ -127,10 +72,17 @@ fn words_are_those_of_the_rules() {
             isolates_punctuation: flag(2),
             isolates_han: flag(3),
         };
-        let expected = expected(rules, flag(4), flag(5), &text);
-        for tier in Tier::all() {
+        let find = |tier, fill: Fill| {
             let splitter = WordSplitter::with_tier(rules, tier);
-            assert_eq!(found(&splitter, flag(4), flag(5), &text), expected, "{rules:?} {text:?}");
+            found(&splitter, flag(4), flag(5), &text, fill)
+        };
+        let expected = find(Tier::best(), |words, batch| words.fill_plainly(batch));
+        for tier in Tier::all() {
+            assert_eq!(
+                find(tier, |words, batch| words.fill(batch)),
+                expected,
+                "{rules:?} {text:?}"
+            );
         }
     }
 }
