@@ -132,7 +132,7 @@ impl Chunks {
         };
         let has_borders =
             !has_ends || ('!'..='~').all(|character| keeps_ends(&normalizer, character));
-        if !are_kept || !has_borders {
+        if !are_kept || !has_borders || keeps_space && locality.needs_dropped {
             return None;
         }
         let mut ascii = [0; 256];

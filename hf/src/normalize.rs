@@ -72,6 +72,8 @@ pub(crate) struct Locality {
     pub(crate) is_everywhere: bool,
     /// It puts spaces around Han characters.
     pub(crate) isolates_han: bool,
+    /// Only text whose white space is left out is apart.
+    pub(crate) needs_dropped: bool,
 }
 
 impl Locality {
@@ -83,6 +85,7 @@ impl Locality {
             unsettles: self.unsettles || next.unsettles,
             is_everywhere: self.is_everywhere && next.is_everywhere,
             isolates_han: self.isolates_han || next.isolates_han,
+            needs_dropped: self.needs_dropped || next.needs_dropped,
         })
     }
 }
@@ -324,6 +327,9 @@ impl Normalizer {
                 let bytes = content.as_bytes();
                 let unsettles = !(is_printable(bytes.first()) && is_printable(bytes.last()));
                 Locality { unsettles, is_everywhere: false, ..none }
+            }
+            Self::Replace(Regex::Spaces(_), content) if &**content == " " => {
+                Locality { needs_dropped: true, is_everywhere: false, ..none }
             }
             Self::Sequence(parts) => {
                 let mut parts = parts.iter().map(Self::locality);

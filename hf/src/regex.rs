@@ -19,6 +19,8 @@ pub(crate) enum Regex {
     Text(Arc<str>),
     /// At least this many spaces, U+0020, in a row.
     Blanks(usize),
+    /// White space in a row.
+    Spaces(Arc<onig::Regex>),
     Pattern(Arc<onig::Regex>),
 }
 
@@ -35,9 +37,10 @@ impl Regex {
             "  +" | " {2,}" => return Ok(Self::Blanks(2)),
             _ => {}
         }
-        onig::Regex::new(pattern).map(|regex| Self::Pattern(Arc::new(regex))).map_err(|error| {
+        let regex = onig::Regex::new(pattern).map(Arc::new).map_err(|error| {
             Error::Invalid(format!("the pattern {pattern:?} is malformed: {}", error.description()))
-        })
+        })?;
+        Ok(if pattern == r"\s+" { Self::Spaces(regex) } else { Self::Pattern(regex) })
     }
 
     /// Calls `found` with each match in `text`, in order; stops at the first error. Skips an empty
@@ -48,7 +51,7 @@ impl Regex {
         mut found: impl FnMut(Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let regex = match self {
-            Self::Pattern(regex) => regex,
+            Self::Pattern(regex) | Self::Spaces(regex) => regex,
             Self::Blanks(least) => {
                 let mut ends = 0;
                 return memchr::memchr_iter(b' ', text.as_bytes()).try_for_each(|start| {

@@ -280,6 +280,24 @@ fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
 
+/// Whether parts are those of CLIP, whose pattern matches all but white space, and never across it.
+fn are_of_clip(parts: &[&spec::PreTokenizer]) -> bool {
+    const NAMES: &str = r"<\|startoftext\|>|<\|endoftext\|>|";
+    const PATTERN: &str = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+";
+    let [
+        spec::PreTokenizer::Split {
+            pattern: spec::Pattern::Regex(pattern),
+            behavior: Behavior::Removed,
+            invert: true,
+        },
+        spec::PreTokenizer::ByteLevel { add_prefix_space: false, .. },
+    ] = parts
+    else {
+        return false;
+    };
+    pattern.strip_prefix(NAMES).unwrap_or(pattern) == PATTERN
+}
+
 impl spec::Metaspace {
     /// Whether it treats all pieces of a text alike.
     pub(crate) fn is_local(&self) -> bool {
@@ -437,7 +455,7 @@ impl Split {
         let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
-        let drops_spaces = drop_spaces(&parts);
+        let drops_spaces = drop_spaces(&parts) || are_of_clip(&parts);
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 

@@ -71,13 +71,23 @@ NORMALIZERS = {
     "odd, rows": normalizers.Sequence([ODD, SPACES]),
     "deleting": normalizers.Sequence([normalizers.Replace("a", ""), CHARSMAP]),
     "nmt, rows": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), SPACES]),
+    "clip": normalizers.Sequence(
+        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
+    ),
 }
 METASPACES = [
     pre_tokenizers.Metaspace("▁", scheme, split)
     for scheme in ("always", "never", "first")
     for split in (True, False)
 ]
+CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 PRE_TOKENIZERS = [
+    pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(CLIP), "removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    ),
     pre_tokenizers.BertPreTokenizer(),
     pre_tokenizers.WhitespaceSplit(),
     pre_tokenizers.Whitespace(),
