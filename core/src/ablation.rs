@@ -44,6 +44,14 @@ pub enum Mechanism {
     Beginnings,
     /// Without: pieces over characters are cut only at characters that are not tokens.
     Cuts,
+    /// Without: a normalizer and a model see whole texts, not the words that no cache knows.
+    Chunks,
+    /// Without: text is cut into those words beside ASCII characters only.
+    Settled,
+    /// Without: words are cut at white space only.
+    CutWords,
+    /// Without: all words of SentencePiece's Unigram are searched for.
+    Margins,
     /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
     /// merges.
     ListedSplits,
@@ -72,6 +80,10 @@ impl Mechanism {
         ("code-points", Mechanism::CodePoints),
         ("beginnings", Mechanism::Beginnings),
         ("cuts", Mechanism::Cuts),
+        ("chunks", Mechanism::Chunks),
+        ("settled", Mechanism::Settled),
+        ("cut-words", Mechanism::CutWords),
+        ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
     ];

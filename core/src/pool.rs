@@ -166,16 +166,30 @@ impl Pool {
         mut words: Words<'_>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let text = words.text().as_bytes();
+        let text = words.text();
+        self.encode_batches(resolver, text, |batch| words.fill(batch), ids, |_, _| Ok(()))
+    }
+
+    /// Appends the ids of the pieces of a text that `fill` writes, as [`Pool::encode_pieces`] does,
+    /// until it writes none. Calls `found` with each batch and all ids.
+    pub fn encode_batches(
+        &self,
+        resolver: &impl Resolve,
+        text: &str,
+        mut fill: impl FnMut(&mut Batch) -> usize,
+        ids: &mut Vec<u32>,
+        mut found: impl FnMut(&[Piece], &mut Vec<u32>) -> Result<()>,
+    ) -> Result<()> {
         let mut lease = self.borrow();
         let (batch, mut encoder) = lease.workspace().parts(resolver);
         loop {
-            let pieces = match words.fill(batch) {
+            let pieces = match fill(batch) {
                 0 => return Ok(()),
                 count => &batch[..count],
             };
             poll(pieces.last().map_or(0, |last| last.end - pieces[0].start))?;
-            encoder.append(text, pieces, ids)?;
+            encoder.append(text.as_bytes(), pieces, ids)?;
+            found(pieces, ids)?;
         }
     }
 

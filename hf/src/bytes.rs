@@ -185,7 +185,8 @@ pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(new))
 }
 
-fn has_marks(text: &str) -> bool {
+/// Whether a text has a [mark](MARK).
+pub(crate) fn has_marks(text: &str) -> bool {
     memmem::find(text.as_bytes(), MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }
 

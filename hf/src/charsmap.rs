@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use base64::Engine;
-use bpe_core::memory::collected;
+use bpe_core::memory::{collected, filled, push};
 use bpe_core::polling::poll;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -25,6 +25,20 @@ pub(crate) struct Charsmap {
     /// The characters that [`Charsmap::is_kept`].
     kept: Box<Bits>,
 }
+
+/// A character of a text that has a rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) character: char,
+    /// The replacement of the text up to it, if that has a rule.
+    pub(crate) rule: Option<&'a str>,
+    pub(crate) is_first: bool,
+    /// Whether no longer text has a rule.
+    pub(crate) is_last: bool,
+}
+
+/// The visits to each unit of a trie after which it is malformed.
+const MOST_VISITS: usize = 16;
 
 /// The longest cluster that is looked up, in bytes.
 const LONGEST: usize = 5;
@@ -49,6 +63,11 @@ impl Charsmap {
         let replacements = String::from_utf8(copied(replacements)?)
             .map_err(|_| malformed("replacements that are not UTF-8"))?;
         Ok(Self { trie, replacements, kept: Box::new(Bits::new()) })
+    }
+
+    /// All replacements, between U+0000.
+    pub(crate) fn replacements(&self) -> &str {
+        &self.replacements
     }
 
     /// The replacement of the shortest beginning of `part` that has one.
@@ -95,6 +114,58 @@ impl Charsmap {
         walked.is_err() || reached == bytes.len()
     }
 
+    /// Calls `found` with each character of a text that has a rule. Returns false if they are too many,
+    /// or one is malformed.
+    pub(crate) fn each_character(
+        &self,
+        mut found: impl FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        const NONE: usize = usize::MAX;
+        // Each unit is the child of one base, which its label tells.
+        let mut first = filled(NONE, self.trie.len().next_multiple_of(256))?;
+        let mut next = filled(NONE, self.trie.len())?;
+        for (place, unit) in self.trie.iter().enumerate() {
+            if let label @ 1..=0xff = unit & (1 << 31 | 0xff) {
+                next[place] = std::mem::replace(&mut first[place ^ label as usize], place);
+            }
+        }
+        // Units are shared by texts that end in the same way.
+        let mut is_seen = filled(false, self.trie.len())?;
+        let mut waiting = vec![(0, [0; 4], 0, true)];
+        for _ in 0..MOST_VISITS * self.trie.len() {
+            let Some((place, mut bytes, mut length, mut is_first)) = waiting.pop() else {
+                return Ok(true);
+            };
+            let unit = self.trie[place];
+            let base = place ^ offset(unit);
+            let mut child = first.get(base).copied().unwrap_or(NONE);
+            if place > 0 {
+                bytes[length] = unit as u8;
+                length += 1;
+                if let Ok(text) = std::str::from_utf8(&bytes[..length]) {
+                    let rule = (unit >> 8 & 1 != 0).then(|| {
+                        let start = self.trie.get(base).copied().ok_or_else(malformed)?;
+                        self.replacement((start & !(1 << 31)) as usize)
+                    });
+                    let Ok(rule) = rule.transpose() else { return Ok(false) };
+                    let character = text.chars().next().unwrap_or_default();
+                    found(Part { character, rule, is_first, is_last: child == NONE })?;
+                    (length, is_first) = (0, false);
+                    if std::mem::replace(&mut is_seen[place], true) {
+                        continue;
+                    }
+                } else if length == bytes.len() || unit >> 8 & 1 != 0 {
+                    return Ok(false);
+                }
+            }
+            while child != NONE {
+                push(&mut waiting, (child, bytes, length, is_first))?;
+                child = next[child];
+            }
+        }
+        Ok(false)
+    }
+
     /// Calls `found` with the length of each beginning of `bytes` that a rule begins with, and the
     /// start of its replacement if it is one, until it returns false.
     #[inline(always)]
@@ -104,7 +175,6 @@ impl Charsmap {
         mut found: impl FnMut(usize, Option<usize>) -> bool,
     ) -> Result<()> {
         let unit = |place: usize| self.trie.get(place).copied().ok_or_else(malformed);
-        let offset = |unit: u32| ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize;
         let mut place = offset(unit(0)?);
         for (at, &byte) in bytes.iter().enumerate().take_while(|&(_, &byte)| byte != 0) {
             place ^= usize::from(byte);
@@ -205,6 +275,12 @@ impl Charsmap {
             is_settled(character) && matches!(rule, Ok(None))
         })
     }
+}
+
+/// The difference between the place of a unit and the base of its children.
+#[inline(always)]
+fn offset(unit: u32) -> usize {
+    ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize
 }
 
 fn malformed() -> Error {

@@ -5,6 +5,7 @@
 //! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
 //! The model's cache then has chunks instead of pieces.
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::char_boundary::ceil;
 use bpe_core::lookup::Resolve;
 use bpe_core::memory::filled;
@@ -14,7 +15,7 @@ use bpe_core::split::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter};
 
 use crate::added::AddedTokens;
 use crate::error::Result;
-use crate::model::{Cutter, Model};
+use crate::model::Model;
 use crate::normalize::{Ends, Normalizer};
 use crate::settled::{Bits, is_settled};
 use crate::spec::{Metaspace, PrependScheme};
@@ -146,6 +147,7 @@ impl Chunks {
         // Those are words, too, not rests of them.
         let cutter = model.cutter().ok().flatten();
         let cutter = cutter.filter(|_| !isolates_punctuation && !isolates_han);
+        let cutter = cutter.filter(|_| Mechanism::CutWords.is_used());
         let has_rests = cutter.is_some() && mark.is_some_and(|(_, is_always)| is_always);
         let splitter = WordSplitter::new(WordRules {
             spaces: match has_rests {
@@ -162,7 +164,7 @@ impl Chunks {
             normalizer: normalizer.and(if has_ends { &ends.rows } else { &[] }),
             has_ends,
             ends,
-            apart: cutter.map(|(cutter, _)| apart(cutter, &ascii)),
+            apart: cutter.map(|(cutter, _)| cutter.apart(&ascii)),
             longest: cutter.map_or(usize::MAX, |(_, longest)| longest),
             has_rests,
             ascii,
@@ -271,19 +273,6 @@ impl Chunks {
         let mut spaces = spaces.map(|(at, space)| (near + at, char::from(space.as_bytes()[0])));
         spaces.find(is_border).map(|(at, _)| at)
     }
-}
-
-/// The characters of ASCII between which words can be cut, by the characters that they become.
-fn apart(cutter: &Cutter, ascii: &[u8; 256]) -> Box<[[u8; 128]; 128]> {
-    let mut apart = Box::new([[0; 128]; 128]);
-    for (&before, row) in ascii.iter().zip(&mut *apart) {
-        for (&after, place) in ascii.iter().zip(row) {
-            let are_kept = before != 0 && after != 0;
-            let is_apart = cutter.are_never_joined(before.into(), after.into());
-            *place = u8::from(are_kept && is_apart);
-        }
-    }
-    apart
 }
 
 /// The character that a character becomes, if it is part of one piece beside any others.

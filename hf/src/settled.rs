@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bpe_core::ablation::Mechanism;
 use unicode_normalization_alignments::UnicodeNormalization;
 use unicode_normalization_alignments::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
@@ -53,6 +54,7 @@ pub(crate) fn is_settled(character: char) -> bool {
         ' '..='~' | '\t' | '\n' => true,
         // A line feed belongs to the one before it.
         '\r' => false,
+        _ if !Mechanism::Settled.is_used() => false,
         '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
         _ => SETTLED.get(character, finds_settled),
     }

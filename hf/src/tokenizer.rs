@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bpe_core::Request;
+use bpe_core::ablation::Mechanism;
 use bpe_core::once::OnceBox;
 use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
@@ -131,7 +132,8 @@ impl Tokenizer {
     /// How runs are cut into chunks that are looked up as they are; `None` if they are not.
     pub(crate) fn chunks(&self) -> Option<&Chunks> {
         let new = || Chunks::new(&self.model, &self.split, self.normalizer(), &self.added);
-        self.chunks.get_or_init(|| Box::new(new())).as_ref()
+        let chunks = self.chunks.get_or_init(|| Box::new(new())).as_ref();
+        chunks.filter(|_| Mechanism::Chunks.is_used())
     }
 
     /// Replaces the encoding that the tokenizer was made from.
@@ -215,7 +217,7 @@ impl Tokenizer {
         };
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
-        if self.model.takes_words() {
+        if self.model.looks_up_runs() {
             // The cache has ids of text that is not normalized.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
@@ -331,7 +333,7 @@ impl Tokenizer {
         let mut added = AddedTokens::clone(&self.added);
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
-        if added.has_normalized() != self.added.has_normalized() && self.model.takes_words() {
+        if added.has_normalized() != self.added.has_normalized() && self.model.looks_up_runs() {
             // The cache has chunks or pieces.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bpe_core::Engine;
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::push;
 use bpe_core::request::Disallowed;
 
@@ -182,11 +183,19 @@ impl Tracer for Vec<u32> {
             chunks.append(text, model, split, tokenizer.normalizer(), self)?;
             return Ok(true);
         }
-        let Some(is_prefixed) = tokenizer.normalizer().and_then(Normalizer::marks_spaces) else {
+        let (model, normalizer) = (tokenizer.model(), tokenizer.normalizer());
+        if tokenizer.added().has_normalized() || !tokenizer.split().cuts_at_spaces() {
             return Ok(false);
-        };
-        let are_enough = !tokenizer.added().has_normalized() && tokenizer.split().cuts_at_spaces();
-        Ok(are_enough
-            && tokenizer.model().encode_marked(text, is_prefixed && !text.is_empty(), self)?)
+        }
+        if let Some(Normalizer::SentencePiece(normalizer)) = normalizer
+            && Mechanism::Chunks.is_used()
+            && model.encode_run(text, normalizer, self)?
+        {
+            return Ok(true);
+        }
+        match normalizer.and_then(Normalizer::marks_spaces) {
+            None => Ok(false),
+            Some(is_prefixed) => model.encode_marked(text, is_prefixed && !text.is_empty(), self),
+        }
     }
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from charsmaps import charsmap
 from hf_oracle import SHARED
 from seeds import seeded
 from sentencepiece_oracle import (
@@ -78,7 +79,7 @@ def test_long_texts(name: str) -> None:
         assert ours.encode(text).ids == theirs.encode(text)
 
 
-def random_model(rng: random.Random) -> bytes:
+def random_model(rng: random.Random, rules: bytes = b"") -> bytes:
     """A model of few characters and long pieces, with types and scores of all kinds."""
     model_type = rng.choice([1, 1, 2, 2, 2, 4])
     letters = "ab▁é"
@@ -104,7 +105,7 @@ def random_model(rng: random.Random) -> bytes:
         rows.append(("a", -1.0, 1))
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
     flags = {name: rng.random() < 0.6 for name in names}
-    return made_model(rows, model_type, byte_fallback=has_bytes, **flags)
+    return made_model(rows, model_type, byte_fallback=has_bytes, charsmap=rules, **flags)
 
 
 def test_random_models() -> None:
@@ -115,6 +116,41 @@ def test_random_models() -> None:
         for _ in range(25):
             text = "".join(rng.choices(["a", "b", " ", "é", "▁", "ab", "  ", "x", "aaaa"], k=14))
             assert_same(ours, theirs, text)
+
+
+#: Text that rules replace: at both sides of white space, and white space itself.
+REPLACED = [
+    "a", "b", "x", "!", ",", "\uff0c", "é", "a\u0301", "ab", "xx", " ", "\t", "\n", "\r", "\r\n", " \u0301",
+    "a ", "\u00a0", "\u200b", "\u0301", "\u0301\u0301", "▁",
+]  # fmt: skip
+REPLACEMENTS = ["", " ", " ", " ", "a", "b", "é", ",", "ab", " a", "a ", "a b", "▁", "  ", "x"]
+
+
+def test_random_rules() -> None:
+    rng = seeded("random rules of sentencepiece")
+    for number in range(500):
+        spaces = {space: " " for space in "\t\n\r" if rng.random() < 0.8}
+        keys = rng.sample(REPLACED, k=rng.randrange(4) if number % 2 else rng.randrange(12))
+        rules = spaces | {key: rng.choice(REPLACEMENTS) for key in keys}
+        contents = random_model(rng, charsmap(rules) if rules else b"")
+        ours, theirs = opened(contents), processor(contents)
+        for _ in range(25):
+            text = "".join(rng.choices([*REPLACED, "  ", " ", " ", "(", "a", "b"], k=14))
+            assert_same(ours, theirs, text)
+
+
+def test_a_new_normalizer_comes_with_a_new_cache() -> None:
+    contents = made_model(
+        [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("a", -1.0, 1), ("b", -2.0, 1)],
+        1,
+        charsmap=charsmap({"a": "b"}),
+        add_dummy_prefix=True,
+        escape_whitespaces=True,
+    )
+    tokenizer = opened(contents)
+    assert tokenizer.encode("a a").tokens == ["▁", "b", "▁", "b"]
+    tokenizer.normalizer = None
+    assert tokenizer.encode(" a").tokens == [" ", "a"]
 
 
 @pytest.mark.parametrize("name", REAL)

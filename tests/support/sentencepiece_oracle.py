@@ -123,6 +123,7 @@ def made_model(
     model_type: int,
     *,
     byte_fallback: bool = False,
+    charsmap: bytes = b"",
     **flags: bool,
 ) -> bytes:
     """Writes the file of a model by hand.
@@ -131,6 +132,7 @@ def made_model(
         rows: The text, the score and the number of the type of each piece.
         model_type: 1 for Unigram, 2 for BPE, 3 for words, 4 for characters.
         byte_fallback: The field of the trainer.
+        charsmap: The rules of the normalizer.
         flags: Fields of the normalizer, all false if left out.
     """
     contents = b""
@@ -140,8 +142,12 @@ def made_model(
     trainer = bytes([0x18, model_type]) + b"\x98\x02" + bytes([byte_fallback])
     contents += b"\x12" + _bytes(trainer)
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
-    normalizer = b"".join(
-        bytes([8 * number, flags.get(name, False)]) for number, name in enumerate(names, 3)
+    normalizer = (
+        b"\x12"
+        + _bytes(charsmap)
+        + b"".join(
+            bytes([8 * number, flags.get(name, False)]) for number, name in enumerate(names, 3)
+        )
     )
     return contents + b"\x1a" + _bytes(normalizer)
 

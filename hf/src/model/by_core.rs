@@ -131,8 +131,18 @@ impl Core {
     }
 
     fn append_stretch(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.append_swapped(pieces, &swapped(text)?, ids)
+    }
+
+    /// Appends the ids of a text without user-defined pieces that is [swapped].
+    pub(crate) fn append_swapped(
+        &self,
+        pieces: &Pieces,
+        text: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
         let from = ids.len();
-        self.bpe.append_swapped(&swapped(text)?, ids)?;
+        self.bpe.append_swapped(text, ids)?;
         self.merge_runs(pieces, from, ids).map(|_| ())
     }
 

@@ -147,9 +147,26 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether its cache may have text that is not normalized.
+    fn looks_up_runs(&self) -> bool {
+        self.takes_words()
+    }
+
     /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
     fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
         self.encode_piece(word, &mut |token| push(ids, token.id))
+    }
+
+    /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no
+    /// shorter way than all steps.
+    fn encode_run(
+        &self,
+        run: &str,
+        normalizer: &crate::sentencepiece::Normalizer,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        let _ = (run, normalizer, ids);
+        Ok(false)
     }
 
     /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that

@@ -5,27 +5,29 @@
 //! of both: a rounding is at most half of the last bit of the largest sum. Such words are cached; a
 //! mark is cached for others, and these are searched for with the sum of the text before them.
 
-use std::ops::Range;
+use std::cell::RefCell;
 
 use bpe_core::ablation::Mechanism;
 use bpe_core::lookup::Resolve;
-use bpe_core::memory::{filled, push};
+use bpe_core::memory::{push, reserve};
 use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
-use bpe_core::split::Piece;
+use bpe_core::split::{self, Batch, Piece, WordChecks};
 
 use super::piece::UNKNOWN;
+use super::pieces::Pieces;
 use super::trie::Trie;
-use super::viterbi::{Viterbi, Walk, character_length};
+use super::viterbi::{Viterbi, Walk};
 use crate::error::Result;
+use crate::sentencepiece::{Normalizer, Words};
 
 /// The longest word that is looked up, in bytes.
 const LONGEST: usize = 64;
-/// The words that are looked up at once.
-const BATCH: usize = 256;
 /// Sums up to these, and half of the last bit of one.
 const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
 const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
+/// The flag of the first id of a word: one that the cache can pack, or else one that it can keep.
+const FLAGS: [u32; 2] = [1 << 19, 1 << 23];
 
 struct Limit {
     sum: f32,
@@ -41,16 +43,28 @@ struct Marks {
     searched: u32,
     /// Before the ids of a word that must be searched for where the sum is not [`SMALL`].
     small: u32,
+    /// Added to the first id or mark of a word.
+    first: u32,
+}
+
+impl Marks {
+    /// The marks after so many ids.
+    fn new(unknown: u32) -> Option<Self> {
+        let marks = |first| Self { unknown, searched: unknown + 1, small: unknown + 2, first };
+        FLAGS.into_iter().map(marks).find(|marks| marks.small < marks.first)
+    }
 }
 
 /// The search of a text: the sum so far, and the ids.
 pub(crate) struct Search<'a> {
     viterbi: &'a Viterbi,
+    /// The normalizer of the words, if they are not normalized yet.
+    normalizer: Option<&'a Normalizer>,
     marks: Marks,
-    /// The largest change of a sum by a word that is looked up; `None` if it is too large.
-    change: Option<f32>,
+    /// The largest change of a sum by a word that is looked up.
+    change: f32,
+    word: String,
     walk: Walk,
-    words: Vec<Piece>,
     bytes: &'a [u32],
     ids: &'a mut Vec<u32>,
 }
@@ -58,64 +72,162 @@ pub(crate) struct Search<'a> {
 /// Finds the ids of words that are not cached.
 struct Uncached<'a> {
     viterbi: &'a Viterbi,
+    normalizer: Option<&'a Normalizer>,
     marks: Marks,
     /// Whether unknown characters become bytes, which only a search finds.
     has_bytes: bool,
+    memory: RefCell<(String, Vec<Best>)>,
+}
+
+impl Uncached<'_> {
+    /// Appends the ids of the best path of a word, and marks.
+    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) -> Result<()> {
+        let Self { viterbi, marks, has_bytes, .. } = *self;
+        if word.is_empty() || word.len() > LONGEST {
+            return push(ids, marks.searched);
+        }
+        let margin = viterbi.best_and_margin(word, best)?;
+        let roundings = 2 * word.len() as u32 + 4;
+        let is_safe = |limit: &Limit| margin > f64::from(roundings) * limit.rounding;
+        if !is_safe(&SMALL) {
+            return push(ids, marks.searched);
+        }
+        let from = ids.len();
+        let mut end = word.len();
+        while end > 0 {
+            let Best { id, start, .. } = best[end];
+            if id == UNKNOWN && has_bytes {
+                ids.truncate(from);
+                return push(ids, marks.searched);
+            }
+            push(ids, if id == UNKNOWN { marks.unknown } else { id })?;
+            end = start as usize;
+        }
+        if !is_safe(&LARGE) {
+            push(ids, marks.small)?;
+        }
+        ids[from..].reverse();
+        Ok(())
+    }
 }
 
 impl Resolve for Uncached<'_> {
     fn resolve(&self, word: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         poll(word.len())?;
-        let Self { viterbi, marks, has_bytes } = *self;
-        let (path, margin) = viterbi.best_and_margin(word)?;
-        let roundings = 2 * word.len() as u32 + 4;
-        let is_safe = |limit: &Limit| margin > f64::from(roundings) * limit.rounding;
-        if !is_safe(&SMALL) || has_bytes && path.contains(&UNKNOWN) {
-            return push(ids, marks.searched);
+        // Words are cut between characters.
+        let Ok(word) = std::str::from_utf8(word) else { return Ok(()) };
+        let from = ids.len();
+        let mut memory = self.memory.borrow_mut();
+        let (normalized, best) = &mut *memory;
+        match self.normalizer {
+            Some(normalizer) if word.len() <= LONGEST => {
+                normalizer.write_word(word, normalized)?;
+                self.append(normalized, best, ids)?;
+            }
+            _ => self.append(word, best, ids)?,
         }
-        if !is_safe(&LARGE) {
-            push(ids, marks.small)?;
-        }
-        path.into_iter()
-            .try_for_each(|id| push(ids, if id == UNKNOWN { marks.unknown } else { id }))
+        ids[from] |= self.marks.first;
+        Ok(())
     }
 }
 
 impl<'a> Search<'a> {
-    /// Appends the ids of a text to `ids`. A character that is not a token becomes its `bytes`, if
-    /// there are any, or else [`UNKNOWN`].
+    /// Appends the ids of a text to `ids`, of one that is normalized if there are no `words`. A
+    /// character that is not a token becomes its `bytes`, if there are any, or else [`UNKNOWN`].
+    ///
+    /// Returns false if words cannot be looked up.
     pub(crate) fn append(
         viterbi: &'a Viterbi,
-        bytes: &'a [u32],
+        pieces: &'a Pieces,
         pool: &Pool,
         text: &str,
+        words: Option<(&'a Normalizer, &Words)>,
         ids: &'a mut Vec<u32>,
-    ) -> Result<()> {
-        let first = viterbi.size();
-        let marks = Marks { unknown: first, searched: first + 1, small: first + 2 };
+    ) -> Result<bool> {
         let change = viterbi.largest_score() * LONGEST as f32;
-        let change = (change < SMALL.sum / 2.0 && Mechanism::Cuts.is_used()).then_some(change);
-        let (walk, words) = (Walk::default(), Vec::new());
-        let mut search = Self { viterbi, marks, change, walk, words, bytes, ids };
+        let is_small = change < SMALL.sum / 2.0 && Mechanism::Margins.is_used();
+        let Some(marks) = Marks::new(viterbi.size()).filter(|_| is_small) else {
+            return Ok(false);
+        };
+        let (bytes, normalizer) = (&*pieces.bytes, words.map(|(normalizer, _)| normalizer));
+        let is_cut = |words: &Words| words.keeps_ascii() && Mechanism::CutWords.is_used();
+        let apart = match words {
+            Some((_, words)) if is_cut(words) => Some(viterbi.apart(pieces)?),
+            _ => None,
+        };
+        let permits = |it| words.is_some_and(|(_, words)| words.permits(it));
+        let are_apart = |text: &str, place: usize| {
+            let beside = words.and_then(|(it, words)| words.beside(it, text, place)).zip(apart);
+            beside.is_some_and(|((left, right), apart)| apart.cutter.are_never_joined(left, right))
+        };
+        let apart = apart.map(|apart| split::Apart { ascii: &apart.ascii, others: &are_apart });
+        let checks = WordChecks { permits: Some(&permits), apart };
+        let mut cut = words.map(|(_, words)| words.cut(text, checks));
         let mut start = 0;
-        while start < text.len() {
-            let end = viterbi.part_end(text, start);
-            if end - start <= LONGEST && search.change.is_some() {
-                push(&mut search.words, Piece { start, end })?;
-                if search.words.len() == BATCH {
-                    search.look_up(pool, text)?;
-                }
-            } else {
-                search.look_up(pool, text)?;
-                search.search(&text[start..end])?;
+        let fill = |batch: &mut Batch| match &mut cut {
+            Some(cut) => cut.fill(batch),
+            None => viterbi.fill(text, &mut start, batch),
+        };
+        let (walk, word) = (Walk::default(), String::new());
+        let mut search = Self { viterbi, normalizer, marks, change, word, walk, bytes, ids };
+        let memory = RefCell::default();
+        let uncached =
+            Uncached { viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
+        let mut found = Vec::new();
+        reserve(&mut found, text.len() / 3)?;
+        pool.encode_batches(&uncached, text, fill, &mut found, |pieces, found| {
+            search.take(text, pieces, found)?;
+            found.clear();
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    /// Appends the ids of words that are looked up, and searches for those that have to be.
+    fn take(&mut self, text: &str, words: &[Piece], found: &[u32]) -> Result<()> {
+        reserve(self.ids, found.len())?;
+        let Self { viterbi, marks, change, .. } = *self;
+        let (small, large) = (SMALL.sum - change, LARGE.sum - change);
+        let (mut word, mut is_taken) = (0, true);
+        for &marked in found {
+            let first = marked & marks.first;
+            word += usize::from(first != 0);
+            let id = marked ^ first;
+            let sum = self.walk.sum;
+            if (id < marks.unknown) & (sum.abs() <= large) & is_taken {
+                self.walk.sum = viterbi.sum(sum, id);
+                push(self.ids, id)?;
+                continue;
             }
-            start = end;
+            if first != 0 {
+                let most = if id == marks.small { small } else { large };
+                is_taken = id != marks.searched && sum.abs() <= most;
+                if !is_taken {
+                    let Piece { start, end } = words[word - 1];
+                    self.search(&text[start..end])?;
+                }
+            }
+            if is_taken && id != marks.small {
+                let is_unknown = id == marks.unknown;
+                self.walk.sum = match is_unknown {
+                    true => viterbi.unknown_score() + sum,
+                    false => viterbi.sum(sum, id),
+                };
+                push(self.ids, if is_unknown { UNKNOWN } else { id })?;
+            }
         }
-        search.look_up(pool, text)
+        Ok(())
     }
 
     /// Appends the ids of a word by the sum so far.
     fn search(&mut self, word: &str) -> Result<()> {
+        let word = match self.normalizer {
+            Some(normalizer) => {
+                normalizer.write_word(word, &mut self.word)?;
+                &self.word
+            }
+            None => word,
+        };
         self.viterbi.walk_part(word, 0, &|_, _| false, &mut self.walk)?;
         for (id, span) in self.walk.take_path() {
             if id != UNKNOWN || self.bytes.is_empty() {
@@ -128,86 +240,6 @@ impl<'a> Search<'a> {
         }
         Ok(())
     }
-
-    fn uncached(&self) -> Uncached<'a> {
-        let Self { viterbi, marks, bytes, .. } = *self;
-        Uncached { viterbi, marks, has_bytes: !bytes.is_empty() }
-    }
-
-    /// Appends the ids of the words that wait.
-    fn look_up(&mut self, pool: &Pool, text: &str) -> Result<()> {
-        if self.words.is_empty() {
-            return Ok(());
-        }
-        let words = std::mem::take(&mut self.words);
-        let (from, sum) = (self.ids.len(), self.walk.sum);
-        pool.encode_pieces(&self.uncached(), text, &words, self.ids)?;
-        if !self.accept(from) {
-            self.ids.truncate(from);
-            self.walk.sum = sum;
-            for &Piece { start, end } in &words {
-                self.look_up_one(pool, &text[start..end])?;
-            }
-        }
-        self.words = words;
-        self.words.clear();
-        Ok(())
-    }
-
-    fn look_up_one(&mut self, pool: &Pool, word: &str) -> Result<()> {
-        let from = self.ids.len();
-        pool.encode_piece(&self.uncached(), word, self.ids)?;
-        let sum = self.walk.sum;
-        if !self.accept(from) {
-            self.ids.truncate(from);
-            self.walk.sum = sum;
-            return self.search(word);
-        }
-        Ok(())
-    }
-
-    /// Takes the ids from `from` on, and adds their scores to the sum. Returns false if a word must be
-    /// searched for.
-    fn accept(&mut self, from: usize) -> bool {
-        let Self { viterbi, marks, change, ids, .. } = self;
-        let (mut sum, mut largest, mut small) = (self.walk.sum, self.walk.sum.abs(), 0);
-        for &id in &ids[from..] {
-            sum = match id {
-                id if id < marks.unknown => viterbi.sum(sum, id),
-                id if id == marks.unknown => viterbi.unknown_score() + sum,
-                id if id == marks.small => {
-                    small += 1;
-                    continue;
-                }
-                _ => return false,
-            };
-            largest = largest.max(sum.abs());
-        }
-        let limit = if small > 0 { SMALL } else { LARGE };
-        if largest + change.unwrap_or(f32::INFINITY) > limit.sum {
-            return false;
-        }
-        self.walk.sum = sum;
-        self.clean(from..self.ids.len());
-        true
-    }
-
-    /// Removes the marks from ids.
-    fn clean(&mut self, range: Range<usize>) {
-        let marks = self.marks;
-        if self.ids[range.clone()].iter().all(|&id| id < marks.unknown) {
-            return;
-        }
-        let mut kept = range.start;
-        for at in range {
-            let id = self.ids[at];
-            if id != marks.small {
-                self.ids[kept] = if id == marks.unknown { UNKNOWN } else { id };
-                kept += 1;
-            }
-        }
-        self.ids.truncate(kept);
-    }
 }
 
 /// The two best paths before a place.
@@ -215,7 +247,7 @@ impl<'a> Search<'a> {
 struct Best {
     score: f64,
     second: f64,
-    start: usize,
+    start: u32,
     id: u32,
 }
 
@@ -224,7 +256,8 @@ impl Best {
         Self { score: f64::NEG_INFINITY, second: f64::NEG_INFINITY, start: 0, id: 0 };
 
     /// Takes the paths by one more token.
-    fn improve(&mut self, before: Self, score: f64, start: usize, id: u32) {
+    #[inline(always)]
+    fn improve(&mut self, before: Self, score: f64, start: u32, id: u32) {
         let (one, two) = (before.score + score, before.second + score);
         if one > self.score {
             self.second = self.score.max(two);
@@ -236,32 +269,26 @@ impl Best {
 }
 
 impl Viterbi {
-    /// The ids of the best path of a word, without roundings, and by how much it is better than the
-    /// second.
-    fn best_and_margin(&self, word: &[u8]) -> Result<(Vec<u32>, f64)> {
-        let mut best = filled(Best::NONE, word.len() + 1)?;
+    /// Finds the best path to each place of a word, without roundings. Returns by how much the path of
+    /// the word is better than the second.
+    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> Result<f64> {
+        best.clear();
+        reserve(best, word.len() + 1)?;
+        best.resize(word.len() + 1, Best::NONE);
         best[0].score = 0.0;
-        let mut start = 0;
-        while start < word.len() {
-            let length = character_length(word[start]);
-            let (before, mut is_known) = (best[start], false);
-            self.trie().each_prefix(Trie::ROOT, &word[start..], |id, size| {
-                best[start + size].improve(before, self.wide_score(id), start, id);
+        for (start, first) in word.char_indices() {
+            let (before, length) = (best[start], first.len_utf8());
+            let mut is_known = false;
+            self.trie().each_prefix(Trie::ROOT, &word.as_bytes()[start..], |id, size| {
+                best[start + size].improve(before, self.wide_score(id), start as u32, id);
                 is_known |= size == length;
             });
             if !is_known {
                 let score = f64::from(self.unknown_score());
-                best[start + length].improve(before, score, start, UNKNOWN);
+                best[start + length].improve(before, score, start as u32, UNKNOWN);
             }
-            start += length;
         }
-        let (mut path, mut end) = (Vec::new(), word.len());
-        let margin = best[end].score - best[end].second;
-        while end > 0 {
-            push(&mut path, best[end].id)?;
-            end = best[end].start;
-        }
-        path.reverse();
-        Ok((path, margin))
+        let last = best[word.len()];
+        Ok(last.score - last.second)
     }
 }

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use super::by_core::Core;
 use super::piece::{Algorithm, Fields, Kind, UNKNOWN, Version};
 use super::pieces::Pieces;
-use super::safe_words::Search as Words;
+use super::safe_words::Search as LookUp;
 use super::scored::Merging;
 use super::scores::single;
 use super::token_lists::TokenList;
@@ -22,6 +22,8 @@ use super::{Barred, Found, LOST, Questions, Token};
 use crate::bytes::MARK;
 use crate::error::{Error, Result};
 use crate::json::json;
+use crate::normalize::limit;
+use crate::sentencepiece::{Normalizer, Words};
 use crate::split::Split;
 
 /// The model, ready to run.
@@ -146,6 +148,21 @@ impl SentencePiece {
         run.map_or(Ok(()), |run| found(unknown(run)))
     }
 
+    /// Appends the ids of a text whose words are looked up, of one that is normalized if there are no
+    /// `words`. Returns false if they cannot be.
+    fn append_words(
+        &self,
+        text: &str,
+        words: Option<(&Normalizer, &Words)>,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        let Search::Unigram(viterbi) = &self.search else { return Ok(false) };
+        let from = ids.len();
+        let is_done = LookUp::append(viterbi, &self.pieces, &self.pool, text, words, ids)?;
+        self.fuse_unknown(from, ids);
+        Ok(is_done)
+    }
+
     /// Makes one unknown token of each run of unknown characters among the ids from `from` on.
     fn fuse_unknown(&self, from: usize, ids: &mut Vec<u32>) {
         if !ids[from..].contains(&UNKNOWN) {
@@ -198,14 +215,36 @@ impl Questions for SentencePiece {
     fn encode_stretch(&self, text: &str, _: bool, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
         match &self.search {
             Search::Bpe(Some(core)) => core.append(&self.pieces, text, ids),
-            Search::Unigram(viterbi) => {
-                let from = ids.len();
-                Words::append(viterbi, &self.pieces.bytes, &self.pool, text, ids)?;
-                self.fuse_unknown(from, ids);
-                Ok(())
-            }
+            Search::Unigram(_) if self.append_words(text, None, ids)? => Ok(()),
             _ => self.each_token(text, |_, _| false, &mut |token| push(ids, token.id)),
         }
+    }
+
+    fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
+        match &self.search {
+            Search::Bpe(Some(core)) if normalizer.marks_spaces().is_none() => {
+                let Some(text) = normalizer.swapped(run)? else { return Ok(false) };
+                core.append_swapped(&self.pieces, &text, ids)?;
+                Ok(true)
+            }
+            Search::Unigram(viterbi) if viterbi.is_cut_before_marks() => {
+                let Some(words) = normalizer.words()? else { return Ok(false) };
+                if let Some(text) = normalizer.bounded(words, run)?
+                    && self.append_words(&text, Some((normalizer, words)), ids)?
+                {
+                    return Ok(true);
+                }
+                // The cache has words that are not normalized.
+                let text = normalizer.apply(run, limit(run.len()))?;
+                self.each_token(&text, |_, _| false, &mut |token| push(ids, token.id))?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn looks_up_runs(&self) -> bool {
+        matches!(self.search, Search::Unigram(_))
     }
 
     fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {

@@ -158,25 +158,6 @@ impl Unigram {
         if tokens.is_finite() { tokens as usize / MOST_MADE } else { 0 }
     }
 
-    /// The characters that are tokens, and those that are side by side in one.
-    fn characters(&self) -> Result<Cutter> {
-        let tokens = || self.state.vocab.iter();
-        let single = tokens().filter(|&(_, id)| self.unknown != Some(id));
-        let single = single.filter_map(|(token, _)| {
-            let mut characters = token.chars();
-            characters.next().filter(|_| characters.next().is_none())
-        });
-        let mut cutter = Cutter::new(single)?;
-        let mut pairs = Vec::new();
-        for (token, _) in tokens() {
-            for pair in token.chars().zip(token.chars().skip(1)) {
-                push(&mut pairs, pair.into())?;
-            }
-        }
-        cutter.join(pairs)?;
-        Ok(cutter)
-    }
-
     /// Calls `found` with the id, the bytes and the score of each token in a text, from the first
     /// start and from the shortest; `is_barred` has some that are left out. Unknown characters have
     /// the unknown token, or none without one.
@@ -362,7 +343,12 @@ impl Words for Unigram {
 
     fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
         let make = || match self.longest_exact() {
-            longest @ SHORTEST_CUT.. => Ok(Some((self.characters()?, longest))),
+            longest @ SHORTEST_CUT.. => {
+                let unknown = self.unknown.and_then(|id| self.state.vocab.token(id));
+                let is_known = |token: &str| Some(token) != unknown;
+                let cutter = Cutter::of_tokens(self.state.vocab.list(), is_known)?;
+                Ok(Some((cutter, longest)))
+            }
             _ => Ok(None),
         };
         let cuts = self.cuts.get_or_try_init(|| make().map(Box::new))?;

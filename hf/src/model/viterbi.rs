@@ -9,9 +9,13 @@
 use std::ops::Range;
 
 use bpe_core::memory::{push, reserve, with_capacity};
+use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
+use bpe_core::split::{Batch, Piece};
 
+use super::cuts::Cutter;
 use super::piece::{Kind, UNKNOWN, Version};
+use super::pieces::Pieces;
 use super::token_lists::TokenList;
 use super::trie::Trie;
 use crate::bytes::MARK;
@@ -32,6 +36,15 @@ pub(crate) struct Viterbi {
     largest_score: f32,
     is_old: bool,
     cuts: Cuts,
+    /// Made when first needed.
+    apart: OnceBox<Apart>,
+}
+
+/// The characters between which no token crosses.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    pub(crate) cutter: Cutter,
+    pub(crate) ascii: Box<[[u8; 128]; 128]>,
 }
 
 /// Where no token crosses a border of words.
@@ -99,7 +112,15 @@ impl Viterbi {
         let unknown_score = least - PENALTY;
         let largest = |largest: f32, &score: &f64| largest.max(score.abs() as f32);
         let largest_score = all.iter().fold(unknown_score.abs(), largest);
-        Ok(Self { trie, scores: all, unknown_score, largest_score, is_old, cuts })
+        Ok(Self {
+            trie,
+            scores: all,
+            unknown_score,
+            largest_score,
+            is_old,
+            cuts,
+            apart: OnceBox::new(),
+        })
     }
 
     /// Calls `found` with the id of each token of a text and its bytes; [`UNKNOWN`] for a character
@@ -151,9 +172,30 @@ impl Viterbi {
         self.largest_score
     }
 
-    /// The end of the part of a text from `start` on, beyond which no token reaches.
-    pub(crate) fn part_end(&self, text: &str, start: usize) -> usize {
-        self.cuts.end(text.as_bytes(), start)
+    /// Whether no token crosses the place between another character and a mark.
+    pub(crate) fn is_cut_before_marks(&self) -> bool {
+        self.cuts.before_mark
+    }
+
+    /// The characters of these pieces between which text can be cut.
+    pub(crate) fn apart(&self, pieces: &Pieces) -> Result<&Apart> {
+        self.apart.get_or_try_init(|| {
+            let cutter = Cutter::of_tokens(pieces.vocab.list(), |_| true)?;
+            let mut ascii = [0; 256];
+            (b'!'..=b'~').for_each(|byte| ascii[usize::from(byte)] = byte);
+            Ok(Box::new(Apart { ascii: cutter.apart(&ascii), cutter }))
+        })
+    }
+
+    /// Writes the parts of a text from `start` on, beyond which no token reaches, and returns how many.
+    pub(crate) fn fill(&self, text: &str, start: &mut usize, batch: &mut Batch) -> usize {
+        let mut count = 0;
+        while *start < text.len() && count < batch.len() {
+            let end = self.cuts.end(text.as_bytes(), *start);
+            batch[count] = Piece { start: *start, end };
+            (*start, count) = (end, count + 1);
+        }
+        count
     }
 
     /// Finds the path of a part of a text, from its end, with the sum that it leads to.
@@ -172,14 +214,11 @@ impl Viterbi {
         walk.best.resize(part.len() + 1, Best { score: 0.0, start: NOWHERE, id: 0 });
         walk.best[0].score = walk.sum;
         let mut frontier = 0;
-        let mut start = 0;
-        while start < part.len() {
+        for (start, first) in part.char_indices() {
             self.reset(&mut walk.best, start, frontier);
-            let length = character_length(part.as_bytes()[start]);
-            let read = self.extend(part, start, length, base, is_barred, &mut walk.best);
-            frontier = frontier.max(start + read.max(length));
+            let read = self.extend(part, start, first, base, is_barred, &mut walk.best);
+            frontier = frontier.max(start + read.max(first.len_utf8()));
             poll(read.max(1))?;
-            start += length;
         }
         walk.sum = walk.best[part.len()].score;
         let mut end = part.len();
@@ -205,34 +244,26 @@ impl Viterbi {
         }
     }
 
-    /// Tries each token from `start` on, which begins with a character of `length` bytes. Returns the
-    /// length of the longest.
+    /// Tries each token from `start` on, which begins with the character `first`. Returns the length of
+    /// the longest.
     #[inline(always)]
     fn extend(
         &self,
         part: &str,
         start: usize,
-        length: usize,
+        first: char,
         base: usize,
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         best: &mut [Best],
     ) -> usize {
-        let sum = best[start].score;
+        let (sum, length) = (best[start].score, first.len_utf8());
         let (mut is_known, mut longest) = (false, 0);
         self.trie.each_prefix(Trie::ROOT, &part.as_bytes()[start..], |id, size| {
             let end = start + size;
             if is_barred(id, base + start..base + end) {
                 return;
             }
-            let score = self.scores[id as usize];
-            let other = &mut best[end];
-            let new = match self.is_old {
-                true => score + f64::from(sum),
-                false => f64::from(score as f32 + sum),
-            };
-            if other.start == NOWHERE || new > f64::from(other.score) {
-                *other = Best { score: new as f32, start: start as u32, id };
-            }
+            best[end].improve(sum, self.scores[id as usize], self.is_old, start, id);
             is_known |= size == length;
             longest = size;
         });
@@ -243,6 +274,20 @@ impl Viterbi {
             }
         }
         longest
+    }
+}
+
+impl Best {
+    /// Takes the path with this sum and one more token, if it is better.
+    #[inline(always)]
+    fn improve(&mut self, sum: f32, score: f64, is_old: bool, start: usize, id: u32) {
+        let new = match is_old {
+            true => score + f64::from(sum),
+            false => f64::from(score as f32 + sum),
+        };
+        if self.start == NOWHERE || new > f64::from(self.score) {
+            *self = Self { score: new as f32, start: start as u32, id };
+        }
     }
 }
 
@@ -289,14 +334,4 @@ impl Cuts {
 #[inline(always)]
 fn is_mark(text: &[u8], at: usize) -> bool {
     matches!(text[at..], [0xe2, 0x96, 0x81, ..])
-}
-
-/// The length of a character that begins with this byte.
-pub(crate) fn character_length(first: u8) -> usize {
-    match first {
-        0..0xc0 => 1,
-        0xc0..0xe0 => 2,
-        0xe0..0xf0 => 3,
-        _ => 4,
-    }
 }

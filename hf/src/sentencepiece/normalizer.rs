@@ -3,19 +3,25 @@
 //!
 //! User-defined pieces stay as they are.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use bpe_core::char_boundary::floor;
 use bpe_core::memory::{collected, push, push_text, reserve, reserve_text, with_capacity};
+use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use memchr::memchr_iter;
 
-use crate::bytes::MARK;
-use crate::charsmap::Charsmap;
+use crate::bytes::{MARK, has_marks};
+use crate::charsmap::{Charsmap, Part};
 use crate::error::{Error, Result};
-use crate::offsets::Aligned;
+use crate::normalize::limit;
+use crate::offsets::{Aligned, joined};
+use crate::settled::Bits;
 use crate::spec::SentencePieceNormalizer as Spec;
 
 use super::user_defined::UserDefined;
+use super::words::Words;
 
 /// The normalizer, ready to run.
 #[derive(Debug)]
@@ -28,6 +34,10 @@ pub(crate) struct Normalizer {
     escape_whitespaces: bool,
     /// Whether an ASCII character stays as it is before another one.
     is_kept: [bool; 128],
+    /// Other characters that stay as they are beside any.
+    kept: Box<Bits>,
+    /// Where texts are cut; made when first needed.
+    words: OnceBox<Option<Words>>,
 }
 
 /// A normalized text, and for each byte of it the place of the original that it begins at.
@@ -36,6 +46,8 @@ struct Written {
     text: String,
     places: Option<Vec<usize>>,
     limit: usize,
+    /// The text that spaces become.
+    mark: &'static str,
 }
 
 impl Written {
@@ -47,7 +59,8 @@ impl Written {
         push_text(&mut self.text, text)?;
         if let Some(places) = &mut self.places {
             reserve(places, text.len())?;
-            places.extend((0..text.len()).map(|at| if is_kept { place + at } else { place }));
+            let kept = |at| place + floor(text, at);
+            places.extend((0..text.len()).map(|at| if is_kept { kept(at) } else { place }));
         }
         Ok(())
     }
@@ -84,6 +97,8 @@ impl Normalizer {
             treat_whitespace_as_suffix: spec.treat_whitespace_as_suffix,
             escape_whitespaces: spec.escape_whitespaces,
             is_kept: [false; 128],
+            kept: Box::new(Bits::new()),
+            words: OnceBox::new(),
         };
         for byte in 0..128 {
             normalizer.is_kept[usize::from(byte)] = !normalizer.changes_ascii(byte);
@@ -127,18 +142,34 @@ impl Normalizer {
 
     /// Normalizes a text. Fails if it makes much more than `limit` bytes of it.
     pub(crate) fn apply(&self, text: &str, limit: usize) -> Result<String> {
-        let mut written = Written { limit, ..Written::default() };
-        let spaces = if self.escape_whitespaces { text.len() / 2 } else { 1 };
+        self.apply_with(self.mark(), text, limit)
+    }
+
+    fn apply_with(&self, mark: &'static str, text: &str, limit: usize) -> Result<String> {
+        let mut written = Written { mark, limit, ..Written::default() };
+        let spaces = if mark.len() > 1 { text.len() / 2 } else { 1 };
         reserve_text(&mut written.text, text.len() + spaces)?;
         self.write(text, &mut written)?;
         Ok(written.text)
+    }
+
+    /// The [swapped](crate::bytes::swapped) form of a normalized text; `None` if that takes both steps.
+    pub(crate) fn swapped(&self, text: &str) -> Result<Option<String>> {
+        let makes_marks = |charsmap: &Charsmap| has_marks(charsmap.replacements());
+        let is_plain = self.escape_whitespaces
+            && self.user_defined.is_empty()
+            && !self.charsmap.as_ref().is_some_and(makes_marks);
+        if !is_plain || has_marks(text) {
+            return Ok(None);
+        }
+        self.apply_with(" ", text, limit(text.len())).map(Some)
     }
 
     /// Normalizes a text, with the offsets that SentencePiece gives: a byte reaches to the beginning of
     /// the next one.
     pub(crate) fn align(&self, text: &mut Aligned, limit: usize) -> Result<()> {
         let places = Some(with_capacity(text.text.len())?);
-        let mut written = Written { places, limit, ..Written::default() };
+        let mut written = Written { places, limit, mark: self.mark(), ..Written::default() };
         let end = self.write(&text.text, &mut written)?;
         let places = written.places.unwrap_or_default();
         let last = text.origins.last().map_or(0, |origin| origin.1);
@@ -160,49 +191,119 @@ impl Normalizer {
             return Ok(start);
         }
         if self.add_dummy_prefix && !self.treat_whitespace_as_suffix {
-            written.push(self.mark(), start, false)?;
+            written.push(written.mark, start, false)?;
         }
-        let mut after_space = self.remove_extra_whitespaces;
-        self.each_stretch(text, start, |range, rule| match rule {
-            Some(rule) => self.write_rule(rule, range.start, &mut after_space, written),
-            None => self.write_kept(text, range, &mut after_space, written),
-        })?;
+        self.write_rest(text, start, self.remove_extra_whitespaces, written)?;
         let mut end = text.len();
         while self.remove_extra_whitespaces
-            && let Some(place) = written.pop(self.mark())
+            && let Some(place) = written.pop(written.mark)
         {
             end = place;
         }
         if self.add_dummy_prefix && self.treat_whitespace_as_suffix {
-            written.push(self.mark(), end, false)?;
+            written.push(written.mark, end, false)?;
         }
         Ok(end)
+    }
+
+    /// Writes a text from `start` on; without white space that begins it if `after_space`.
+    fn write_rest(
+        &self,
+        text: &str,
+        start: usize,
+        mut after_space: bool,
+        written: &mut Written,
+    ) -> Result<()> {
+        self.each_stretch(text, start, |range, rule| match rule {
+            Some(rule) => self.write_rule(rule, range.start, &mut after_space, written),
+            None => self.write_kept(text, range, &mut after_space, written),
+        })
+    }
+
+    /// The words that are normalized one by one; `None` if texts have to be as a whole.
+    pub(crate) fn words(&self) -> Result<Option<&Words>> {
+        if !self.escape_whitespaces || self.treat_whitespace_as_suffix && self.add_dummy_prefix {
+            return Ok(None);
+        }
+        Ok(self.words.get_or_try_init(|| Words::new(self).map(Box::new))?.as_ref())
+    }
+
+    /// The text that has the words: without white space that is removed from its ends, and with a space
+    /// for a mark that is put before it. `None` if the text has to be normalized as a whole.
+    pub(crate) fn bounded<'a>(&self, words: &Words, text: &'a str) -> Result<Option<Cow<'a, str>>> {
+        let is_space = |it| words.is_space(it);
+        let permits = |it: Option<char>| it.is_none_or(|it| is_space(it) || words.permits(it));
+        let removes = self.remove_extra_whitespaces;
+        let text = if removes { text.trim_matches(is_space) } else { text };
+        let ends = [text.chars().next(), text.chars().next_back().filter(|_| removes)];
+        if !ends.into_iter().all(permits) {
+            return Ok(None);
+        }
+        let is_prefixed = self.add_dummy_prefix && !text.is_empty();
+        Ok(Some(if is_prefixed { joined(" ", text)?.into() } else { text.into() }))
+    }
+
+    /// Replaces a text by the normalized form of a word.
+    pub(crate) fn write_word(&self, word: &str, into: &mut String) -> Result<()> {
+        into.clear();
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let is_plain = |byte: &u8| self.is_kept.get(usize::from(*byte)).is_some_and(|&kept| kept);
+        let spaces = word.bytes().take_while(|byte| *byte == b' ').count();
+        if word.as_bytes()[spaces..].iter().all(|byte| is_plain(byte) && !is_space(byte)) {
+            let marks = if self.remove_extra_whitespaces { spaces.min(1) } else { spaces };
+            reserve_text(into, marks * self.mark().len() + word.len())?;
+            into.extend(std::iter::repeat_n(self.mark(), marks));
+            into.push_str(&word[spaces..]);
+            return Ok(());
+        }
+        let (mark, limit) = (self.mark(), limit(word.len()));
+        let mut written = Written { text: std::mem::take(into), mark, limit, places: None };
+        self.write_rest(word, 0, false, &mut written)?;
+        *into = written.text;
+        Ok(())
+    }
+
+    /// Whether no rule is for this character alone, and no user-defined piece begins with it.
+    pub(super) fn keeps(&self, character: char) -> bool {
+        let mut text = [0; 4];
+        let text = character.encode_utf8(&mut text).as_bytes();
+        let has_rule = |charsmap: &Charsmap| charsmap.has_rule(text);
+        !self.user_defined.begins_with(text[0]) && !self.charsmap.as_ref().is_some_and(has_rule)
+    }
+
+    /// Whether a user-defined piece is one that a function is true of.
+    pub(super) fn keeps_any(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        self.user_defined.any(is_one)
+    }
+
+    /// [`Charsmap::each_character`].
+    pub(super) fn each_character(&self, found: impl FnMut(Part<'_>) -> Result<()>) -> Result<bool> {
+        self.charsmap.as_ref().map_or(Ok(true), |charsmap| charsmap.each_character(found))
     }
 
     /// The length of what becomes spaces at the beginning of a text.
     fn after_spaces(&self, text: &str) -> Result<usize> {
         let mut start = 0;
         while start < text.len() {
-            let (length, new) = self.first(&text[start..])?;
-            if new != " " {
-                break;
-            }
+            let rest = &text[start..];
+            let length = match self.rule(rest)? {
+                Some((length, " ")) => length,
+                None if rest.starts_with(' ') => 1,
+                _ => break,
+            };
             poll(length)?;
             start += length;
         }
         Ok(start)
     }
 
-    /// The length of the first stretch of a text that is not empty, and what it becomes.
-    fn first<'a>(&'a self, text: &'a str) -> Result<(usize, &'a str)> {
+    /// The length of the beginning of a text that a user-defined piece or a rule is for, and what it
+    /// becomes.
+    fn rule<'a>(&'a self, text: &'a str) -> Result<Option<(usize, &'a str)>> {
         if let Some((length, _)) = self.user_defined.longest(text) {
-            return Ok((length, &text[..length]));
+            return Ok(Some((length, &text[..length])));
         }
-        let rule = self.charsmap.as_ref().map(|charsmap| charsmap.longest(text)).transpose()?;
-        Ok(rule.flatten().unwrap_or_else(|| {
-            let length = text.chars().next().map_or(0, char::len_utf8);
-            (length, &text[..length])
-        }))
+        Ok(self.charsmap.as_ref().map(|charsmap| charsmap.longest(text)).transpose()?.flatten())
     }
 
     /// Calls `found` with each stretch of a text from `start` on, and what it becomes; `None` if it
@@ -214,29 +315,47 @@ impl Normalizer {
         mut found: impl FnMut(Range<usize>, Option<&str>) -> Result<()>,
     ) -> Result<()> {
         while start < text.len() {
-            let kept = self.kept_ascii(&text.as_bytes()[start..]);
+            let (kept, rule) = self.kept(&text[start..])?;
             if kept > 0 {
                 poll(kept)?;
                 found(start..start + kept, None)?;
                 start += kept;
-                continue;
             }
-            let (length, new) = self.first(&text[start..])?;
-            poll(length)?;
-            found(start..start + length, Some(new))?;
-            start += length;
+            if let Some((length, new)) = rule {
+                poll(length)?;
+                found(start..start + length, Some(new))?;
+                start += length;
+            }
         }
         Ok(())
     }
 
-    /// The length of the beginning of a text that is ASCII and stays as it is.
-    fn kept_ascii(&self, text: &[u8]) -> usize {
+    /// The length of the beginning of a text that stays as it is, and the rule after it.
+    fn kept<'a>(&'a self, text: &'a str) -> Result<(usize, Option<(usize, &'a str)>)> {
+        let (bytes, mut at) = (text.as_bytes(), 0);
         let is_kept = |&byte: &u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
-        let end = text.iter().position(|byte| !is_kept(byte)).unwrap_or(text.len());
-        match text.get(end) {
+        loop {
+            let run = at;
+            at =
+                bytes[at..].iter().position(|byte| !is_kept(byte)).map_or(text.len(), |it| at + it);
             // The last of them may begin a rule with characters that are not ASCII.
-            Some(byte) if !byte.is_ascii() && self.charsmap.is_some() => end.saturating_sub(1),
-            _ => end,
+            if run < at && bytes.get(at).is_some_and(|byte| !byte.is_ascii()) {
+                at -= 1;
+            }
+            let Some(character) = text[at..].chars().next() else { return Ok((at, None)) };
+            let begins_none = |character: char| {
+                let mut text = [0; 4];
+                let text = character.encode_utf8(&mut text).as_bytes();
+                let leads = |charsmap: &Charsmap| charsmap.leads_to(text);
+                !self.user_defined.begins_with(text[0])
+                    && !self.charsmap.as_ref().is_some_and(leads)
+            };
+            if !self.kept.get(character, begins_none)
+                && let Some(rule) = self.rule(&text[at..])?
+            {
+                return Ok((at, Some(rule)));
+            }
+            at += character.len_utf8();
         }
     }
 
@@ -248,7 +367,7 @@ impl Normalizer {
         after_space: &mut bool,
         written: &mut Written,
     ) -> Result<()> {
-        let mark = self.mark();
+        let mark = written.mark;
         let bytes = &text.as_bytes()[range.clone()];
         let spaces = memchr_iter(b' ', bytes).count();
         reserve_text(&mut written.text, bytes.len() + spaces * (mark.len() - 1))?;
@@ -281,7 +400,7 @@ impl Normalizer {
         }
         for (index, part) in new.split(' ').enumerate() {
             if index > 0 {
-                written.push(self.mark(), place, false)?;
+                written.push(written.mark, place, false)?;
             }
             written.push(part, place, false)?;
         }

@@ -32,6 +32,11 @@ impl UserDefined {
         self.ids.is_empty()
     }
 
+    /// Whether a function is true of any piece.
+    pub(crate) fn any(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        self.ids.keys().any(|text| is_one(text))
+    }
+
     pub(crate) fn begins_with(&self, byte: u8) -> bool {
         self.first[usize::from(byte)]
     }
