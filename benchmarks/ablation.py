@@ -4,6 +4,7 @@
     python -m benchmarks.ablation --only relocation,prefetch --rounds 15
     python -m benchmarks.ablation --render docs/design.md
     python -m benchmarks.ablation --only cuts --encodings phi-3.json,mistral.json
+    python -m benchmarks.ablation --only chunks,settled,cut-words,margins --encodings t5.json,t5.model
 
 Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process leave
 out one mechanism. One process for each mechanism and one with all of them take turns on every row. A
@@ -17,7 +18,9 @@ in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
 the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
 line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
-WordPiece and Unigram, ``listed-splits`` for any such file; no other one is.
+WordPiece and Unigram, ``chunks``, ``settled`` and ``cut-words`` for those of words, ``listed-splits``
+for any; ``chunks``, ``cut-words`` and ``margins`` are for a ``.model`` of Unigram. No other one is for
+files.
 """
 
 from __future__ import annotations
@@ -39,21 +42,21 @@ from .cases.encodings import spec_of, tokenizer_file
 from .harness.render import into_page
 from .harness.sides import seconds
 
-#: Bytes of a prompt, as in core/examples/ablation.rs.
-PROMPT = 11
+#: Bytes of a prompt and of a document, as in core/examples/ablation.rs.
+PARTS = {"prompts": 11, "documents": 4096}
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A name of core/src/ablation.rs, the rows it is for, whether Python is needed, and whether it is
-    for files and not for encodings."""
+    """A name of core/src/ablation.rs, the rows it is for, whether Python is needed, and the kinds of
+    files it is for, if not for encodings."""
 
     name: str
     rows: tuple[str, ...] = ("first", "again")
     lists: bool = False
-    files: bool = False
+    files: tuple[str, ...] = ("",)
 
 
 #: The mechanisms, in the order of docs/design.md.
@@ -75,9 +78,13 @@ MECHANISMS = (
     Mechanism("vectors", ("fresh", "first", "again")),
     Mechanism("code-points", lists=True),
     Mechanism("beginnings", ("added", "added-often"), lists=True),
-    Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=True),
-    Mechanism("listed-splits", ("load",), lists=True, files=True),
-    Mechanism("windows", ("first", "again"), lists=True, files=True),
+    Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=(".json",)),
+    Mechanism("chunks", ("documents", "again"), lists=True, files=(".json", ".model")),
+    Mechanism("settled", ("documents", "again"), lists=True, files=(".json",)),
+    Mechanism("cut-words", ("documents", "again"), lists=True, files=(".json", ".model")),
+    Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
+    Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
+    Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),
 )
 
 
@@ -183,17 +190,17 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         return lambda: Tokenizer.from_file(encoding)
     if row.startswith("added"):
         return _with_added_tokens(encoding, odd, often=row == "added-often")
-    if encoding.endswith(".json"):
+    if encoding.endswith((".json", ".model")):
         encode: Callable[[str], object] = Tokenizer.from_file(encoding).encode
     else:
         enc = bpe_engine.get_encoding(encoding)
         enc.clear_cache()
         encode = enc.encode_ordinary
-    if row == "prompts":
-        # Short ones, a call each, after others.
-        before, prompts = documents(even, PROMPT), documents(odd, PROMPT)
+    if row in PARTS:
+        # A call each, after others.
+        before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
-        return lambda: deque(map(encode, prompts), maxlen=0)
+        return lambda: deque(map(encode, parts), maxlen=0)
     for text in {"fresh": [], "first": [even], "again": [even, odd]}[row]:
         encode(text)
     return lambda: encode(odd)
@@ -233,7 +240,8 @@ def measure(
     figures: Figures = {}
     for encoding in encodings:
         spec = spec_of(encoding)
-        own = [mechanism for mechanism in mechanisms if mechanism.files == (spec.file is not None)]
+        kind = spec.file.suffix if spec.file else ""
+        own = [mechanism for mechanism in mechanisms if kind in mechanism.files]
         for lists in (False, True):
             chosen = [mechanism for mechanism in own if mechanism.lists == lists]
             if not chosen:

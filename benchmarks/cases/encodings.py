@@ -112,7 +112,8 @@ def spec_of(name: str) -> EncodingSpec:
         path = Path(name).resolve()
         if not path.exists():
             raise ValueError(f"No file {name!r}.")
-        title = path.parent.name if path.stem == "tokenizer" else path.stem
+        stem = path.name if path.suffix == ".model" else path.stem
+        title = path.parent.name if path.stem == "tokenizer" else stem
         return EncodingSpec(title, "", "", {}, "", None, path)
     try:
         return ENCODINGS[name]
