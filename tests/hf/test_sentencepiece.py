@@ -266,6 +266,13 @@ def test_damaged_files_fail(tmp_path: Path) -> None:
         hf.Tokenizer.from_sentencepiece(path)
 
 
+def test_bytes_are_refused() -> None:
+    tokenizer = opened(model_bytes("unigram"))
+    for call in (tokenizer.encode, tokenizer.count, tokenizer.encode_to_numpy):
+        with pytest.raises(TypeError, match="must be (a )?str"):
+            call(b"a\xff")  # type: ignore[arg-type]
+
+
 def test_parts_that_cannot_be_set() -> None:
     tokenizer = opened(model_bytes("bpe"))
     with pytest.raises(hf.UnsupportedTokenizer, match="takes whole texts"):
