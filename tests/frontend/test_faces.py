@@ -345,7 +345,9 @@ def test_odd_files_keep_the_promise(
         added = set(tokenizer.get_added_tokens_decoder())
         conversation = tokenizer.conversation()
         growing = tokenizer.conversation()
-        appended, every, text, all_text = tokenizer.conversation(), [], tokenizer.conversation(), ""
+        appended, longer_text = tokenizer.conversation(), tokenizer.conversation()
+        every: list[Any] = []
+        all_text = ""
         old = ""
         for _ in range(25):
             parts = ["".join(rng.choices(WORDS, k=rng.randrange(6))) for _ in range(4)]
@@ -381,9 +383,9 @@ def test_odd_files_keep_the_promise(
             every += segments
             appended.append(segments)
             assert appended.ids == tokenizer.encode_segments(every), (name, every)
-            text.append("".join(parts))
+            longer_text.append("".join(parts))
             all_text += "".join(parts)
-            assert text.ids == tokenizer.encode(all_text, add_special_tokens=False).ids, name
+            assert longer_text.ids == tokenizer.encode(all_text, add_special_tokens=False).ids, name
             old = old[: rng.randrange(len(old) + 1)] + "".join(parts[:2])
             conversation.update(old)
             assert conversation.ids == tokenizer.encode(old, add_special_tokens=False).ids, (

@@ -235,7 +235,8 @@ def test_appends(case: Case) -> None:
     names = sorted(name for name in case.face.special_tokens_set if name.strip())[:4]
     for _ in range(6):
         conversation = case.face.conversation(disallowed_special=())
-        prompt, segments, whole = case.face.conversation(), [], ""
+        prompt, whole = case.face.conversation(), ""
+        segments: list[Any] = []
         for _ in range(12):
             more = "".join(rng.choices(PIECES, k=rng.randrange(5)))
             before = conversation.ids

@@ -146,7 +146,7 @@ def test_appends_of_the_other_kind_are_refused(gpt2: bpe_engine.Encoding) -> Non
         conversation.append(" more")
     conversation.append(part for part in [untrusted(" more")])
     assert conversation.ids == gpt2.encode("a text more")
-    for wrong in (None, 5, b"bytes", {}):
+    for wrong in (None, 5, b"bytes", {"a": "b"}):
         with pytest.raises(TypeError, match="must be a list of segments"):
             conversation.append(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="does not have"):
