@@ -96,8 +96,8 @@ class BlockStore:
 
     def _start(self) -> None:
         """Starts without files: in a fork, LMDB leaves those of the parent as they are."""
-        self._environment: Any = None
-        self._databases: list[Any] = []
+        self._environment = None
+        self._databases = []
         #: The reason for which nothing more is written.
         self.error: str | None = None
         #: The thread that writes, and the blocks that wait for it.
