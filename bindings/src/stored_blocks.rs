@@ -16,6 +16,9 @@ use crate::{gil, int_cache, text};
 /// A new block: its key and value.
 type Block<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
+/// Ids, how many they are and how many came from the store, and new blocks.
+type Encoded<'py> = (Bound<'py, PyAny>, usize, usize, Vec<Block<'py>>);
+
 /// Encodes prompts of one tokenizer with the blocks of a store.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct StoredBlocks {
@@ -51,7 +54,7 @@ impl StoredBlocks {
         waiting: &Bound<'py, PyDict>,
         reading: &Bound<'py, PyAny>,
         is_list: bool,
-    ) -> PyResult<Option<(Bound<'py, PyAny>, usize, usize, Vec<Block<'py>>)>> {
+    ) -> PyResult<Option<Encoded<'py>>> {
         let (py, engine) = (prompt.py(), &*self.engine);
         let given;
         let mut found = if prompt.is_instance_of::<PyString>() {
