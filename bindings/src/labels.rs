@@ -12,8 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple, new_tuple_of, push};
-use crate::traced::new_traced;
+use crate::objects::{new_dict, new_tuple, new_tuple_of, push, untrack};
 
 /// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
 pub const TRUSTED: u64 = 1;
@@ -565,6 +564,29 @@ impl Labels {
         let has_tags = PyBool::new(py, has_tags).to_owned().into_any();
         new_tuple_of(self.origin.bind(py), [message, none, field, path.into_any(), has_tags])
     }
+}
+
+/// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
+/// number for all characters, or a tuple of (length, number).
+pub fn new_traced<'py>(
+    traced: &Bound<'py, PyType>,
+    text: &Bound<'py, PyAny>,
+    flags: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = text.py();
+    let arguments = new_tuple(py, [text.clone()])?;
+    // SAFETY: attached. This is what `str.__new__` does for a subclass, which `traced` is: the call
+    // returns a new object, or null with an exception set.
+    let made = unsafe {
+        let new = (*std::ptr::addr_of!(ffi::PyUnicode_Type)).tp_new;
+        let make = new.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("str"))?;
+        let made = make(traced.as_type_ptr(), arguments.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, made)?
+    };
+    made.setattr(interned!(py, "_flags"), flags)?;
+    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
+    unsafe { untrack(&made) };
+    Ok(made)
 }
 
 /// Spreads addresses, which the caller does not choose, over a table.

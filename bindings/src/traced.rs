@@ -9,34 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::labels::{Address, Depth, length};
-use crate::objects::{new_list, new_tuple, push, untrack};
+use crate::labels::{Address, Depth, length, new_traced};
+use crate::objects::{new_list, new_tuple, push};
 
 /// Bytes that an item takes in a list, roughly.
 const ITEM: usize = 8;
-
-/// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
-/// number for all characters, or a tuple of (length, number).
-pub fn new_traced<'py>(
-    traced: &Bound<'py, PyType>,
-    text: &Bound<'py, PyAny>,
-    flags: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = text.py();
-    let arguments = new_tuple(py, [text.clone()])?;
-    // SAFETY: attached. This is what `str.__new__` does for a subclass, which `traced` is: the call
-    // returns a new object, or null with an exception set.
-    let made = unsafe {
-        let new = (*std::ptr::addr_of!(ffi::PyUnicode_Type)).tp_new;
-        let make = new.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("str"))?;
-        let made = make(traced.as_type_ptr(), arguments.as_ptr(), std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(py, made)?
-    };
-    made.setattr(interned!(py, "_flags"), flags)?;
-    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
-    unsafe { untrack(&made) };
-    Ok(made)
-}
 
 /// Joins a tuple of strings to one of the type `traced`, or to a `str` if none has flags. Returns it
 /// and what it costs: its characters, and the items of its flags.
