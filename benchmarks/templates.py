@@ -109,11 +109,11 @@ class Side:
 
         self._plain, self._ours = _compile_jinja_template(source), ChatTemplate(source)
         self._texts = {"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>"}
-        self._segments = {name: special(text) for name, text in self._texts.items()}
+        self._segments: dict[str, Any] = {name: special(text) for name, text in self._texts.items()}
         self._more: dict[str, Any] = {"add_generation_prompt": True, "documents": None}
 
     def plain(self, chat: Any, tools: Any) -> str:
-        return self._plain.render(messages=chat, tools=tools, **self._texts, **self._more)
+        return str(self._plain.render(messages=chat, tools=tools, **self._texts, **self._more))
 
     def ours(self, chat: Any, tools: Any) -> Any:
         return self._ours.render(chat, tools=tools, **self._segments, **self._more)
@@ -159,10 +159,12 @@ def pipeline(source: str, file: Path, tokens: dict[str, str], rounds: int) -> tu
     """Returns the seconds from messages to ids at turn 20, and how much longer transformers takes."""
     from transformers import PreTrainedTokenizerFast
 
-    theirs = PreTrainedTokenizerFast(tokenizer_file=str(file), **tokens)
+    theirs: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_file=str(file), **tokens
+    )
     tokenizer = bpe_engine.hf.Tokenizer.from_file(file)
     template, cache = ChatTemplate(source), ConversationCache(tokenizer)
-    named = {name: special(text) for name, text in tokens.items()}
+    named: dict[str, Any] = {name: special(text) for name, text in tokens.items()}
     chats = itertools.cycle([messages(39, 600, last) for last in range(2)])
 
     def ours() -> Any:
