@@ -49,8 +49,32 @@ pub(crate) struct AddedTokens {
     normal_forms: HashMap<u32, String>,
     raw: Searcher,
     normalized: Searcher,
+    /// The pairs inside the names of `normalized`; `None` if tokens depend on the text beside them.
+    inside: Option<Arc<Inside>>,
     /// Whether special tokens in the text are ordinary text.
     pub(crate) encode_special: bool,
+}
+
+/// Pairs of ASCII characters that stand side by side in names, in lower case: for each, a bit for each
+/// that comes after it.
+#[derive(Debug)]
+struct Inside([u128; 128]);
+
+impl Inside {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut pairs = [0; 128];
+        for pair in names.flat_map(|name| name.as_bytes().windows(2)) {
+            if let Some((before, after)) = Self::lower(pair[0], pair[1]) {
+                pairs[before] |= 1 << after;
+            }
+        }
+        Self(pairs)
+    }
+
+    fn lower(before: u8, after: u8) -> Option<(usize, u32)> {
+        let is_ascii = before.is_ascii() && after.is_ascii();
+        is_ascii.then(|| (before.to_ascii_lowercase().into(), after.to_ascii_lowercase().into()))
+    }
 }
 
 /// Searches for the raw or for the normalized tokens.
@@ -183,7 +207,7 @@ impl AddedTokens {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        let kind = |normalized: bool| {
+        let kind = |normalized: bool| -> Vec<(&str, u32)> {
             let of_kind =
                 self.tokens.iter().filter(move |(_, token)| token.normalized == normalized);
             of_kind
@@ -200,6 +224,10 @@ impl AddedTokens {
         };
         let (raw, normalized) =
             (Searcher::new(kind(false), path)?, Searcher::new(kind(true), path)?);
+        let mut of_text = self.tokens.values().filter(|token| token.normalized);
+        let depends = of_text.any(|token| token.lstrip || token.rstrip || token.single_word);
+        let inside = || Arc::new(Inside::new(kind(true).into_iter().map(|(name, _)| name)));
+        self.inside = (!depends).then(inside);
         (self.raw, self.normalized) = (raw, normalized);
         Ok(())
     }
@@ -311,6 +339,14 @@ impl AddedTokens {
     /// Whether tokens are searched for in normalized text.
     pub(crate) fn has_normalized(&self) -> bool {
         self.normalized.0.is_some()
+    }
+
+    /// Whether a text can be cut between two ASCII characters without changing which of these tokens are
+    /// found, where normalization changes ASCII characters to lower case at most.
+    pub(crate) fn are_apart(&self, before: u8, after: u8) -> bool {
+        let pair = Inside::lower(before, after);
+        let is_apart = |pairs: &Inside, (before, after)| pairs.0[before] >> after & 1 == 0;
+        self.inside.as_deref().zip(pair).is_some_and(|(pairs, pair)| is_apart(pairs, pair))
     }
 
     /// Whether a token takes the whitespace beside it.

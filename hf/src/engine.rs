@@ -315,17 +315,18 @@ impl Engine for Tokenizer {
         let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
             return self.cut_apart(run, near);
         };
-        let is_kept = self.normalizer().is_none_or(|normalizer| {
-            Self::keeps_ascii(normalizer) && !self.added().has_normalized()
-        });
-        if !is_kept {
+        if self.normalizer().is_some_and(|normalizer| !Self::keeps_ascii(normalizer)) {
             return None;
         }
+        let has_normalized = self.added().has_normalized();
+        let is_kept = |before: u8, after: u8| {
+            let is_ascii = before.is_ascii() && after.is_ascii();
+            is_ascii && (!has_normalized || self.added().are_apart(before, after))
+        };
         let bytes = run.as_bytes();
         loop {
             let cut = splitter.safe_cut(run, near)?;
-            let is_ascii = bytes[cut - 1].is_ascii() && bytes[cut].is_ascii();
-            if self.normalizer().is_none() || is_ascii {
+            if self.normalizer().is_none() || is_kept(bytes[cut - 1], bytes[cut]) {
                 return Some(cut);
             }
             near = cut + 1;
