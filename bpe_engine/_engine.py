@@ -702,7 +702,7 @@ class EngineMethods:
 
     def heal(
         self,
-        prompt: str | bytes | Iterable[Segment | tuple[Any, ...]],
+        prompt: str | bytes | bytearray | memoryview | Iterable[Segment | tuple[Any, ...]],
         *,
         allowed_special: Names | None = None,
         disallowed_special: Names = (),
@@ -716,7 +716,8 @@ class EngineMethods:
 
         Args:
             prompt: A text; its UTF-8, which may end inside a character; or segments, as
-                `encode_segments` takes them.
+                `encode_segments` takes them. Of these, a file that looks for added tokens in normalized
+                text keeps only the ids up to the last control token.
             allowed_special, disallowed_special: As in `encode`. Segments have their own.
 
         Raises:
@@ -737,6 +738,8 @@ class EngineMethods:
         if isinstance(prompt, str) and "\ud800" <= prompt[-1:] <= "\udbff":
             # It may turn out to be the first half of a character.
             prompt = prompt[:-1]
+        elif isinstance(prompt, (bytearray, memoryview)):
+            prompt = bytes(prompt)
         names = self._names(allowed_special, disallowed_special)
         return Healed(_core.Healed(self._native_engine, prompt, *names))
 

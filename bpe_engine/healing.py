@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Healed", "TokenTrie"]
 
+#: The most bytes of a prompt that its `repr` shows.
+_SHOWN = 60
+
 
 class _Tokenizer(Protocol):
     """A tokenizer of any class."""
@@ -27,8 +30,8 @@ class _Tokenizer(Protocol):
 class TokenTrie:
     """The tokens of a tokenizer in the order of their bytes. Made by `EngineMethods.token_trie`.
 
-    Bytes are those of the token table: what each id adds to a text after others. Control tokens and
-    ids without a token are never found.
+    Bytes are those of the token table: what each id adds to a text after others. Control tokens, the
+    token for unknown text and ids without a token are never found.
 
     >>> import bpe_engine
     >>> trie = bpe_engine.get_encoding("gpt2").token_trie()
@@ -40,6 +43,17 @@ class TokenTrie:
 
     def __init__(self, engine: Engine):
         self._native = _core.TokenTrie(engine)
+
+    def __copy__(self) -> TokenTrie:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TokenTrie:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "cannot pickle a TokenTrie; pickle the tokenizer, and call its token_trie()"
+        )
 
     def next_bytes(self, prefix: bytes) -> bytes:
         """Returns the bytes that follow `prefix` in tokens that begin with it, in ascending order."""
@@ -69,7 +83,7 @@ class TokenTrie:
 
         Raises:
             ValueError: `out` has too few words.
-            BufferError: `out` has another type, or cannot be written.
+            BufferError: `out` has another type or byte order, or cannot be written.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -133,14 +147,14 @@ class Healed:
 
     @property
     def rest(self) -> bytes:
-        """The bytes that the next tokens must begin with, as the token table has them. Under form C a
-        mark that follows may still change the last character; `allowed` permits that, too."""
+        """The bytes that the next tokens must begin with, as the token table has them. What follows may
+        still change the last character; `allowed` permits that, too."""
         return self._native.rest()
 
     @property
     def rests(self) -> list[bytes]:
-        """All that the next tokens may begin with: `rest`, and under form C the same with a last
-        character that a mark changes. Empty once the prompt is done."""
+        """All that the next tokens may begin with: `rest`, and the same with another last character
+        where what follows may change it, as a mark does under form C. Empty once the prompt is done."""
         return self._native.rests()
 
     @property
@@ -186,22 +200,46 @@ class Healed:
         """Returns a copy that advances on its own, as for several samples of one prompt."""
         return Healed(self._native.fork())
 
+    def __copy__(self) -> Healed:
+        return self.fork()
+
+    def __deepcopy__(self, memo: Any) -> Healed:
+        return self.fork()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "cannot pickle a Healed; pickle its ids and its rests, and make another one of these with "
+            "Healed.of_rests(tokenizer, rests)"
+        )
+
     def __repr__(self) -> str:
-        return f"<Healed: {len(self.ids)} ids, then {self.rest!r}>"
+        rest = self.rest
+        more = f"... ({len(rest):,} bytes)" if len(rest) > _SHOWN else ""
+        return f"<Healed: {len(self.ids)} ids, then {rest[:_SHOWN]!r}{more}>"
 
 
-def after(healed: Healed, ids: Iterable[int]) -> Healed:
-    """Returns a prompt after the tokens that follow it.
+class Followed:
+    """A prompt and the ids that follow it, which mostly grow from call to call."""
 
-    Raises:
-        ValueError: The prompt is not done, and a token may not come next.
-    """
-    healed = healed.fork()
-    for id in ids:
-        if healed.done:
-            break
-        healed.advance(int(id))
-    return healed
+    def __init__(self, healed: Healed):
+        self._start, self._state = healed, healed.fork()
+        #: The ids that the state has taken.
+        self.taken: list[int] = []
+
+    def after(self, ids: list[int]) -> Healed:
+        """Returns the prompt after these ids.
+
+        Raises:
+            ValueError: The prompt is not done, and an id may not come next.
+        """
+        if ids[: len(self.taken)] != self.taken:
+            self._state, self.taken = self._start.fork(), []
+        for id in ids[len(self.taken) :]:
+            if self._state.done:
+                break
+            self._state.advance(id)
+            self.taken.append(id)
+        return self._state
 
 
 def refused(healed: Healed, width: int) -> npt.NDArray[np.bool_]:

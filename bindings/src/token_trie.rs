@@ -6,6 +6,7 @@ use bpe_core::Error;
 use bpe_core::heal::{Healed, heal, heal_prompt};
 use bpe_core::memory::{filled, with_capacity};
 use bpe_core::token_table::TokenTable;
+use bpe_core::token_table::rests::Rests;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -63,6 +64,14 @@ impl Mask {
         if buffer.readonly() || !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the mask must be writable and contiguous"));
         }
+        let swapped = if cfg!(target_endian = "little") { b">!".as_slice() } else { b"<" };
+        let order = buffer.format().to_bytes().first().copied();
+        if order.is_some_and(|order| swapped.contains(&order)) {
+            return Err(PyBufferError::new_err(
+                "the mask has the bytes of its numbers in another order than this machine; give an \
+                 array of the type np.int32",
+            ));
+        }
         let words = filled(0, buffer.item_count()).or_raise()?;
         Ok(Self { buffer, words })
     }
@@ -112,7 +121,8 @@ impl PyHealed {
     #[staticmethod]
     fn of_rests(source: &PyEngine, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
-        let state = Healed::of_rests(rests.iter().map(|rest| rest.as_bytes())).or_raise()?;
+        let rests = Rests::of(rests.iter().map(|rest| rest.as_bytes())).or_raise()?;
+        let state = Healed { ids: Vec::new(), rests };
         let table = source.current().token_table().or_raise()?.clone();
         Ok(Self { table, state: Mutex::new(state) })
     }
@@ -122,15 +132,16 @@ impl PyHealed {
     }
 
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        new_bytes(py, self.lock(py).rest())
+        new_bytes(py, self.lock(py).rests.first())
     }
 
     fn rests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        new_list(py, collected(self.lock(py).rests().iter().map(|rest| new_bytes(py, rest)))?)
+        let rests = self.lock(py).rests.lists().or_raise()?;
+        new_list(py, collected(rests.iter().map(|rest| new_bytes(py, rest)))?)
     }
 
     fn is_done(&self, py: Python<'_>) -> bool {
-        self.lock(py).is_done()
+        self.lock(py).rests.is_done()
     }
 
     fn words(&self) -> PyResult<usize> {

@@ -180,7 +180,13 @@ def show_healed(
         _print_note(console, f"{stay}; any token may come next")
         return
     _print_note(console, f"{stay}; the next tokens begin with")
-    console.print(Text(visible_bytes(healed.rest), Style(bold=True)), soft_wrap=True)
+    first, *others = map(visible_bytes, healed.rests)
+    console.print(Text(first, Style(bold=True)), soft_wrap=True)
+    if others:
+        _print_note(console, "or, as what follows may change the last character, with")
+        console.print(Text("  ".join(others[:most])), soft_wrap=True)
+        if len(others) > most:
+            _print_note(console, f"and {len(others) - most:,} more (--most)")
     allowed = healed.allowed_ids().tolist()
     _print_note(console, f"{_counted(len(allowed), 'token')} may come next")
     _print_rows(console, decoded(allowed[:most]))

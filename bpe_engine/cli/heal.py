@@ -70,5 +70,6 @@ def _described(tokenizer: AnyTokenizer, healed: Healed) -> dict[str, object]:
         "encoding": tokenizer._label,
         "ids": healed.ids,
         "rest": described(healed.rest),
+        "rests": [described(rest) for rest in healed.rests],
         "next": following,
     }

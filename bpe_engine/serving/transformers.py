@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..healing import Healed, after, refused
+from ..healing import Followed, Healed, refused
 
 __all__ = ["HealingLogitsProcessor"]
 
@@ -14,10 +14,10 @@ class HealingLogitsProcessor:
     """A logits processor of transformers that lets only tokens come next that heal their prompt.
 
     Give ``healed.ids`` as the prompts, padded on the left. Sequences may be sampled, or reordered by a
-    beam search: the state is that of the ids themselves.
+    beam search: a row whose ids are not those of the last call, and one more, begins anew.
 
     Args:
-        healed: The healed prompt of each row of the inputs.
+        healed: The healed prompt of each row of the inputs, or the only one.
         prompt_length: The number of columns of the inputs.
 
     >>> import bpe_engine
@@ -25,9 +25,12 @@ class HealingLogitsProcessor:
     >>> processor = HealingLogitsProcessor([healed], prompt_length=len(healed.ids))
     """
 
-    def __init__(self, healed: Sequence[Healed], prompt_length: int):
-        self._healed = [one.fork() for one in healed]
+    def __init__(self, healed: Healed | Sequence[Healed], prompt_length: int):
+        if prompt_length < 0:
+            raise ValueError(f"prompt_length must be a number of columns, not {prompt_length}")
+        self._healed = [healed] if isinstance(healed, Healed) else [one.fork() for one in healed]
         self._prompt_length = prompt_length
+        self._rows: list[Followed] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Returns the scores, those of tokens that may not come next as minus infinity. A row that went
@@ -35,17 +38,38 @@ class HealingLogitsProcessor:
         no other scores.
 
         Raises:
-            ValueError: The rows are not a multiple of the prompts.
+            ValueError: The rows are not a multiple of the prompts, there is not a row of scores for each
+                of them, or the ids after `prompt_length` do not follow their prompt.
         """
+        if len(scores.shape) != 2 or len(input_ids) != len(scores):
+            raise ValueError(
+                f"scores of the shape {tuple(scores.shape)} are not a row for each of the "
+                f"{len(input_ids)} sequences"
+            )
         rows, width = scores.shape
         if not self._healed or rows % len(self._healed):
             raise ValueError(f"there are {len(self._healed)} healed prompts for {rows} rows")
+        if input_ids.shape[1] < self._prompt_length:
+            raise ValueError(
+                f"the rows have {input_ids.shape[1]} columns, fewer than the {self._prompt_length} of "
+                "prompt_length"
+            )
         each = rows // len(self._healed)
-        scores = scores.clone()
-        for row in range(rows):
+        if len(self._rows) != rows:
+            self._rows = [Followed(self._healed[row // each]) for row in range(rows)]
+        scores, wrong = scores.clone(), 0
+        for row, ids in enumerate(input_ids[:, self._prompt_length :].tolist()):
+            wrong = wrong if row % each else 0
             try:
-                healed = after(self._healed[row // each], input_ids[row][self._prompt_length :])
-            except ValueError:
+                healed = self._rows[row].after(ids)
+            except ValueError as error:
+                wrong += not self._rows[row].taken
+                if wrong == each:
+                    raise ValueError(
+                        f"no sequence of the prompt {row // each} follows it after prompt_length "
+                        f"{self._prompt_length}, which must be the number of columns of the prompts: "
+                        f"{error}"
+                    ) from None
                 scores[row] = -float("inf")
                 continue
             if not healed.done:

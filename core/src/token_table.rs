@@ -1,5 +1,6 @@
 //! The bytes of every id in one buffer.
 
+pub mod rests;
 pub mod trie;
 
 use self::trie::{Sorted, TokenTrie};
@@ -31,6 +32,8 @@ pub struct TokenTable {
     kinds: Vec<u8>,
     /// A bit for each id whose bytes are characters, not parts of one.
     characters: Vec<u64>,
+    /// The id of a token that no text with its bytes becomes.
+    unspelled: Option<u32>,
     /// Made when first needed.
     sorted: OnceBox<Sorted>,
 }
@@ -49,7 +52,8 @@ impl TokenTable {
             )));
         }
         let (bytes, ends, kinds, characters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut table = Self { bytes, ends, kinds, characters, sorted: OnceBox::new() };
+        let sorted = OnceBox::new();
+        let mut table = Self { bytes, ends, kinds, characters, unspelled: None, sorted };
         reserve(&mut table.ends, ids + 1)?;
         reserve(&mut table.kinds, ids)?;
         reserve(&mut table.characters, ids.div_ceil(64))?;
@@ -108,6 +112,18 @@ impl TokenTable {
             Some(2) => Kind::Special,
             _ => Kind::Absent,
         }
+    }
+
+    /// Says that no text with the bytes of this id becomes it: the token for unknown text.
+    pub fn set_unspelled(&mut self, id: u32) {
+        self.unspelled = Some(id);
+        self.sorted = OnceBox::new();
+    }
+
+    /// Returns true if text with the bytes of an id may become it: it is ordinary, not the token for
+    /// unknown text, and has bytes.
+    pub fn is_spelling(&self, id: u32) -> bool {
+        self.kind(id) == Kind::Ordinary && self.unspelled != Some(id) && !self.get(id).is_empty()
     }
 
     /// Returns the tokens in the order of their bytes. They are sorted once and kept.

@@ -157,6 +157,10 @@ impl Tokenizer {
             let kind = append(id, &mut bytes)?;
             table.push(&bytes, kind)?;
         }
+        let unspelled = self.model().unspelled();
+        if let Some(id) = unspelled.filter(|&id| self.added().token(id).is_none()) {
+            table.set_unspelled(id);
+        }
         Ok(Arc::new(table))
     }
 

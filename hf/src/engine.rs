@@ -20,6 +20,7 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::stream_pool::StreamTables;
 use bpe_core::token_table::TokenTable;
 use bpe_core::{Engine, Normalization, Request, SpecialTokens};
+use unicode_normalization_alignments::char::canonical_combining_class;
 
 use crate::added::Stretches;
 use crate::bytes::byte_of;
@@ -370,6 +371,10 @@ impl Engine for Tokenizer {
             return Err(Error::refused("heal", reason));
         }
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
+    }
+
+    fn mark_class(&self, character: char) -> u8 {
+        canonical_combining_class(character)
     }
 
     fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {

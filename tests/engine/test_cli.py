@@ -328,6 +328,19 @@ def test_heal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     name = "<|endoftext|>"
     healed = json.loads(run(capfdbinary, "heal", "--json", "--allow-special", "all", name)[1])
     assert (healed["ids"], healed["rest"]["bytes"], healed["next"]) == ([199999], "", None)
+    assert healed["rests"] == []
+
+
+def test_heal_where_a_mark_may_follow(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    lines = run(capfdbinary, "heal", "-e", "qwen3", "--most", "2", "cafe")[1].splitlines()
+    note = "or, as what follows may change the last character, with"
+    assert lines[:3] == ["0 ids of qwen3 stay; the next tokens begin with", "cafe", note]
+    others = lines[3].split()
+    assert len(others) == 2 and lines[4].startswith("and ")
+    healed = json.loads(run(capfdbinary, "heal", "-e", "qwen3", "--json", "cafe")[1])
+    rests = [rest["text"] for rest in healed["rests"]]
+    assert rests[0] == healed["rest"]["text"] == "cafe" and "caf\u00e9" in rests
+    assert rests[1:3] == others
 
 
 def test_heal_a_prompt_that_ends_inside_a_character() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import unicodedata
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +36,12 @@ REFUSED = {
 HEALED = [name for name in KINDS if name.partition(", ")[2] not in REFUSED]
 #: Marks of several classes, composed and decomposed letters, syllables.
 MARKS = ["e\u0301", "\u00e9", "\u0323", "\u0301", "q\u0323\u0301", "\u1100", "\u1161", "\u11a8", "\uac00",
-         "\u0e01\u0e48", "\u05d0\u05b8\u05bc", "\u09c7\u09be", "K\u030c", " ", "a", "\u0b47"]  # fmt: skip
+         "\u0e01\u0e48", "\u05d0\u05b8\u05bc", "\u09c7\u09be", "K\u030c", " ", "a", "\u0b47", "\u212b",
+         "\u0309", "\ua806", "\u0344", "\u0958", "\u0345", "\uac01", "\u0f73"]  # fmt: skip
+#: The bytes of the token for unknown text of SentencePiece.
+UNKNOWN = " \u2047 ".encode()
+#: The mark of a space in files after SentencePiece, and characters that begin as it does.
+SPACES = ["\u2581", "\u2581", " ", "a", "\u2580", "\u2586", "\u20ac", "the", "\u2581word"]
 
 
 def bits(mask: Any, count: int) -> list[int]:
@@ -44,8 +51,10 @@ def bits(mask: Any, count: int) -> list[int]:
 
 
 def ordinary(face: Any) -> list[tuple[int, bytes]]:
+    """Returns the tokens that spell text: not that for unknown text in files of SentencePiece."""
     table = face.token_table()
-    return [(id, table[id]) for id in table.ids("ordinary") if table[id]]
+    tokens = [(id, table[id]) for id in table.ids("ordinary") if table[id]]
+    return [(id, token) for id, token in tokens if token != UNKNOWN]
 
 
 def agreeing(tokens: list[tuple[int, bytes]], rest: bytes) -> set[int]:
@@ -84,7 +93,7 @@ def test_masks_of_the_caller() -> None:
     assert (wide[: trie.words] == trie.mask(b" a")).all()
     with pytest.raises(ValueError, match="words"):
         trie.mask(b"a", np.zeros(3, np.int32))
-    for wrong in (np.zeros(9999, np.int64), b"x" * 9999):
+    for wrong in (np.zeros(9999, np.int64), b"x" * 9999, np.zeros(9999, ">i4")):
         with pytest.raises(BufferError):
             trie.mask(b"a", wrong)
 
@@ -111,8 +120,9 @@ def is_plain(face: Any, whole: str, ids: list[int]) -> bool:
 
 def healable() -> list[str]:
     rng = seeded("heal")
-    marks = ["".join(rng.choices(MARKS, k=6)) for _ in range(25)]
-    return [text[:200] for text in [*texts(30, "heal"), *marks]]
+    marks = ["".join(rng.choices(MARKS, k=6)) for _ in range(40)]
+    spaces = ["".join(rng.choices(SPACES, k=5)) for _ in range(20)]
+    return [text[:200] for text in [*texts(30, "heal"), *marks, *spaces]]
 
 
 def test_the_whole_passes_at_every_cut(healing: Any) -> None:
@@ -221,12 +231,57 @@ def test_a_prompt_of_its_rests(healing: Any) -> None:
         Healed.of_rests(healing, ["text"])  # type: ignore[list-item]
 
 
+def test_many_ends_share_their_bytes() -> None:
+    """A mark may change places with any of the marks of the prompt; no list holds all of it twice."""
+    qwen = bpe_engine.get_encoding("qwen3")
+    for text in (b"e\xcc", b"a" * 5000 + b"\xcc", b"\xf0", "e" + "\u0323\u0301" * 40, "\u1100"):
+        rests = qwen.heal(text).rests
+        assert len(set(rests)) == len(rests) > 25
+        ordered = sorted(rests)
+        assert not any(b.startswith(a) for a, b in zip(ordered, ordered[1:]))
+        mask = qwen.heal(text).allowed_ids().tolist()
+        trie = qwen.token_trie()
+        each = [set(bits(trie.mask(rest), len(trie.mask(rest)) * 32)) for rest in rests[:40]]
+        assert set().union(*each) <= set(mask)
+    healed = qwen.heal("e" + "\u0301" * 20_000)
+    assert healed.rest == unicodedata.normalize("NFC", "e" + "\u0301" * 20_000).encode()
+    assert len(repr(healed)) < 400
+    with pytest.raises(ValueError, match=r"the end of the prompt, .* \(40000 bytes\)") as error:
+        healed.advance(qwen.encode("x")[0])
+    assert len(str(error.value)) < 400
+
+
+def test_the_unknown_token_spells_no_text() -> None:
+    face = CASES["hf.Tokenizer, SentencePiece BPE"]().face
+    unknown = face.token_table().ids("ordinary")[0]
+    assert face.token_table()[unknown] == UNKNOWN
+    assert face.token_trie().tokens_with(UNKNOWN) == []
+    healed = face.heal("say ")
+    assert unknown not in healed.allowed_ids().tolist()
+    with pytest.raises(ValueError, match="does not agree"):
+        Healed.of_rests(face, [UNKNOWN]).advance(unknown)
+
+
+def test_copies_and_pickles() -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    healed, trie = gpt2.heal("hello wor"), gpt2.token_trie()
+    for other in (copy.copy(healed), copy.deepcopy([healed])[0]):
+        other.advance(995)
+        assert other.done and not healed.done
+    assert copy.copy(trie) is trie and copy.deepcopy(trie) is trie
+    for it, way in ((healed, "Healed.of_rests"), (trie, "token_trie")):
+        with pytest.raises(TypeError, match=way):
+            pickle.dumps(it)
+
+
 def test_what_is_refused() -> None:
     gpt2 = bpe_engine.get_encoding("gpt2")
     with pytest.raises(ValueError, match="byte 1 of the prompt is not UTF-8"):
         gpt2.heal(b"a\xffb")
     with pytest.raises(TypeError):
         gpt2.heal(7)
+    for given in (bytearray(b"a wor"), memoryview(b"a wor")):
+        assert gpt2.heal(given).rest == b" wor"
 
 
 def test_under_form_c_a_mark_may_follow() -> None:

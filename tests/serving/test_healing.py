@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from seeds import seeded
 
 import bpe_engine
+from bpe_engine.healing import Followed
 from bpe_engine.serving.transformers import HealingLogitsProcessor
 
 GPT2 = bpe_engine.get_encoding("gpt2")
@@ -65,3 +67,33 @@ def test_a_beam_that_was_filled_up_stays_without_scores():
     rows = tensor(np.array([[*healed.ids, 0, 995], [*healed.ids, 995, 0]]))
     found = permitted(processor(rows, tensor(np.zeros((2, 50257), np.float32))))
     assert found == [set(), set(range(50257))]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 1, 3])
+def test_a_wrong_prompt_length(length: int):
+    healed = GPT2.heal("say hello wor")
+    with pytest.raises(ValueError, match="prompt_length"):
+        processor = HealingLogitsProcessor([healed], prompt_length=length)
+        processor(tensor(np.array([healed.ids])), tensor(np.zeros((1, 50257), np.float32)))
+
+
+@pytest.mark.parametrize("shape", [(50257,), (1, 1, 50257), (2, 50257)])
+def test_wrong_scores(shape: tuple[int, ...]):
+    healed = GPT2.heal("say hello wor")
+    processor = HealingLogitsProcessor(healed, prompt_length=2)
+    with pytest.raises(ValueError, match="scores of the shape"):
+        processor(tensor(np.array([healed.ids])), tensor(np.zeros(shape, np.float32)))
+
+
+def test_rows_that_go_on_and_rows_that_change_places():
+    """The state that rows keep is that of all of their ids."""
+    prompts = [GPT2.heal("say hello wor"), GPT2.heal("say hello 'straw")]
+    processor = HealingLogitsProcessor(prompts, prompt_length=2)
+    rng, rows, scores = seeded("rows"), [[]] * 6, tensor(np.zeros((6, 50257), np.float32))
+    for _ in range(12):
+        ids = np.array([[*prompts[row // 3].ids[:2], *rows[row]] for row in range(6)])
+        expected = [Followed(prompts[row // 3]).after(rows[row]) for row in range(6)]
+        allowed = [set(healed.allowed_ids().tolist()) for healed in expected]
+        assert permitted(processor(tensor(ids), scores)) == allowed
+        rows = [[*rows[row], rng.choice(sorted(allowed[row]))] for row in range(6)]
+        rows = [rows[row - row % 3 + rng.randrange(3)] for row in range(6)]

@@ -18,7 +18,7 @@ from seeds import seeded
 from servers import BatchUpdate, MoveDirectionality, install_vllm, vllm_config, write_folder
 
 from bpe_engine import hf
-from bpe_engine.healing import Healed, after
+from bpe_engine.healing import Followed, Healed
 from bpe_engine.serving.vllm import heal_arguments
 
 pytest.importorskip("transformers")
@@ -37,7 +37,7 @@ class Request:
     ids: list[int] = field(default_factory=list)
 
     def allowed(self, width: int) -> set[int]:
-        left = None if self.healed is None else after(self.healed, self.ids)
+        left = None if self.healed is None else Followed(self.healed).after(self.ids)
         return set(range(width) if left is None or left.done else left.allowed_ids().tolist())
 
 

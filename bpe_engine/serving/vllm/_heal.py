@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from vllm.logger import init_logger
 
-from ...healing import Healed, after, refused
+from ...healing import Followed, Healed, refused
 from ...hf.tokenizers import Tokenizer
 from . import HEAL
 
@@ -33,17 +32,17 @@ class Healer:
 
         self._tokenizer = _ours(cached_tokenizer_from_config(config.model_config))
 
-    def healed(self, params: Any) -> Healed | None:
+    def followed(self, params: Any) -> Followed | None:
         """Returns the prompt of a request, or None for a request that heals nothing."""
         healed = Healed.of_rests(self._tokenizer, _rests_of(params))
-        return None if healed.done else healed
+        return None if healed.done else Followed(healed)
 
     @staticmethod
-    def mask(healed: Healed, ids: Iterable[int], logits: Any) -> None:
+    def mask(followed: Followed, ids: list[int], logits: Any) -> None:
         """Makes the logits of tokens that may not come after `ids` minus infinity. Where another
         processor has let a wrong token through, the prompt is left as it is."""
         try:
-            healed = after(healed, ids)
+            healed = followed.after(ids)
         except ValueError as error:
             _logger.warning_once("bpe_engine stops healing a prompt: %s", error)
             return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vllm.v1.sample.logits_processor import MoveDirectionality
 
-from ...healing import Healed
+from ...healing import Followed
 from ._heal import Healer, check_params
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class HealingLogitsProcessor(LogitsProcessor):
     def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool):
         self._healer = Healer(vllm_config)
         # By the row of a request: its prompt, and the ids after it, to which vLLM adds.
-        self._rows: dict[int, tuple[Healed, list[int]]] = {}
+        self._rows: dict[int, tuple[Followed, list[int]]] = {}
 
     def is_argmax_invariant(self) -> bool:
         """Returns False: the best token may be one that may not come next."""
@@ -53,17 +53,17 @@ class HealingLogitsProcessor(LogitsProcessor):
             if direction == MoveDirectionality.SWAP:
                 self._put(row, other)
 
-    def _entry(self, params: Any, ids: list[int]) -> tuple[Healed, list[int]] | None:
-        healed = self._healer.healed(params)
-        return None if healed is None else (healed, ids)
+    def _entry(self, params: Any, ids: list[int]) -> tuple[Followed, list[int]] | None:
+        followed = self._healer.followed(params)
+        return None if followed is None else (followed, ids)
 
-    def _put(self, row: int, entry: tuple[Healed, list[int]] | None) -> None:
+    def _put(self, row: int, entry: tuple[Followed, list[int]] | None) -> None:
         self._rows.pop(row, None)
         if entry is not None:
             self._rows[row] = entry
 
     def apply(self, logits: Any) -> Any:
         """Returns the logits, changed in place."""
-        for row, (healed, ids) in self._rows.items():
-            self._healer.mask(healed, ids, logits[row])
+        for row, (followed, ids) in self._rows.items():
+            self._healer.mask(followed, ids, logits[row])
         return logits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...healing import Healed
+from ...healing import Followed
 from ._heal import Healer, check_params
 
 if TYPE_CHECKING:
@@ -31,15 +31,15 @@ class HealingLogitsProcessor(LogitsProcessor):
         self._healer = Healer(vllm_config)
         self._states = req_states
         # By the slot of a request.
-        self._prompts: dict[int, Healed] = {}
+        self._prompts: dict[int, Followed] = {}
 
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
         """Takes a request into a slot; returns False if it heals nothing."""
         self._prompts.pop(req_idx, None)
-        healed = self._healer.healed(sampling_params)
-        if healed is not None:
-            self._prompts[req_idx] = healed
-        return healed is not None
+        followed = self._healer.followed(sampling_params)
+        if followed is not None:
+            self._prompts[req_idx] = followed
+        return followed is not None
 
     def apply(self, logits: Any, ctx: Any) -> Any:
         """Returns the logits, changed in place."""

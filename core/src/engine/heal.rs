@@ -2,115 +2,66 @@
 //! the next tokens must begin with.
 
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
+use unicode_normalization::char::decompose_canonical;
 
 use crate::engine::Engine;
 use crate::engine::conversation::{normalize_runs, stable_ids, stable_prefix};
 use crate::engine::segments::Prompt;
 use crate::error::{Error, Result};
-use crate::memory::{append, push, reserve_text, with_capacity};
+use crate::memory::{append, collected, push, push_text, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::once::OnceBox;
 use crate::request::Request;
+use crate::token_table::rests::{Draft, Rests};
 use crate::token_table::{Kind, TokenTable};
+
+/// The character of a space in files after SentencePiece.
+const MARK: char = '\u{2581}';
+
+/// The most bytes of a prompt that an error shows.
+const SHOWN: usize = 60;
 
 /// A prompt, and what the tokens that follow it must begin with.
 #[derive(Debug, Default)]
 pub struct Healed {
     /// The ids of the prompt that stay whatever follows it.
     pub ids: Vec<u32>,
-    /// The tokens after them must begin with one of these. The first is the end of the prompt as it is;
-    /// in the others, a mark that follows changes its last character.
-    rests: Vec<Vec<u8>>,
+    /// The bytes that the tokens after them must begin with. The first list is the end of the prompt as it is;
+    /// in the others, what follows changes its last character.
+    pub rests: Rests,
 }
 
 impl Healed {
     /// Copies it; fails without memory.
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::default();
-        append(&mut copy.ids, &self.ids)?;
-        copy.rests = copied(self.rests.iter().map(Vec::as_slice))?;
-        Ok(copy)
-    }
-
-    /// A prompt without ids after which the next tokens must begin with one of these, as
-    /// [`Self::rests`] returns them.
-    pub fn of_rests<'a>(rests: impl Iterator<Item = &'a [u8]>) -> Result<Self> {
-        let mut healed = Self { ids: Vec::new(), rests: copied(rests)? };
-        if healed.rests.iter().any(Vec::is_empty) {
-            healed.rests.clear();
-        }
-        Ok(healed)
-    }
-
-    /// Returns all that the next tokens may begin with, [`Self::rest`] first; empty once they have.
-    pub fn rests(&self) -> &[Vec<u8>] {
-        if self.is_done() { &[] } else { &self.rests }
-    }
-
-    /// Returns the bytes that the next tokens must begin with; empty once they have.
-    pub fn rest(&self) -> &[u8] {
-        self.rests.first().map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns true if any token may come next.
-    pub fn is_done(&self) -> bool {
-        self.rests.iter().all(Vec::is_empty)
+        let mut ids = Vec::new();
+        append(&mut ids, &self.ids)?;
+        Ok(Self { ids, rests: self.rests.try_clone()? })
     }
 
     /// Sets the bits of the tokens that may come next, and clears all others. Once the prompt is
     /// healed, all bits are set.
     pub fn fill_mask(&self, table: &TokenTable, mask: &mut [u32]) -> Result<()> {
-        let trie = table.trie()?;
-        trie.fill_mask(self.rest(), mask)?;
-        if self.is_done() {
-            mask.fill(u32::MAX);
-        }
-        self.rests.iter().skip(1).try_for_each(|rest| trie.add_to_mask(rest, mask))
+        table.trie()?.fill_mask_of(&self.rests, mask)
     }
 
     /// Takes the next token.
     ///
     /// Fails with [`Error::Invalid`], and stays as it was, if the token may not come next.
     pub fn advance(&mut self, table: &TokenTable, id: u32) -> Result<()> {
-        if self.is_done() {
+        if self.rests.is_done() || table.is_spelling(id) && self.rests.advance(table.get(id)) {
             return Ok(());
         }
-        let token = table.get(id);
-        let is_ordinary = table.kind(id) == Kind::Ordinary && !token.is_empty();
-        let agrees =
-            |rest: &&Vec<u8>| is_ordinary && (rest.starts_with(token) || token.starts_with(rest));
-        let left = self.rests.iter().filter(agrees);
-        let mut left = copied(left.map(|rest| &rest[token.len().min(rest.len())..]))?;
-        if left.is_empty() {
-            return Err(Error::Invalid(format!(
-                "the token {id} does not agree with the end of the prompt, {:?}",
-                String::from_utf8_lossy(self.rest())
-            )));
-        }
-        if left.iter().any(Vec::is_empty) {
-            left.clear();
-        }
-        self.rests = left;
-        Ok(())
+        let rest = self.rests.first();
+        let shown = String::from_utf8_lossy(&rest[..rest.len().min(SHOWN)]);
+        let more = match rest.len() > SHOWN {
+            true => format!("... ({} bytes)", rest.len()),
+            false => String::new(),
+        };
+        Err(Error::Invalid(format!(
+            "the token {id} does not agree with the end of the prompt, {shown:?}{more}"
+        )))
     }
-}
-
-/// Copies lists of bytes.
-fn copied<'a>(lists: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Vec<u8>>> {
-    let mut copies = Vec::new();
-    for list in lists {
-        push(&mut copies, joined(list, &[])?)?;
-    }
-    Ok(copies)
-}
-
-/// Returns bytes one after the other.
-fn joined(first: &[u8], second: &[u8]) -> Result<Vec<u8>> {
-    let mut joined = with_capacity(first.len() + second.len())?;
-    joined.extend_from_slice(first);
-    joined.extend_from_slice(second);
-    Ok(joined)
 }
 
 /// Heals a text. `part` is the first bytes of a character after it.
@@ -122,105 +73,128 @@ pub fn heal<E: Engine + ?Sized>(
     part: &[u8],
     request: &Request,
 ) -> Result<Healed> {
-    let form = engine.token_form()?;
+    engine.token_form()?;
     let (stable, _) = stable_prefix(engine, text, request)?;
     let mut all = Vec::new();
     engine.encode_text(text, &Request::allowing(request.allowed.clone()), &mut all)?;
-    healed(engine, all, &stable, &form.apply(text)?, part)
+    healed(engine, all, &stable, part)
 }
 
 /// Heals a prompt of segments.
 ///
 /// Fails as [`heal`] does.
 pub fn heal_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt) -> Result<Healed> {
-    let form = engine.token_form()?;
+    engine.token_form()?;
     let (mut all, mut stable) = (Vec::new(), Vec::new());
     prompt.encode(engine, true, &mut all)?;
-    let (text, fixed) = prompt.into_parts();
-    let (text, fixed) = normalize_runs(engine.normalization(), &text, fixed)?;
     if engine.ignores_segments() {
+        let (text, fixed) = prompt.into_parts();
+        let (text, fixed) = normalize_runs(engine.normalization(), &text, fixed)?;
         stable_ids(engine, &text, &fixed, &mut stable)?;
     }
-    healed(engine, all, &stable, &form.apply(&text)?, &[])
+    healed(engine, all, &stable, &[])
 }
 
-/// Heals the ids of `text`, of which the first are `stable`.
+/// Heals a prompt with these ids, of which the first are `stable`.
 fn healed<E: Engine + ?Sized>(
     engine: &E,
     mut ids: Vec<u32>,
     stable: &[u32],
-    text: &str,
     part: &[u8],
 ) -> Result<Healed> {
     let table = engine.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
     let special = ids[known..].iter().rposition(|&id| table.kind(id) == Kind::Special);
     let known = special.map_or(known, |last| known + last + 1);
+    // The bytes of the tokens, not of the text: a mark of a space is a space there, and a normalizer may
+    // know other characters than ours.
     let mut rest = Vec::new();
     for &id in &ids[known..] {
         append(&mut rest, table.get(id))?;
     }
     ids.truncate(known);
-    let prepends = engine.prepends(true) || engine.prepends(false);
-    let added = rest.strip_prefix(b" ").filter(|_| prepends);
-    if !text.as_bytes().ends_with(added.unwrap_or(&rest)) && !text.as_bytes().ends_with(&rest) {
-        return Err(Error::refused(
-            "heal",
-            "the bytes of the last tokens are not those of the text",
-        ));
-    }
-    let rest = String::from_utf8(rest)
-        .map_err(|_| Error::refused("heal", "the last tokens begin inside a character"))?;
-    let is_open = rest.is_empty() && !part.is_empty() && engine.prepends(ids.is_empty());
-    let mut rests = rests(rest, part, engine.token_form()?)?;
-    if is_open {
-        // Whether a space comes before depends on all of the character.
-        add_spaced(&mut rests)?;
-    }
-    Ok(Healed { ids, rests })
+    Ok(Healed { rests: rests(engine, rest, part, ids.is_empty())?, ids })
 }
 
-/// Puts the same with a space before each of `rests` before them.
-fn add_spaced(rests: &mut Vec<Vec<u8>>) -> Result<()> {
-    let count = rests.len();
-    for place in 0..count {
-        let spaced = joined(b" ", &rests[place])?;
-        push(rests, spaced)?;
+/// Returns what the next tokens must begin with, for a text that ends with `rest` and the first bytes
+/// `part` of another character. `is_first` is true if no id comes before `rest`.
+fn rests<E: Engine + ?Sized>(
+    engine: &E,
+    mut rest: Vec<u8>,
+    part: &[u8],
+    is_first: bool,
+) -> Result<Rests> {
+    let is_nfc = engine.token_form()? == Normalization::Nfc;
+    let mut changes = Vec::new();
+    if is_nfc {
+        let text = rest.utf8_chunks().last().filter(|last| last.invalid().is_empty());
+        let text = text.map_or("", |last| last.valid());
+        add_changed(engine, text, rest.len() - text.len(), part, &mut changes)?;
     }
-    // The spaced ones come first.
-    rests.rotate_right(count);
-    Ok(())
-}
-
-/// Returns what the next tokens must begin with, one of these, for a text that ends with `rest` and
-/// the first bytes `part` of another character.
-fn rests(rest: String, part: &[u8], form: Normalization) -> Result<Vec<Vec<u8>>> {
-    let mut rests = Vec::new();
-    let is_nfc = form == Normalization::Nfc;
-    let may_combine = is_nfc && (part.is_empty() || may_combine(part)?);
-    if may_combine && !rest.is_empty() {
-        add_changed(&rest, !part.is_empty(), &mut rests)?;
-    }
-    let mut rest = rest.into_bytes();
-    if is_nfc && !part.is_empty() {
-        add_replaced(&rest, part, &mut rests)?;
+    let end = rest.len();
+    if !part.is_empty() {
+        if is_nfc {
+            add_replaced(end, part, &mut changes)?;
+        }
+        if begins(MARK, part) && becomes_space(engine)? {
+            push(&mut changes, Change::new(end, ' '))?;
+        }
     }
     append(&mut rest, part)?;
-    push(&mut rests, rest)?;
-    rests.rotate_right(1);
-    Ok(rests)
+    // Whether a space comes before depends on all of the character.
+    if end == 0 && !part.is_empty() && engine.prepends(is_first) {
+        push(&mut rest, b' ')?;
+        rest.rotate_right(1);
+        let mut draft = Draft::new(rest);
+        draft.add(0, part)?;
+        for change in &changes {
+            draft.add(0, change.bytes())?;
+            draft.add(b" ".len(), change.bytes())?;
+        }
+        return Ok(draft.finish());
+    }
+    let mut draft = Draft::new(rest);
+    changes.iter().try_for_each(|change| draft.add(change.at, change.bytes()))?;
+    Ok(draft.finish())
 }
 
-/// Adds `rest` with the first byte of each character that may take the place of one that begins with
-/// `part`.
-fn add_replaced(rest: &[u8], part: &[u8], rests: &mut Vec<Vec<u8>>) -> Result<()> {
-    for (_, first) in tables()?.replaced.iter().filter(|(old, _)| begins(*old, part)) {
-        let rest = joined(rest, &[*first])?;
-        if !rests.contains(&rest) {
-            push(rests, rest)?;
+/// Adds what form C may make of a character that begins with `part`, with marks after it, unless that
+/// begins with `part` as well.
+fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) -> Result<()> {
+    let tables = tables()?;
+    let before = |old: char| old.encode_utf8(&mut [0; 4]).as_bytes() < part;
+    let from = tables.replaced.partition_point(|&(old, _)| before(old));
+    let replaced = tables.replaced[from..].iter().take_while(|(old, _)| begins(*old, part));
+    let mut bases = collected(replaced.map(|&(_, base)| base))?;
+    bases.sort_unstable();
+    bases.dedup();
+    for base in bases {
+        let mut block = None;
+        for new in std::iter::once(base).chain(tables.composed_from(base)) {
+            // All but the last byte decide for the 11,172 syllables of Hangul, up to the first that differs.
+            let is_syllable = ('\u{ac00}'..'\u{d7a4}').contains(&new);
+            if is_syllable && block.replace(new as u32 / 64) == Some(new as u32 / 64)
+                || begins(new, part)
+            {
+                continue;
+            }
+            let mut change = Change::new(at, new);
+            if is_syllable {
+                let same = change.bytes().iter().zip(part).take_while(|(one, other)| one == other);
+                change.size = same.count() + 1;
+            }
+            push(changes, change)?;
         }
     }
     Ok(())
+}
+
+/// Returns true if a [`MARK`] in a text becomes a token that decodes to a space.
+fn becomes_space<E: Engine + ?Sized>(engine: &E) -> Result<bool> {
+    let (mut ids, mut bytes) = (Vec::new(), Vec::new());
+    engine.encode_run("a\u{2581}", false, &mut ids)?;
+    ids.iter().try_for_each(|&id| append(&mut bytes, engine.token_table()?.get(id)))?;
+    Ok(bytes.ends_with(b" "))
 }
 
 /// Returns true if the UTF-8 of a character begins with `part`.
@@ -228,49 +202,113 @@ fn begins(character: char, part: &[u8]) -> bool {
     character.encode_utf8(&mut [0; 4]).as_bytes().starts_with(part)
 }
 
-/// Returns true if a character that begins with these bytes may combine with the one before.
-fn may_combine(part: &[u8]) -> Result<bool> {
-    Ok(tables()?.combining.iter().any(|&(character, _)| begins(character, part)))
+/// The first bytes of what takes the place of what a text has from byte `at` on.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    at: usize,
+    to: [u8; 4],
+    size: usize,
 }
 
-/// Adds what `rest` may begin with instead once a mark follows, up to the first character that
-/// differs. With `has_part`, the mark may come before another one that is known in part.
-fn add_changed(rest: &str, has_part: bool, rests: &mut Vec<Vec<u8>>) -> Result<()> {
-    let starter = rest.char_indices().rev().find(|&(_, it)| canonical_combining_class(it) == 0);
-    let (at, starter) = starter.unwrap_or((0, '\0'));
-    let cluster = &rest[at..];
-    let mut add = |followed: &str| {
-        let changed = Normalization::Nfc.apply(followed)?;
-        if let Some(end) = first_change(cluster, &changed, has_part) {
-            let rest = joined(&rest.as_bytes()[..at], &changed.as_bytes()[..end])?;
-            if !rests.contains(&rest) {
-                push(rests, rest)?;
-            }
-        }
-        Ok(())
-    };
+impl Change {
+    fn new(at: usize, to: char) -> Self {
+        let mut bytes = [0; 4];
+        let size = to.encode_utf8(&mut bytes).len();
+        Self { at, to: bytes, size }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.to[..self.size]
+    }
+}
+
+/// Adds what changes first in `rest` under form C once a mark follows. With a `part`, a character that
+/// begins with it comes before the mark, or is it. `start` is added to the places.
+fn add_changed<E: Engine + ?Sized>(
+    engine: &E,
+    rest: &str,
+    start: usize,
+    part: &[u8],
+    changes: &mut Vec<Change>,
+) -> Result<()> {
     let tables = tables()?;
-    let mut followed = String::new();
-    // A composed character has three marks at most.
-    reserve_text(&mut followed, cluster.len() + 4 * 3)?;
-    followed.push_str(cluster);
-    for &(mark, class) in &tables.combining {
-        if class > 0 && (has_part || class < last_class(cluster)) {
-            followed.truncate(cluster.len());
-            followed.push(mark);
-            add(&followed)?;
+    let class_of = |character| engine.mark_class(character);
+    let parts = || tables.combining.iter().filter(|(mark, _)| begins(*mark, part));
+    if rest.is_empty() && part.is_empty() || parts().next().is_none() {
+        return Ok(());
+    }
+    let starter = rest.char_indices().rev().find(|&(_, it)| class_of(it) == 0);
+    let (at, starter) = starter.map_or((0, None), |(at, it)| (at, Some(it)));
+    let cluster = &rest[at..];
+    let marks = &cluster[starter.map_or(0, char::len_utf8)..];
+    let first = start + rest.len() - marks.len();
+
+    // A mark changes places with those of larger classes, of which the last may be that of `part`.
+    let mut largest = marks.chars().next_back().map_or(0, class_of);
+    if !part.is_empty() {
+        largest = parts().map(|&(mark, _)| class_of(mark)).fold(largest, u8::max);
+    }
+    let places = places_of_classes(marks, class_of);
+    for &(mark, to) in &tables.combining {
+        let class = class_of(mark);
+        if (1..largest).contains(&class) {
+            push(changes, Change::new(first + places[usize::from(class)], to))?;
         }
     }
+
+    // It makes another character of the one that it follows.
+    let Some(starter) = starter else { return Ok(()) };
+    let mut followed = String::new();
+    append_reduced(cluster, class_of, &mut followed)?;
+    let size = followed.len();
     for composed in tables.composed_from(starter) {
-        followed.truncate(cluster.len());
-        let mut parts = 0;
+        followed.truncate(size);
+        // A composed character has three marks at most.
+        reserve_text(&mut followed, 4 * 3)?;
+        let mut count = 0;
         decompose_canonical(composed, |mark| {
-            if parts > 0 && !is_in(cluster, mark) {
+            if count > 0 && !is_in(&followed[..size], mark) {
                 followed.push(mark);
             }
-            parts += 1;
+            count += 1;
         });
-        add(&followed)?;
+        let to = followed.nfc().next().unwrap_or(starter);
+        if to != starter {
+            push(changes, Change::new(start + at, to))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns for each class the end of the marks of that class and of smaller ones. The marks are in the
+/// order of their classes.
+fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256] {
+    let mut places = [marks.len(); 256];
+    let mut next = 0;
+    for (at, mark) in marks.char_indices() {
+        let class = usize::from(class_of(mark));
+        if class > next {
+            places[next..class].fill(at);
+            next = class;
+        }
+    }
+    places
+}
+
+/// Appends a character and its marks, of each class no more than may become part of the character.
+fn append_reduced(
+    cluster: &str,
+    class_of: impl Fn(char) -> u8,
+    reduced: &mut String,
+) -> Result<()> {
+    let (mut last, mut count) = (0, 0);
+    for character in cluster.chars() {
+        let class = class_of(character);
+        count = if class == last { count + 1 } else { 0 };
+        last = class;
+        if count < 4 {
+            push_text(reduced, character.encode_utf8(&mut [0; 4]))?;
+        }
     }
     Ok(())
 }
@@ -280,25 +318,6 @@ fn is_in(cluster: &str, mark: char) -> bool {
     let mut found = false;
     cluster.chars().for_each(|it| decompose_canonical(it, |part| found |= part == mark));
     found
-}
-
-/// Returns the class of the last mark of a character.
-fn last_class(cluster: &str) -> u8 {
-    cluster.chars().next_back().map_or(0, canonical_combining_class)
-}
-
-/// Returns the end of the first character of `changed` that `cluster` does not have there. Without
-/// `has_all`, only a character that replaces another counts.
-fn first_change(cluster: &str, changed: &str, has_all: bool) -> Option<usize> {
-    let mut old = cluster.chars();
-    for (at, new) in changed.char_indices() {
-        match old.next() {
-            Some(old) if old == new => {}
-            None if !has_all => return None,
-            _ => return Some(at + new.len_utf8()),
-        }
-    }
-    None
 }
 
 /// Returns the first character of the decomposition, and the number of characters.
@@ -314,13 +333,13 @@ fn base_of(character: char) -> (char, usize) {
 /// The characters that composition changes.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Characters that may combine with the one before, each with its class.
-    combining: Vec<(char, u8)>,
-    /// The first character of the decomposition of each composed character, and that, sorted.
+    /// Characters that may combine with the one before, and what each begins with in form C.
+    combining: Vec<(char, char)>,
+    /// The first character of the decomposition of each composed character of form C, and that, sorted.
     composed: Vec<(char, char)>,
-    /// Characters that normalization may replace, alone or with a mark after them, and the first byte
-    /// of what it replaces them by.
-    replaced: Vec<(char, u8)>,
+    /// Characters that normalization may replace, alone or with a mark after them, and the first
+    /// character of their decomposition, sorted.
+    replaced: Vec<(char, char)>,
 }
 
 fn tables() -> Result<&'static Tables> {
@@ -336,38 +355,22 @@ impl Tables {
             ('\u{a0}'..'\u{3400}').chain('\u{a000}'..'\u{e000}').chain('\u{f900}'..'\u{20000}');
         for character in characters.chain('\u{2f800}'..'\u{2fa20}') {
             if !starts_stretch(character) {
-                push(&mut tables.combining, (character, canonical_combining_class(character)))?;
-            }
-            let (normal, first) = first_byte(character);
-            if normal != character {
-                push(&mut tables.replaced, (character, first))?;
+                push(&mut tables.combining, (character, first_of(character)))?;
             }
             let (base, parts) = base_of(character);
-            if parts > 1 {
+            if parts > 1 || base != character {
+                push(&mut tables.replaced, (character, base))?;
+            }
+            if parts > 1 && first_of(character) == character {
                 push(&mut tables.composed, (base, character))?;
             }
         }
         tables.composed.sort_unstable();
-        tables.add_replaced()?;
-        Ok(tables)
-    }
-
-    /// Adds the characters that a mark after them replaces.
-    fn add_replaced(&mut self) -> Result<()> {
-        let is_kept = |&&(_, composed): &&(char, char)| first_byte(composed).0 == composed;
-        for group in self.composed.chunk_by(|one, other| one.0 == other.0) {
-            let kept = || group.iter().filter(is_kept).map(|&(_, composed)| composed);
-            let bases =
-                group[..1].iter().filter(|_| kept().next().is_some()).map(|&(base, _)| base);
-            for old in kept().chain(bases) {
-                for (_, first) in kept().map(first_byte) {
-                    if self.replaced.last() != Some(&(old, first)) {
-                        push(&mut self.replaced, (old, first))?;
-                    }
-                }
-            }
+        for group in tables.composed.chunk_by(|one, other| one.0 == other.0) {
+            push(&mut tables.replaced, (group[0].0, group[0].0))?;
         }
-        Ok(())
+        tables.replaced.sort_unstable();
+        Ok(tables)
     }
 
     /// Returns the composed characters that begin with the same character as `starter`.
@@ -378,8 +381,7 @@ impl Tables {
     }
 }
 
-/// Returns the first character of form C of a character, and its first byte.
-fn first_byte(character: char) -> (char, u8) {
-    let first = std::iter::once(character).nfc().next().unwrap_or(character);
-    (first, first.encode_utf8(&mut [0; 4]).as_bytes()[0])
+/// Returns the first character of form C of a character.
+fn first_of(character: char) -> char {
+    std::iter::once(character).nfc().next().unwrap_or(character)
 }

@@ -19,6 +19,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use unicode_normalization::char::canonical_combining_class;
+
 use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::engine::conversation::beginning;
@@ -234,6 +236,12 @@ pub trait Engine: Send + Sync {
     /// Fails where tokens may have other bytes, or where what follows may change more.
     fn token_form(&self) -> Result<Normalization> {
         Ok(self.normalization())
+    }
+
+    /// Returns the combining class of a character in the tables of [`Engine::token_form`], which may be
+    /// those of another version of Unicode.
+    fn mark_class(&self, character: char) -> u8 {
+        canonical_combining_class(character)
     }
 
     /// Returns how many of the first of `bytes`, made of the tokens of `ids`, decoding leaves out.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::memory::{collected, filled, push};
 use crate::polling::poll;
-use crate::token_table::{Kind, TokenTable};
+use crate::token_table::TokenTable;
+use crate::token_table::rests::{Branch, Rests};
 
 /// The least number of tokens with a common prefix whose set is kept.
 const MANY: usize = 4096;
@@ -17,8 +18,8 @@ const LONGEST_PREFIX: usize = 4;
 /// The bits of a word of a mask.
 const WORD: usize = 32;
 
-/// The ordinary tokens of a table that have bytes, in ascending order of their bytes. Special tokens
-/// and absent ids are never found.
+/// The tokens of a table that [spell text](TokenTable::is_spelling), in ascending order of their bytes.
+/// Special tokens, the unknown token and absent ids are never found.
 ///
 /// ```
 /// use bpe_core::token_table::{Kind, TokenTable};
@@ -45,7 +46,6 @@ pub struct TokenTrie<'a> {
 pub(crate) struct Sorted {
     /// Ids in the order of their bytes.
     order: Vec<u32>,
-    longest: usize,
     /// The sets of long ranges of `order`, in ascending order of the ranges.
     sets: Vec<(Range<usize>, Vec<u32>)>,
 }
@@ -54,12 +54,10 @@ impl Sorted {
     /// Sorts the tokens of a table.
     pub(crate) fn new(table: &TokenTable) -> Result<Self> {
         let ids = 0..table.len() as u32;
-        let is_ordinary = |&id: &u32| table.kind(id) == Kind::Ordinary && !table.get(id).is_empty();
-        let mut order = collected(ids.filter(is_ordinary))?;
+        let mut order = collected(ids.filter(|&id| table.is_spelling(id)))?;
         poll(table.bytes().len())?;
         order.sort_unstable_by_key(|&id| (table.get(id), id));
-        let longest = order.iter().map(|&id| table.get(id).len()).max().unwrap_or(0);
-        let mut sorted = Self { order, longest, sets: Vec::new() };
+        let mut sorted = Self { order, sets: Vec::new() };
         sorted.keep_sets(table, 0..sorted.order.len(), 0)?;
         sorted.sets.sort_unstable_by_key(|(range, _)| (range.start, range.end));
         sorted.sets.dedup_by(|one, other| one.0 == other.0);
@@ -133,12 +131,27 @@ impl<'a> TokenTrie<'a> {
     ///
     /// Fails with [`Error::Invalid`] if `mask` has fewer than [`TokenTrie::words`] words.
     pub fn fill_mask(self, rest: &[u8], mask: &mut [u32]) -> Result<()> {
-        mask.fill(0);
-        self.add_to_mask(rest, mask)
+        self.fill(rest, &[], &[], mask)
     }
 
-    /// Like [`TokenTrie::fill_mask`], but leaves bits set.
-    pub fn add_to_mask(self, rest: &[u8], mask: &mut [u32]) -> Result<()> {
+    /// [`TokenTrie::fill_mask`] for bytes to come that are one of several lists. Sets all bits if
+    /// nothing has to come.
+    pub fn fill_mask_of(self, rests: &Rests, mask: &mut [u32]) -> Result<()> {
+        self.fill(rests.first(), rests.pool(), rests.branches(), mask)?;
+        if rests.is_done() {
+            mask.fill(u32::MAX);
+        }
+        Ok(())
+    }
+
+    fn fill(
+        self,
+        rest: &[u8],
+        pool: &[u8],
+        mut branches: &[Branch],
+        mask: &mut [u32],
+    ) -> Result<()> {
+        mask.fill(0);
         let words = self.words();
         let Some(mask) = mask.get_mut(..words) else {
             return Err(Error::Invalid(format!(
@@ -147,30 +160,79 @@ impl<'a> TokenTrie<'a> {
                 self.table.len()
             )));
         };
-        for length in 1..rest.len().min(self.sorted.longest + 1) {
-            set_bits(mask, self.same(&rest[..length]));
-        }
-        let range = self.range(rest);
-        let place = self
-            .sorted
-            .sets
-            .binary_search_by(|(kept, _)| (kept.start, kept.end).cmp(&(range.start, range.end)));
-        match place {
-            Ok(place) => {
-                mask.iter_mut()
-                    .zip(&self.sorted.sets[place].1)
-                    .for_each(|(word, kept)| *word |= kept);
+        let mut range = 0..self.sorted.order.len();
+        for (depth, &byte) in rest.iter().enumerate() {
+            let here = branches.partition_point(|branch| branch.at == depth);
+            self.fill_branches(pool, &branches[..here], range.clone(), depth, mask)?;
+            branches = &branches[here..];
+            set_bits(mask, self.ending(range.clone(), depth));
+            range = self.narrowed(range, depth, byte);
+            if range.is_empty() {
+                return Ok(());
             }
-            Err(_) => set_bits(mask, &self.sorted.order[range]),
+        }
+        self.set_range(range, mask);
+        Ok(())
+    }
+
+    /// Sets the bits of the tokens of a range, which share `depth` bytes, that agree with the bytes of
+    /// one of `branches` after these.
+    fn fill_branches(
+        self,
+        pool: &[u8],
+        branches: &[Branch],
+        range: Range<usize>,
+        depth: usize,
+        mask: &mut [u32],
+    ) -> Result<()> {
+        let mut open = Vec::new();
+        push(&mut open, (branches, range, 0))?;
+        while let Some((mut branches, range, known)) = open.pop() {
+            let byte = |branch: &Branch| pool[branch.bytes.clone()].get(known).copied();
+            while let Some(next) = branches.first() {
+                let Some(first) = byte(next) else {
+                    // No other branch begins with this one.
+                    self.set_range(range.clone(), mask);
+                    break;
+                };
+                let (group, others) =
+                    branches.split_at(branches.partition_point(|it| byte(it) == Some(first)));
+                branches = others;
+                let range = self.narrowed(range.clone(), depth + known, first);
+                if !range.is_empty() {
+                    set_bits(mask, self.ending(range.clone(), depth + known + 1));
+                    push(&mut open, (group, range, known + 1))?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Returns the tokens with exactly these bytes.
-    pub fn same(self, bytes: &[u8]) -> &'a [u32] {
-        let order = &self.sorted.order;
-        let tokens = &order[order.partition_point(|&id| self.table.get(id) < bytes)..];
-        &tokens[..tokens.partition_point(|&id| self.table.get(id) == bytes)]
+    /// Returns the part of a range of tokens, which share `depth` bytes, whose next byte is `byte`.
+    fn narrowed(self, range: Range<usize>, depth: usize, byte: u8) -> Range<usize> {
+        let tokens = &self.sorted.order[range.clone()];
+        let before = tokens.partition_point(|&id| self.byte(id, depth) < Some(byte));
+        let count = tokens[before..].partition_point(|&id| self.byte(id, depth) == Some(byte));
+        range.start + before..range.start + before + count
+    }
+
+    /// Returns the tokens of a range, which share `depth` bytes, that have no more.
+    fn ending(self, range: Range<usize>, depth: usize) -> &'a [u32] {
+        let tokens = &self.sorted.order[range];
+        &tokens[..tokens.partition_point(|&id| self.byte(id, depth).is_none())]
+    }
+
+    /// Sets the bits of a range of tokens.
+    fn set_range(self, range: Range<usize>, mask: &mut [u32]) {
+        let sets = &self.sorted.sets;
+        let place = sets
+            .binary_search_by(|(kept, _)| (kept.start, kept.end).cmp(&(range.start, range.end)));
+        match place {
+            Ok(place) => {
+                mask.iter_mut().zip(&sets[place].1).for_each(|(word, kept)| *word |= kept);
+            }
+            Err(_) => set_bits(mask, &self.sorted.order[range]),
+        }
     }
 }
 
@@ -188,6 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::token_table::Kind;
 
     fn table(tokens: &[(Vec<u8>, u8)]) -> TokenTable {
         let mut table = TokenTable::with_largest_id(None).unwrap();
@@ -204,6 +267,10 @@ mod tests {
             .collect()
     }
 
+    fn rests_of(first: &[u8], others: &[Vec<u8>]) -> Rests {
+        Rests::of(std::iter::once(first).chain(others.iter().map(Vec::as_slice))).unwrap()
+    }
+
     fn letters(most: usize) -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(0..3_u8, 0..most)
     }
@@ -215,6 +282,7 @@ mod tests {
         fn masks_are_those_of_all_tokens(
             tokens in prop::collection::vec((letters(5), 0..3_u8), 0..80),
             rest in letters(7),
+            others in prop::collection::vec(letters(7), 0..9),
         ) {
             let table = table(&tokens);
             let trie = table.trie().unwrap();
@@ -224,6 +292,18 @@ mod tests {
             let mut mask = vec![u32::MAX; trie.words() + 1];
             trie.fill_mask(&rest, &mut mask).unwrap();
             prop_assert_eq!(bits(&mask), ids().filter(agrees).collect::<Vec<_>>());
+            let others = rests_of(&rest, &others);
+            trie.fill_mask_of(&others, &mut mask).unwrap();
+            let lists = others.lists().unwrap();
+            let agrees = |&id: &u32| {
+                let agree = |list: &Vec<u8>| {
+                    table.get(id).starts_with(list) || list.starts_with(table.get(id))
+                };
+                lists.iter().any(agree)
+            };
+            if !others.is_done() {
+                prop_assert_eq!(bits(&mask), ids().filter(agrees).collect::<Vec<_>>());
+            }
             let mut found = trie.starting_with(&rest).to_vec();
             found.sort_unstable();
             prop_assert_eq!(found, ids().filter(|&id| table.get(id).starts_with(&rest)).collect::<Vec<_>>());

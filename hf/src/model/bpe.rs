@@ -388,6 +388,11 @@ impl Questions for Bpe {
             || self.characters().is_some_and(|characters| characters.may_make(id))
     }
 
+    fn unspelled(&self) -> Option<u32> {
+        let unknown = self.table.header.unk_token.as_deref();
+        unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
+    }
+
     fn may_fail(&self) -> bool {
         let unknown = self.table.header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
         unknown.is_some_and(|token| self.token_to_id(token).is_none())

@@ -224,6 +224,11 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// Whether text may become the token with this id.
     fn may_make(&self, id: u32) -> bool;
 
+    /// The token for unknown text, if text with its bytes never becomes it.
+    fn unspelled(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether encoding fails for some texts.
     fn may_fail(&self) -> bool;
 

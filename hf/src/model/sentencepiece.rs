@@ -302,6 +302,10 @@ impl Questions for SentencePiece {
         kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
     }
 
+    fn unspelled(&self) -> Option<u32> {
+        self.pieces.unknown
+    }
+
     fn may_fail(&self) -> bool {
         let Pieces { version, kinds, .. } = &*self.pieces;
         let takes_any = matches!(self.search, Search::Unigram(_)) || *version == Version::V023;

@@ -1,0 +1,247 @@
+//! Bytes to come: one of several lists, which share most of their bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::memory::{append, collected, push, with_capacity};
+
+/// The bytes that the next tokens must begin with: one of several lists.
+///
+/// No list begins with another one: what agrees with the longer one agrees with the shorter one.
+#[derive(Debug, Default)]
+pub struct Rests {
+    /// The bytes of all lists.
+    pool: Arc<Vec<u8>>,
+    /// The first list. Empty once the tokens have begun with one of the lists.
+    first: Range<usize>,
+    /// The others, in ascending order of [`Branch::at`] and of their bytes.
+    branches: Vec<Branch>,
+}
+
+/// A list that begins as the first one does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Branch {
+    /// The number of bytes of the first list that it begins with.
+    pub(crate) at: usize,
+    /// The bytes after them. The first of these differs from that of the first list.
+    pub(crate) bytes: Range<usize>,
+}
+
+/// Lists to make [`Rests`] of.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pool: Vec<u8>,
+    first: usize,
+    branches: Vec<Branch>,
+}
+
+impl Draft {
+    /// Begins with the first list.
+    pub(crate) fn new(first: Vec<u8>) -> Self {
+        Self { first: first.len(), pool: first, branches: Vec::new() }
+    }
+
+    /// Adds a list: the beginning of the first one, up to byte `at`, and `bytes`.
+    pub(crate) fn add(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let start = self.pool.len();
+        append(&mut self.pool, bytes)?;
+        push(&mut self.branches, Branch { at, bytes: start..self.pool.len() })
+    }
+
+    pub(crate) fn finish(self) -> Rests {
+        let (pool, first) = (Arc::new(self.pool), 0..self.first);
+        let mut rests = Rests { pool, first, branches: self.branches };
+        rests.settle();
+        rests
+    }
+}
+
+impl Rests {
+    /// Makes it of lists of bytes; of none, nothing has to come.
+    pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Result<Self> {
+        let mut first = Vec::new();
+        append(&mut first, lists.next().unwrap_or_default())?;
+        let mut draft = Draft::new(first);
+        lists.try_for_each(|list| draft.add(0, list))?;
+        Ok(draft.finish())
+    }
+
+    /// Copies it; fails without memory. The bytes are shared.
+    pub fn try_clone(&self) -> Result<Self> {
+        let branches = collected(self.branches.iter().cloned())?;
+        Ok(Self { pool: self.pool.clone(), first: self.first.clone(), branches })
+    }
+
+    /// Returns true if nothing more has to come.
+    pub fn is_done(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// Returns the first list.
+    pub fn first(&self) -> &[u8] {
+        &self.pool[self.first.clone()]
+    }
+
+    /// Returns the other lists, each as a number of bytes of the first one, and the bytes after them.
+    pub(crate) fn branches(&self) -> &[Branch] {
+        &self.branches
+    }
+
+    /// Returns the bytes of [`Branch::bytes`].
+    pub(crate) fn pool(&self) -> &[u8] {
+        &self.pool
+    }
+
+    /// Returns all lists, the first one first; none once nothing has to come.
+    pub fn lists(&self) -> Result<Vec<Vec<u8>>> {
+        let mut lists = Vec::new();
+        if !self.is_done() {
+            let whole = Branch { at: 0, bytes: self.first.clone() };
+            for Branch { at, bytes } in std::iter::once(&whole).chain(&self.branches) {
+                let mut list = with_capacity(at + bytes.len())?;
+                list.extend_from_slice(&self.first()[..*at]);
+                list.extend_from_slice(&self.pool[bytes.clone()]);
+                push(&mut lists, list)?;
+            }
+        }
+        Ok(lists)
+    }
+
+    /// Takes the bytes of a token. Returns false, and stays as it was, if they agree with no list:
+    /// neither begins with the other.
+    pub fn advance(&mut self, token: &[u8]) -> bool {
+        let rest = self.first();
+        let same = rest.iter().zip(token).take_while(|(one, other)| one == other).count();
+        if same == rest.len() {
+            self.finish();
+        } else if same == token.len() {
+            self.first.start += same;
+            self.branches.retain(|branch| branch.at >= same);
+            self.branches.iter_mut().for_each(|branch| branch.at -= same);
+        } else {
+            return self.leave_first(same, &token[same..]);
+        }
+        true
+    }
+
+    /// Takes the bytes of a token, of which the first list has those up to byte `at`, and not `more`.
+    fn leave_first(&mut self, at: usize, more: &[u8]) -> bool {
+        let Self { pool, branches, .. } = self;
+        let agrees = |branch: &Branch| {
+            let bytes = &pool[branch.bytes.clone()];
+            branch.at == at && (bytes.starts_with(more) || more.starts_with(bytes))
+        };
+        if !branches.iter().any(agrees) {
+            return false;
+        }
+        branches.retain(agrees);
+        if branches.iter().any(|branch| branch.bytes.len() <= more.len()) {
+            self.finish();
+            return true;
+        }
+        for branch in &mut *branches {
+            (branch.at, branch.bytes.start) = (0, branch.bytes.start + more.len());
+        }
+        self.first = branches.remove(0).bytes;
+        self.settle();
+        true
+    }
+
+    fn finish(&mut self) {
+        self.first = 0..0;
+        self.branches = Vec::new();
+    }
+
+    /// Brings the lists into order, without those that begin with another one.
+    fn settle(&mut self) {
+        let Self { pool, first, branches } = self;
+        for branch in &mut *branches {
+            let rest = pool[first.clone()].get(branch.at..).unwrap_or_default();
+            let bytes = &pool[branch.bytes.clone()];
+            let same = rest.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+            branch.at += same;
+            branch.bytes.start += same;
+            if branch.bytes.is_empty() {
+                first.end = first.end.min(first.start + branch.at);
+            }
+        }
+        branches.retain(|branch| branch.at < first.len() && !branch.bytes.is_empty());
+        let key = |branch: &Branch| (branch.at, &pool[branch.bytes.clone()]);
+        branches.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
+        branches.dedup_by(|later, kept| {
+            let (later, kept) = (key(later), key(kept));
+            later.0 == kept.0 && later.1.starts_with(kept.1)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn letters(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0..3_u8, 1..most)
+    }
+
+    fn agree(one: &[u8], other: &[u8]) -> bool {
+        one.starts_with(other) || other.starts_with(one)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        /// As lists that are kept one by one.
+        #[test]
+        fn tokens_are_taken_as_from_each_list(
+            mut lists in prop::collection::vec(letters(9), 0..12),
+            tokens in prop::collection::vec(letters(4), 0..8),
+        ) {
+            let mut rests = Rests::of(lists.iter().map(Vec::as_slice)).unwrap();
+            for token in tokens {
+                let first = rests.lists().unwrap();
+                prop_assert!(first.iter().all(|list| lists.contains(list)));
+                prop_assert!(lists.iter().all(|list| first.iter().any(|it| list.starts_with(it))));
+                if let Some(own) = first.first() {
+                    prop_assert_eq!(rests.first(), &own[..]);
+                }
+                if rests.is_done() {
+                    break;
+                }
+                let is_taken = rests.advance(&token);
+                prop_assert_eq!(is_taken, lists.iter().any(|list| agree(list, &token)));
+                if is_taken {
+                    lists.retain(|list| agree(list, &token));
+                    lists = lists.iter().map(|it| it[token.len().min(it.len())..].to_vec()).collect();
+                }
+                let is_done = lists.iter().any(Vec::is_empty);
+                prop_assert_eq!(rests.is_done(), is_done);
+                if is_done {
+                    lists.clear();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_list_stays_the_first() {
+        let rests = |lists: &[&str]| {
+            Rests::of(lists.iter().map(|list| list.as_bytes())).unwrap().lists().unwrap()
+        };
+        assert_eq!(rests(&["caf\u{e9}", "cafe", "cafx"]), [&b"caf\xc3\xa9"[..], b"cafe", b"cafx"]);
+        assert_eq!(rests(&["abc", "abcd", "abx", "abc"]), [&b"abc"[..], b"abx"]);
+        assert_eq!(rests(&["abc", "abd", "ab", "ac"]), [&b"ab"[..], b"ac"]);
+        assert!(rests(&[]).is_empty() && rests(&["a", ""]).is_empty());
+    }
+
+    #[test]
+    fn copies_share_their_bytes() {
+        let mut rests = Rests::of([&[7; 100_000][..]].into_iter()).unwrap();
+        let copy = rests.try_clone().unwrap();
+        assert!(Arc::ptr_eq(&rests.pool, &copy.pool));
+        assert!(rests.advance(&[7; 4]) && !rests.advance(&[8]));
+        assert_eq!((rests.first().len(), copy.first().len()), (99_996, 100_000));
+    }
+}
