@@ -271,6 +271,10 @@ impl Labels {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Ok(dict) = value.cast_exact::<PyDict>() {
+            // A tuple may hold itself many times: its hash costs more than its memory.
+            if key.is_instance_of::<PyTuple>() {
+                return Ok(None);
+            }
             let Some(item) = dict.get_item(key)? else { return Ok(None) };
             return slf.borrow_mut().read(dict, key, item).map(Some);
         }
