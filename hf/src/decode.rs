@@ -5,8 +5,8 @@ use bpe_core::polling::poll;
 
 use crate::bytes::{append_bytes, byte_of};
 use crate::error::{Error, Result};
-use crate::normalize::{compile, limit};
-use crate::offsets::{self, WORK, joined};
+use crate::normalize::compile;
+use crate::offsets::{self, WORK, joined, limit};
 use crate::regex::Regex;
 use crate::sentencepiece;
 use crate::spec;

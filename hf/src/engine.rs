@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::char_boundary::ceil;
-use bpe_core::conversation::quiet_place;
 use bpe_core::engine::{EncodeRun, Originals, narrow};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
 use bpe_core::offsets::{TokenEnd, ends_of};
 use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
+use bpe_core::quiet::quiet_place;
 use bpe_core::request::Disallowed;
 use bpe_core::segments::{Fixed, FixedIds, Prompt};
 use bpe_core::special_tokens::Selection;

@@ -15,7 +15,7 @@ use crate::bert::{self, Bert};
 use crate::bytes::{CHAR_OF, MARK};
 use crate::charsmap::Charsmap;
 use crate::error::{Error, Result};
-use crate::offsets::{Aligned, Change, joined, replaced};
+use crate::offsets::{Aligned, Change, joined, limit, replaced};
 use crate::regex::Regex;
 use crate::sentencepiece;
 use crate::settled::is_settled;
@@ -494,12 +494,6 @@ fn collected(old: &str, characters: impl Iterator<Item = char>) -> Result<String
         text.push(character);
     }
     Ok(text)
-}
-
-/// The maximum length of a text of `length` bytes while it is normalized or decoded. Without it, a
-/// file whose replacements double the text repeatedly would exhaust memory.
-pub(crate) fn limit(length: usize) -> usize {
-    length.saturating_mul(1024).max(1 << 20)
 }
 
 fn too_long(limit: usize) -> Error {

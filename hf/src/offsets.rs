@@ -12,6 +12,12 @@ use crate::error::Result;
 /// The work of a token or a piece with its details, in bytes of text: see [`poll`].
 pub(crate) const WORK: usize = 32;
 
+/// The maximum length of a text of `length` bytes while it is normalized or decoded. Without it, a
+/// file whose replacements double the text repeatedly would exhaust memory.
+pub(crate) fn limit(length: usize) -> usize {
+    length.saturating_mul(1024).max(1 << 20)
+}
+
 /// A text made from an original.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aligned {

@@ -15,7 +15,7 @@ import bpe_engine
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 PREPARATION = """
-import base64, json, pickle, resource
+import base64, contextlib, json, pickle, resource
 import numpy
 import bpe_engine
 from bpe_engine import _core, byte_level, hf
@@ -135,6 +135,9 @@ CALLS = {
     "NameFinder.find": "_core.NameFinder(engine, ['<1>']).find('<1>' * 10_000)",
     "ConversationState.update_text": "_core.ConversationState(engine, 'all', ()).update_text(text)",
     "ConversationState.update_segments": "_core.ConversationState(engine, 'all', ()).update_segments(segments)",
+    "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(text)",
+    "ConversationState.append_segments": "_core.ConversationState(engine, 'all', ()).append_segments(segments)",
+    "StoredBlocks.encode": "_core.StoredBlocks(engine, bytes(16), 'all', ()).encode(text, {}, contextlib.nullcontext({}.get), True)",
     "PrefixCache.encode_text": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_text(text)",
     "PrefixCache.encode_segments": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_segments(segments)",
     "parse_ranks": "_core.parse_ranks(lines, 'a')",

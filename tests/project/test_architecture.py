@@ -89,11 +89,11 @@ def test_crates() -> None:
 
 # The modules of the core: each may use those before it, so that there are no circles.
 CORE_ROOMS = [
-    "error", "hash", "once", "polling", "ablation", "tier", "memory", "char_boundary",
+    "error", "hash", "once", "polling", "ablation", "tier", "memory", "agenda", "char_boundary",
     "code_points", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "encoding",
     "offsets", "fingerprint", "unstable", "stops", "stream_pool", "train", "engine", "prefix_cache",
-    "audit",
+    "stored_blocks", "audit",
 ]  # fmt: skip
 
 # The same for the bindings.
@@ -103,7 +103,8 @@ BINDINGS_ROOMS = [
     "template",
     "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
     "truncate", "inspect",
-    "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache", "batch",
+    "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
+    "stored_blocks", "batch",
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip
 

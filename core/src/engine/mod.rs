@@ -10,6 +10,8 @@ pub mod conversation;
 #[doc(hidden)]
 pub mod heal;
 pub mod inspect;
+#[doc(hidden)]
+pub mod quiet;
 pub mod segments;
 #[doc(hidden)]
 pub mod threads;

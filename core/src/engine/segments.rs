@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
 use crate::engine::Engine;
-use crate::engine::conversation::quiet_place;
+use crate::engine::quiet::quiet_place;
 use crate::error::Result;
 use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
 use crate::polling::poll;

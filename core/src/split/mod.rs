@@ -18,6 +18,7 @@ mod rules;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod word_rules;
 mod words;
 
 use std::marker::PhantomData;
@@ -29,7 +30,8 @@ use crate::tier::Tier;
 use pattern::{Pattern, PatternPieces};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
-pub use words::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
+pub use word_rules::{Apart, WordChecks, WordRules, WordSpaces};
+pub use words::{WordSplitter, Words};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

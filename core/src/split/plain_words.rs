@@ -1,7 +1,7 @@
 //! Cuts text into words a character at a time: what the windows of `words` are compared with, in tests
 //! and by the benchmark of mechanisms.
 
-use super::words::{Apart, WordChecks, WordRules, WordSpaces};
+use super::word_rules::{Apart, WordChecks, WordRules, WordSpaces};
 use super::{Batch, Piece};
 
 /// Writes the words of `text` from byte `at` on into `batch`, and returns how many; `at` is where the

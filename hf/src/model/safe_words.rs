@@ -157,7 +157,8 @@ impl<'a> Search<'a> {
         };
         let permits = |it| words.is_some_and(|(_, words)| words.permits(it));
         let are_apart = |text: &str, place: usize| {
-            let beside = words.and_then(|(it, words)| words.beside(it, text, place)).zip(apart);
+            let beside =
+                words.and_then(|(it, words)| words.beside(|c| it.keeps(c), text, place)).zip(apart);
             beside.is_some_and(|((left, right), apart)| apart.cutter.are_never_joined(left, right))
         };
         let apart = apart.map(|apart| split::Apart { ascii: &apart.ascii, others: &are_apart });

@@ -22,7 +22,7 @@ use super::{Barred, Found, LOST, Questions, Token};
 use crate::bytes::MARK;
 use crate::error::{Error, Result};
 use crate::json::json;
-use crate::normalize::limit;
+use crate::offsets::limit;
 use crate::sentencepiece::{Normalizer, Words};
 use crate::split::Split;
 

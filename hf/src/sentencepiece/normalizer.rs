@@ -13,10 +13,9 @@ use bpe_core::polling::poll;
 use memchr::memchr_iter;
 
 use crate::bytes::{MARK, has_marks};
-use crate::charsmap::{Charsmap, Part};
+use crate::charsmap::Charsmap;
 use crate::error::{Error, Result};
-use crate::normalize::limit;
-use crate::offsets::{Aligned, joined};
+use crate::offsets::{Aligned, joined, limit};
 use crate::settled::Bits;
 use crate::spec::SentencePieceNormalizer as Spec;
 
@@ -124,7 +123,7 @@ impl Normalizer {
         self.add_dummy_prefix
     }
 
-    /// [`crate::normalize::Normalizer::marks_spaces`].
+    /// `Normalizer::marks_spaces`.
     pub(crate) fn marks_spaces(&self) -> Option<bool> {
         let is_plain = self.charsmap.is_none()
             && self.user_defined.is_empty()
@@ -134,7 +133,7 @@ impl Normalizer {
         is_plain.then_some(self.add_dummy_prefix)
     }
 
-    /// [`crate::normalize::Normalizer::border`].
+    /// `Normalizer::border`.
     pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
         let marked = |character| if character == ' ' { MARK } else { character };
         self.marks_spaces().map(|_| (marked(before), marked(after)))
@@ -225,7 +224,13 @@ impl Normalizer {
         if !self.escape_whitespaces || self.treat_whitespace_as_suffix && self.add_dummy_prefix {
             return Ok(None);
         }
-        Ok(self.words.get_or_try_init(|| Words::new(self).map(Box::new))?.as_ref())
+        Ok(self
+            .words
+            .get_or_try_init(|| {
+                let keeps = |character| self.keeps(character);
+                Words::new(self.charsmap.as_ref(), &self.user_defined, keeps).map(Box::new)
+            })?
+            .as_ref())
     }
 
     /// The text that has the words: without white space that is removed from its ends, and with a space
@@ -264,21 +269,11 @@ impl Normalizer {
     }
 
     /// Whether no rule is for this character alone, and no user-defined piece begins with it.
-    pub(super) fn keeps(&self, character: char) -> bool {
+    pub(crate) fn keeps(&self, character: char) -> bool {
         let mut text = [0; 4];
         let text = character.encode_utf8(&mut text).as_bytes();
         let has_rule = |charsmap: &Charsmap| charsmap.has_rule(text);
         !self.user_defined.begins_with(text[0]) && !self.charsmap.as_ref().is_some_and(has_rule)
-    }
-
-    /// Whether a user-defined piece is one that a function is true of.
-    pub(super) fn keeps_any(&self, is_one: impl Fn(&str) -> bool) -> bool {
-        self.user_defined.any(is_one)
-    }
-
-    /// [`Charsmap::each_character`].
-    pub(super) fn each_character(&self, found: impl FnMut(Part<'_>) -> Result<()>) -> Result<bool> {
-        self.charsmap.as_ref().map_or(Ok(true), |charsmap| charsmap.each_character(found))
     }
 
     /// The length of what becomes spaces at the beginning of a text.

@@ -3,9 +3,9 @@
 use bpe_core::memory::push;
 use bpe_core::split::{WordChecks, WordRules, WordSpaces, WordSplitter, Words as Cut};
 
-use super::normalizer::Normalizer;
+use super::user_defined::UserDefined;
 use crate::bytes::MARK;
-use crate::charsmap::Part;
+use crate::charsmap::{Charsmap, Part};
 use crate::error::Result;
 use crate::settled::Bits;
 
@@ -28,12 +28,17 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The words that a normalizer permits; `None` if it has to see whole texts.
-    pub(super) fn new(normalizer: &Normalizer) -> Result<Option<Self>> {
+    /// The words that a normalizer permits, which `keeps` some characters; `None` if it has to see whole
+    /// texts.
+    pub(super) fn new(
+        charsmap: Option<&Charsmap>,
+        user_defined: &UserDefined,
+        keeps: impl Fn(char) -> bool,
+    ) -> Result<Option<Self>> {
         let (mut unsure, mut later) = (vec![MARK], Vec::new());
         let mut spaces = [' ', '\0', '\0', '\0'];
-        let mut is_local = !normalizer.keeps_any(|piece| piece.contains(SPACES));
-        let are_all = normalizer.each_character(|part| {
+        let mut is_local = !user_defined.any(|piece| piece.contains(SPACES));
+        let note = |part: Part<'_>| {
             let Part { character, rule, is_first, is_last } = part;
             let is_end = |end: Option<char>| end.is_none_or(|it| matches!(it, ' ' | MARK));
             let is_unsure = rule
@@ -52,7 +57,8 @@ impl Words {
                 }
             }
             if is_unsure { push(&mut unsure, character) } else { Ok(()) }
-        })?;
+        };
+        let are_all = charsmap.map_or(Ok(true), |charsmap| charsmap.each_character(note))?;
         for list in [&mut unsure, &mut later] {
             list.sort_unstable();
             list.dedup();
@@ -67,7 +73,7 @@ impl Words {
         let rules = WordRules { spaces: WordSpaces::Rows, only_blank, ..WordRules::default() };
         let (splitter, permitted) = (WordSplitter::new(rules), Box::new(Bits::new()));
         let is_later = |it: char| later.binary_search(&it).is_ok();
-        let keeps_ascii = ('!'..='~').all(|it| normalizer.keeps(it) && !is_later(it));
+        let keeps_ascii = ('!'..='~').all(|it| keeps(it) && !is_later(it));
         Ok(Some(Self { splitter, only_blank, unsure, permitted, later, keeps_ascii }))
     }
 
@@ -89,14 +95,14 @@ impl Words {
     /// are.
     pub(crate) fn beside(
         &self,
-        normalizer: &Normalizer,
+        keeps: impl Fn(char) -> bool,
         text: &str,
         place: usize,
     ) -> Option<(char, char)> {
         let mut rest = text[place..].chars();
         let (before, after) = (text[..place].chars().next_back()?, rest.next()?);
         let is_later = |it: char| self.later.binary_search(&it).is_ok();
-        let are_kept = [before, after].into_iter().all(|it| !is_later(it) && normalizer.keeps(it));
+        let are_kept = [before, after].into_iter().all(|it| !is_later(it) && keeps(it));
         (are_kept && !rest.next().is_some_and(is_later)).then_some((before, after))
     }
 
