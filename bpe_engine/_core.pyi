@@ -22,6 +22,7 @@ __all__ = [
     "HfEncoding",
     "HfTokenizer",
     "Labels",
+    "StoredBlocks",
     "StreamPool",
     "StreamStop",
     "TokenBuffer",
