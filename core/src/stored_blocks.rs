@@ -4,7 +4,7 @@
 //! A block ends where the ids before and after do not depend on each other. Its key is a hash of its
 //! first bytes and of the key before; its value tells how far it goes. So a reader, who follows a prompt
 //! from value to value, neither looks for the ends of blocks nor encodes. Keys and values change with
-//! [`hash_bytes`] and with this file: then the version in `bpe_engine/serving/conversation_cache.py` must.
+//! `hash_bytes` and with this file: then the version in `bpe_engine/serving/conversation_cache.py` must.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Tests the cutter of words, on every tier, against the rules applied to one character after the other.
 
 use super::{ALPHABET, Random, random_text};
-use crate::split::words::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
+use crate::split::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
 use crate::split::{BATCH, Batch, Piece};
 use crate::tier::Tier;
 
