@@ -197,7 +197,7 @@ fn half(unit: u32) -> Option<u32> {
     (0xd800..0xdc00).contains(&unit).then_some(unit)
 }
 
-/// Returns the text behind the U+FFFD that stands for the second half of a pair.
+/// Strips a leading U+FFFD, which stands for the second half of a surrogate pair.
 fn without_half(text: &str) -> &str {
     text.strip_prefix(char::REPLACEMENT_CHARACTER).unwrap_or(text)
 }
