@@ -339,7 +339,7 @@ class _Values(threading.local):
     labels: Labels | None = None
 
 
-values = _Values()
+values: _Values = _Values()
 
 
 class finding:  # noqa: N801 - used as a function is
