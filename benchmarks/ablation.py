@@ -4,7 +4,7 @@
     python -m benchmarks.ablation --only relocation,prefetch --rounds 15
     python -m benchmarks.ablation --render docs/design.md
     python -m benchmarks.ablation --only cuts --encodings phi-3.json,mistral.json
-    python -m benchmarks.ablation --only chunks,settled,cut-words,margins --encodings t5.json,t5.model
+    python -m benchmarks.ablation --only chunks,settled,margins --encodings t5.json,t5.model
 
 Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process leave
 out one mechanism. One process for each mechanism and one with all of them take turns on every row. A
@@ -18,9 +18,8 @@ in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
 the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
 line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
-WordPiece and Unigram, ``chunks``, ``settled`` and ``cut-words`` for those of words, ``listed-splits``
-for any; ``chunks``, ``cut-words`` and ``margins`` are for a ``.model`` of Unigram. No other one is for
-files.
+WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
+``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ MECHANISMS = (
     Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=(".json",)),
     Mechanism("chunks", ("documents", "again"), lists=True, files=(".json", ".model")),
     Mechanism("settled", ("documents", "again"), lists=True, files=(".json",)),
-    Mechanism("cut-words", ("documents", "again"), lists=True, files=(".json", ".model")),
     Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
     Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
     Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),

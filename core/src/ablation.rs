@@ -48,8 +48,6 @@ pub enum Mechanism {
     Chunks,
     /// Without: text is cut into those words beside ASCII characters only.
     Settled,
-    /// Without: words are cut at white space only.
-    CutWords,
     /// Without: all words of SentencePiece's Unigram are searched for.
     Margins,
     /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
@@ -82,7 +80,6 @@ impl Mechanism {
         ("cuts", Mechanism::Cuts),
         ("chunks", Mechanism::Chunks),
         ("settled", Mechanism::Settled),
-        ("cut-words", Mechanism::CutWords),
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),

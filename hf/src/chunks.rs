@@ -5,13 +5,12 @@
 //! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
 //! The model's cache then has chunks instead of pieces.
 
-use bpe_core::ablation::Mechanism;
 use bpe_core::char_boundary::ceil;
 use bpe_core::lookup::Resolve;
 use bpe_core::memory::filled;
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
-use bpe_core::split::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter};
+use bpe_core::split::{Permits, WordRules, WordSplitter};
 
 use crate::added::AddedTokens;
 use crate::error::Result;
@@ -42,12 +41,6 @@ pub(crate) struct Chunks {
     only_blank: bool,
     /// The characters that a run can be cut beside; `None` for all.
     permitted: Option<Box<Bits>>,
-    /// The characters of ASCII between which words can be cut; `None` if they are not.
-    apart: Option<Box<[[u8; 128]; 128]>>,
-    /// Runs with more bytes are taken part by part.
-    longest: usize,
-    /// Whether a chunk without white space before it is the rest of a word.
-    has_rests: bool,
 }
 
 /// The character that each character up to U+FFFF becomes in a chunk that is one piece, 0 where that
@@ -142,31 +135,17 @@ impl Chunks {
             ascii[usize::from(byte)] = made.map_or(0, |made| made as u8);
         }
         let is_everywhere = locality.is_everywhere && !keeps_space;
-        let isolates_punctuation = is_everywhere && split.isolates_punctuation();
-        let isolates_han = is_everywhere && locality.isolates_han;
-        // Those are words, too, not rests of them.
-        let cutter = model.cutter().ok().flatten();
-        let cutter = cutter.filter(|_| !isolates_punctuation && !isolates_han);
-        let cutter = cutter.filter(|_| Mechanism::CutWords.is_used());
-        let has_rests = cutter.is_some() && mark.is_some_and(|(_, is_always)| is_always);
         let splitter = WordSplitter::new(WordRules {
-            spaces: match has_rests {
-                _ if keeps_space => WordSpaces::Rows,
-                true => WordSpaces::Last,
-                false => WordSpaces::Dropped,
-            },
+            keeps_spaces: keeps_space,
             only_blank,
-            isolates_punctuation,
-            isolates_han,
+            isolates_punctuation: is_everywhere && split.isolates_punctuation(),
+            isolates_han: is_everywhere && locality.isolates_han,
         });
         Some(Self {
             splitter,
             normalizer: normalizer.and(if has_ends { &ends.rows } else { &[] }),
             has_ends,
             ends,
-            apart: cutter.map(|(cutter, _)| cutter.apart(&ascii)),
-            longest: cutter.map_or(usize::MAX, |(_, longest)| longest),
-            has_rests,
             ascii,
             singles: Singles::new(),
             mark,
@@ -188,26 +167,15 @@ impl Chunks {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Whether a chunk is the rest of a word.
-    fn is_rest(&self, chunk: &str) -> bool {
-        self.has_rests && !chunk.starts_with(|first| self.is_space(first))
-    }
-
     /// Makes the piece of a chunk in a buffer; `None` if that takes all steps.
-    fn piece<'a>(
-        &self,
-        split: &Split,
-        mut chunk: &str,
-        is_rest: bool,
-        room: &'a mut [u8],
-    ) -> Option<&'a str> {
+    fn piece<'a>(&self, split: &Split, mut chunk: &str, room: &'a mut [u8]) -> Option<&'a str> {
         let mut end = 0;
         if let Some((mark, is_always)) = self.mark {
-            let rest = match self.keeps_space || self.has_rests {
+            let rest = match self.keeps_space {
                 true => chunk.strip_prefix(|first| self.is_space(first)),
                 false => None,
             };
-            if rest.is_some() || is_always && !is_rest {
+            if rest.is_some() || is_always {
                 end = mark.encode_utf8(room).len();
             }
             chunk = rest.unwrap_or(chunk);
@@ -252,12 +220,9 @@ impl Chunks {
 
     /// The first place from `near` on between a character and white space where a run can be cut.
     pub(crate) fn end(&self, run: &str, near: usize) -> Option<usize> {
-        let strips = self.has_ends && (self.ends.left || self.ends.right);
-        if strips { None } else { self.border(run, near) }
-    }
-
-    /// [`Chunks::end`], of a run without white space to strip.
-    fn border(&self, run: &str, near: usize) -> Option<usize> {
+        if self.has_ends && (self.ends.left || self.ends.right) {
+            return None;
+        }
         let permits = |character: char| match character.is_ascii() {
             true => character.is_ascii_graphic(),
             false => !character.is_whitespace() && self.permits(character),
@@ -295,19 +260,13 @@ struct Unknown<'a> {
 
 impl Unknown<'_> {
     /// Appends the ids of text by all steps, with a normalizer.
-    fn append(
-        &self,
-        text: &str,
-        is_rest: bool,
-        normalizer: &Normalizer,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn append(&self, text: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<()> {
         let text = normalizer.apply(text.into())?;
-        self.model.encode_chunk(&text, is_rest, self.split, ids)
+        self.model.encode_chunk(&text, self.split, ids)
     }
 
     /// Appends the ids of a chunk.
-    fn append_chunk(&self, chunk: &str, is_rest: bool, ids: &mut Vec<u32>) -> Result<()> {
+    fn append_chunk(&self, chunk: &str, ids: &mut Vec<u32>) -> Result<()> {
         let (mut short, mut long);
         let room = if chunk.len() <= SHORT {
             short = [0; ROOM];
@@ -316,43 +275,10 @@ impl Unknown<'_> {
             long = filled(0, WIDEST * chunk.len() + MARK)?;
             &mut long[..]
         };
-        match self.chunks.piece(self.split, chunk, is_rest, room) {
+        match self.chunks.piece(self.split, chunk, room) {
             Some(piece) => self.model.encode_word(piece, ids),
-            None => self.append(chunk, is_rest, &self.chunks.normalizer, ids),
+            None => self.append(chunk, &self.chunks.normalizer, ids),
         }
-    }
-
-    /// Appends the ids of a run whose words can be cut.
-    fn append_run(&self, mut run: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let Self { model, split, chunks } = self;
-        if !run.is_empty() && chunks.is_rest(run) {
-            // The first word, which no white space tells from the rest of one.
-            let first;
-            (first, run) = run.split_at(chunks.border(run, 1).unwrap_or(run.len()));
-            self.append_chunk(first, false, ids)?;
-        }
-        let cutter = model.cutter()?;
-        let are_apart = |text: &str, place: usize| {
-            let (mut before, mut after) = (text[..place].chars().rev(), text[place..].chars());
-            let mut pair = || before.next().zip(after.next());
-            let single = |character| chunks.single(split, character);
-            let Some((Some(left), Some(right))) = pair().map(|(a, b)| (single(a), single(b)))
-            else {
-                return false;
-            };
-            // What is around them could change them.
-            let is_settled = |character: char| character.is_ascii() || is_settled(character);
-            before.next().is_none_or(is_settled)
-                && after.next().is_none_or(is_settled)
-                && cutter.is_some_and(|(cutter, _)| cutter.are_never_joined(left, right))
-        };
-        let permits = |character| chunks.permits(character);
-        let checks = WordChecks {
-            permits: if chunks.permitted.is_some() { Some(&permits) } else { None },
-            apart: chunks.apart.as_deref().map(|ascii| Apart { ascii, others: &are_apart }),
-        };
-        let words = chunks.splitter.words(run, checks);
-        model.workspaces().encode_words(self, words, ids)
     }
 }
 
@@ -361,7 +287,7 @@ impl Resolve for Unknown<'_> {
         poll(chunk.len())?;
         // Chunks are cut between characters.
         let Ok(chunk) = std::str::from_utf8(chunk) else { return Ok(()) };
-        self.append_chunk(chunk, self.chunks.is_rest(chunk), ids)
+        self.append_chunk(chunk, ids)
     }
 }
 
@@ -376,23 +302,16 @@ impl Chunks {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let unknown = Unknown { model, split, chunks: self };
-        let Some(mut run) = self.stripped(run) else {
+        let Some(run) = self.stripped(run) else {
             return match normalizer {
-                Some(normalizer) => unknown.append(run, false, normalizer, ids),
+                Some(normalizer) => unknown.append(run, normalizer, ids),
                 None => Ok(()),
             };
         };
-        while run.len() > self.longest {
-            let end = self.border(run, self.longest / 2).unwrap_or(run.len());
-            let (part, rest) = run.split_at(end);
-            match end <= self.longest {
-                true => unknown.append_run(part, ids)?,
-                // The sums of a word may not be exact.
-                false => unknown.append(part, false, &self.normalizer, ids)?,
-            }
-            run = rest;
-        }
-        unknown.append_run(run, ids)
+        let permits = |character| self.permits(character);
+        let permits: Permits<'_> = if self.permitted.is_some() { Some(&permits) } else { None };
+        let words = self.splitter.words(run, permits);
+        model.workspaces().encode_words(&unknown, words, ids)
     }
 }
 
@@ -410,7 +329,7 @@ mod tests {
         let mut batch = [Piece::default(); BATCH];
         for character in ('\u{80}'..=char::MAX).filter(|character| !character.is_whitespace()) {
             let text = format!("a{character}a");
-            if splitter.words(&text, WordChecks::default()).fill(&mut batch) > 1 {
+            if splitter.words(&text, None).fill(&mut batch) > 1 {
                 assert!(UnicodeCategories::is_punctuation(character), "{character:?}");
             }
         }

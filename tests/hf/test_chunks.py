@@ -150,7 +150,7 @@ def check(ours: hf.Tokenizer, theirs, texts) -> None:
 
 
 def exact_unigram(seed: int):
-    """A model whose scores are summed without rounding, so that words are cut; many are equal."""
+    """A model whose scores are summed without rounding; many are equal."""
     state = json.loads(model_of("Unigram", seed).__getstate__())
     rng = seeded("exact", seed)
     vocab = [(token, rng.choice([-1.0, -1.5, -2.0, -2.25, -4.0])) for token, _ in state["vocab"]]

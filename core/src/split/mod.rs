@@ -30,7 +30,7 @@ use crate::tier::Tier;
 use pattern::{Pattern, PatternPieces};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
-pub use word_rules::{Apart, WordChecks, WordRules, WordSpaces};
+pub use word_rules::{Permits, WordRules};
 pub use words::{WordSplitter, Words};
 
 /// A piece of the text: bytes `start..end`, never empty, at character boundaries.

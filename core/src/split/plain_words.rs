@@ -1,59 +1,50 @@
 //! Cuts text into words a character at a time: what the windows of `words` are compared with, in tests
 //! and by the benchmark of mechanisms.
 
-use super::word_rules::{Apart, WordChecks, WordRules, WordSpaces};
+use super::word_rules::{Permits, WordRules};
 use super::{Batch, Piece};
 
 /// Writes the words of `text` from byte `at` on into `batch`, and returns how many; `at` is where the
 /// next call goes on.
 pub(super) fn fill(
     rules: WordRules,
-    checks: WordChecks<'_>,
+    permits: Permits<'_>,
     text: &str,
     at: &mut usize,
     batch: &mut Batch,
 ) -> usize {
     let words = batch.iter_mut().map_while(|word| {
-        *word = next(rules, checks, text, at)?;
+        *word = next(rules, permits, text, at)?;
         Some(())
     });
     words.count()
 }
 
 /// Returns the next word, and moves `at` to its end.
-fn next(rules: WordRules, checks: WordChecks<'_>, text: &str, at: &mut usize) -> Option<Piece> {
+fn next(rules: WordRules, permits: Permits<'_>, text: &str, at: &mut usize) -> Option<Piece> {
     let is_space = |c: char| c == ' ' || !rules.only_blank && matches!(c, '\t' | '\n' | '\r');
     let is_alone = |c: char| {
         rules.isolates_punctuation && (c.is_ascii_punctuation() || is_wide_punctuation(c))
             || rules.isolates_han && matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
     };
-    let permits = |c: char| {
+    let may_be_beside = |c: char| {
         let is_plain = matches!(c, '\t' | '\n' | '\r' | ' '..='~');
-        is_plain || checks.permits.is_none_or(|permits| permits(c))
+        is_plain || permits.is_none_or(|permits| permits(c))
     };
     let mut start = *at;
     for (place, c) in text[start..].char_indices().map(|(place, c)| (*at + place, c)) {
         let end = place + c.len_utf8();
         let (before, after) = (text[..place].chars().next_back(), text[end..].chars().next());
-        let may_cut = is_space(c) && before.is_none_or(permits) && after.is_none_or(permits);
-        let is_dropped = match rules.spaces {
-            WordSpaces::Dropped => may_cut,
-            WordSpaces::Last => may_cut && after.is_none_or(is_space),
-            WordSpaces::Rows => false,
-        };
+        let may_cut =
+            is_space(c) && before.is_none_or(may_be_beside) && after.is_none_or(may_be_beside);
+        let is_dropped = may_cut && !rules.keeps_spaces;
         if start == place {
             start = if is_dropped { end } else { place };
             continue;
         }
-        let begins = may_cut && !(rules.spaces == WordSpaces::Rows && before.is_some_and(is_space));
+        let begins = may_cut && !(rules.keeps_spaces && before.is_some_and(is_space));
         let are_alone = is_alone(c) || before.is_some_and(is_alone);
-        let is_apart = |apart: Apart<'_>| {
-            before.is_some_and(|before| {
-                let has_punctuation = before.is_ascii_punctuation() || c.is_ascii_punctuation();
-                has_punctuation && !is_space(before) && !is_space(c) && (apart.others)(text, place)
-            })
-        };
-        if is_dropped || begins || are_alone || checks.apart.is_some_and(is_apart) {
+        if begins || are_alone {
             *at = place;
             return Some(Piece { start, end: place });
         }

@@ -4,7 +4,7 @@
 use super::masks::{Classifier, Kernel, WINDOW, Window};
 #[cfg(any(test, feature = "ablation"))]
 use super::plain_words;
-use super::word_rules::{Apart, WordChecks, WordRules, WordSpaces};
+use super::word_rules::{Permits, WordRules};
 use super::{BATCH, Batch, Piece};
 #[cfg(feature = "ablation")]
 use crate::ablation::Mechanism;
@@ -22,12 +22,12 @@ impl WordSplitter {
     /// Makes a splitter for the rules.
     ///
     /// ```
-    /// use bpe_core::split::{BATCH, Piece, WordChecks, WordRules, WordSplitter};
+    /// use bpe_core::split::{BATCH, Piece, WordRules, WordSplitter};
     ///
     /// let rules = WordRules { isolates_punctuation: true, ..WordRules::default() };
     /// let mut batch = [Piece::default(); BATCH];
     /// let splitter = WordSplitter::new(rules);
-    /// let count = splitter.words("Hi there,\n you!", WordChecks::default()).fill(&mut batch);
+    /// let count = splitter.words("Hi there,\n you!", None).fill(&mut batch);
     /// let words: Vec<_> = batch[..count].iter().map(|word| (word.start, word.end)).collect();
     /// assert_eq!(words, [(0, 2), (3, 8), (8, 9), (11, 14), (14, 15)]);
     /// ```
@@ -40,8 +40,8 @@ impl WordSplitter {
     }
 
     /// Returns the words of a text, batch by batch.
-    pub fn words<'a>(&self, text: &'a str, checks: WordChecks<'a>) -> Words<'a> {
-        Words { splitter: *self, text, checks, at: 0, before: Before::START, open: None }
+    pub fn words<'a>(&self, text: &'a str, permits: Permits<'a>) -> Words<'a> {
+        Words { splitter: *self, text, permits, at: 0, before: Before::START, open: None }
     }
 }
 
@@ -50,7 +50,7 @@ impl WordSplitter {
 pub struct Words<'a> {
     splitter: WordSplitter,
     text: &'a str,
-    checks: WordChecks<'a>,
+    permits: Permits<'a>,
     at: usize,
     before: Before,
     /// The start of a word whose end is not found yet.
@@ -75,8 +75,8 @@ impl<'a> Words<'a> {
     /// Does what [`Words::fill`] does, a character at a time.
     #[cfg(any(test, feature = "ablation"))]
     pub(crate) fn fill_plainly(&mut self, batch: &mut Batch) -> usize {
-        let Self { splitter, text, checks, at, .. } = self;
-        plain_words::fill(splitter.rules, *checks, text, at, batch)
+        let Self { splitter, text, permits, at, .. } = self;
+        plain_words::fill(splitter.rules, *permits, text, at, batch)
     }
 }
 
@@ -91,12 +91,10 @@ struct Before {
     plain: u64,
     /// 1 after white space.
     space: u64,
-    /// 1 after ASCII punctuation.
-    punctuation: u64,
 }
 
 impl Before {
-    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0, punctuation: 0 };
+    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0 };
 }
 
 struct Fill<'a, 'b> {
@@ -110,7 +108,7 @@ impl Kernel for Fill<'_, '_> {
     #[inline(always)]
     fn run<C: Classifier>(self, classifier: C) -> usize {
         let Self { words, batch } = self;
-        let (rules, checks) = (words.splitter.rules, words.checks);
+        let (rules, permits) = (words.splitter.rules, words.permits);
         let text = words.text.as_bytes();
         let (mut at, mut before) = (words.at, words.before);
         let mut started = 0;
@@ -126,7 +124,7 @@ impl Kernel for Fill<'_, '_> {
             let window = classifier.bytes(text, at);
             let length = whole(words.text, at);
             let window = Span { window, text: words.text, at, length };
-            let cut = window.borders(&rules, checks, &mut before);
+            let cut = window.borders(&rules, permits, &mut before);
             write(cut.starts, at, &mut batch[started..], |piece| &mut piece.start);
             started += cut.starts.count_ones() as usize;
             write(cut.ends, at, &mut batch[ended..], |piece| &mut piece.end);
@@ -181,23 +179,17 @@ struct Span<'a, W> {
 impl<W: Window> Span<'_, W> {
     /// Finds the borders of the words.
     #[inline(always)]
-    fn borders(&self, rules: &WordRules, checks: WordChecks<'_>, before: &mut Before) -> Cut {
+    fn borders(&self, rules: &WordRules, permits: Permits<'_>, before: &mut Before) -> Cut {
         let valid = u64::MAX >> (WINDOW - self.length);
         let last = self.length - 1;
         let all_spaces = self.spaces(rules) & valid;
-        let spaces = match checks.permits {
+        let spaces = match permits {
             Some(permits) => self.permitted(all_spaces, permits, before),
             None => all_spaces,
         };
-        let after_space = all_spaces << 1 | before.space;
-        let dropped = match rules.spaces {
-            WordSpaces::Dropped => spaces,
-            WordSpaces::Last => spaces & self.before_spaces(rules, all_spaces),
-            WordSpaces::Rows => 0,
-        };
-        let first = match rules.spaces {
-            WordSpaces::Rows => spaces & !after_space,
-            _ => spaces,
+        let (first, dropped) = match rules.keeps_spaces {
+            true => (spaces & !(all_spaces << 1 | before.space), 0),
+            false => (spaces, spaces),
         };
         let mut borders = first | dropped << 1 | before.border;
         before.space = all_spaces >> last & 1;
@@ -216,48 +208,10 @@ impl<W: Window> Span<'_, W> {
             borders |= han | han << 3;
             before.border |= (han << 2) >> last & 1;
         }
-        if let Some(apart) = checks.apart {
-            let punctuation = self.punctuation() & valid;
-            let beside = punctuation | punctuation << 1 | before.punctuation;
-            before.punctuation = punctuation >> last & 1;
-            borders |= self.apart(beside & valid & !(all_spaces | after_space | borders), apart);
-        }
         borders &= valid;
         let after_dropped = dropped << 1 | before.dropped;
         before.dropped = dropped >> last & 1;
         Cut { starts: borders & !dropped, ends: borders & !after_dropped }
-    }
-
-    /// The places after which white space comes, or the end of the text.
-    #[inline(always)]
-    fn before_spaces(&self, rules: &WordRules, spaces: u64) -> u64 {
-        let last = self.length - 1;
-        let next = self.text.as_bytes().get(self.at + self.length);
-        let is_space = next.is_none_or(|&byte| match rules.only_blank {
-            true => byte == b' ',
-            false => matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
-        });
-        spaces >> 1 | u64::from(is_space) << last
-    }
-
-    /// The places among these where two characters are apart.
-    #[inline(always)]
-    fn apart(&self, mut places: u64, apart: Apart<'_>) -> u64 {
-        let (mut found, bytes) = (0, self.text.as_bytes());
-        while places != 0 {
-            let at = self.at + places.trailing_zeros() as usize;
-            let place = places & places.wrapping_neg();
-            places ^= place;
-            // A border is at the beginning of the text.
-            let (before, after) = (bytes[at - 1], bytes[at]);
-            let beyond = bytes.get(at + 1).unwrap_or(&0) | bytes[at.saturating_sub(2)];
-            let is_apart = match before | after | beyond < 0x80 {
-                true => apart.ascii[usize::from(before & 127)][usize::from(after & 127)] != 0,
-                false => (apart.others)(self.text, at),
-            };
-            found |= if is_apart { place } else { 0 };
-        }
-        found
     }
 
     #[inline(always)]

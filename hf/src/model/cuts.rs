@@ -4,10 +4,9 @@
 use std::ops::Range;
 
 use bpe_core::ablation::Mechanism;
-use bpe_core::memory::{filled, push};
+use bpe_core::memory::filled;
 use bpe_core::split::Piece;
 
-use super::token_lists::TokenList;
 use crate::bytes::MARK;
 use crate::error::Result;
 
@@ -44,39 +43,6 @@ impl Cutter {
         Ok(())
     }
 
-    /// The table of the characters of tokens, and of those that are side by side in one, of which
-    /// some are no tokens by themselves.
-    pub(crate) fn of_tokens(tokens: &TokenList, is_known: impl Fn(&str) -> bool) -> Result<Self> {
-        let tokens = || tokens.iter().map(|(token, _)| token);
-        let single = tokens().filter(|token| is_known(token)).filter_map(|token| {
-            let mut characters = token.chars();
-            characters.next().filter(|_| characters.next().is_none())
-        });
-        let mut cutter = Self::new(single)?;
-        let mut pairs = Vec::new();
-        for token in tokens() {
-            for pair in token.chars().zip(token.chars().skip(1)) {
-                push(&mut pairs, pair.into())?;
-            }
-        }
-        cutter.join(pairs)?;
-        Ok(cutter)
-    }
-
-    /// The characters of ASCII between which words can be cut, by the characters that they become; 0
-    /// for others.
-    pub(crate) fn apart(&self, ascii: &[u8; 256]) -> Box<[[u8; 128]; 128]> {
-        let mut apart = Box::new([[0; 128]; 128]);
-        for (&before, row) in ascii.iter().zip(&mut *apart) {
-            for (&after, place) in ascii.iter().zip(row) {
-                let are_kept = before != 0 && after != 0;
-                let is_apart = self.are_never_joined(before.into(), after.into());
-                *place = u8::from(are_kept && is_apart);
-            }
-        }
-        apart
-    }
-
     /// The number of characters.
     pub(crate) fn count(&self) -> usize {
         self.known.iter().map(|word| word.count_ones() as usize).sum()
@@ -98,11 +64,6 @@ impl Cutter {
             (true, true) => !self.joined.contains(before, after),
             _ => true,
         }
-    }
-
-    /// Whether no two of these characters are side by side in a token, and one is a token.
-    pub(crate) fn are_never_joined(&self, before: char, after: char) -> bool {
-        (self.is_known(before) || self.is_known(after)) && !self.joined.contains(before, after)
     }
 
     /// Cuts a text.

@@ -46,7 +46,6 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
-pub(crate) use cuts::Cutter;
 pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 use list_bpe::ListBpe;
@@ -123,23 +122,9 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
-    /// [`Questions::encode_stretch`] of text inside a run, without the cache. If `continues`, it is
-    /// the rest of a piece that was [cut](Self::cutter).
-    fn encode_chunk(
-        &self,
-        text: &str,
-        continues: bool,
-        split: &Split,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let _ = continues;
+    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         self.encode_stretch(text, false, split, ids)
-    }
-
-    /// The characters between which a piece can be cut, each part then having its tokens of the whole,
-    /// if the piece is not longer than a number of bytes.
-    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
-        Ok(None)
     }
 
     /// Whether the model takes each piece alone, and always makes the same tokens of it.

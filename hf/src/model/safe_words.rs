@@ -12,7 +12,7 @@ use bpe_core::lookup::Resolve;
 use bpe_core::memory::{push, reserve};
 use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
-use bpe_core::split::{self, Batch, Piece, WordChecks};
+use bpe_core::split::{Batch, Piece};
 
 use super::piece::UNKNOWN;
 use super::pieces::Pieces;
@@ -150,20 +150,8 @@ impl<'a> Search<'a> {
             return Ok(false);
         };
         let (bytes, normalizer) = (&*pieces.bytes, words.map(|(normalizer, _)| normalizer));
-        let is_cut = |words: &Words| words.keeps_ascii() && Mechanism::CutWords.is_used();
-        let apart = match words {
-            Some((_, words)) if is_cut(words) => Some(viterbi.apart(pieces)?),
-            _ => None,
-        };
         let permits = |it| words.is_some_and(|(_, words)| words.permits(it));
-        let are_apart = |text: &str, place: usize| {
-            let beside =
-                words.and_then(|(it, words)| words.beside(|c| it.keeps(c), text, place)).zip(apart);
-            beside.is_some_and(|((left, right), apart)| apart.cutter.are_never_joined(left, right))
-        };
-        let apart = apart.map(|apart| split::Apart { ascii: &apart.ascii, others: &are_apart });
-        let checks = WordChecks { permits: Some(&permits), apart };
-        let mut cut = words.map(|(_, words)| words.cut(text, checks));
+        let mut cut = words.map(|(_, words)| words.cut(text, &permits));
         let mut start = 0;
         let fill = |batch: &mut Batch| match &mut cut {
             Some(cut) => cut.fill(batch),

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::memory::{filled, push};
-use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -15,7 +14,7 @@ use super::token_lists::TokenList;
 use super::trie::Trie;
 use super::vocab::Vocab;
 use super::words::{State, Words, missing_unknown};
-use super::{Cutter, Found, Token, with_field};
+use super::{Found, Token, with_field};
 use crate::error::{Error, Result};
 
 /// The score of unknown characters below that of any token.
@@ -56,8 +55,6 @@ pub(crate) struct Unigram {
     unknown: Option<u32>,
     /// The token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
-    /// Where pieces can be cut, and the longest of them; made when first needed.
-    cuts: OnceBox<Option<(Cutter, usize)>>,
 }
 
 /// The best tokens of the text before some place.
@@ -72,10 +69,6 @@ struct Best {
 
 /// The longest piece that needs no memory of its own.
 const SHORT: usize = 63;
-/// The most characters that a normalizer makes of a byte.
-const MOST_MADE: usize = 32;
-/// Pieces are cut only if they may have more bytes than this.
-const SHORTEST_CUT: usize = 1 << 16;
 /// The bytes after which work is reported.
 const POLLED: usize = 1 << 12;
 
@@ -112,8 +105,7 @@ impl Unigram {
         let least = |least: f64, &score: &f64| if score < least { score } else { least };
         let unknown_score = scores.iter().fold(f64::INFINITY, least) - PENALTY;
         let bytes = if fields.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
-        let (state, cuts) = (State::new(vocab), OnceBox::new());
-        Ok(Self { fields, state, scores, unknown_score, unknown, bytes, cuts })
+        Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
     }
 
     /// Copies the model, with caches of its own.
@@ -138,24 +130,6 @@ impl Unigram {
 
     pub(crate) fn fields(&self) -> &Fields {
         &self.fields
-    }
-
-    /// The bytes of the longest piece whose sums of scores are exact in any order, so that each part of
-    /// it has the best tokens wherever it is cut between tokens.
-    fn longest_exact(&self) -> usize {
-        let (mut most, mut lowest) = (self.unknown_score.abs(), 0);
-        for score in self.scores.iter().map(|score| score.abs()).filter(|&score| score != 0.0) {
-            if !score.is_finite() {
-                return 0;
-            }
-            let fraction = score.to_bits() & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
-            let exponent = (score.to_bits() >> (f64::MANTISSA_DIGITS - 1)) as i32 - 1075;
-            // The place of the last bit that is set.
-            let last = exponent + fraction.trailing_zeros().min(52) as i32;
-            (most, lowest) = (most.max(score), lowest.min(last));
-        }
-        let tokens = 2f64.powi(f64::MANTISSA_DIGITS as i32 + lowest) / most;
-        if tokens.is_finite() { tokens as usize / MOST_MADE } else { 0 }
     }
 
     /// Calls `found` with the id, the bytes and the score of each token in a text, from the first
@@ -339,20 +313,6 @@ impl Words for Unigram {
         found: Found<'_>,
     ) -> Result<()> {
         self.each_of_path(piece, &self.path(piece, is_barred)?, found)
-    }
-
-    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
-        let make = || match self.longest_exact() {
-            longest @ SHORTEST_CUT.. => {
-                let unknown = self.unknown.and_then(|id| self.state.vocab.token(id));
-                let is_known = |token: &str| Some(token) != unknown;
-                let cutter = Cutter::of_tokens(self.state.vocab.list(), is_known)?;
-                Ok(Some((cutter, longest)))
-            }
-            _ => Ok(None),
-        };
-        let cuts = self.cuts.get_or_try_init(|| make().map(Box::new))?;
-        Ok(cuts.as_ref().map(|(cutter, longest)| (cutter, *longest)))
     }
 
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {

@@ -9,13 +9,10 @@
 use std::ops::Range;
 
 use bpe_core::memory::{push, reserve, with_capacity};
-use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use bpe_core::split::{Batch, Piece};
 
-use super::cuts::Cutter;
 use super::piece::{Kind, UNKNOWN, Version};
-use super::pieces::Pieces;
 use super::token_lists::TokenList;
 use super::trie::Trie;
 use crate::bytes::MARK;
@@ -36,15 +33,6 @@ pub(crate) struct Viterbi {
     largest_score: f32,
     is_old: bool,
     cuts: Cuts,
-    /// Made when first needed.
-    apart: OnceBox<Apart>,
-}
-
-/// The characters between which no token crosses.
-#[derive(Debug)]
-pub(crate) struct Apart {
-    pub(crate) cutter: Cutter,
-    pub(crate) ascii: Box<[[u8; 128]; 128]>,
 }
 
 /// Where no token crosses a border of words.
@@ -112,15 +100,7 @@ impl Viterbi {
         let unknown_score = least - PENALTY;
         let largest = |largest: f32, &score: &f64| largest.max(score.abs() as f32);
         let largest_score = all.iter().fold(unknown_score.abs(), largest);
-        Ok(Self {
-            trie,
-            scores: all,
-            unknown_score,
-            largest_score,
-            is_old,
-            cuts,
-            apart: OnceBox::new(),
-        })
+        Ok(Self { trie, scores: all, unknown_score, largest_score, is_old, cuts })
     }
 
     /// Calls `found` with the id of each token of a text and its bytes; [`UNKNOWN`] for a character
@@ -175,16 +155,6 @@ impl Viterbi {
     /// Whether no token crosses the place between another character and a mark.
     pub(crate) fn is_cut_before_marks(&self) -> bool {
         self.cuts.before_mark
-    }
-
-    /// The characters of these pieces between which text can be cut.
-    pub(crate) fn apart(&self, pieces: &Pieces) -> Result<&Apart> {
-        self.apart.get_or_try_init(|| {
-            let cutter = Cutter::of_tokens(pieces.vocab.list(), |_| true)?;
-            let mut ascii = [0; 256];
-            (b'!'..=b'~').for_each(|byte| ascii[usize::from(byte)] = byte);
-            Ok(Box::new(Apart { ascii: cutter.apart(&ascii), cutter }))
-        })
     }
 
     /// Writes the parts of a text from `start` on, beyond which no token reaches, and returns how many.

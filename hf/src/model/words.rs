@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::random::Sampling;
 use super::vocab::Vocab;
-use super::{Barred, Cutter, Found, Questions};
+use super::{Barred, Found, Questions};
 use crate::error::{Error, Result};
 use crate::json::json;
 use crate::split::{Plan, Split};
@@ -51,11 +51,6 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     /// [`Questions::may_fail`].
     fn may_fail(&self) -> bool {
         self.unknown().is_none()
-    }
-
-    /// [`Questions::cutter`].
-    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
-        Ok(None)
     }
 
     /// [`Questions::why_other_bytes`].
@@ -105,23 +100,11 @@ impl<M: Words> Questions for M {
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        let start = if is_first { Start::Text } else { Start::Run };
-        encode_stretch(self, Some(&self.state().pool), text, start, split, ids)
+        encode_stretch(self, Some(&self.state().pool), text, is_first, split, ids)
     }
 
-    fn encode_chunk(
-        &self,
-        text: &str,
-        continues: bool,
-        split: &Split,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        let start = if continues { Start::Piece } else { Start::Run };
-        encode_stretch(self, None, text, start, split, ids)
-    }
-
-    fn cutter(&self) -> Result<Option<(&Cutter, usize)>> {
-        Words::cutter(self)
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        encode_stretch(self, None, text, false, split, ids)
     }
 
     fn takes_words(&self) -> bool {
@@ -221,23 +204,12 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// The place where a stretch begins.
-#[derive(Clone, Copy, PartialEq)]
-enum Start {
-    /// The beginning of a text.
-    Text,
-    /// A place in it.
-    Run,
-    /// The rest of a piece.
-    Piece,
-}
-
 /// [`Questions::encode_stretch`], with the cache of a pool or without one.
 fn encode_stretch<M: Words>(
     model: &M,
     pool: Option<&Pool>,
     text: &str,
-    start: Start,
+    is_first: bool,
     split: &Split,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
@@ -248,16 +220,12 @@ fn encode_stretch<M: Words>(
         Plan::Metaspace(metaspace) => {
             let mark = metaspace.replacement;
             let is_marked = text.starts_with([' ', mark]);
-            let is_prefixed = !is_marked
-                && start != Start::Piece
-                && metaspace.prepends(text, start == Start::Text);
-            let text = marked(text, mark, is_prefixed)?;
+            let text = marked(text, mark, !is_marked && metaspace.prepends(text, is_first))?;
             encode_parts(model, pool, &text, metaspace.parts(&text, mark)?, ids)
         }
         Plan::Marked(steps, metaspace) => steps.cut(text)?.into_iter().try_for_each(|range| {
-            let continues = range.start == 0 && start == Start::Piece;
             let (mark, piece) = (metaspace.replacement, &text[range]);
-            let text = marked(piece, mark, !continues && metaspace.prepends(piece, false))?;
+            let text = marked(piece, mark, metaspace.prepends(piece, false))?;
             encode_parts(model, pool, &text, metaspace.parts(&text, mark)?, ids)
         }),
         _ => {

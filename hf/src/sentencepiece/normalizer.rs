@@ -227,8 +227,7 @@ impl Normalizer {
         Ok(self
             .words
             .get_or_try_init(|| {
-                let keeps = |character| self.keeps(character);
-                Words::new(self.charsmap.as_ref(), &self.user_defined, keeps).map(Box::new)
+                Words::new(self.charsmap.as_ref(), &self.user_defined).map(Box::new)
             })?
             .as_ref())
     }
@@ -266,14 +265,6 @@ impl Normalizer {
         self.write_rest(word, 0, false, &mut written)?;
         *into = written.text;
         Ok(())
-    }
-
-    /// Whether no rule is for this character alone, and no user-defined piece begins with it.
-    pub(crate) fn keeps(&self, character: char) -> bool {
-        let mut text = [0; 4];
-        let text = character.encode_utf8(&mut text).as_bytes();
-        let has_rule = |charsmap: &Charsmap| charsmap.has_rule(text);
-        !self.user_defined.begins_with(text[0]) && !self.charsmap.as_ref().is_some_and(has_rule)
     }
 
     /// The length of what becomes spaces at the beginning of a text.

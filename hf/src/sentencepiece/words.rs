@@ -1,7 +1,7 @@
 //! Cuts a text before white space into words that can be normalized one by one.
 
 use bpe_core::memory::push;
-use bpe_core::split::{WordChecks, WordRules, WordSpaces, WordSplitter, Words as Cut};
+use bpe_core::split::{WordRules, WordSplitter, Words as Cut};
 
 use super::user_defined::UserDefined;
 use crate::bytes::MARK;
@@ -21,21 +21,15 @@ pub(crate) struct Words {
     unsure: Vec<char>,
     /// Other characters.
     permitted: Box<Bits>,
-    /// In order, the characters that are in a rule after others.
-    later: Vec<char>,
-    /// Whether printable ASCII stays as it is beside ASCII, and is not in a rule after others.
-    keeps_ascii: bool,
 }
 
 impl Words {
-    /// The words that a normalizer permits, which `keeps` some characters; `None` if it has to see whole
-    /// texts.
+    /// The words that a normalizer permits; `None` if it has to see whole texts.
     pub(super) fn new(
         charsmap: Option<&Charsmap>,
         user_defined: &UserDefined,
-        keeps: impl Fn(char) -> bool,
     ) -> Result<Option<Self>> {
-        let (mut unsure, mut later) = (vec![MARK], Vec::new());
+        let mut unsure = vec![MARK];
         let mut spaces = [' ', '\0', '\0', '\0'];
         let mut is_local = !user_defined.any(|piece| piece.contains(SPACES));
         let note = |part: Part<'_>| {
@@ -45,7 +39,7 @@ impl Words {
                 .is_some_and(|new| is_end(new.chars().next()) || is_end(new.chars().next_back()));
             if !is_first {
                 is_local &= !is_unsure && !SPACES.contains(&character);
-                return push(&mut later, character);
+                return Ok(());
             }
             if let Some(place) = SPACES.iter().position(|&space| space == character) {
                 is_local &= is_last;
@@ -59,10 +53,8 @@ impl Words {
             if is_unsure { push(&mut unsure, character) } else { Ok(()) }
         };
         let are_all = charsmap.map_or(Ok(true), |charsmap| charsmap.each_character(note))?;
-        for list in [&mut unsure, &mut later] {
-            list.sort_unstable();
-            list.dedup();
-        }
+        unsure.sort_unstable();
+        unsure.dedup();
         let only_blank = spaces != SPACES;
         let is_sure = |it: char| unsure.binary_search(&it).is_err();
         let are_plain =
@@ -70,11 +62,9 @@ impl Words {
         if !(are_all && is_local && are_plain) {
             return Ok(None);
         }
-        let rules = WordRules { spaces: WordSpaces::Rows, only_blank, ..WordRules::default() };
+        let rules = WordRules { keeps_spaces: true, only_blank, ..WordRules::default() };
         let (splitter, permitted) = (WordSplitter::new(rules), Box::new(Bits::new()));
-        let is_later = |it: char| later.binary_search(&it).is_ok();
-        let keeps_ascii = ('!'..='~').all(|it| keeps(it) && !is_later(it));
-        Ok(Some(Self { splitter, only_blank, unsure, permitted, later, keeps_ascii }))
+        Ok(Some(Self { splitter, only_blank, unsure, permitted }))
     }
 
     /// Whether a text can be cut beside a character and white space.
@@ -86,28 +76,8 @@ impl Words {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Whether words can be cut between characters of printable ASCII, as what they are.
-    pub(crate) fn keeps_ascii(&self) -> bool {
-        self.keeps_ascii
-    }
-
-    /// The characters before and after a place of a text that no rule crosses, if they stay what they
-    /// are.
-    pub(crate) fn beside(
-        &self,
-        keeps: impl Fn(char) -> bool,
-        text: &str,
-        place: usize,
-    ) -> Option<(char, char)> {
-        let mut rest = text[place..].chars();
-        let (before, after) = (text[..place].chars().next_back()?, rest.next()?);
-        let is_later = |it: char| self.later.binary_search(&it).is_ok();
-        let are_kept = [before, after].into_iter().all(|it| !is_later(it) && keeps(it));
-        (are_kept && !rest.next().is_some_and(is_later)).then_some((before, after))
-    }
-
-    /// The words of a text.
-    pub(crate) fn cut<'a>(&self, text: &'a str, checks: WordChecks<'a>) -> Cut<'a> {
-        self.splitter.words(text, checks)
+    /// The words of a text, cut beside the characters that [`Words::permits`].
+    pub(crate) fn cut<'a>(&self, text: &'a str, permits: &'a dyn Fn(char) -> bool) -> Cut<'a> {
+        self.splitter.words(text, Some(permits))
     }
 }

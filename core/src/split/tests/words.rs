@@ -1,8 +1,7 @@
 //! Tests the cutter of words, on every tier, against the rules applied to one character after the other.
 
 use super::{ALPHABET, Random, random_text};
-use crate::split::{Apart, WordChecks, WordRules, WordSpaces, WordSplitter, Words};
-use crate::split::{BATCH, Batch, Piece};
+use crate::split::{BATCH, Batch, Piece, WordRules, WordSplitter, Words};
 use crate::tier::Tier;
 
 const MORE: &[char] = &[
@@ -14,34 +13,11 @@ fn permits(character: char) -> bool {
     (character as u32).is_multiple_of(3)
 }
 
-/// Whether two characters are apart: by any rule.
-fn are_apart(before: char, after: char) -> bool {
-    (before as u32 + 3 * after as u32) % 5 < 2
-}
-
 /// Fills a batch with words.
 type Fill = fn(&mut Words<'_>, &mut Batch) -> usize;
 
-fn found(
-    splitter: &WordSplitter,
-    is_picky: bool,
-    is_cut: bool,
-    text: &str,
-    fill: Fill,
-) -> Vec<Piece> {
-    let mut ascii = [[0; 128]; 128];
-    for (before, row) in (0..).zip(&mut ascii) {
-        for (after, place) in (0..).zip(row) {
-            *place = u8::from(are_apart(char::from(before), char::from(after)));
-        }
-    }
-    let others = |text: &str, place: usize| {
-        let before = text[..place].chars().next_back().unwrap();
-        are_apart(before, text[place..].chars().next().unwrap())
-    };
-    let apart = is_cut.then_some(Apart { ascii: &ascii, others: &others });
-    let checks = WordChecks { permits: is_picky.then_some(&permits), apart };
-    let mut words = splitter.words(text, checks);
+fn found(splitter: &WordSplitter, is_picky: bool, text: &str, fill: Fill) -> Vec<Piece> {
+    let mut words = splitter.words(text, is_picky.then_some(&permits));
     let mut batch = [Piece::default(); BATCH];
     let mut pieces = Vec::new();
     loop {
@@ -64,17 +40,17 @@ fn words_are_those_of_the_rules() {
             let alphabet = if random.below(4) == 0 { ALPHABET } else { MORE };
             text.insert(place, random.pick(alphabet));
         }
-        let bits = random.below(64);
+        let bits = random.below(32);
         let flag = |bit: usize| bits >> bit & 1 == 1;
         let rules = WordRules {
-            spaces: random.pick(&[WordSpaces::Dropped, WordSpaces::Last, WordSpaces::Rows]),
+            keeps_spaces: flag(0),
             only_blank: flag(1),
             isolates_punctuation: flag(2),
             isolates_han: flag(3),
         };
         let find = |tier, fill: Fill| {
             let splitter = WordSplitter::with_tier(rules, tier);
-            found(&splitter, flag(4), flag(5), &text, fill)
+            found(&splitter, flag(4), &text, fill)
         };
         let expected = find(Tier::best(), |words, batch| words.fill_plainly(batch));
         for tier in Tier::all() {
