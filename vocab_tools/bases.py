@@ -80,7 +80,7 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
 
     Raises:
         NoRanksError: it is a tokenizer without ranks, such as one over characters.
-        TypeError: it is no source of ranks.
+        TypeError: it is not a source of ranks.
 
     >>> opened("gpt2")
     <Encoding 'gpt2' bc98d100a6f5>

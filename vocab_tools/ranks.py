@@ -139,7 +139,7 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     """Returns the ranks of a base and of what extends it, as one mapping in the order of ids.
 
     Raises ValueError, naming the place, for a bad line, for a token with two ids and for an id
-    with two tokens; and when there are no tokens at all. Raises TypeError for what is no source.
+    with two tokens; and when there are no tokens at all. Raises TypeError for anything else.
 
     >>> load_ranks({b"a": 0, b"b": 1}, {b"ab": 5})
     {b'a': 0, b'b': 1, b'ab': 5}

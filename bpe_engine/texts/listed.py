@@ -27,10 +27,11 @@ def given_paths(paths: Paths) -> list[str]:
     >>> given_paths("a.txt"), given_paths(["a.txt", "b.txt"])
     (['a.txt'], ['a.txt', 'b.txt'])
     """
-    is_one = isinstance(paths, (str, os.PathLike))
-    if not is_one and (isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable)):
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    if isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable):
         raise TypeError(f"a corpus is the path of a file, or a list of paths, not {_kind(paths)}")
-    given = [paths] if is_one else list(paths)  # type: ignore[arg-type, list-item]
+    given = list(paths)
     for path in given:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"a corpus is a list of paths, and one of them is {_kind(path)}")

@@ -87,7 +87,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("the file, the folder or the name of a tokenizer, .* not None", lambda t: convert_tokenizer(None, t)),  # type: ignore[arg-type]
     ("expected the file to make, .* not None", lambda t: convert_tokenizer("gpt2", None)),  # type: ignore[arg-type]
     ("the file or the folder of a tokenizer, .* not None", lambda t: load_subject(None)),  # type: ignore[arg-type]
-    ("there is no report on the dict", lambda t: write_report("x.json", {})),  # type: ignore[arg-type]
+    ("the dict .* has no report", lambda t: write_report("x.json", {})),  # type: ignore[arg-type]
     # Other things in place of ranks and tokenizers.
     ("None is not a source of ranks; give the path", lambda t: propose_words(None, t, 5)),  # type: ignore[arg-type]
     ("not a source of ranks.* give one base", lambda t: load_ranks([BASE])),  # type: ignore[arg-type]

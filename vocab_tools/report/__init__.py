@@ -58,7 +58,7 @@ def write_report(
 
     Raises:
         ValueError: another ending.
-        TypeError: there is no report on such an object.
+        TypeError: the object has no report.
         ImportError: HTML needs the package jinja2.
         OSError: the file cannot be written.
     """
@@ -82,7 +82,7 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
     makers = next((made for kind, made in _MAKERS.items() if isinstance(result, kind)), None)
     if makers is None:
         kinds = ", ".join(kind.__name__ for kind in _MAKERS)
-        raise TypeError(f"there is no report on {shown(result)}; there is one on {kinds}")
+        raise TypeError(f"{shown(result)} has no report; those that have one are {kinds}")
     make = makers[_FORMATS[Path(path).suffix.lower()]]
     return make(result, effect) if isinstance(result, LearnResult) else make(result)
 
