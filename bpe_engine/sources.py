@@ -23,6 +23,7 @@ __all__ = [
     "CONFIG",
     "NOT_OPENED",
     "NOT_RANKS",
+    "OF_CLASSES",
     "Format",
     "Source",
     "existing_folder",
@@ -47,7 +48,7 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
     ("tekken", r".*tekken.*\.json", ("tekken.json",)),
     ("tiktoken", r".*\.tiktoken(\.gz)?", ("*.tiktoken", "*.tiktoken.gz")),
-    ("sentencepiece", r".*\.model", ("tokenizer.model",)),
+    ("sentencepiece", r".*\.model(\.v\d+\w*)?", ("tokenizer.model", "tokenizer.model.v*")),
     (
         "gpt2",
         r".*(vocab\.json|merges\.txt|encoder\.json|vocab\.bpe)",
@@ -55,6 +56,16 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ),
     ("gguf", r".*\.gguf", ("*.gguf",)),
     ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
+)
+
+#: Models of SentencePiece whose ids are not those of the folder: a class of transformers changes them.
+#: They count where a folder has nothing else.
+OF_CLASSES = (
+    "source.spm",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spm.model",
 )
 
 #: The names of files that do not tell them from those of other tokenizers.
@@ -200,6 +211,9 @@ def _only_one(folder: str) -> Source:
     group = next(_groups(folder), [])
     if len(group) == 1:
         return group[0]
+    for name in OF_CLASSES if not group else ():
+        if os.path.isfile(os.path.join(folder, name)):
+            return Source(os.path.join(folder, name), "sentencepiece", folder)
     if not group:
         wanted = ", ".join(name for _, _, names in KINDS for name in names)
         present = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"

@@ -25,7 +25,16 @@ from ..load import load_encoding
 from .classes import BERT
 from .special import ROLES, content_of, plain_token
 
-__all__ = ["BERT_OPTIONS", "of_merges", "of_pieces", "of_ranks", "of_words", "set_bert_normalizer"]
+__all__ = [
+    "BERT_OPTIONS",
+    "add_roles",
+    "of_merges",
+    "of_pieces",
+    "of_ranks",
+    "of_words",
+    "put_typed",
+    "set_bert_normalizer",
+]
 
 #: The fields of a configuration that set BERT's normalizer.
 BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -243,15 +252,20 @@ def of_words(
     if name == "MPNetTokenizer":
         _put_around(tokenizer, settings, "cls_token", "sep_token", add_prefix_space=False)
         return tokenizer
-    _add_roles(tokenizer, settings)
+    put_typed(tokenizer, settings, 2 if name == "FunnelTokenizer" else 0)
+    return tokenizer
+
+
+def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type: int = 0) -> None:
+    """Adds the special tokens, and the post-processor of BERT: ``[CLS] A [SEP] B [SEP]``."""
+    add_roles(tokenizer, settings)
     cls, sep = (content_of(settings[role]) for role in ("cls_token", "sep_token"))
-    first = f"{cls}:{2 if name == 'FunnelTokenizer' else 0}"
+    first = f"{cls}:{first_type}"
     tokenizer.post_processor = TemplateProcessing(
         [first, "$A:0", f"{sep}:0"],
         [first, "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
         [(token, _id(tokenizer, token)) for token in (cls, sep)],
     )
-    return tokenizer
 
 
 def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> None:
@@ -270,7 +284,7 @@ def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> 
             setattr(normalizer, field, value)
 
 
-def _add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
+def add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
     """Adds the special tokens that have roles."""
     given = [settings[role] for role in ROLES if settings.get(role) is not None]
     known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
@@ -288,7 +302,7 @@ def _put_around(
     tokenizer: FileTokenizer, settings: Mapping[str, Any], first: str, last: str, **flags: bool
 ) -> None:
     """Adds the special tokens, and the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
-    _add_roles(tokenizer, settings)
+    add_roles(tokenizer, settings)
     cls, sep = (content_of(settings[role]) for role in (first, last))
     tokenizer.post_processor = RobertaProcessing(
         (sep, _id(tokenizer, sep)), (cls, _id(tokenizer, cls)), **flags
