@@ -190,8 +190,15 @@ def not_found(path: str) -> FileNotFoundError:
 
 
 def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
-    """Returns every tokenizer file in a folder; the first one counts."""
-    return [source for group in _groups(os.fspath(folder)) for source in group]
+    """Returns every tokenizer file in a folder; the first one counts. A model that a class of transformers
+    changes is among them only if it is alone."""
+    found = [source for group in _groups(os.fspath(folder)) for source in group]
+    return found or _of_class(os.fspath(folder))
+
+
+def _of_class(folder: str) -> list[Source]:
+    paths = [os.path.join(folder, name) for name in OF_CLASSES]
+    return [Source(path, "sentencepiece", folder) for path in paths if os.path.isfile(path)][:1]
 
 
 def _groups(folder: str) -> Iterator[list[Source]]:
@@ -208,12 +215,9 @@ def _groups(folder: str) -> Iterator[list[Source]]:
 
 
 def _only_one(folder: str) -> Source:
-    group = next(_groups(folder), [])
+    group = next(_groups(folder), []) or _of_class(folder)
     if len(group) == 1:
         return group[0]
-    for name in OF_CLASSES if not group else ():
-        if os.path.isfile(os.path.join(folder, name)):
-            return Source(os.path.join(folder, name), "sentencepiece", folder)
     if not group:
         wanted = ", ".join(name for _, _, names in KINDS for name in names)
         present = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"

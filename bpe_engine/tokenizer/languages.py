@@ -10,6 +10,7 @@ from ..hf.processors import TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .batch_encoding import BatchEncoding
 from .tokenizer import Call, Tokenizer
+from .vocabularies import id_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -112,8 +113,7 @@ class LanguageTokenizer(Tokenizer):
 
     def _around(self, places: Sequence[Sequence[str]], language: str | None) -> Any:
         tokens: Mapping[str, str] = {"lang": language or "", "eos": self.eos_token}
-        ids = {token: self._engine.token_to_id(token) for token in tokens.values()}
-        if ids[tokens["lang"]] is None:
+        if self._engine.token_to_id(tokens["lang"]) is None:
             known = [
                 token
                 for token in self.all_special_tokens
@@ -127,7 +127,7 @@ class LanguageTokenizer(Tokenizer):
         return TemplateProcessing(
             [*before, "$A", *after],
             [*before, "$A", "$B", *after],
-            [(token, ids[token]) for token in dict.fromkeys([*before, *after])],
+            [(token, id_of(self._engine, token)) for token in dict.fromkeys([*before, *after])],
         )
 
     def _encode_target(self, text: Any, text_pair: Any, call: Call) -> BatchEncoding:

@@ -78,7 +78,7 @@ class M2M100Tokenizer(PiecewiseTokenizer):
         )
 
     def _language(self, language: str) -> int:
-        """Returns the id of a language. Raises ValueError if there is none."""
+        """Returns the id of a language. Raises ValueError if the model lacks it."""
         codes = _LANGUAGES[self._language_codes]
         id = self._engine.token_to_id(f"__{language}__") if language in codes else None
         if id is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..hf.tokenizers import Tokenizer as FileTokenizer
@@ -24,7 +25,7 @@ def read_ids(path: str | os.PathLike[str]) -> dict[str, int]:
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(2, os.strerror(2), os.fspath(path))
-    ids = read_json(path)
+    ids = read_json(Path(path))
     for token, id in ids.items():
         if type(id) is not int:
             raise ValueError(f"{os.fspath(path)}: the id of {token!r} is {id!r}, not a number")
@@ -41,8 +42,8 @@ def of_named_pieces(
 ) -> tuple[FileTokenizer, frozenset[str]]:
     """Reads a model of SentencePiece that gives the ids of a vocabulary by the texts of pieces.
 
-    A piece that the vocabulary lacks is unknown. Text that is no piece, but is in the vocabulary, has
-    the id there.
+    A piece that the vocabulary lacks is unknown. Text outside of the pieces that the vocabulary has gets
+    its id.
 
     Args:
         path: The file of the model.
@@ -75,7 +76,7 @@ def of_named_pieces(
         rows[piece] = (score, kind)
     names = sorted(ids, key=ids.__getitem__)
     nameless = [piece for piece, (_, kind) in rows.items() if piece not in ids and kind != _CONTROL]
-    # Text does not become a control piece, nor what is no piece.
+    # A token that is not a piece is as a control piece: text does not become it.
     made = [(piece, *rows.get(piece, (0.0, _CONTROL))) for piece in [*names, *nameless]]
     model["vocab"] = [(piece, score) for piece, score, _ in made]
     model["kinds"] = [kind for _, _, kind in made]

@@ -35,7 +35,7 @@ class PiecewiseTokenizer(Tokenizer):
         kwargs: As in `bpe_engine.Tokenizer`.
     """
 
-    #: What follows a special token in decoded text.
+    #: The text after a special token when ids are decoded.
     _after_special = ""
 
     def __init__(
@@ -204,7 +204,7 @@ class PiecewiseTokenizer(Tokenizer):
 
     @property
     def _decoded(self) -> FileTokenizer:
-        """What has the tokens of decoded ids."""
+        """The model whose tokens decoded ids are."""
         return self._engine
 
     def _id_to_token(self, id: int) -> str | bytes | None:
@@ -224,7 +224,8 @@ class PiecewiseTokenizer(Tokenizer):
         """Returns the text of pieces between special tokens, and of these."""
         special = {*self.all_special_tokens}
         decoder: Any = self._decoded.decoder
-        text, pieces = "", []
+        text: str = ""
+        pieces: list[str] = []
         for token in tokens:
             if token in special:
                 text += f"{decoder.decode(pieces)}{token}{self._after_special}"
@@ -232,7 +233,8 @@ class PiecewiseTokenizer(Tokenizer):
             elif token is not None:
                 # A mark at the beginning stays, but for that of a piece.
                 pieces.append(token if token in self._pieces else token.replace("\u2581", " "))
-        return (text + decoder.decode(pieces)).strip()
+        text += str(decoder.decode(pieces))
+        return text.strip()
 
 
 _FIELDS = ("input_ids", "token_type_ids", "special_tokens_mask")

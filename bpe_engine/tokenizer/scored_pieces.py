@@ -12,7 +12,7 @@ from ..hf.models import restore_scores
 from ..hf.processors import TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .special import ROLES, content_of
-from .vocabularies import add_roles
+from .vocabularies import add_roles, id_of
 
 __all__ = ["OPTIONS", "of_scored_pieces"]
 
@@ -26,7 +26,7 @@ Scores = list[tuple[str, float]]
 
 
 class _Input(NamedTuple):
-    """What a class makes a tokenizer of."""
+    """The input of a class, of which it makes a tokenizer."""
 
     pieces: Scores
     #: The rules of the normalizer, in base64; empty without any.
@@ -240,7 +240,7 @@ def of_scored_pieces(
     tokenizer.post_processor = TemplateProcessing(
         made.single.format(**names),
         made.pair.format(**names),
-        [(token, tokenizer.token_to_id(token)) for token in dict.fromkeys(names.values())],
+        [(token, id_of(tokenizer, token)) for token in dict.fromkeys(names.values())],
     )
     return tokenizer
 

@@ -28,6 +28,7 @@ from .special import ROLES, content_of, plain_token
 __all__ = [
     "BERT_OPTIONS",
     "add_roles",
+    "id_of",
     "of_merges",
     "of_pieces",
     "of_ranks",
@@ -264,7 +265,7 @@ def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type:
     tokenizer.post_processor = TemplateProcessing(
         [first, "$A:0", f"{sep}:0"],
         [first, "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        [(token, _id(tokenizer, token)) for token in (cls, sep)],
+        [(token, id_of(tokenizer, token)) for token in (cls, sep)],
     )
 
 
@@ -292,7 +293,8 @@ def add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
     tokenizer.add_tokens(tokens)
 
 
-def _id(tokenizer: FileTokenizer, token: str) -> int:
+def id_of(tokenizer: FileTokenizer, token: str) -> int:
+    """Returns the id of a token that the tokenizer has."""
     id = tokenizer.token_to_id(token)
     assert id is not None  # It was added.
     return id
@@ -305,5 +307,5 @@ def _put_around(
     add_roles(tokenizer, settings)
     cls, sep = (content_of(settings[role]) for role in (first, last))
     tokenizer.post_processor = RobertaProcessing(
-        (sep, _id(tokenizer, sep)), (cls, _id(tokenizer, cls)), **flags
+        (sep, id_of(tokenizer, sep)), (cls, id_of(tokenizer, cls)), **flags
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import pickle
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from seeds import seeded
-from sentencepiece_oracle import MODELS, ODD, WORDS, random_text, sentencepiece
+from sentencepiece_oracle import MODELS, ODD, WORDS, random_text, sentencepiece, trained
 
 import bpe_engine
 from bpe_engine import Tokenizer
@@ -24,7 +23,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("numpy")
 
 CODES = [">>fr<<", ">>pt_BR<<", ">>日<<"]
-#: Of text around languages: halves of them, special tokens, languages that are unknown.
+#: Parts of texts: languages, halves of them, special tokens, languages that are unknown.
 MORE = [
     *CODES,
     ">>xx<<",
@@ -40,23 +39,6 @@ MORE = [
 ]
 
 
-def trained(seed: str, words: list[str], **options: Any) -> bytes:
-    """The file of a model that is trained on these words."""
-    rng = seeded("marian", seed)
-    lines = [" ".join(rng.choice(words) for _ in range(12)) for _ in range(300)]
-    writer = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=writer,
-        hard_vocab_limit=False,
-        character_coverage=0.98,
-        num_threads=1,
-        minloglevel=2,
-        **options,
-    )
-    return writer.getvalue()
-
-
 def pieces_of(model: bytes) -> list[str]:
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(id) for id in range(processor.get_piece_size())]
@@ -68,8 +50,8 @@ def write_folder(
     """A folder of Marian, whose vocabulary lacks some pieces."""
     options = MODELS[name]
     source, target = (
-        trained("source", WORDS[:20], **options),
-        trained("target", WORDS[12:], **options),
+        trained(WORDS[:20], ("marian", "source"), **options),
+        trained(WORDS[12:], ("marian", "target"), **options),
     )
     path.mkdir()
     (path / "source.spm").write_bytes(source)
@@ -79,7 +61,7 @@ def write_folder(
     def vocab(pieces: list[str]) -> dict[str, int]:
         rest = sorted({*pieces} - {"<unk>", "</s>", "<s>"})
         left = rng.sample(rest, lacks)
-        # Text that is no piece of the source: a word, and the name of a token.
+        # A text that the source has no piece for is among them.
         names = ["</s>", "<unk>", *CODES, *(one for one in rest if one not in left), "ⅷ", "<pad>"]
         return {token: id for id, token in enumerate(dict.fromkeys(names))}
 
@@ -272,7 +254,7 @@ def write_m2m100(path: Path, lacks: int = 0, **config: Any) -> Path:
     """A folder of M2M100, whose vocabulary lacks some pieces."""
     from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
 
-    model = trained("source", WORDS, **MODELS["bpe" if lacks else "unigram"])
+    model = trained(WORDS, ("marian", "source"), **MODELS["bpe" if lacks else "unigram"])
     path.mkdir()
     (path / "sentencepiece.bpe.model").write_bytes(model)
     rest = [piece for piece in pieces_of(model)[3:] if piece != "the"][lacks:]

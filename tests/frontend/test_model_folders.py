@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import io
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from hf_oracle import SHARED, TEXTS
 from seeds import seeded
+from sentencepiece_oracle import T5, write_class
 
 import bpe_engine
 from bpe_engine import Tokenizer, hf
@@ -519,7 +519,6 @@ def test_languages(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
 
 DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]",
            "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}  # fmt: skip
-T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
 OF_PIECES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("T5Tokenizer", "spiece.model", T5, {}),
@@ -545,31 +544,12 @@ OF_PIECES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def write_pieces(path: Path, name: str, file: str, options: Any, config: Any) -> Path:
-    """A folder with a model of SentencePiece that is trained here."""
-    sentencepiece = pytest.importorskip("sentencepiece")
-    rng, writer = seeded("pieces of classes"), io.BytesIO()
-    lines = [" ".join(rng.choice(WORDS) for _ in range(12)) for _ in range(300)]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=writer,
-        vocab_size=150,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-        **options,
-    )
-    write(path, tokenizer_config__json={"tokenizer_class": name, **config})
-    (path / file).write_bytes(writer.getvalue())
-    return path
-
-
 @pytest.mark.parametrize(("name", "file", "options", "config"), OF_PIECES)
 def test_models_of_sentencepiece_alone(
     tmp_path: Path, name: str, file: str, options: Any, config: Any
 ) -> None:
     pytest.importorskip("google.protobuf")
-    path = write_pieces(tmp_path / "model", name, file, options, config)
+    path = write_class(tmp_path / "model", name, file, options, config)
     theirs = theirs_of(path, name)
     ours = Tokenizer.from_pretrained(path)
     same(ours, theirs)
@@ -581,14 +561,14 @@ def test_models_of_sentencepiece_alone(
 
 
 def test_models_of_sentencepiece_that_are_refused(tmp_path: Path) -> None:
-    path = write_pieces(tmp_path / "model", "SiglipTokenizer", "spiece.model", T5, {})
+    path = write_class(tmp_path / "model", "SiglipTokenizer", "spiece.model", T5, {})
     with pytest.raises(ValueError, match=r"how SiglipTokenizer reads .*spiece.model is unknown"):
         Tokenizer.from_pretrained(path)
     (path / "tokenizer_config.json").unlink()
     for open in (Tokenizer.from_pretrained, bpe_engine.open_tokenizer):
         with pytest.raises(ValueError, match="no class is named in tokenizer_config.json"):
             open(path)
-    path = write_pieces(
+    path = write_class(
         tmp_path / "bpe", "T5Tokenizer", "spiece.model", {**T5, "model_type": "bpe"}, {}
     )
     with pytest.raises(

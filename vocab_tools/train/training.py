@@ -179,7 +179,7 @@ def train_vocabulary(
     return job.finish(result, old_special, special_tokens)
 
 
-def _listed(corpus: Sequence[Corpus]) -> list[Corpus]:
+def _listed(corpus: object) -> list[Corpus]:
     """Returns a list of a corpus. Raises TypeError for what is not one."""
     if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
         raise TypeError(f"{_CORPUS}, not {shown(corpus)}")
