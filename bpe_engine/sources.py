@@ -23,6 +23,7 @@ __all__ = [
     "CONFIG",
     "NOT_OPENED",
     "NOT_RANKS",
+    "OF_CLASSES",
     "Format",
     "Source",
     "existing_folder",
@@ -47,7 +48,7 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
     ("tekken", r".*tekken.*\.json", ("tekken.json",)),
     ("tiktoken", r".*\.tiktoken(\.gz)?", ("*.tiktoken", "*.tiktoken.gz")),
-    ("sentencepiece", r".*\.model", ("tokenizer.model",)),
+    ("sentencepiece", r".*\.model(\.v\d+\w*)?", ("tokenizer.model", "tokenizer.model.v*")),
     (
         "gpt2",
         r".*(vocab\.json|merges\.txt|encoder\.json|vocab\.bpe)",
@@ -55,6 +56,16 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ),
     ("gguf", r".*\.gguf", ("*.gguf",)),
     ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
+)
+
+#: Models of SentencePiece whose ids are not those of the folder: a class of transformers changes them.
+#: They count where a folder has nothing else.
+OF_CLASSES = (
+    "source.spm",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spm.model",
 )
 
 #: The names of files that do not tell them from those of other tokenizers.
@@ -179,8 +190,15 @@ def not_found(path: str) -> FileNotFoundError:
 
 
 def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
-    """Returns every tokenizer file in a folder; the first one counts."""
-    return [source for group in _groups(os.fspath(folder)) for source in group]
+    """Returns every tokenizer file in a folder; the first one counts. A model that a class of transformers
+    changes is among them only if it is alone."""
+    found = [source for group in _groups(os.fspath(folder)) for source in group]
+    return found or _of_class(os.fspath(folder))
+
+
+def _of_class(folder: str) -> list[Source]:
+    paths = [os.path.join(folder, name) for name in OF_CLASSES]
+    return [Source(path, "sentencepiece", folder) for path in paths if os.path.isfile(path)][:1]
 
 
 def _groups(folder: str) -> Iterator[list[Source]]:
@@ -197,7 +215,7 @@ def _groups(folder: str) -> Iterator[list[Source]]:
 
 
 def _only_one(folder: str) -> Source:
-    group = next(_groups(folder), [])
+    group = next(_groups(folder), []) or _of_class(folder)
     if len(group) == 1:
         return group[0]
     if not group:

@@ -15,7 +15,7 @@ from bpe_engine.published import published_name
 from bpe_engine.sidecar import read_sidecar
 
 from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
-from .ranks import RankSource, load_ranks
+from .ranks import RankSource, check_source, load_ranks
 from .text import plural, shorten
 
 #: The pattern for a base that is not recognized.
@@ -80,10 +80,12 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
 
     Raises:
         NoRanksError: it is a tokenizer without ranks, such as one over characters.
+        TypeError: it is not a source of ranks.
 
     >>> opened("gpt2")
     <Encoding 'gpt2' bc98d100a6f5>
     """
+    check_source(source)
     if isinstance(source, (str, os.PathLike)):
         source = _opened(sources.recognize(source))
     if not extra:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
+from .arguments import checked_path
 from .brief import Brief
 from .text import plural
 
@@ -161,7 +162,8 @@ class VocabularyMap(Brief):
         """
         import pyarrow.parquet
 
-        pyarrow.parquet.write_table(self.to_arrow(), path)
+        target = path if hasattr(path, "write") else checked_path(path)
+        pyarrow.parquet.write_table(self.to_arrow(), target)
 
     def conclusions(self) -> list[str]:
         """Returns what the figures say, in sentences."""

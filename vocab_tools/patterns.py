@@ -10,6 +10,8 @@ from bpe_engine import vocabulary
 from bpe_engine.builtin import BUILTIN
 from bpe_engine.model import unknown_encoding
 
+from .arguments import shown
+
 #: The patterns of the published encodings. Plugins may bring others.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
 
@@ -108,6 +110,10 @@ def find_pattern(pattern: str) -> Pattern:
 
     Raises ValueError if it is neither a known name nor a regular expression that compiles.
     """
+    if not isinstance(pattern, str):
+        raise TypeError(
+            f"pattern is {shown(pattern)}; give the name of an encoding or an expression"
+        )
     return regex_pattern(pattern) if is_regex(pattern) else named_pattern(pattern)
 
 

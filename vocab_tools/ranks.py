@@ -22,6 +22,7 @@ from typing import Any, NoReturn, Union
 import bpe_engine
 from bpe_engine.vocabulary import parse_rank_lines
 
+from .arguments import checked_path, shown
 from .brief import Brief
 from .text import shorten, show
 
@@ -76,6 +77,25 @@ def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
             raise ValueError(f"special token {name!r}: {number!r} is not an id from 0 to {MAX_ID}")
 
 
+#: The classes of a source of ranks.
+_SOURCES = (str, os.PathLike, Mapping, bpe_engine.Encoding)
+
+
+def check_source(source: Any) -> None:
+    """Raises TypeError unless this is a source of ranks."""
+    if isinstance(source, _SOURCES):
+        return
+    hint = ""
+    if isinstance(getattr(source, "tokens", None), Mapping):
+        hint = "; give its .tokens for the new tokens, or .extended for all"
+    elif isinstance(source, Iterable):
+        hint = "; give one base, and the others as what extends it"
+    raise TypeError(
+        f"{shorten(repr(source))} is not a source of ranks; give the path of a rank file, a "
+        f"mapping of bytes to ids, an encoding, or a list of these where several are taken{hint}"
+    )
+
+
 def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
     """Returns one source, or several, as a list.
 
@@ -84,15 +104,10 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
     >>> as_sources({b"ab": 256}), as_sources(["a.tiktoken", "b.tiktoken"])
     ([{b'ab': 256}], ['a.tiktoken', 'b.tiktoken'])
     """
-    kinds = (str, os.PathLike, Mapping, bpe_engine.Encoding)
-    several = isinstance(extra, Iterable) and not isinstance(extra, (*kinds, bytes, bytearray))
+    several = isinstance(extra, Iterable) and not isinstance(extra, (*_SOURCES, bytes, bytearray))
     sources: list[Any] = list(extra) if several else [extra]  # type: ignore[arg-type]
     for source in sources:
-        if not isinstance(source, kinds):
-            raise TypeError(
-                f"{shorten(repr(source))} is not a source of ranks; give the path of a rank file, a "
-                f"mapping of bytes to ids, an encoding, or a list of these"
-            )
+        check_source(source)
     return sources
 
 
@@ -124,7 +139,7 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
     """Returns the ranks of a base and of what extends it, as one mapping in the order of ids.
 
     Raises ValueError, naming the place, for a bad line, for a token with two ids and for an id
-    with two tokens; and when there are no tokens at all.
+    with two tokens; and when there are no tokens at all. Raises TypeError for anything else.
 
     >>> load_ranks({b"a": 0, b"b": 1}, {b"ab": 5})
     {b'a': 0, b'b': 1, b'ab': 5}
@@ -184,6 +199,7 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
             if type(token) is not bytes or type(number) is not int or not 0 <= number <= MAX_ID:
                 check_token(token, number)
         return source
+    check_source(source)
     ranks = read_rank_file(source)
     if ranks.bad_lines:
         line, reason = ranks.bad_lines[0]
@@ -214,6 +230,8 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
     >>> dump_ranks({"一只".encode(): 7, b"": 8})
     b'5LiA5Y+q 7\\n= 8\\n'
     """
+    if not isinstance(ids, Mapping):
+        raise TypeError(f"ranks are a mapping of bytes to ids, not {shown(ids)}")
     rows = sorted(ids.items(), key=lambda row: row[1])
     return b"".join((base64.b64encode(token) or b"=") + b" %d\n" % number for token, number in rows)
 
@@ -236,7 +254,7 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
 
     Raises ValueError, naming the line or the value, for anything else.
     """
-    text = Path(path).read_text(encoding="utf-8-sig")
+    text = Path(checked_path(path)).read_text(encoding="utf-8-sig")
     if text.lstrip().startswith("{"):
         try:
             pairs: list[tuple[Any, Any]] = json.loads(text, object_pairs_hook=list)

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
+from bpe_engine.texts import looks_like_text
+
+from .arguments import shown
 from .notes import Note
 from .text import quoted, shorten
 
@@ -61,6 +64,7 @@ def read_words(
     Raises:
         WordListError: only some lines have a tab, or a line has two, has no word, or its frequency is not a positive
             integer. The message names the lines.
+        TypeError: a line is not a str.
         OSError: the file cannot be read.
 
     >>> read_words(["一只\\t200", "一只猫\\t100", "一只\\t7"])
@@ -104,13 +108,43 @@ def _bad_lines(bad: list[str], like_add_merges: bool) -> str:
     return "\n  ".join([f"the word list has bad lines{hint}:", *named])
 
 
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        if not looks_like_text(path):
+            raise
+        hint = f"{error.strerror}; this is the path of a list: give words as lines, in a list"
+        raise FileNotFoundError(error.errno, hint, shorten(path)) from None
+
+
+def _given(lines: Any) -> Iterable[str]:
+    """Yields lines that are given. Raises TypeError for what is not text."""
+    if isinstance(lines, (bytes, bytearray)) or not isinstance(lines, Iterable):
+        raise TypeError(
+            "words are the path of a list, a file that is open, lines, or a dict of words and "
+            f"frequencies, not {shown(lines)}"
+        )
+    if isinstance(lines, Mapping):
+        raise TypeError("words in a dict are read already; give the dict to learn_merges")
+    for line in lines:
+        if isinstance(line, tuple):
+            raise TypeError(
+                f"a line of words is a str, not {shown(line)}; give pairs of a word and its frequency "
+                "as a dict: dict(pairs)"
+            )
+        if not isinstance(line, str):
+            raise TypeError(f"a line of words is a str, not {shown(line)}")
+        yield line
+
+
 def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iterable[str]:
     if isinstance(source, (str, os.PathLike)):
-        contents, name = Path(source).read_bytes(), os.fspath(source)
+        contents, name = _read(os.fspath(source)), os.fspath(source)
     elif isinstance(source, (io.RawIOBase, io.BufferedIOBase)):
         contents, name = source.read(), str(getattr(source, "name", "the list"))
     else:
-        return source  # type: ignore[return-value]
+        return _given(source)
     if contents.startswith(codecs.BOM_UTF8) and not like_add_merges:
         notes.append(Note("encoding of the list", "line 1: the byte order mark is left out"))
         contents = contents[len(codecs.BOM_UTF8) :]

@@ -7,7 +7,7 @@ counting, training and comparing.
 """
 
 from .access import STANDARD, is_uri, naming, readable_again, size_or_zero
-from .listed import Paths, corpus_files
+from .listed import Paths, corpus_files, given_paths, looks_like_text
 from .reading import ERRORS, has_rows, read_rows, read_texts
 from .stretches import BEHIND_WORDS
 
@@ -17,8 +17,10 @@ __all__ = [
     "STANDARD",
     "Paths",
     "corpus_files",
+    "given_paths",
     "has_rows",
     "is_uri",
+    "looks_like_text",
     "naming",
     "read_rows",
     "read_texts",

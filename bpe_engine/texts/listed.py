@@ -6,16 +6,52 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Union
 
 from .access import STANDARD, filesystem, is_uri
 from .errors import CorpusError
 
-__all__ = ["Paths", "corpus_files"]
+__all__ = ["Paths", "corpus_files", "given_paths", "looks_like_text"]
 
 #: A path, or several.
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+
+
+def given_paths(paths: Paths) -> list[str]:
+    """Returns a path, or several, as a list.
+
+    Raises:
+        TypeError: Something else is given; the message says what.
+
+    >>> given_paths("a.txt"), given_paths(["a.txt", "b.txt"])
+    (['a.txt'], ['a.txt', 'b.txt'])
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    if isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable):
+        raise TypeError(f"a corpus is the path of a file, or a list of paths, not {_kind(paths)}")
+    given = list(paths)
+    for path in given:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a corpus is a list of paths, and one of them is {_kind(path)}")
+    return [os.fspath(path) for path in given]
+
+
+def _kind(value: object) -> str:
+    text = repr(value)
+    text = text if len(text) <= 60 else f"{text[:59]}…"
+    return "None" if value is None else f"the {type(value).__name__} {text}"
+
+
+def looks_like_text(path: str) -> bool:
+    """True for what is hardly the name of a file, but the text itself.
+
+    >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
+    (True, False, True)
+    """
+    is_line = any(map(str.isspace, path)) and os.sep not in path and not os.path.splitext(path)[1]
+    return "\n" in path or len(path) > 255 or is_line
 
 
 def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
@@ -32,11 +68,11 @@ def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
     Raises:
         FileNotFoundError: A file does not exist, or a glob matches none.
         CorpusError: A folder has no files, cannot be read, or has a link to a folder above it.
+        TypeError: Something is not a path.
         ImportError: A URI needs fsspec.
     """
     files: list[str] = []
-    for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        path = os.fspath(given)
+    for path in given_paths(paths):
         if path == STANDARD:
             files.append(path)
         elif is_uri(path):
@@ -55,8 +91,14 @@ def _of_path(path: str, without: str) -> list[str]:
     if os.path.exists(path):
         return [path]
     if not glob.has_magic(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        hint = "; a corpus is files: write the text to one" if looks_like_text(path) else ""
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, _short(path))
     return _matched(path, sorted(filter(_is_text_file, glob.glob(path, recursive=True))))
+
+
+def _short(path: str) -> str:
+    """Returns a path for messages; of a text that is given in its place, the beginning."""
+    return f"{path[:59]}…" if looks_like_text(path) and len(path) > 60 else path
 
 
 def _matched(pattern: str, found: list[str]) -> list[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..hf.components import AddedToken
-from .files import read_json
+from .files import TOKENIZER, read_json
 
-__all__ = ["BERT", "BUILDERS", "class_name", "defaults"]
+__all__ = ["BERT", "BUILDERS", "FILE_CLASS", "LANGUAGES", "check_known", "class_name", "defaults"]
 
 Tokens = Mapping[str, "str | AddedToken"]
 
@@ -51,21 +51,71 @@ _ALBERT: Tokens = {
     "pad_token": "<pad>",
 }
 _T5: Tokens = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+_CLS: Tokens = {"sep_token": "[SEP]", "cls_token": "[CLS]"}
+_FAIRSEQ: Tokens = {**_ROBERTA, "mask_token": _SPACED}
+_LLAMA: Tokens = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+_GEMMA: Tokens = {
+    "unk_token": "<unk>",
+    "bos_token": "<bos>",
+    "eos_token": "<eos>",
+    "pad_token": "<pad>",
+    "mask_token": "<mask>",
+}
 _GPT2: Tokens = {"unk_token": _END, "bos_token": _END, "eos_token": _END}
 
 _CLASSES: dict[str, _Class] = {
     "AlbertTokenizer": _Class(_ALBERT),
     "BarthezTokenizer": _Class({**_ROBERTA, "mask_token": _SPACED}),
     "BertTokenizer": _Class(_BERT, _TYPED),
+    "BigBirdTokenizer": _Class(
+        {**_ROBERTA, **_CLS, "mask_token": AddedToken("[MASK]", lstrip=True, special=True)}
+    ),
+    "BlenderbotTokenizer": _Class({**_ROBERTA, "mask_token": _SPACED}),
     "CLIPTokenizer": _Class({**_GPT2, "bos_token": "<|startoftext|>", "pad_token": _END}),
+    "CodeLlamaTokenizer": _Class(
+        {
+            **_LLAMA,
+            "prefix_token": "▁<PRE>",
+            "middle_token": "▁<MID>",
+            "suffix_token": "▁<SUF>",
+            "eot_token": "▁<EOT>",
+            "fill_token": "<FILL_ME>",
+        },
+        padding_side="left",
+        extra=("▁<PRE>", "▁<MID>", "▁<SUF>", "▁<EOT>", "<FILL_ME>"),
+    ),
+    "CohereTokenizer": _Class(
+        {
+            "unk_token": "<UNK>",
+            "bos_token": "<BOS_TOKEN>",
+            "eos_token": "<|END_OF_TURN_TOKEN|>",
+            "pad_token": "<PAD>",
+            "cls_token": "<CLS>",
+            "sep_token": "<SEP>",
+            "mask_token": "<MASK_TOKEN>",
+        },
+        padding_side="left",
+    ),
     "CamembertTokenizer": _Class(
         {**_ROBERTA, "mask_token": _SPACED},
         extra=("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"),
+    ),
+    "DebertaTokenizer": _Class(
+        {
+            **_BERT,
+            "bos_token": "[CLS]",
+            "eos_token": "[SEP]",
+            "mask_token": AddedToken("[MASK]", lstrip=True, special=True),
+        },
+        ("input_ids", "attention_mask", "token_type_ids"),
     ),
     "DebertaV2Tokenizer": _Class(
         {**_BERT, "bos_token": "[CLS]", "eos_token": "[SEP]"},
         ("input_ids", "attention_mask", "token_type_ids"),
     ),
+    "ConvBertTokenizer": _Class(_BERT, _TYPED),
+    "DPRContextEncoderTokenizer": _Class(_BERT, _TYPED),
+    "DPRQuestionEncoderTokenizer": _Class(_BERT, _TYPED),
     "DistilBertTokenizer": _Class(_BERT),
     "FNetTokenizer": _Class(_ALBERT, ("input_ids", "token_type_ids")),
     "FunnelTokenizer": _Class(
@@ -76,17 +126,45 @@ _CLASSES: dict[str, _Class] = {
         }
     ),
     "GPT2Tokenizer": _Class(_GPT2),
+    "GPTNeoXTokenizer": _Class({**_GPT2, "pad_token": "<|padding|>"}),
+    "GemmaTokenizer": _Class(_GEMMA, padding_side="left"),
+    "HerbertTokenizer": _Class(
+        {
+            role: _ROBERTA[role]
+            for role in ("cls_token", "unk_token", "pad_token", "mask_token", "sep_token")
+        }
+    ),
+    "LlamaTokenizer": _Class(_LLAMA, padding_side="left"),
+    "M2M100Tokenizer": _Class({**_LLAMA, "sep_token": "</s>", "pad_token": "<pad>"}),
+    "MBart50Tokenizer": _Class(
+        {role: token for role, token in _FAIRSEQ.items() if role != "bos_token"}
+    ),
+    "MBartTokenizer": _Class(_FAIRSEQ),
     "MarianTokenizer": _Class(_T5),
     "MPNetTokenizer": _Class({**_ROBERTA, "unk_token": "[UNK]", "mask_token": _SPACED}),
+    "NllbTokenizer": _Class(_FAIRSEQ),
+    "NougatTokenizer": _Class({**_T5, "bos_token": "<s>"}),
     "OpenAIGPTTokenizer": _Class({"unk_token": "<unk>"}),
     "PegasusTokenizer": _Class(
         {**_T5, "mask_token": "<mask_2>"},
         extra=("<mask_1>", *(f"<unk_{number}>" for number in range(2, 103))),
     ),
     "Qwen2Tokenizer": _Class({"unk_token": _END, "eos_token": _END, "pad_token": _END}),
+    "Qwen3_5Tokenizer": _Class({"unk_token": _END, "eos_token": _END, "pad_token": _END}),
+    "ReformerTokenizer": _Class({"eos_token": "</s>", "unk_token": "<unk>"}),
     "RemBertTokenizer": _Class(_ALBERT),
     "RobertaTokenizer": _Class(_ROBERTA),
+    "SeamlessM4TTokenizer": _Class(
+        {role: token for role, token in _ROBERTA.items() if role != "mask_token"}
+    ),
+    "Siglip2Tokenizer": _Class(_GEMMA, padding_side="left"),
+    "SplinterTokenizer": _Class({**_BERT, "question_token": "[QUESTION]"}),
     "T5Tokenizer": _Class(_T5, extra=tuple(f"<extra_id_{number}>" for number in range(100))),
+    "WhisperTokenizer": _Class(_GPT2),
+    "XGLMTokenizer": _Class(
+        {role: token for role, token in _ROBERTA.items() if role != "mask_token"},
+        extra=tuple(f"<madeupword{number}>" for number in range(7)),
+    ),
     "XLMRobertaTokenizer": _Class(_ROBERTA),
     "XLNetTokenizer": _Class(
         {
@@ -103,9 +181,6 @@ _CLASSES: dict[str, _Class] = {
 _SAME = {
     **dict.fromkeys(
         (
-            "ConvBertTokenizer",
-            "DPRContextEncoderTokenizer",
-            "DPRQuestionEncoderTokenizer",
             "ElectraTokenizer",
             "LayoutLMTokenizer",
             "LxmertTokenizer",
@@ -127,7 +202,44 @@ BERT = frozenset(name for name, known in _CLASSES.items() if known.tokens is _BE
 }
 
 #: The classes that take the vocabulary of a ``tokenizer.json`` and make the model themselves.
-BUILDERS = frozenset(_CLASSES) - {"FNetTokenizer", "MarianTokenizer"}
+BUILDERS = frozenset(_CLASSES) - {
+    "ConvBertTokenizer",
+    "DPRContextEncoderTokenizer",
+    "DPRQuestionEncoderTokenizer",
+    "FNetTokenizer",
+    "MarianTokenizer",
+}
+
+#: The classes that mark the language of a text.
+LANGUAGES = ("MBart50Tokenizer", "MBartTokenizer", "NllbTokenizer", "SeamlessM4TTokenizer")
+#: Those of them whose languages are all special tokens.
+OWN_LANGUAGES = LANGUAGES[:3]
+#: The fields of a configuration that they take.
+LANGUAGE_OPTIONS = ("src_lang", "tgt_lang", "legacy_behaviour")
+
+#: The classes whose texts have the boxes of a page beside them.
+_WITH_BOXES = {
+    "LayoutLMv2Tokenizer",
+    "LayoutLMv3Tokenizer",
+    "LayoutXLMTokenizer",
+    "MarkupLMTokenizer",
+    "TapasTokenizer",
+    "UdopTokenizer",
+}
+# The types of models whose folders transformers 5.24 reads as the file says, whatever class they name.
+_BY_FILE = frozenset(
+    """EvollaModel arctic aria beam bigbird_pegasus canary chatlm cohere_asr ernie4_5 ernie4_5_moe
+    flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 gpt_bigcode
+    gradium_phonon_tts granite granitemoe granitemoehybrid granitemoeshared h2ovl_chat hyperclovax
+    hyperclovax_vlm internlm2 internlm3 iquestcoder jamba kimi_k25 kimi_linear kosmos-2 llava llava_next
+    mimo_v2_flash minicpm3 minicpm_ocr minicpmv minicpmv4_6 minicpmv4_7 minimax_m2 ministral ministral3
+    mistral mistral3 mistral_large4 mixtral modernbert modernbert-decoder molmo molmo2 nemo_speechlm
+    nemotron nvfp4 nystromformer olmo2 olmo3 olmo_hybrid omniasr opencua openvla paddleocr_vl pegasus_x
+    persimmon phi3 phi3_v phimoe pix2struct pixtral pocket_tts smolvlm stablelm step3_vl umt5 vipllava
+    voxtral voxtral_realtime xlm-roberta-xl""".split()
+)
+#: The class that reads a folder as its ``tokenizer.json`` says.
+FILE_CLASS = "PreTrainedTokenizerFast"
 
 # The class of a model, for a folder that names no class.
 _OF_MODELS = {
@@ -135,28 +247,61 @@ _OF_MODELS = {
     "bart": "RobertaTokenizer",
     "barthez": "BarthezTokenizer",
     "bert": "BertTokenizer",
+    "big_bird": "BigBirdTokenizer",
+    "blenderbot": "BlenderbotTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",
+    "cohere": "CohereTokenizer",
+    "cohere2": "CohereTokenizer",
     "convbert": "BertTokenizer",
+    "deberta": "DebertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
     "distilbert": "BertTokenizer",
+    "dpr": "DPRQuestionEncoderTokenizer",
     "electra": "BertTokenizer",
     "fnet": "FNetTokenizer",
     "funnel": "FunnelTokenizer",
+    "gemma": "GemmaTokenizer",
+    "gemma2": "GemmaTokenizer",
+    "gemma3": "GemmaTokenizer",
+    "gemma3_text": "GemmaTokenizer",
     "gpt2": "GPT2Tokenizer",
+    "gpt_neox": "GPTNeoXTokenizer",
+    "herbert": "HerbertTokenizer",
     "layoutlm": "BertTokenizer",
+    "layoutlmv2": "LayoutLMv2Tokenizer",
+    "layoutlmv3": "LayoutLMv3Tokenizer",
+    "layoutxlm": "LayoutXLMTokenizer",
     "longformer": "RobertaTokenizer",
-    "mobilebert": "BertTokenizer",
+    "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
+    "markuplm": "MarkupLMTokenizer",
+    "mbart": "MBartTokenizer",
+    "mbart50": "MBart50Tokenizer",
+    "mobilebert": "BertTokenizer",
     "mpnet": "MPNetTokenizer",
     "mt5": "T5Tokenizer",
+    "nllb": "NllbTokenizer",
+    "nllb-moe": "NllbTokenizer",
     "nomic_bert": "BertTokenizer",
+    "olmo": "GPTNeoXTokenizer",
     "openai-gpt": "OpenAIGPTTokenizer",
     "pegasus": "PegasusTokenizer",
+    "qwen2": "Qwen2Tokenizer",
+    "qwen3": "Qwen2Tokenizer",
+    "reformer": "ReformerTokenizer",
     "rembert": "RemBertTokenizer",
     "roberta": "RobertaTokenizer",
+    "seamless_m4t": "SeamlessM4TTokenizer",
+    "seamless_m4t_v2": "SeamlessM4TTokenizer",
+    "siglip2": "Siglip2Tokenizer",
+    "splinter": "SplinterTokenizer",
     "squeezebert": "BertTokenizer",
     "t5": "T5Tokenizer",
+    "tapas": "TapasTokenizer",
+    "udop": "UdopTokenizer",
+    "whisper": "WhisperTokenizer",
+    "xglm": "XGLMTokenizer",
     "xlm-roberta": "XLMRobertaTokenizer",
     "xlnet": "XLNetTokenizer",
 }
@@ -170,11 +315,23 @@ def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
         ValueError: ``config.json`` does not hold a JSON object.
     """
     name = config.get("tokenizer_class")
+    model = read_json(path / "config.json")
+    if name and model.get("model_type") in _BY_FILE and (path / TOKENIZER).is_file():
+        return FILE_CLASS
     if not name:
-        model = read_json(path / "config.json")
         name = model.get("tokenizer_class") or _OF_MODELS.get(str(model.get("model_type")))
     name = str(name).removesuffix("Fast") if name else None
     return _SAME.get(name, name) if name else None
+
+
+def check_known(name: str | None, path: Path) -> None:
+    """Raises ValueError for a class whose texts are not only text."""
+    if name in _WITH_BOXES:
+        raise ValueError(
+            f"{path}: a {name} takes words with their places on a page, which a Tokenizer does not; "
+            "bpe_engine.hf.Tokenizer.from_pretrained reads its tokenizer.json for texts alone, and "
+            "bpe_engine.hf.patch_transformers makes the class of transformers use it"
+        )
 
 
 def defaults(name: str | None, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from .special import SpecialTokens, content_of, plain_token
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Tokenizer"]
+__all__ = ["Call", "Tokenizer"]
 
 _logger = logging.getLogger(__name__)
 
@@ -50,10 +50,13 @@ _logger = logging.getLogger(__name__)
 #: configuration. The package fills it, because they are subclasses of `Tokenizer`.
 FOLDER_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
 
+#: How to get the classes for formats of others, with which they do more.
+LOADED_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
+
 _CLIP = "CLIPTokenizer"
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """The arguments of a call."""
 
     layout: Layout
@@ -220,6 +223,8 @@ class Tokenizer(EngineMethods):
             return FOLDER_CLASSES[name]().from_pretrained(path, **arguments)
         arguments.setdefault("name_or_path", os.fspath(folder))
         source, settings, added, name = folders.load(path, config, arguments)
+        if cls is Tokenizer and name in LOADED_CLASSES:
+            cls, settings["layout"] = LOADED_CLASSES[name](), name
         tokenizer = cls(source, **settings)
         if added:
             tokenizer._add(added)
@@ -510,7 +515,7 @@ class Tokenizer(EngineMethods):
             "length": return_length,
             "overflow_to_sample_mapping": return_overflowing_tokens,
         }
-        call = _Call(
+        call = Call(
             self._layout(
                 strategies,
                 stride,
@@ -528,22 +533,24 @@ class Tokenizer(EngineMethods):
             verbose and strategies.max_length is None,
         )
         if text is None:
-            return self._encode(text_target, text_pair_target, call)
+            return self._encode_target(text_target, text_pair_target, call)
         result = self._encode(text, text_pair, call)
         if text_target is not None:
-            target = self._encode(text_target, text_pair_target, call)
+            target = self._encode_target(text_target, text_pair_target, call)
             result["labels"] = target["input_ids"]
         return result
 
     def _is_input(self, name: str, is_wanted: bool | None) -> bool:
         return name in self.model_input_names if is_wanted is None else is_wanted
 
-    def _encode(self, text: Any, text_pair: Any, call: _Call) -> BatchEncoding:
+    def _encode(
+        self, text: Any, text_pair: Any, call: Call, engine: FileTokenizer | None = None
+    ) -> BatchEncoding:
         inputs, is_batch = rows.inputs_of(text, text_pair, call.is_pretokenized)
 
         def make(detailed: bool) -> EncodedRows:
             return encode_rows(
-                self._engine,
+                engine or self._engine,
                 inputs,
                 is_pretokenized=call.is_pretokenized,
                 add_special_tokens=call.add_special_tokens,
@@ -566,6 +573,9 @@ class Tokenizer(EngineMethods):
             call.return_tensors,
             is_batch or call.layout.overflow,
         )
+
+    def _encode_target(self, text: Any, text_pair: Any, call: Call) -> BatchEncoding:
+        return self._encode(text, text_pair, call)
 
     def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
         """Returns the ids of a text. The arguments are those of a call."""

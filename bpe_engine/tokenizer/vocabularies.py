@@ -25,7 +25,17 @@ from ..load import load_encoding
 from .classes import BERT
 from .special import ROLES, content_of, plain_token
 
-__all__ = ["BERT_OPTIONS", "of_merges", "of_pieces", "of_ranks", "of_words", "set_bert_normalizer"]
+__all__ = [
+    "BERT_OPTIONS",
+    "add_roles",
+    "id_of",
+    "of_merges",
+    "of_pieces",
+    "of_ranks",
+    "of_words",
+    "put_typed",
+    "set_bert_normalizer",
+]
 
 #: The fields of a configuration that set BERT's normalizer.
 BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -243,15 +253,20 @@ def of_words(
     if name == "MPNetTokenizer":
         _put_around(tokenizer, settings, "cls_token", "sep_token", add_prefix_space=False)
         return tokenizer
-    _add_roles(tokenizer, settings)
+    put_typed(tokenizer, settings, 2 if name == "FunnelTokenizer" else 0)
+    return tokenizer
+
+
+def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type: int = 0) -> None:
+    """Adds the special tokens, and the post-processor of BERT: ``[CLS] A [SEP] B [SEP]``."""
+    add_roles(tokenizer, settings)
     cls, sep = (content_of(settings[role]) for role in ("cls_token", "sep_token"))
-    first = f"{cls}:{2 if name == 'FunnelTokenizer' else 0}"
+    first = f"{cls}:{first_type}"
     tokenizer.post_processor = TemplateProcessing(
         [first, "$A:0", f"{sep}:0"],
         [first, "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        [(token, _id(tokenizer, token)) for token in (cls, sep)],
+        [(token, id_of(tokenizer, token)) for token in (cls, sep)],
     )
-    return tokenizer
 
 
 def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> None:
@@ -270,7 +285,7 @@ def set_bert_normalizer(tokenizer: FileTokenizer, config: Mapping[str, Any]) -> 
             setattr(normalizer, field, value)
 
 
-def _add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
+def add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
     """Adds the special tokens that have roles."""
     given = [settings[role] for role in ROLES if settings.get(role) is not None]
     known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
@@ -278,7 +293,8 @@ def _add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
     tokenizer.add_tokens(tokens)
 
 
-def _id(tokenizer: FileTokenizer, token: str) -> int:
+def id_of(tokenizer: FileTokenizer, token: str) -> int:
+    """Returns the id of a token that the tokenizer has."""
     id = tokenizer.token_to_id(token)
     assert id is not None  # It was added.
     return id
@@ -288,8 +304,8 @@ def _put_around(
     tokenizer: FileTokenizer, settings: Mapping[str, Any], first: str, last: str, **flags: bool
 ) -> None:
     """Adds the special tokens, and the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
-    _add_roles(tokenizer, settings)
+    add_roles(tokenizer, settings)
     cls, sep = (content_of(settings[role]) for role in (first, last))
     tokenizer.post_processor = RobertaProcessing(
-        (sep, _id(tokenizer, sep)), (cls, _id(tokenizer, cls)), **flags
+        (sep, id_of(tokenizer, sep)), (cls, id_of(tokenizer, cls)), **flags
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hf_oracle import SHARED, TEXTS
 from seeds import seeded
+from sentencepiece_oracle import T5, write_class
 
 import bpe_engine
 from bpe_engine import Tokenizer, hf
@@ -54,7 +58,45 @@ def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
     return {token: id for id, token in enumerate(dict.fromkeys(vocab))}, list(dict.fromkeys(made))
 
 
+def byte_merges(first: list[str]) -> dict[str, Any]:
+    """A small vocabulary of byte-level BPE, after special tokens."""
+    level = [bpe_engine.byte_level.text_of(bytes([byte])) for byte in range(256)]
+    made = [
+        (word[: end - 1], word[end - 1]) for word in WORDS[:8] for end in range(2, len(word) + 1)
+    ]
+    vocab = dict.fromkeys([*first, *level, *(left + right for left, right in made)])
+    return {
+        "vocab": {token: id for id, token in enumerate(vocab)},
+        "merges": list(dict.fromkeys(made)),
+    }
+
+
+def letter_merges(first: list[str]) -> dict[str, Any]:
+    """A small vocabulary of BPE over characters with marks for spaces, after special tokens."""
+    made = []
+    for word in WORDS[:8]:
+        marked = f"▁{word}"
+        made += [(marked[: end - 1], marked[end - 1]) for end in range(2, len(marked) + 1)]
+    vocab = dict.fromkeys([*first, *LETTERS, "▁", *(left + right for left, right in made)])
+    return {
+        "vocab": {token: id for id, token in enumerate(vocab)},
+        "merges": list(dict.fromkeys(made)),
+    }
+
+
+def codes(model: str) -> list[str]:
+    """The languages of a class, in the order of their ids."""
+    name = f"transformers.models.{model}.tokenization_{model}"
+    return list(importlib.import_module(name).FAIRSEQ_LANGUAGE_CODES)
+
+
+def with_first(first: list[str], vocab: Any, made: Any) -> tuple[dict[str, int], Any]:
+    return {token: id for id, token in enumerate(dict.fromkeys([*first, *vocab]))}, made
+
+
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LLAMA = ["<unk>", "<s>", "</s>"]
+GEMMA = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 #: A small vocabulary for each class.
 MADE: dict[str, Any] = {
@@ -76,6 +118,37 @@ MADE: dict[str, Any] = {
     "XLNetTokenizer": lambda: {
         "vocab": pieces(["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>"])
     },
+    "BarthezTokenizer": lambda: {"vocab": pieces(ROBERTA[:2] + ["</s>", "<unk>", "<mask>"])},
+    "BigBirdTokenizer": lambda: {"vocab": pieces(["<pad>", "</s>", "<s>", "<unk>", *BERT[2:]])},
+    "BlenderbotTokenizer": lambda: byte_merges(ROBERTA),
+    "CodeLlamaTokenizer": lambda: letter_merges(LLAMA),
+    "CohereTokenizer": lambda: byte_merges(
+        ["<PAD>", "<UNK>", "<CLS>", "<SEP>", "<MASK_TOKEN>", "<BOS_TOKEN>"]
+    ),
+    "ConvBertTokenizer": lambda: {"vocab": words(BERT)},
+    "DPRQuestionEncoderTokenizer": lambda: {"vocab": words(BERT)},
+    "DebertaTokenizer": lambda: byte_merges(BERT),
+    "FNetTokenizer": lambda: {"vocab": pieces(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"])},
+    "GPTNeoXTokenizer": lambda: byte_merges(["<|endoftext|>", "<|padding|>"]),
+    "GemmaTokenizer": lambda: letter_merges(GEMMA),
+    "HerbertTokenizer": lambda: dict(zip(("vocab", "merges"), with_first(ROBERTA, *merges()))),
+    "LlamaTokenizer": lambda: letter_merges(LLAMA),
+    "MBart50Tokenizer": lambda: {"vocab": pieces([*ROBERTA[:4], *codes("mbart50"), "<mask>"])},
+    "MBartTokenizer": lambda: {"vocab": pieces([*ROBERTA[:4], *codes("mbart"), "<mask>"])},
+    "NllbTokenizer": lambda: letter_merges(ROBERTA[:4]),
+    "NougatTokenizer": lambda: byte_merges(ROBERTA),
+    "Qwen2Tokenizer": lambda: byte_merges(["<|endoftext|>"]),
+    "Qwen3_5Tokenizer": lambda: byte_merges(["<|endoftext|>"]),
+    "ReformerTokenizer": lambda: letter_merges(["</s>", "<unk>"]),
+    "RemBertTokenizer": lambda: {"vocab": pieces(["[PAD]", "[CLS]", "<unk>", "[SEP]", "[MASK]"])},
+    "RobertaTokenizer": lambda: byte_merges(ROBERTA),
+    "SeamlessM4TTokenizer": lambda: letter_merges(
+        ["<pad>", "<unk>", "<s>", "</s>", "__eng__", "__fra__"]
+    ),
+    "Siglip2Tokenizer": lambda: letter_merges(GEMMA),
+    "SplinterTokenizer": lambda: {"vocab": words([*BERT, "[QUESTION]"])},
+    "WhisperTokenizer": lambda: byte_merges(["<|endoftext|>"]),
+    "XGLMTokenizer": lambda: {"vocab": pieces(ROBERTA[:4])},
     "CLIPTokenizer": lambda: dict(zip(("vocab", "merges"), merges())),
     "OpenAIGPTTokenizer": lambda: dict(
         zip(("vocab", "merges"), ({**merges()[0], "<unk>": len(merges()[0])}, merges()[1]))
@@ -149,6 +222,7 @@ def same(ours: Any, theirs: Any) -> None:
     assert len(ours) == len(theirs)
     assert ours.get_vocab() == theirs.get_vocab()
     assert ours.get_added_vocab() == theirs.get_added_vocab()
+    theirs("")  # A class that marks languages is for translations until then.
     assert ours.num_special_tokens_to_add(True) == theirs.num_special_tokens_to_add(True)
     for text in [*TEXTS, *(text for pair in PAIRS for text in pair)]:
         for options in CALLS:
@@ -367,6 +441,142 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
         assert bpe_engine.open_tokenizer(source).encode("What É?").ids == ours.encode("What É?").ids  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer", "LayoutXLMTokenizer", "MarkupLMTokenizer",
+     "TapasTokenizer", "UdopTokenizer"],
+)  # fmt: skip
+def test_classes_with_boxes_are_refused(tmp_path: Path, name: str) -> None:
+    transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
+    path = write(tmp_path / "model", tokenizer_config__json={"tokenizer_class": name})
+    with pytest.raises(ValueError, match=f"a {name} takes words with their places on a page"):
+        Tokenizer.from_pretrained(path)
+
+
+@pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])
+def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
+    """For these, AutoTokenizer takes the file as it is, whatever class it names."""
+    transformers.LlamaTokenizer(**MADE["LlamaTokenizer"]()).save_pretrained(tmp_path / "model")
+    config = {"tokenizer_class": "LlamaTokenizerFast"}
+    path = write(
+        tmp_path / "model", tokenizer_config__json=config, config__json={"model_type": kind}
+    )
+    theirs = transformers.AutoTokenizer.from_pretrained(path)
+    assert theirs.padding_side == "right"
+    same(Tokenizer.from_pretrained(path), theirs)
+
+
+# ---- Languages ----
+
+LANGUAGES = {
+    "MBart50Tokenizer": ("fr_XX", "en_XX"),
+    "MBartTokenizer": ("ro_RO", "en_XX"),
+    "NllbTokenizer": ("fra_Latn", "eng_Latn"),
+    "SeamlessM4TTokenizer": ("fra", "eng"),
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("options", [{}, {"legacy_behaviour": True}])
+def test_languages(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    if options and name != "NllbTokenizer":
+        return
+    getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
+    source, target = LANGUAGES[name]
+    given = {"src_lang": source, "tgt_lang": target, **options}
+    theirs = getattr(transformers, name).from_pretrained(tmp_path / "model", **given)
+    ours: Any = Tokenizer.from_pretrained(tmp_path / "model", **given)
+    ours.save_pretrained(tmp_path / "again")
+    again: Any = Tokenizer.from_pretrained(tmp_path / "again")
+
+    def compare(ours: Any) -> None:
+        assert (ours.src_lang, ours.tgt_lang) == (theirs.src_lang, theirs.tgt_lang)
+        for first, second in PAIRS:
+            for call in (
+                {"text": first},
+                {"text": first, "text_target": second},
+                {"text_target": second},
+                {"text": first, "text_pair": second, "return_special_tokens_mask": True},
+                {"text": [first, second], "padding": True, "truncation": True, "max_length": 7},
+            ):
+                assert plain(ours(**call)) == plain(theirs(**call)), call
+
+    for each in (ours, again, pickle.loads(pickle.dumps(ours))):
+        compare(each)
+    ours.src_lang, ours.tgt_lang = target, source
+    theirs.src_lang, theirs.tgt_lang = target, source
+    compare(ours)
+    ours.add_tokens(["<more>"])
+    theirs.add_tokens(["<more>"])
+    assert ours("it <more> is", text_target="is <more>") == theirs(
+        "it <more> is", text_target="is <more>"
+    )
+    with pytest.raises(ValueError, match=r"no language '.*xx_YY"):
+        ours.src_lang = "xx_YY"
+
+
+# ---- Models of SentencePiece alone ----
+
+DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]",
+           "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}  # fmt: skip
+ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+OF_PIECES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("T5Tokenizer", "spiece.model", T5, {}),
+    ("T5Tokenizer", "spiece.model", T5, {"extra_ids": 0}),
+    ("T5Tokenizer", "spiece.model", T5, {"extra_ids": 10, "model_max_length": 9}),
+    ("XLMRobertaTokenizer", "sentencepiece.bpe.model", {}, {}),
+    ("CamembertTokenizer", "sentencepiece.bpe.model", {}, {"add_prefix_space": False}),
+    ("AlbertTokenizer", "spiece.model", {**ALBERT, "control_symbols": BERT[2:]}, {}),
+    (
+        "AlbertTokenizer",
+        "spiece.model",
+        {**ALBERT, "control_symbols": BERT[2:4], "user_defined_symbols": ["[MASK]", "ud"]},
+        {"do_lower_case": False, "keep_accents": True},
+    ),
+    (
+        "XLNetTokenizer",
+        "spiece.model",
+        {"control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]},
+        {},
+    ),
+    ("DebertaV2Tokenizer", "spm.model", DEBERTA, {}),
+    ("DebertaV2Tokenizer", "spm.model", DEBERTA, {"do_lower_case": True, "split_by_punct": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "options", "config"), OF_PIECES)
+def test_models_of_sentencepiece_alone(
+    tmp_path: Path, name: str, file: str, options: Any, config: Any
+) -> None:
+    pytest.importorskip("google.protobuf")
+    path = write_class(tmp_path / "model", name, file, options, config)
+    theirs = theirs_of(path, name)
+    ours = Tokenizer.from_pretrained(path)
+    same(ours, theirs)
+    ours.save_pretrained(tmp_path / "again")
+    same(Tokenizer.from_pretrained(tmp_path / "again"), theirs)
+    opened: Any = bpe_engine.open_tokenizer(path)
+    for first, second in PAIRS:
+        assert opened.encode(first, second).ids == theirs(first, second).input_ids
+
+
+def test_models_of_sentencepiece_that_are_refused(tmp_path: Path) -> None:
+    path = write_class(tmp_path / "model", "SiglipTokenizer", "spiece.model", T5, {})
+    with pytest.raises(ValueError, match=r"how SiglipTokenizer reads .*spiece.model is unknown"):
+        Tokenizer.from_pretrained(path)
+    (path / "tokenizer_config.json").unlink()
+    for open in (Tokenizer.from_pretrained, bpe_engine.open_tokenizer):
+        with pytest.raises(ValueError, match="no class is named in tokenizer_config.json"):
+            open(path)
+    path = write_class(
+        tmp_path / "bpe", "T5Tokenizer", "spiece.model", {**T5, "model_type": "bpe"}, {}
+    )
+    with pytest.raises(
+        ValueError, match="is a model of the kind BPE, and T5Tokenizer takes Unigram"
+    ):
+        Tokenizer.from_pretrained(path)
+
+
 def test_models_of_paths(tmp_path: Path) -> None:
     vocab, made = merges()
     write(tmp_path, vocab__json=vocab, merges__txt="".join(f"{a} {b}\n" for a, b in made))
@@ -460,3 +670,69 @@ def test_calls_of_sentence_transformers_and_pipelines(
     order = np.argsort(lengths)
     rows = ours([texts[place] for place in order])
     assert ours.pad(rows, return_tensors="np").input_ids.shape[0] == len(texts)
+
+
+@pytest.mark.parametrize(("file", "name", "config"), REAL[:2] + REAL[-2:])
+@pytest.mark.parametrize("is_ours", ["as_transformers", "patched"])
+def test_calls_of_pooling_servers(
+    tmp_path: Path, file: str, name: str, config: dict[str, Any], is_ours: str
+) -> None:
+    """As vLLM's renderers and scorers call a tokenizer: copies with another class and in threads, rows
+    that end one token after the limit, pairs with types."""
+    path = real(tmp_path, file, {"tokenizer_class": name, **config})
+    theirs: Any = theirs_of(path, name)
+    if is_ours == "as_transformers":
+        own: Any = hf.as_transformers(path)
+    else:
+        hf.patch_transformers()
+        try:
+            own = theirs_of(path, name)
+        finally:
+            hf.unpatch_transformers()
+
+    def cached(tokenizer: Any) -> Any:
+        vocab, made = tokenizer.get_vocab(), copy.copy(tokenizer)
+
+        class Cached(type(tokenizer)):  # type: ignore[misc]
+            max_token_id = max(vocab.values())
+            max_chars_per_token = max(map(len, vocab))
+
+            def get_vocab(self) -> dict[str, int]:
+                return dict(vocab)
+
+            def __len__(self) -> int:
+                return len(vocab)
+
+        made.__class__ = Cached
+        return made
+
+    ours, expected = cached(own), cached(theirs)
+    assert isinstance(ours, transformers.PreTrainedTokenizerBase)
+    assert (ours.max_token_id, ours.max_chars_per_token, len(ours)) == (
+        expected.max_token_id,
+        expected.max_chars_per_token,
+        len(expected),
+    )
+    assert ours.pad_token_id == expected.pad_token_id
+    assert ours.num_special_tokens_to_add(pair=True) == expected.num_special_tokens_to_add(
+        pair=True
+    )
+    pools = [copy.deepcopy(ours) for _ in range(2)]
+    texts = [text for text in TEXTS if text] * 3
+
+    def call(number: int) -> list[Any]:
+        tokenizer = pools[number % 2]
+        text = texts[number]
+        limit = {"truncation": True, "max_length": 1 + number % 9 + 4, "add_special_tokens": True}
+        second = PAIRS[number % len(PAIRS)][1]
+        return [
+            tokenizer.encode(text, **limit),
+            plain(tokenizer(text=text, text_pair=second, **limit)),
+            tokenizer(text, add_special_tokens=False, return_offsets_mapping=True).offset_mapping,
+            tokenizer.decode(tokenizer.encode(text, truncation=False, max_length=None)),
+        ]
+
+    with ThreadPoolExecutor(4) as executor:
+        found = list(executor.map(call, range(len(texts))))
+    pools = [expected, expected]
+    assert found == [call(number) for number in range(len(texts))]

@@ -279,3 +279,15 @@ def test_parts_that_cannot_be_set() -> None:
         tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
     with pytest.raises(hf.UnsupportedTokenizer, match="those of its file"):
         tokenizer.model.byte_fallback = True
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model.v3", "instruct.model.v7m1", "spm.model"])
+def test_names_of_files(tmp_path: Path, name: str) -> None:
+    """As in mistral-common and in Mistral's folders."""
+    path = tmp_path / name
+    path.write_bytes(model_bytes("bpe llama"))
+    expected = processor(model_bytes("bpe llama")).encode("the token")
+    opened = [path, tmp_path] if name == "tokenizer.model.v3" else [path]
+    for source in opened:
+        tokenizer: Any = bpe_engine.open_tokenizer(source)
+        assert tokenizer.encode("the token").ids == expected

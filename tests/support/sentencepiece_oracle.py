@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 import random
 import struct
 from collections.abc import Iterator
@@ -103,8 +104,13 @@ def random_text(rng: random.Random, most: int = 14) -> str:
 @functools.cache
 def model_bytes(name: str) -> bytes:
     """Trains a model of `MODELS`. Returns its file."""
-    rng = seeded("sentencepiece model", name)
-    lines = [" ".join(rng.choice(WORDS) for _ in range(12)) for _ in range(300)]
+    return trained(WORDS, ("sentencepiece model", name), **MODELS[name])
+
+
+def trained(words: list[str], note: tuple[str, ...], **options: Any) -> bytes:
+    """Trains a model on these words. Returns its file."""
+    rng = seeded(*note)
+    lines = [" ".join(rng.choice(words) for _ in range(12)) for _ in range(300)]
     writer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -113,9 +119,22 @@ def model_bytes(name: str) -> bytes:
         character_coverage=0.98,
         num_threads=1,
         minloglevel=2,
-        **MODELS[name],
+        **options,
     )
     return writer.getvalue()
+
+
+#: The ids of T5's special pieces.
+T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+
+
+def write_class(path: Path, name: str, file: str, options: Any, config: Any) -> Path:
+    """Writes a folder with a model that a class of transformers changes."""
+    path.mkdir(exist_ok=True)
+    (path / file).write_bytes(trained(WORDS, ("pieces of classes",), vocab_size=150, **options))
+    text = json.dumps({"tokenizer_class": name, **config})
+    (path / "tokenizer_config.json").write_text(text, encoding="utf-8")
+    return path
 
 
 def made_model(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentencepiece_oracle import T5, write_class
 from vocab_command import run
 
 from bpe_engine import byte_level
@@ -572,3 +573,15 @@ def test_real_files(
     if template is not None:
         shutil.copy(SHARED / "chat_templates" / template, tmp_path / "chat_template.jinja")
     assert found(check_folder(tmp_path)).keys() == codes
+
+
+def test_models_that_a_class_changes(tmp_path: Path) -> None:
+    """A spiece.model is read as its class reads it, and compared with AutoTokenizer so."""
+    path = write_class(tmp_path / "model", "T5Tokenizer", "spiece.model", T5, {})
+    result = check_folder(path)
+    codes = {finding.code for finding in result.findings}
+    assert not codes & {"NO_TOKENIZER", "TRANSFORMERS_DIFFERS", "FILES_DIFFER", "NOT_COMPARED"}
+    assert result.sources[0].name == "spiece.model"
+    path = write_class(tmp_path / "other", "SiglipTokenizer", "spiece.model", T5, {})
+    notes = [f.examples[0] for f in check_folder(path).findings if f.code == "NOT_COMPARED"]
+    assert "how SiglipTokenizer reads" in notes[0]

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 import bpe_engine
+from bpe_engine.texts import given_paths
 
+from ..arguments import checked_special_tokens
 from ..bases import Recognized, identify, opened
 from ..ranks import (
     RankFile,
@@ -88,7 +90,9 @@ def check_vocabulary(
     found = identify(loaded.base, base, pattern)
     if isinstance(special_tokens, (str, os.PathLike)):
         special_tokens = read_special_tokens(special_tokens)
-    specials = dict(found.special_tokens if special_tokens is None else special_tokens)
+    specials = checked_special_tokens(
+        found.special_tokens if special_tokens is None else special_tokens
+    )
     check_special_tokens(specials)
     context = Context(
         files,
@@ -105,9 +109,7 @@ def check_vocabulary(
 
 
 def _paths(corpus: Corpus | None) -> list[str | os.PathLike[str]]:
-    if corpus is None:
-        return []
-    return [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    return [] if corpus is None else [*given_paths(corpus)]
 
 
 def _rank_file(source: RankSource) -> RankFile:

@@ -19,6 +19,7 @@ from typing import Literal, Union
 from bpe_engine import Encoding
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
+from ..arguments import shown
 from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
@@ -111,6 +112,8 @@ def compare_tokenizers(
     several = (
         [subjects] if isinstance(subjects, (str, os.PathLike, Encoding, Subject)) else subjects
     )
+    if not isinstance(several, Iterable):
+        raise TypeError(f"the tokenizers to compare are a list, not {shown(subjects)}")
     measured = [subject_of(source) for source in several]
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)

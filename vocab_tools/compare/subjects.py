@@ -13,6 +13,7 @@ from bpe_engine import Encoding, byte_level, vocabulary
 from bpe_engine.hf import BPE, Tokenizer, UnsupportedTokenizer
 from bpe_engine.opening import open_source
 
+from ..arguments import checked_path, shown
 from ..convert import Definition, load, locate_source
 from ..convert.rank_file import UnknownPatternError
 from ..convert.tokenizer_json import dump
@@ -124,7 +125,14 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
     """Returns a tokenizer to measure: :func:`load_subject` of a name or path; or an encoding."""
     if isinstance(source, (str, os.PathLike)):
         return load_subject(os.fspath(source))
-    return RankSubject(source.name, source) if isinstance(source, Encoding) else source
+    if isinstance(source, Encoding):
+        return RankSubject(source.name, source)
+    if not isinstance(source, Subject):
+        raise TypeError(
+            "a tokenizer to compare is a name, a file, a folder, an encoding or what load_subject "
+            f"returned, not {shown(source)}"
+        )
+    return source
 
 
 def load_subject(path: str | os.PathLike[str]) -> Subject:
@@ -140,7 +148,7 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
             installed.
         OSError: it cannot be read.
     """
-    source = locate_source(path)
+    source = locate_source(checked_path(path, "the name, the file or the folder of a tokenizer"))
     name = source.name
     if source.format in ("tiktoken", "gpt2", "gguf"):
         try:

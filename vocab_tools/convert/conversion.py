@@ -13,6 +13,7 @@ from bpe_engine.sources import Source
 from bpe_engine.texts import Paths, corpus_files, naming, read_texts
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path
 from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource, as_sources
@@ -156,8 +157,9 @@ def convert_tokenizer(
     >>> conversion.is_exact, list(conversion.contents)
     (True, ['new/tokenizer.json'])
     """
-    origin = locate_source(os.fspath(source), source_format)
-    goal = locate_target(os.fspath(target), target_format)
+    what = "the file, the folder or the name of a tokenizer"
+    origin = locate_source(checked_path(source, what), source_format)
+    goal = locate_target(checked_path(target, "the file to make"), target_format)
     if origin.format == "sentencepiece":
         if goal.format != "tokenizer.json" or extra or pattern or special_tokens:
             raise ValueError(

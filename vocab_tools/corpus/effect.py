@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import bpe_engine
-from bpe_engine.texts import Paths, size_or_zero
+from bpe_engine.texts import Paths, given_paths, size_or_zero
 
+from ..arguments import several_names, shown
 from ..brief import Brief
 from ..patterns import Pattern
 from ..text import literal
@@ -96,9 +96,14 @@ def corpus_effect(
 
     Raises:
         ValueError: a file is not UTF-8.
+        TypeError: an argument is of another type; the message names it.
         OSError: a file cannot be read.
     """
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    paths = given_paths(path)
+    for name, encoding in [("base", base), ("extended", extended)]:
+        if not isinstance(encoding, bpe_engine.Encoding):
+            raise TypeError(f"{name} is an Encoding, not {shown(encoding)}")
+    new_words = several_names("new_words", new_words, '[" the"]')
     cut = cutting(Pattern(None, base.pattern, {}, nfc=nfc))
     comparison = _Comparison(base, extended, new_words)
     sizes = [size_or_zero(path) for path in paths]
@@ -113,7 +118,7 @@ def corpus_effect(
             [path], cut, field=field, errors=errors, max_memory=DEFAULT_MEMORY, progress=update
         )
         with counts:
-            files.append(TokenCounts(os.fspath(path), *comparison.add(counts)))
+            files.append(TokenCounts(path, *comparison.add(counts)))
     return comparison.effect(files)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from bpe_engine import vocabulary
 from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
+from ..arguments import shown
 from ..brief import Brief
 from ..text import plural
 from .cutting import Cutting
@@ -180,6 +181,10 @@ def count_corpus(
         ValueError: a file is not UTF-8, or lacks the field.
         OSError: a file cannot be read.
     """
+    if not isinstance(cutting, Cutting):
+        raise TypeError(
+            f"cutting is {shown(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
+        )
     counts = CorpusCounts(cutting)
     try:
         most = os.cpu_count() or 1

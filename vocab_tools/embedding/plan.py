@@ -22,6 +22,7 @@ from pathlib import Path
 from bpe_engine import vocabulary
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path, checked_special_tokens
 from ..bases import identify, opened
 from ..brief import in_notebook
 from ..patterns import named_pattern
@@ -52,7 +53,7 @@ class EmbeddingPlan(dict[int, list[int]]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        write_at_once(path, self.dump())
+        write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
         """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
@@ -80,8 +81,9 @@ def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
     >>> again == plan, again.gaps == plan.gaps, again.base_ids == plan.base_ids
     (True, True, True)
     """
+    contents = Path(checked_path(path)).read_bytes()
     try:
-        found = json.loads(Path(path).read_bytes())
+        found = json.loads(contents)
         plan = EmbeddingPlan({int(number): parts for number, parts in found["made_of"].items()})
         plan.sizes = found["sizes"]
         plan.gaps = [(first, last) for first, last in found["gaps"]]
@@ -166,9 +168,11 @@ def plan_of(
     plan = EmbeddingPlan()
     for (token, number), parts in zip(new.items(), made_of):
         if parts is None:
+            # A single byte that is new is one of a whole vocabulary.
+            way = "is it the other way round? The base comes first" if len(token) == 1 else ""
             raise ValueError(
                 f"{token!r} has a byte that is not a token of the base, so nothing defines what its "
-                f"row is made of; add the single byte to the base"
+                f"row is made of; {way or 'add the single byte to the base'}"
             )
         plan[number] = parts
     base_size = max([*ranks.values(), *special_ids]) + 1
@@ -195,6 +199,6 @@ def _special_tokens(
     if isinstance(special_tokens, str):
         return named_pattern(special_tokens).without_taken_specials(ranks).special_tokens
     if special_tokens is not None:
-        return special_tokens
+        return checked_special_tokens(special_tokens)
     found = identify(ranks, base)
     return {} if found.name is None else found.special_tokens

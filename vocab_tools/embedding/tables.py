@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..arguments import number_of
 from ..ranks import count_ids, free_ranges
 from .arrays import Numpy, Torch, is_torch
 from .plan import EmbeddingPlan
@@ -75,8 +76,9 @@ def extend_embeddings(
             f"the plan is a {type(plan).__name__}; make one with embedding_plan(base, extra), which "
             f"also knows the ids of the base"
         )
-    if pad_to_multiple_of is not None and pad_to_multiple_of < 1:
-        raise ValueError(f"pad_to_multiple_of is {pad_to_multiple_of}; it must be 1 or more")
+    if pad_to_multiple_of is not None:
+        pad_to_multiple_of = number_of("pad_to_multiple_of", pad_to_multiple_of, 1)
+    seed = number_of("seed", seed, 0)
     maker = _Maker(plan, method, pad_to_multiple_of or 1, seed)
     if isinstance(table, tuple):
         return tuple(map(maker.extend, table))

@@ -11,6 +11,7 @@ from typing import Any
 from bpe_engine.texts import Paths
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path
 from ..bases import opened
 from ..brief import Brief
 from ..check import CheckResult, check_vocabulary
@@ -55,7 +56,7 @@ class Extension(Brief):
         if not self.ok:
             codes = [f.code for f in self.checked.findings if f.severity == "error"]
             raise ValueError(f"nothing is written, since the check found errors: {codes}")
-        write_at_once(path, self.dump())
+        write_at_once(checked_path(path), self.dump())
 
     def to_plain(self) -> dict[str, Any]:
         """Returns everything as plain types, for JSON."""
@@ -110,7 +111,7 @@ def extend_vocabulary(
         writes the new tokens.
 
     Raises:
-        ValueError: no word is worth a token, or as in the functions above.
+        ValueError, TypeError: no word is worth a token, or as in the functions above.
         OSError: a file cannot be read.
         ImportError: reading Parquet needs the package pyarrow.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_engine import list_encoding_names, vocabulary
 
+from ..arguments import checked_special_tokens, number_of, shown
 from ..bases import identify, opened, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
@@ -71,6 +72,7 @@ def learn_merges(
             message has the first free one); a frequency is not a positive integer; the pattern is
             neither the name of an encoding nor a valid expression; without ``max_merges``, there
             are more than 500,000 words, or more tokens than a vocabulary holds.
+        TypeError: an argument is of another type; the message names it.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> result = learn_merges(base, {"low": 5, "lower": 2}, start_id=300)
@@ -79,9 +81,16 @@ def learn_merges(
     >>> [(by_product.token, by_product.words) for by_product in result.by_products()]
     [(b'lo', ['low', 'lower']), (b'er', ['lower'])]
     """
-    for name, limit in [("max_merges", max_merges), ("min_frequency", min_frequency)]:
-        if limit is not None and limit < 0:
-            raise ValueError(f"{name} is {limit}; it cannot be negative")
+    if max_merges is not None:
+        max_merges = number_of("max_merges", max_merges, 0)
+    if min_frequency is not None:
+        min_frequency = number_of("min_frequency", min_frequency, 0)
+    if start_id is not None and not isinstance(start_id, int):
+        raise TypeError(f"start_id is {shown(start_id)}; it must be an int")
+    if _first(base, str) is not None and _first(words, bytes) is not None:
+        raise TypeError(
+            f"{_first(base, str)!r} of the base is text; the base comes first, then words"
+        )
     policy = LikeAddMerges() if like_add_merges else SoundPolicy()
     listed: Any = getattr(words, "frequencies", words)
     if isinstance(listed, str) and listed in list_encoding_names():
@@ -93,7 +102,9 @@ def learn_merges(
     found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
     noted = pattern_note(found, pattern)
     notes = [Note(*noted)] if noted else []
-    specials = dict(found.special_tokens if special_tokens is None else special_tokens)
+    specials = checked_special_tokens(
+        found.special_tokens if special_tokens is None else special_tokens
+    )
     check_special_tokens(specials)
     candidates = sort_words(listed, ranks, found.pattern, policy.any_frequency, notes)
     kept = candidates.words
@@ -131,6 +142,12 @@ def learn_merges(
     result.words = _follow(result, kept, paths, (max_merges, min_frequency))
     _note_results(result)
     return result
+
+
+def _first(given: object, kind: type) -> object:
+    """Returns the first key of this type in a mapping; None without one."""
+    keys: Any = given if isinstance(given, Mapping) else ()
+    return next((key for key in keys if isinstance(key, kind)), None)
 
 
 def _room(base: int, words: int, max_merges: int | None) -> int:

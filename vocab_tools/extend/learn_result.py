@@ -9,6 +9,7 @@ from typing import Any
 
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path
 from ..bases import Recognized
 from ..brief import Brief
 from ..notes import Note
@@ -110,7 +111,7 @@ class LearnResult(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        write_at_once(path, self.dump())
+        write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
         """Returns the new tokens as a rank file."""

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bpe_engine.texts import Paths
+from bpe_engine.texts import Paths, given_paths
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path, number_of, several_names
 from ..bases import Recognized, identify, opened
 from ..brief import Brief
 from ..corpus.cutting import cutting
@@ -82,7 +83,7 @@ class Proposal(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what :meth:`dump` returns; a file that exists is replaced."""
-        write_at_once(path, self.dump())
+        write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
         """Returns a word list: what ``vocab-tools learn`` reads."""
@@ -123,7 +124,8 @@ def propose_words(
         :func:`vocab_tools.learn_merges`.
 
     Raises:
-        ValueError: a file is not UTF-8, or a number is below 1.
+        ValueError: a file is not UTF-8, a number is below 1, or a script is unknown.
+        TypeError: an argument is of another type; the message names it.
         OSError: a file cannot be read.
         ImportError: reading Parquet needs the package pyarrow.
 
@@ -137,14 +139,14 @@ def propose_words(
     >>> proposal.tokens_before, proposal.tokens_after
     (105, 37)
     """
-    for name, number in [("new_ids", new_ids), ("min_frequency", min_frequency)]:
-        if number < 1:
-            raise ValueError(f"{name} is {number}; it must be 1 or more")
+    new_ids = number_of("new_ids", new_ids, 1)
+    min_frequency = number_of("min_frequency", min_frequency, 1)
+    wanted = frozenset(map(script_named, several_names("scripts", scripts, '["thai", "han"]')))
+    left = frozenset(several_names("exclude", exclude, '[" the"]'))
     files = named(corpus)
     base = opened(base)
     ranks = load_ranks(base)
     found = identify(ranks, base, pattern)
-    wanted = frozenset(map(script_named, scripts))
     current = found.pattern.encoding(ranks, {})
     reading = count_corpus(
         files,
@@ -156,7 +158,7 @@ def propose_words(
     )
     with reading as counts:
         candidates, left_out = _candidates(
-            counts, ranks, found.pattern, min_frequency, wanted, frozenset(exclude)
+            counts, ranks, found.pattern, min_frequency, wanted, left
         )
         choosing = _step(progress, "choosing")
         words = select(candidates, ranks, current, found.pattern, new_ids, choosing)
@@ -175,9 +177,12 @@ def propose_words(
 
 
 def named(corpus: Paths) -> list[str]:
-    """Returns the names of the files of a corpus."""
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else corpus
-    return [os.fspath(path) for path in paths]
+    """Returns the names of the files of a corpus.
+
+    Raises:
+        TypeError: it is not a path or several.
+    """
+    return given_paths(corpus)
 
 
 def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:

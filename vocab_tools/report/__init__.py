@@ -11,6 +11,7 @@ from typing import Any
 from bpe_engine.html_report import page
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path, shown
 from ..check import CheckResult
 from ..check.folder import FolderResult
 from ..compare.comparison import Comparison
@@ -57,6 +58,7 @@ def write_report(
 
     Raises:
         ValueError: another ending.
+        TypeError: the object has no report.
         ImportError: HTML needs the package jinja2.
         OSError: the file cannot be written.
     """
@@ -67,7 +69,7 @@ def write_report(
 def check_ending(path: str | os.PathLike[str]) -> None:
     """Raises ValueError unless the ending names a format, and ImportError when it needs a package
     that is not installed."""
-    ending = Path(path).suffix.lower()
+    ending = Path(checked_path(path, "the path of a report")).suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
     if ending in (".html", ".htm"):
@@ -77,7 +79,10 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
-    makers = next(made for kind, made in _MAKERS.items() if isinstance(result, kind))
+    makers = next((made for kind, made in _MAKERS.items() if isinstance(result, kind)), None)
+    if makers is None:
+        kinds = ", ".join(kind.__name__ for kind in _MAKERS)
+        raise TypeError(f"{shown(result)} has no report; those that have one are {kinds}")
     make = makers[_FORMATS[Path(path).suffix.lower()]]
     return make(result, effect) if isinstance(result, LearnResult) else make(result)
 

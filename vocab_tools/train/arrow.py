@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import several_names, shown
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts
 
@@ -73,6 +74,11 @@ def count_pieces(
     {'piece': [' low', 'low', 'lower'], 'count': [1, 1, 1]}
     """
     arrow = _pyarrow("count_pieces")
+    if not isinstance(table, (arrow.Table, arrow.RecordBatch)):
+        raise TypeError(
+            f"count_pieces counts a pyarrow.Table, not {shown(table)}; count_corpus counts files"
+        )
+    special_tokens = several_names("special_tokens", special_tokens, '["<|endoftext|>"]')
     names = table.schema.names
     if field not in names:
         has = ", ".join(map(repr, names[:8])) or "none"

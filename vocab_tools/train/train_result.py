@@ -14,6 +14,7 @@ from bpe_engine import byte_level, vocabulary
 from bpe_engine.sidecar import beside
 from bpe_engine.written import write_at_once
 
+from ..arguments import checked_path
 from ..bases import Recognized
 from ..brief import Brief
 from ..convert.definition import Definition
@@ -115,6 +116,7 @@ class TrainResult(Brief):
         """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding` reads;
         for a name that ends in ``.json``, a ``tokenizer.json``; in a folder that exists, its
         ``tokenizer.json``. Files that exist are replaced."""
+        path = checked_path(path)
         if os.path.isdir(path):
             path = Path(path) / "tokenizer.json"
         if os.fspath(path).lower().endswith(".json"):

@@ -11,6 +11,7 @@ from typing import Union
 
 from bpe_engine import byte_level, vocabulary
 
+from ..arguments import number_of, several_names, shown
 from ..bases import identify, opened
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note
@@ -27,6 +28,8 @@ Corpus = Union[
     Mapping[str, int],
     CorpusCounts,
 ]
+
+_CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces and their counts"
 
 #: Called with the name of a step, what is done of it and all of it.
 ProgressFunction = Callable[[str, int, int], None]
@@ -100,6 +103,7 @@ def train_vocabulary(
 
     Raises:
         ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.
+        TypeError: an argument is of another type; the message names it.
         OSError: a file cannot be read.
         MemoryError: memory is not sufficient.
 
@@ -113,6 +117,11 @@ def train_vocabulary(
     >>> [result.encoding().decode_single_token_bytes(i) for i in result.encoding().encode("hugs")]
     [b'hug', b's']
     """
+    min_frequency = number_of("min_frequency", min_frequency, 0)
+    special_tokens = several_names("special_tokens", special_tokens, '["<|endoftext|>"]')
+    for name, count in [("max_memory", max_memory), ("num_threads", num_threads)]:
+        if count is not None:
+            number_of(name, count, 0)
     job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
     base = None if base is None else opened(base)
     found, old_special = base_cutting(base, pattern)
@@ -123,7 +132,7 @@ def train_vocabulary(
     cut = cutting(found, [*old_special, *special_tokens], nfc)
     special = len(cut.special_tokens)
     if not isinstance(corpus, (str, os.PathLike, Mapping, CorpusCounts)):
-        corpus = list(corpus)
+        corpus = _listed(corpus)
     elif balance in UNITS:
         raise ValueError("balance needs several corpora; give a list of them")
     if superwords_from is not None and not can_be_read_twice(corpus):
@@ -168,6 +177,21 @@ def train_vocabulary(
     result.files = _names(corpus)
     result.recognized = None if base is None else identify(ranks, base).recognized
     return job.finish(result, old_special, special_tokens)
+
+
+def _listed(corpus: object) -> list[Corpus]:
+    """Returns a list of a corpus. Raises TypeError for what is not one."""
+    if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
+        raise TypeError(f"{_CORPUS}, not {shown(corpus)}")
+    listed = list(corpus)
+    for part in listed:
+        if isinstance(part, tuple) and not all(isinstance(one, (str, os.PathLike)) for one in part):
+            raise TypeError(f"{_CORPUS}; make a dict of pairs such as {part!r}: dict(pairs)")
+        if isinstance(part, bytes) or not isinstance(
+            part, (str, os.PathLike, CorpusCounts, Iterable)
+        ):
+            raise TypeError(f"{_CORPUS}, and has {shown(part)}")
+    return listed
 
 
 def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
@@ -281,8 +305,6 @@ class _Job:
             raise ValueError(
                 f"vocab_size is {self.vocab_size:,}; at most {vocabulary.MAX_TOKENS:,}"
             )
-        if self.min_frequency < 0:
-            raise ValueError(f"min_frequency is {self.min_frequency}; it must be 0 or more")
         if self.max_token_length is not None and self.max_token_length < 1:
             raise ValueError(f"max_token_length is {self.max_token_length}; it must be 1 or more")
         if self.ties not in TIES:

@@ -87,8 +87,8 @@ impl SentencePiece {
 
     /// The fields without the types of the pieces.
     pub(crate) fn settings(&self) -> Fields {
-        let Fields { algorithm, version, byte_fallback, .. } = *self.fields;
-        Fields { algorithm, version, byte_fallback, kinds: Vec::new() }
+        let Fields { algorithm, version, byte_fallback, nameless, .. } = *self.fields;
+        Fields { algorithm, version, byte_fallback, kinds: Vec::new(), nameless }
     }
 
     /// Calls `found` with each piece of a text: [`UNKNOWN`] if it is not one.
@@ -128,11 +128,16 @@ impl SentencePiece {
     ) -> Result<()> {
         let Pieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
-        let unknown = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
+        let nameless = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
+        let unknown = |span: Range<usize>| match self.pieces.id_of_unknown(&text[span.clone()]) {
+            Some(id) => Token::new(id, span),
+            None => nameless(span),
+        };
         self.each_piece(text, is_barred, |id, span| {
             if id != UNKNOWN {
                 run.take().map_or(Ok(()), |run| found(unknown(run)))?;
-                return found(Token::new(id, span));
+                let is_named = self.pieces.is_named(id);
+                return found(if is_named { Token::new(id, span) } else { nameless(span) });
             }
             if bytes.is_empty() {
                 run = Some(run.take().map_or(span.start, |run| run.start)..span.end);
@@ -160,7 +165,7 @@ impl SentencePiece {
         let from = ids.len();
         let is_done = LookUp::append(viterbi, &self.pieces, &self.pool, text, words, ids)?;
         self.fuse_unknown(from, ids);
-        Ok(is_done)
+        Ok(is_done && self.pieces.name(from, ids))
     }
 
     /// Makes one unknown token of each run of unknown characters among the ids from `from` on.
@@ -213,19 +218,28 @@ impl Questions for SentencePiece {
     }
 
     fn encode_stretch(&self, text: &str, _: bool, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
-        match &self.search {
-            Search::Bpe(Some(core)) => core.append(&self.pieces, text, ids),
-            Search::Unigram(_) if self.append_words(text, None, ids)? => Ok(()),
-            _ => self.each_token(text, |_, _| false, &mut |token| push(ids, token.id)),
+        let from = ids.len();
+        let is_done = match &self.search {
+            Search::Bpe(Some(core)) => {
+                core.append(&self.pieces, text, ids)?;
+                self.pieces.name(from, ids)
+            }
+            Search::Unigram(_) => self.append_words(text, None, ids)?,
+            _ => false,
+        };
+        if is_done {
+            return Ok(());
         }
+        self.each_token(text, |_, _| false, &mut |token| push(ids, token.id))
     }
 
     fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
+        let from = ids.len();
         match &self.search {
             Search::Bpe(Some(core)) if normalizer.marks_spaces().is_none() => {
                 let Some(text) = normalizer.swapped(run)? else { return Ok(false) };
                 core.append_swapped(&self.pieces, &text, ids)?;
-                Ok(true)
+                Ok(self.pieces.name(from, ids))
             }
             Search::Unigram(viterbi) if viterbi.is_cut_before_marks() => {
                 let Some(words) = normalizer.words()? else { return Ok(false) };
@@ -250,7 +264,9 @@ impl Questions for SentencePiece {
     fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
         match &self.search {
             Search::Bpe(Some(core)) if self.pieces.user_defined.is_empty() => {
-                core.append_marked(&self.pieces, text, is_prefixed, ids)
+                let from = ids.len();
+                let is_done = core.append_marked(&self.pieces, text, is_prefixed, ids)?;
+                Ok(is_done && self.pieces.name(from, ids))
             }
             _ => Ok(false),
         }
@@ -278,27 +294,30 @@ impl Questions for SentencePiece {
     }
 
     fn size(&self) -> usize {
-        self.pieces.vocab.size()
+        self.pieces.named()
     }
 
     fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.pieces.vocab.id(token)
+        self.pieces.vocab.id(token).filter(|&id| self.pieces.is_named(id))
     }
 
     fn id_to_token(&self, id: u32) -> Option<String> {
-        self.pieces.vocab.token(id).map(str::to_owned)
+        let token = self.pieces.vocab.token(id).filter(|_| self.pieces.is_named(id));
+        token.map(str::to_owned)
     }
 
     fn max_id(&self) -> Option<u32> {
-        self.pieces.vocab.max_id()
+        u32::try_from(self.size()).ok()?.checked_sub(1)
     }
 
     fn vocab(&self) -> Vec<(String, u32)> {
-        self.pieces.vocab.entries()
+        let mut entries = self.pieces.vocab.entries();
+        entries.truncate(self.size());
+        entries
     }
 
     fn may_make(&self, id: u32) -> bool {
-        let kind = self.pieces.kinds.get(id as usize);
+        let kind = self.pieces.kinds.get(id as usize).filter(|_| self.pieces.is_named(id));
         kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bpe_engine.sources import existing_folder
 
+from ...arguments import checked_path, given_texts
 from . import rules
 from .folder_result import CheckedSource, FolderResult
 from .folder_rules import FOLDER_RULES
@@ -38,8 +39,9 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     >>> result.ok, [finding.code for finding in result.findings]  # doctest: +SKIP
     (True, ['ROWS_UNUSED', 'NO_GENERATION_TAG'])
     """
+    folder = checked_path(folder, "a folder or a tokenizer file")
     path = Path(folder) if os.path.isfile(folder) else existing_folder(folder)
-    model = ModelFolder(path, [texts] if isinstance(texts, str) else texts)
+    model = ModelFolder(path, given_texts(texts))
     found = FOLDER_RULES.findings(model)
     differing = {one.source.name: one for one in model.differing}
     tokenizers = [*model.files, *([model.transformers] if model.transformers else [])]

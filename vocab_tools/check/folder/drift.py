@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ...arguments import checked_path, given_texts
 from ...text import parting, quoted, shorten
 from ..findings import Found, Outcome, Rules
 from .folder_result import CheckedSource, FolderResult
@@ -82,11 +83,15 @@ def freeze(path: str | os.PathLike[str], texts: Iterable[str] | None = None) -> 
 
     >>> freeze("models/qwen3").ids["tokenizer.json"]  # doctest: +SKIP
     """
-    where = Path(path)
+    where = Path(checked_path(path, "a folder or a tokenizer file"))
     if not where.exists():
         raise FileNotFoundError(2, os.strerror(2), os.fspath(path))
     folder = ModelFolder(where)
-    chosen = [text for block in folder.probes for text in block] if texts is None else list(texts)
+    chosen = (
+        [text for block in folder.probes for text in block]
+        if texts is None
+        else list(given_texts(texts))
+    )
     sources = [*folder.files, *([folder.transformers] if folder.transformers else [])]
     if not sources or folder.broken:
         problem = folder.broken[0] if folder.broken else "no tokenizer can be read"
@@ -110,7 +115,7 @@ def read_frozen(path: str | os.PathLike[str]) -> Frozen | None:
 
     Raises ValueError if the results are malformed.
     """
-    if not os.path.isfile(path):
+    if not os.path.isfile(checked_path(path, "a folder or a tokenizer file")):
         return None
     with open(path, "rb") as file:
         start = file.read(64)
@@ -159,7 +164,7 @@ def check_drift(
     """
     one, two = _read(before), _read(after)
     stored = next((side for side in (one, two) if isinstance(side, Frozen)), None)
-    chosen = stored.texts if stored else [*_probes(one, two), *texts]
+    chosen = stored.texts if stored else [*_probes(one, two), *given_texts(texts)]
     old, new = (side if isinstance(side, Frozen) else freeze(side, chosen) for side in (one, two))
     if old.texts != new.texts:
         raise ValueError("the two results are of different texts, and cannot be compared")

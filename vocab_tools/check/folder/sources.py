@@ -14,7 +14,7 @@ import bpe_engine
 from bpe_engine import byte_level
 from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
-from bpe_engine.sources import Format
+from bpe_engine.sources import OF_CLASSES, Format
 
 from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
@@ -126,10 +126,13 @@ def of_ranks(path: Path, shell: Shell) -> Source:
 
 
 def of_model(path: Path, shell: Shell) -> list[Source]:
-    """Reads a model of SentencePiece: for each version, if they give different ids.
+    """Reads a model of SentencePiece: for each version, if they give different ids; or as a class of
+    transformers does that gives other ids than the model.
 
-    Raises ValueError if it is malformed.
+    Raises ValueError if it is malformed, and Skipped if it is not known how the class reads it.
     """
+    if path.name in OF_CLASSES:
+        return [_of_class(path)]
     new, old = (Tokenizer.from_sentencepiece(path, version) for version in _VERSIONS)
     if new.fingerprint == old.fingerprint:
         return [_of_sentencepiece(path.name, new)]
@@ -141,6 +144,31 @@ def of_model(path: Path, shell: Shell) -> list[Source]:
 OLDER = "up to 0.2.1"
 
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
+
+
+def _of_class(path: Path) -> Source:
+    try:
+        tokenizer = bpe_engine.Tokenizer.from_pretrained(path.parent)
+    except (ValueError, OSError) as error:
+        raise Skipped(str(error).replace(f"{path}: ", "")) from error
+    added, vocab = tokenizer.added_tokens_encoder, tokenizer.get_vocab()
+
+    def encode(texts: list[str], *, around: bool = False) -> list[list[int]]:
+        found: list[list[int]] = tokenizer(texts, add_special_tokens=around)["input_ids"]
+        return found
+
+    (plain,), (whole,) = encode([_PLAIN]), encode([_PLAIN], around=True)
+    return Source(
+        path.name,
+        f"{type(tokenizer.backend.model).__name__} as its class reads it",  # type: ignore[union-attr]
+        added,
+        [_bytes(token) for token in vocab if token not in added],
+        max(vocab.values(), default=-1) + 1,
+        encode,
+        around=_around(plain, whole),
+        fingerprint=tokenizer.fingerprint,
+        token=lambda id: str(tokenizer.convert_ids_to_tokens(id)),
+    )
 
 
 def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:

@@ -1,0 +1,72 @@
+"""Checks arguments, and raises errors that name the argument, the value and the way out."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsIndex
+
+from .text import shorten
+
+
+def shown(value: object) -> str:
+    """Returns a value with its type, for messages.
+
+    >>> shown(None), shown("Latn"), shown([1, 2])
+    ('None', "the str 'Latn'", 'the list [1, 2]')
+    """
+    return "None" if value is None else f"the {type(value).__name__} {shorten(repr(value))}"
+
+
+def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
+    """Returns an argument that is a list of names.
+
+    Raises TypeError for one name alone, which would be taken for a list of letters, and for what
+    is not text.
+    """
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{name} is a list of names, not {shown(value)}; give [{value!r}]")
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a list of names, as in {example}, not {shown(value)}")
+    names = list(value)
+    for each in names:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} has {shown(each)}; names are text, as in {example}")
+    return names
+
+
+def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
+    """Returns an argument that is a whole number. Raises TypeError or ValueError for another."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {shown(value)}; it must be an int") from None
+    if number < at_least:
+        least = "it cannot be negative" if at_least == 0 else f"it must be {at_least} or more"
+        raise ValueError(f"{name} is {number}; {least}")
+    return number
+
+
+def checked_path(value: Any, what: str = "the path of a file") -> str:
+    """Returns an argument that is a path. Raises TypeError for anything else."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"expected {what}, as a str or a Path, not {shown(value)}")
+    return os.fspath(value)
+
+
+def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
+    """Returns names and ids of special tokens, as a dict of its own. Raises TypeError for what is not a
+    mapping."""
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            'special_tokens are names and their ids, as in {"<sep>": 300}, not ' + shown(value)
+        )
+    return dict(value)
+
+
+def given_texts(value: str | Iterable[str]) -> Iterable[str]:
+    """Returns an argument that is a text or several. Raises TypeError for anything else."""
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"texts are a str or a list of them, not {shown(value)}")
+    return [value] if isinstance(value, str) else value
