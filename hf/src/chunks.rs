@@ -43,7 +43,9 @@ pub(crate) struct Chunks {
     /// The characters that a run can be cut beside; `None` for all.
     permitted: Option<Box<Bits>>,
     /// The characters of ASCII between which words can be cut; `None` if they are not.
-    apart: Option<Box<[[u8; 128]; 128]>>,
+    apart: Option<Box<Pairs>>,
+    /// Whether the pre-tokenizer decides that, not the model.
+    by_split: bool,
     /// Runs with more bytes are taken part by part.
     longest: usize,
     /// Whether a chunk without white space before it is the rest of a word.
@@ -53,6 +55,9 @@ pub(crate) struct Chunks {
 /// The character that each character up to U+FFFF becomes in a chunk that is one piece, 0 where that
 /// takes all steps: for 64 at a time, found when one of them is first asked for.
 struct Singles(Box<[OnceBox<[u16; ROW]>]>);
+
+/// 1 for some pairs of characters of ASCII.
+type Pairs = [[u8; 128]; 128];
 
 const ROW: usize = 64;
 
@@ -148,6 +153,7 @@ impl Chunks {
         let cutter = model.cutter().ok().flatten();
         let cutter = cutter.filter(|_| !isolates_punctuation && !isolates_han);
         let cutter = cutter.filter(|_| Mechanism::CutWords.is_used());
+        let by_split = split.cuts_words() && Mechanism::CutWords.is_used();
         let has_rests = cutter.is_some() && mark.is_some_and(|(_, is_always)| is_always);
         let splitter = WordSplitter::new(WordRules {
             spaces: match has_rests {
@@ -159,12 +165,17 @@ impl Chunks {
             isolates_punctuation,
             isolates_han,
         });
+        let apart = match by_split {
+            true => Some(cuts_of(&normalizer, split)),
+            false => cutter.map(|(cutter, _)| cutter.apart(&ascii)),
+        };
         Some(Self {
             splitter,
             normalizer: normalizer.and(if has_ends { &ends.rows } else { &[] }),
             has_ends,
             ends,
-            apart: cutter.map(|(cutter, _)| cutter.apart(&ascii)),
+            apart,
+            by_split,
             longest: cutter.map_or(usize::MAX, |(_, longest)| longest),
             has_rests,
             ascii,
@@ -226,7 +237,15 @@ impl Chunks {
 
     /// The character that a character becomes in a chunk that is one piece.
     fn single(&self, split: &Split, character: char) -> Option<char> {
-        self.singles.get(character, |character| single(&self.normalizer, split, character))
+        self.made(split, character).filter(|&made| !self.by_split || split.keeps(made))
+    }
+
+    /// [`Chunks::single`], in a chunk of any pieces if the pre-tokenizer cuts words.
+    fn made(&self, split: &Split, character: char) -> Option<char> {
+        self.singles.get(character, |character| match self.by_split {
+            true => self.normalizer.single(character),
+            false => single(&self.normalizer, split, character),
+        })
     }
 
     /// A run without the white space at its ends that is stripped; `None` if its normalized form must
@@ -273,6 +292,18 @@ impl Chunks {
         let mut spaces = spaces.map(|(at, space)| (near + at, char::from(space.as_bytes()[0])));
         spaces.find(is_border).map(|(at, _)| at)
     }
+}
+
+/// The characters of ASCII that a pre-tokenizer cuts between, once they are normalized.
+fn cuts_of(normalizer: &Normalizer, split: &Split) -> Box<Pairs> {
+    let mut cuts = Box::new([[0; 128]; 128]);
+    for (before, row) in ('!'..='~').zip(&mut cuts[usize::from(b'!')..]) {
+        for (after, place) in ('!'..='~').zip(&mut row[usize::from(b'!')..]) {
+            let made = normalizer.single(before).zip(normalizer.single(after));
+            *place = u8::from(made.is_some_and(|(before, after)| split.cuts(before, after)));
+        }
+    }
+    cuts
 }
 
 /// The character that a character becomes, if it is part of one piece beside any others.
@@ -335,16 +366,18 @@ impl Unknown<'_> {
         let are_apart = |text: &str, place: usize| {
             let (mut before, mut after) = (text[..place].chars().rev(), text[place..].chars());
             let mut pair = || before.next().zip(after.next());
-            let single = |character| chunks.single(split, character);
-            let Some((Some(left), Some(right))) = pair().map(|(a, b)| (single(a), single(b)))
-            else {
+            let made = |character| chunks.made(split, character);
+            let Some((Some(left), Some(right))) = pair().map(|(a, b)| (made(a), made(b))) else {
                 return false;
             };
             // What is around them could change them.
             let is_settled = |character: char| character.is_ascii() || is_settled(character);
             before.next().is_none_or(is_settled)
                 && after.next().is_none_or(is_settled)
-                && cutter.is_some_and(|(cutter, _)| cutter.are_never_joined(left, right))
+                && match chunks.by_split {
+                    true => split.cuts(left, right),
+                    false => cutter.is_some_and(|(it, _)| it.are_never_joined(left, right)),
+                }
         };
         let permits = |character| chunks.permits(character);
         let checks = WordChecks {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bpe_core::Splitter;
 use bpe_core::memory::{collected, push, reserve, reserve_text, with_capacity};
-use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
+use bpe_core::split::{CLIP, CLIP_WITH_NAMES, Scanner};
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
@@ -13,15 +13,13 @@ use crate::bytes::{CHAR_OF, MARK, represents_byte};
 use crate::error::{Error, Result};
 use crate::normalize::compile;
 use crate::offsets::Aligned;
-use crate::regex::Regex;
+use crate::regex::{Regex, scanner};
 use crate::scripts::script_of;
 use crate::spec::{self, Behavior};
 
 /// GPT-2's pattern, used by `ByteLevel`.
 pub(crate) const GPT2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-
-static GPT2_REGEX: OnceBox<Regex> = OnceBox::new();
 
 /// A pre-tokenizer, ready to run: a list of steps that split every piece further.
 #[derive(Debug, Clone, Default)]
@@ -156,9 +154,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
                 steps.push(Step::PrefixSpace);
             }
             if use_regex {
-                let by = By::Regex(
-                    GPT2_REGEX.get_or_try_init(|| Regex::new(GPT2).map(Box::new))?.clone(),
-                );
+                let by = By::Regex(Regex::new(GPT2)?);
                 steps.push(Step::Split { by, behavior: Behavior::Isolated, invert: false });
             }
             steps.push(Step::Bytes);
@@ -280,22 +276,45 @@ fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
 
-/// Whether parts are those of CLIP, whose pattern matches all but white space, and never across it.
-fn are_of_clip(parts: &[&spec::PreTokenizer]) -> bool {
-    const NAMES: &str = r"<\|startoftext\|>|<\|endoftext\|>|";
-    const PATTERN: &str = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+";
-    let [
-        spec::PreTokenizer::Split {
-            pattern: spec::Pattern::Regex(pattern),
-            behavior: Behavior::Removed,
-            invert: true,
-        },
-        spec::PreTokenizer::ByteLevel { add_prefix_space: false, .. },
-    ] = parts
-    else {
-        return false;
-    };
-    pattern.strip_prefix(NAMES).unwrap_or(pattern) == PATTERN
+/// The parts of CLIP: a pattern that matches all but white space, and never across it, then bytes.
+#[derive(Debug, Clone, Copy)]
+struct Clip {
+    scanner: Scanner,
+    has_names: bool,
+}
+
+impl Clip {
+    fn of(parts: &[&spec::PreTokenizer]) -> Option<Self> {
+        let [
+            spec::PreTokenizer::Split {
+                pattern: spec::Pattern::Regex(pattern),
+                behavior: Behavior::Removed,
+                invert: true,
+            },
+            spec::PreTokenizer::ByteLevel { add_prefix_space: false, .. },
+        ] = parts
+        else {
+            return None;
+        };
+        let has_names = pattern == CLIP_WITH_NAMES;
+        let is_known = has_names || pattern == CLIP;
+        Some(Self { scanner: Scanner::new(pattern).filter(|_| is_known)?, has_names })
+    }
+
+    /// Whether it cuts between these two characters, whatever is around them.
+    fn cuts(self, before: char, after: char) -> bool {
+        let is_of_name = |character: char| matches!(character, '<' | '|' | '>');
+        if before == '\'' || self.has_names && (is_of_name(before) || is_of_name(after)) {
+            // What follows may belong to an apostrophe, and what is beside these to a name.
+            return false;
+        }
+        let (mut text, length) = ([0; 8], before.len_utf8());
+        before.encode_utf8(&mut text);
+        let end = length + after.encode_utf8(&mut text[length..]).len();
+        let both = std::str::from_utf8(&text[..end]).unwrap_or_default();
+        let first = self.scanner.next_piece(both, 0);
+        first.is_some_and(|first| first.start == 0 && first.end == length)
+    }
 }
 
 impl spec::Metaspace {
@@ -446,23 +465,28 @@ pub(crate) struct Split {
     /// Whether each white space is left out, and what is on one side of it changes no piece on the
     /// other.
     drops_spaces: bool,
+    clip: Option<Clip>,
 }
 
 impl Split {
     pub(crate) fn new(spec: Option<spec::PreTokenizer>) -> Result<Self> {
         let steps = PreTokenizer::new(spec.as_ref())?;
-        let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
-        let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
+        let is_scanned = |pattern: &str| {
+            let splitter = scanner(pattern).and_then(|_| Splitter::new(pattern).ok());
+            splitter.is_some_and(|splitter| splitter.is_family())
+        };
+        let plan = Plan::new(spec.as_ref(), is_scanned)?;
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
-        let drops_spaces = drop_spaces(&parts) || are_of_clip(&parts);
-        Ok(Self { spec, steps, plan, drops_spaces })
+        let clip = Clip::of(&parts);
+        let drops_spaces = drop_spaces(&parts) || clip.is_some();
+        Ok(Self { spec, steps, plan, drops_spaces, clip })
     }
 
     /// The split of an encoding, which uses its own splitter.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
+        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false, clip: None }
     }
 
     pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
@@ -501,6 +525,11 @@ impl Split {
         self.drops_spaces
     }
 
+    /// Whether it is that of CLIP, which [cuts](Self::cuts) between characters of words, too.
+    pub(crate) fn cuts_words(&self) -> bool {
+        self.clip.is_some()
+    }
+
     /// Whether each character of ASCII punctuation is a piece.
     pub(crate) fn isolates_punctuation(&self) -> bool {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
@@ -509,6 +538,9 @@ impl Split {
     /// Whether no step cuts a piece of ASCII at a character, or changes it, beside the mark that is
     /// put before it.
     pub(crate) fn keeps(&self, character: char) -> bool {
+        if self.clip.is_some() {
+            return character.is_ascii_alphabetic();
+        }
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {
                 Step::Split { by: By::Characters(is_match), .. } => !is_match(character),
@@ -526,7 +558,10 @@ impl Split {
     pub(crate) fn cuts(&self, before: char, after: char) -> bool {
         match &self.plan {
             Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
-            _ if self.drops_spaces => before.is_whitespace() || after.is_whitespace(),
+            _ if self.drops_spaces => {
+                let are_cut = |clip: Clip| clip.cuts(before, after);
+                before.is_whitespace() || after.is_whitespace() || self.clip.is_some_and(are_cut)
+            }
             _ => false,
         }
     }
