@@ -479,6 +479,14 @@ impl Split {
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
         let clip = Clip::of(&parts);
+        let plan = match plan {
+            // What CLIP's pattern matches, but for names, that of `ByteLevel` matches as a whole.
+            Plan::Steps(mut steps) if clip.is_some_and(|clip| !clip.has_names) => {
+                steps.0.truncate(1);
+                Plan::Steps(steps)
+            }
+            plan => plan,
+        };
         let drops_spaces = drop_spaces(&parts) || clip.is_some();
         Ok(Self { spec, steps, plan, drops_spaces, clip })
     }
