@@ -107,7 +107,7 @@ mutants:  ## look for changes of the crates that no Rust test notices (needs car
 	    $(patsubst %,--file '%',$(MUTATED)) $(CARGO_FLAGS)
 
 fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (60)
-	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz $(CARGO_FLAGS)
+	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core -p bpe-hf --test fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
 bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual

@@ -3,19 +3,22 @@
     python -m benchmarks.hostile_search
     python -m benchmarks.hostile_search --encoding o200k_base --texts 500 --seed 7
     python -m benchmarks.hostile_search --parts
+    python -m benchmarks.hostile_search --files t5-small.json mistral-7b-v0.1.model
 
 Draws random texts of each kind, and encodes them both without caches and with empty ones. The
 slowest few are timed again many times, in turn with ordinary text; the least time of each counts.
 The table has the slowest of each kind, in nanoseconds per byte and as multiples of ordinary text.
 
 With ``--parts``, measures `truncate` and `chunk` on named texts, as multiples of the time to encode
-the result.
+the result. With ``--files``, measures texts of one or two characters, and long random words, with any
+tokenizers.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import random
 import string
 from collections.abc import Callable
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import bpe_engine
+from bpe_engine import hf
 
 from .harness.sides import seconds
 
@@ -95,7 +99,7 @@ class Tokens:
         return "".join(draw.choices(few, k=length // 3 + 1))
 
 
-def nanoseconds(encoding: bpe_engine.Encoding, text: str) -> float:
+def nanoseconds(encoding: bpe_engine.Encoding | hf.Tokenizer, text: str) -> float:
     """Measures the CPU time per byte of counting ``text``, with empty caches."""
     encoding.clear_cache()
     return seconds(lambda: encoding.count(text)) * 1e9 / len(text.encode())
@@ -133,6 +137,75 @@ UNITS = {
 #: Limits for `truncate`; limits and overlaps for `chunk`.
 LIMITS = (1000, 10_000)
 CHUNKS = ((20, 0), (20, 19), (1000, 0))
+
+
+#: Repeated by ``--files``: one character, or a few, of each kind that a part of a file may treat alone.
+CHARACTERS = {
+    "letters": "a",
+    "capitals": "A",
+    "spaces": " ",
+    "tabs": "\t",
+    "line ends": "\n",
+    "CR LF": "\r\n",
+    "marks of spaces": "\u2581",
+    "spaces and marks of spaces": " \u2581",
+    "digits": "1",
+    "apostrophes": "'",
+    "points": ".",
+    "hashes": "#",
+    "a letter and a space": "a ",
+    "letters and points": "a.",
+    "a letter and a mark": "e\u0301",
+    "marks": "\u0301",
+    "marks out of order": "\u0301\u0327",
+    "accented letters": "\u00e9",
+    "the wide space": "\u3000",
+    "a space of no width": "\u200b",
+    "soft hyphens": "\u00ad",
+    "NUL": "\0",
+    "replacement characters": "\ufffd",
+    "Han": "的",
+    "Han, and the wide comma": "的，",
+    "rare Han": "\U00020000",
+    "Hangul": "각",
+    "jamo": "\u1100\u1161",
+    "half-width kana": "\uff76\uff9e",
+    "Thai": "\u0e01\u0e33",
+    "Devanagari": "\u0915\u094d",
+    "flags": "\U0001f1e9\U0001f1ea",
+    "families": "\U0001f469\u200d",
+    "ligatures": "\ufb03",
+    "U+FDFA, 18 characters in NFKC": "\ufdfa",
+    "capital sharp s": "\u1e9e",
+    "I with a point": "\u0130",
+    "private characters": "\ue000",
+    "unassigned characters": "\u0378",
+    "names of tokens": "</s>",
+    "beginnings of names": "<|",
+}
+
+
+def random_words(draw: random.Random, size: int, length: int) -> str:
+    """Makes words of `size` random letters."""
+    letters = "".join(draw.choices(string.ascii_lowercase, k=length))
+    return " ".join(letters[start : start + size] for start in range(0, length, size))
+
+
+def measure_files(sources: list[str], length: int) -> None:
+    """Prints the nanoseconds per byte of named texts, with empty caches."""
+    draw = random.Random(1)
+    texts = {name: unit * (length // len(unit)) for name, unit in CHARACTERS.items()}
+    texts["random letters"] = random_words(draw, length, length)
+    texts["words of 100 random letters"] = random_words(draw, 100, length)
+    texts["words of 1,000 random letters"] = random_words(draw, 1000, length)
+    texts["random Han"] = "".join(chr(draw.randrange(0x4E00, 0xA000)) for _ in range(length))
+    tokenizers = [bpe_engine.open_tokenizer(source) for source in sources]
+    print(f"{length:,} characters, nanoseconds per byte\n")
+    print("| text |", " | ".join(os.path.basename(source) for source in sources), "|")
+    print("|---|" + "---:|" * len(sources))
+    for name, text in texts.items():
+        cells = [min(nanoseconds(tokenizer, text) for _ in range(3)) for tokenizer in tokenizers]
+        print(f"| {name} |", " | ".join(f"{cell:.0f}" for cell in cells), "|", flush=True)
 
 
 def least(work: Callable[[], object]) -> float:
@@ -175,7 +248,11 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=50_000, help="characters of a text")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parts", action="store_true", help="measure truncate and chunk")
+    parser.add_argument("--files", nargs="+", metavar="FILE", help="measure these tokenizers")
     arguments = parser.parse_args()
+    if arguments.files:
+        measure_files(arguments.files, arguments.length)
+        return
     encoding = bpe_engine.get_encoding(arguments.encoding)
     if arguments.parts:
         measure_parts(encoding, arguments.length)

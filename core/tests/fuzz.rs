@@ -3,6 +3,8 @@
 //! Each target stops at the first failure, which is shrunk and printed. `FUZZ_CASES=1000000 cargo
 //! test --release --test fuzz` runs that many cases of each target (`make fuzz`).
 
+#[path = "support/cases.rs"]
+mod cases;
 #[path = "support/merge.rs"]
 mod merge;
 #[path = "support/patterns.rs"]
@@ -17,23 +19,13 @@ use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
+use cases::fuzz;
 use merge::by_the_rule;
 use patterns::PATTERNS;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::{Config, TestCaseResult, TestRunner};
-
-/// Runs `check` on values of `strategy`.
-fn fuzz<S: Strategy>(strategy: S, check: impl Fn(S::Value) -> TestCaseResult) {
-    let cases = std::env::var("FUZZ_CASES").map_or(1000, |text| {
-        text.parse().unwrap_or_else(|_| panic!("FUZZ_CASES={text:?} is not a number"))
-    });
-    let config = Config { max_shrink_iters: 20_000, ..support::config(cases) };
-    if let Err(failure) = TestRunner::new(config).run(&strategy, check) {
-        panic!("{failure}");
-    }
-}
+use proptest::test_runner::TestCaseResult;
 
 /// One of the characters of `characters`.
 fn one_of(characters: &str) -> impl Strategy<Value = char> + Clone {

@@ -386,6 +386,7 @@ impl Normalizer {
                 (!wanted.contains(character)).then_some(character)
             }
             Self::Replace(Regex::Blanks(_), _) => (character != ' ').then_some(character),
+            Self::Replace(Regex::Spaces(_), _) => (!character.is_whitespace()).then_some(character),
             Self::Sequence(parts) => {
                 parts.iter().try_fold(character, |character, part| part.single(character))
             }

@@ -1,9 +1,11 @@
 //! Matches patterns with Oniguruma, the regex engine of `tokenizers`. Nearly all patterns mean the
-//! same in other engines, but only the same engine makes sure of it.
+//! same in other engines, but only the same engine makes sure of it, or a scanner that is compared
+//! with it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use bpe_core::split::Scanner;
 use memchr::memmem;
 use onig::{MatchParam, Region, SearchOptions};
 
@@ -21,7 +23,23 @@ pub(crate) enum Regex {
     Blanks(usize),
     /// White space in a row.
     Spaces(Arc<onig::Regex>),
+    /// A published pattern.
+    Published(Scanner),
     Pattern(Arc<onig::Regex>),
+}
+
+/// The scanner of the core for a published pattern; `None` if Oniguruma may match anything else.
+pub(crate) fn scanner(pattern: &str) -> Option<Scanner> {
+    // There, `{1,3}+` is a repetition that is repeated, without possession.
+    let is_count = |part: &str| part.ends_with(|last: char| last.is_ascii_digit() || last == ',');
+    let has_count = || pattern.match_indices("}+").any(|(at, _)| is_count(&pattern[..at]));
+    Scanner::new(pattern).filter(|_| !has_count())
+}
+
+fn compiled(pattern: &str) -> Result<onig::Regex> {
+    onig::Regex::new(pattern).map_err(|error| {
+        Error::Invalid(format!("the pattern {pattern:?} is malformed: {}", error.description()))
+    })
 }
 
 impl std::fmt::Debug for Regex {
@@ -37,9 +55,10 @@ impl Regex {
             "  +" | " {2,}" => return Ok(Self::Blanks(2)),
             _ => {}
         }
-        let regex = onig::Regex::new(pattern).map(Arc::new).map_err(|error| {
-            Error::Invalid(format!("the pattern {pattern:?} is malformed: {}", error.description()))
-        })?;
+        if let Some(scanner) = scanner(pattern) {
+            return Ok(Self::Published(scanner));
+        }
+        let regex = Arc::new(compiled(pattern)?);
         Ok(if pattern == r"\s+" { Self::Spaces(regex) } else { Self::Pattern(regex) })
     }
 
@@ -62,6 +81,14 @@ impl Regex {
                     ends = start + rest.take_while(|&byte| byte == b' ').count();
                     if ends - start < *least { Ok(()) } else { found(start..ends) }
                 });
+            }
+            Self::Published(scanner) => {
+                let mut from = 0;
+                while let Some(piece) = scanner.next_piece(text, from) {
+                    from = piece.end;
+                    found(piece.start..piece.end)?;
+                }
+                return Ok(());
             }
             Self::Text(wanted) => {
                 let mut places = memmem::find_iter(text.as_bytes(), wanted.as_bytes());
@@ -97,5 +124,54 @@ impl Regex {
             found(start..end)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(regex: &Regex, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        regex.each(text, |range| bpe_core::memory::push(&mut found, range)).unwrap();
+        found
+    }
+
+    /// Texts in which each of many code points is beside every kind of character.
+    fn texts() -> impl Iterator<Item = String> {
+        let codes = (0..0x3400).chain((0x3400..0x11_0000).step_by(7)).filter_map(char::from_u32);
+        let codes: Vec<char> = codes.collect();
+        let around = |&c: &char| ['a', c, c, '1', c, '!', c, ' ', c, '\n', 'A', c, '的', c];
+        let texts: Vec<String> =
+            codes.chunks(500).map(|codes| codes.iter().flat_map(around).collect()).collect();
+        let alphabet: Vec<char> =
+            "aAsStT'’ſlLreE的あ\u{301}\u{345}12٣Ⅷ  \t\n\r\u{a0}!/<|>😀".chars().collect();
+        let mut state = 7u64;
+        let mut next = move |bound: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % bound
+        };
+        let random = move |_| {
+            let few = 1 + next(alphabet.len());
+            (0..next(30)).map(|_| alphabet[next(few)]).collect()
+        };
+        let named = ["a<|startoftext|>b", "<|endoftext|>!", "!<|endoftext|>'s", "<|startoftext|"];
+        texts.into_iter().chain(named.map(str::to_owned)).chain((0..2000).map(random))
+    }
+
+    #[test]
+    fn scanners_find_what_oniguruma_matches() {
+        let texts: Vec<String> = texts().collect();
+        let mut count = 0;
+        for pattern in Scanner::patterns() {
+            let Some(scanner) = scanner(pattern) else { continue };
+            let oracle = Regex::Pattern(Arc::new(compiled(pattern).unwrap()));
+            for text in &texts {
+                let found = matches(&Regex::Published(scanner), text);
+                assert_eq!(found, matches(&oracle, text), "{pattern} {text:?}");
+            }
+            count += 1;
+        }
+        assert!(count > 8);
     }
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bpe_core::Splitter;
 use bpe_core::memory::{collected, push, reserve, reserve_text, with_capacity};
-use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
+use bpe_core::split::{CLIP, CLIP_WITH_NAMES};
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
@@ -13,15 +13,13 @@ use crate::bytes::{CHAR_OF, MARK, represents_byte};
 use crate::error::{Error, Result};
 use crate::normalize::compile;
 use crate::offsets::Aligned;
-use crate::regex::Regex;
+use crate::regex::{Regex, scanner};
 use crate::scripts::script_of;
 use crate::spec::{self, Behavior};
 
 /// GPT-2's pattern, used by `ByteLevel`.
 pub(crate) const GPT2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-
-static GPT2_REGEX: OnceBox<Regex> = OnceBox::new();
 
 /// A pre-tokenizer, ready to run: a list of steps that split every piece further.
 #[derive(Debug, Clone, Default)]
@@ -156,9 +154,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
                 steps.push(Step::PrefixSpace);
             }
             if use_regex {
-                let by = By::Regex(
-                    GPT2_REGEX.get_or_try_init(|| Regex::new(GPT2).map(Box::new))?.clone(),
-                );
+                let by = By::Regex(Regex::new(GPT2)?);
                 steps.push(Step::Split { by, behavior: Behavior::Isolated, invert: false });
             }
             steps.push(Step::Bytes);
@@ -280,10 +276,8 @@ fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
 
-/// Whether parts are those of CLIP, whose pattern matches all but white space, and never across it.
-fn are_of_clip(parts: &[&spec::PreTokenizer]) -> bool {
-    const NAMES: &str = r"<\|startoftext\|>|<\|endoftext\|>|";
-    const PATTERN: &str = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+";
+/// The pattern of CLIP, if these are its parts: it matches all but white space, and never across it.
+fn pattern_of_clip<'a>(parts: &[&'a spec::PreTokenizer]) -> Option<&'a str> {
     let [
         spec::PreTokenizer::Split {
             pattern: spec::Pattern::Regex(pattern),
@@ -293,9 +287,9 @@ fn are_of_clip(parts: &[&spec::PreTokenizer]) -> bool {
         spec::PreTokenizer::ByteLevel { add_prefix_space: false, .. },
     ] = parts
     else {
-        return false;
+        return None;
     };
-    pattern.strip_prefix(NAMES).unwrap_or(pattern) == PATTERN
+    Some(pattern.as_str()).filter(|pattern| [CLIP, CLIP_WITH_NAMES].contains(pattern))
 }
 
 impl spec::Metaspace {
@@ -446,23 +440,43 @@ pub(crate) struct Split {
     /// Whether each white space is left out, and what is on one side of it changes no piece on the
     /// other.
     drops_spaces: bool,
+    is_of_clip: bool,
 }
 
 impl Split {
     pub(crate) fn new(spec: Option<spec::PreTokenizer>) -> Result<Self> {
         let steps = PreTokenizer::new(spec.as_ref())?;
-        let scanner = |pattern: &str| Splitter::new(pattern).ok().filter(Splitter::is_family);
-        let plan = Plan::new(spec.as_ref(), |pattern| scanner(pattern).is_some())?;
+        let is_scanned = |pattern: &str| {
+            let splitter = scanner(pattern).and_then(|_| Splitter::new(pattern).ok());
+            splitter.is_some_and(|splitter| splitter.is_family())
+        };
+        let plan = Plan::new(spec.as_ref(), is_scanned)?;
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
-        let drops_spaces = drop_spaces(&parts) || are_of_clip(&parts);
-        Ok(Self { spec, steps, plan, drops_spaces })
+        let clip = pattern_of_clip(&parts);
+        let plan = match plan {
+            // What CLIP's pattern matches, but for names, that of `ByteLevel` matches as a whole.
+            Plan::Steps(mut steps) if clip == Some(CLIP) => {
+                steps.0.truncate(1);
+                Plan::Steps(steps)
+            }
+            plan => plan,
+        };
+        let is_of_clip = clip.is_some();
+        let drops_spaces = drop_spaces(&parts) || is_of_clip;
+        Ok(Self { spec, steps, plan, drops_spaces, is_of_clip })
     }
 
     /// The split of an encoding, which uses its own splitter.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
+        Self {
+            spec: None,
+            steps: PreTokenizer::default(),
+            plan,
+            drops_spaces: false,
+            is_of_clip: false,
+        }
     }
 
     pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
@@ -509,6 +523,9 @@ impl Split {
     /// Whether no step cuts a piece of ASCII at a character, or changes it, beside the mark that is
     /// put before it.
     pub(crate) fn keeps(&self, character: char) -> bool {
+        if self.is_of_clip {
+            return character.is_ascii_alphabetic();
+        }
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {
                 Step::Split { by: By::Characters(is_match), .. } => !is_match(character),

@@ -13,9 +13,9 @@ import pytest
 from hf_components import CHARSMAP
 from hf_oracle import outcome, tokenizer_path, tokenizers
 from seeds import seeded
-from tokenizers import models, normalizers, pre_tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers
 
-from bpe_engine import hf
+from bpe_engine import hf, patterns
 
 #: The code points of a text, which are between line breaks.
 BATCH = 500
@@ -41,6 +41,7 @@ NORMALIZERS: dict[str, Callable[[], Any]] = {
         for flags in product((False, True), (False, True), (None, False, True), (False, True))
     },
 }
+CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 PRE_TOKENIZERS: dict[str, Any] = {
     part.__class__.__name__: part
     for part in (
@@ -55,6 +56,16 @@ PRE_TOKENIZERS: dict[str, Any] = {
         pre_tokenizers.Whitespace(),
         pre_tokenizers.WhitespaceSplit(),
     )
+} | {
+    f"Split, {name}": pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
+    for name, pattern in {
+        "CLIP": CLIP,
+        "CLIP with names": rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP}",
+        "CLIP of any case": f"(?i){CLIP}",
+        "R50K": patterns.R50K,
+        "CL100K": patterns.CL100K,
+        "QWEN": patterns.QWEN,
+    }.items()
 }
 
 
@@ -130,6 +141,25 @@ def test_many_code_points_are_normalized(name):
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_many_code_points_are_cut(name):
     check_pre_tokenizer(name, many())
+
+
+@pytest.mark.parametrize("name", ["R50K", "CL100K", "QWEN", "O200K"])
+def test_published_patterns_mean_what_oniguruma_reads(name):
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("1", "1"), ("11", "11"), ("a", "a"), ("Ġ", "a"), ("Ċ", "Ċ"), ("Ġ", "Ġ"), ("!", "!")]
+    tokens = [*alphabet, *("".join(pair) for pair in merges)]
+    theirs = tokenizers.Tokenizer(
+        models.BPE({token: place for place, token in enumerate(tokens)}, merges)
+    )
+    split = pre_tokenizers.Split(Regex(getattr(patterns, name)), "isolated")
+    bytes_of = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    theirs.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
+    ours = hf.Tokenizer.from_str(theirs.to_str())
+    rng = seeded("published patterns", 1)
+    for _ in range(2000):
+        text = "".join(rng.choices("111a A!'s\n\r\t é的٣", k=rng.randrange(1, 20)))
+        assert ours.encode(text).ids == theirs.encode(text).ids, ascii(text)
+        assert ours.encode(text).offsets == theirs.encode(text).offsets, ascii(text)
 
 
 def test_scripts_of_neighbors():

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bpe_core::memory::{push, push_text, with_capacity};
+use bpe_core::memory::{append, push, push_text, with_capacity};
 use serde::{Serialize, Serializer};
 
 use super::header::Header;
@@ -26,6 +26,23 @@ pub(crate) struct ListBpe {
     unknown: Unknown,
     /// The token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
+    /// The tokens of characters up to U+017F by their places in a word, which [`place_of`] numbers.
+    common: Vec<[u32; 4]>,
+    /// Whether short words need no queue: nothing is left out at random, and a token is longer than
+    /// the parts that it is merged from.
+    is_plain: bool,
+}
+
+/// The characters of [`ListBpe::common`]: those that represent bytes are among them.
+const COMMON: u32 = 0x180;
+/// In place of a token that there is not, and of the place of a merge in the list.
+const NONE: u32 = u32::MAX;
+/// The most characters of a word that is merged without a queue.
+const SHORT: usize = 32;
+
+/// The number of a character's place in a word.
+fn place_of(is_first: bool, is_last: bool) -> usize {
+    usize::from(is_first) + 2 * usize::from(is_last)
 }
 
 /// For each pair, its place in the list and the id of the token that it becomes.
@@ -48,21 +65,80 @@ impl ListBpe {
     fn of_lists(header: Header, vocab: Arc<Vocab>, pairs: Arc<Pairs>) -> Result<Self> {
         let unknown = Unknown::new(&header, |token| vocab.id(token));
         let bytes = if header.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
-        Ok(Self { header, state: State::new(vocab), pairs, unknown, bytes })
+        let mut common = Vec::new();
+        for character in (0..COMMON).filter_map(char::from_u32) {
+            let mut places = [NONE; 4];
+            for (is_first, is_last) in [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let token = single(&header, character, is_first, is_last)?;
+                places[place_of(is_first, is_last)] = vocab.id(&token).unwrap_or(NONE);
+            }
+            push(&mut common, places)?;
+        }
+        let is_plain = header.dropout() == 0.0 && header.merged_prefix() == header.prefix().len();
+        Ok(Self { header, state: State::new(vocab), pairs, unknown, bytes, common, is_plain })
+    }
+
+    /// Appends the ids of a short word of common characters. Returns false for any other.
+    fn append_short(&self, word: &str, ids: &mut Vec<u32>) -> Result<bool> {
+        let (mut parts, mut count) = ([NONE; SHORT], 0);
+        let mut characters = word.chars().peekable();
+        while let Some(character) = characters.next() {
+            let Some(places) = self.common.get(character as usize) else { return Ok(false) };
+            let id = places[place_of(count == 0, characters.peek().is_none())];
+            if id == NONE || count == SHORT {
+                return Ok(false);
+            }
+            parts[count] = id;
+            count += 1;
+        }
+        // The place in the list of each part's merge with the next one, and the product.
+        let mut merges = [(NONE, NONE); SHORT];
+        let merge = |pair: Pair| self.pairs.get(&pair).copied().unwrap_or((NONE, NONE));
+        for at in 1..count {
+            merges[at - 1] = merge((parts[at - 1], parts[at]));
+        }
+        loop {
+            let (mut best, mut at) = ((NONE, NONE), 0);
+            for (place, &other) in merges[..count].iter().enumerate() {
+                if other.0 < best.0 {
+                    (best, at) = (other, place);
+                }
+            }
+            if best.0 == NONE {
+                break;
+            }
+            parts[at] = best.1;
+            parts.copy_within(at + 2..count, at + 1);
+            merges.copy_within(at + 1..count, at);
+            count -= 1;
+            merges[count] = (NONE, NONE);
+            if at > 0 {
+                merges[at - 1] = merge((parts[at - 1], parts[at]));
+            }
+            if at + 1 < count {
+                merges[at] = merge((parts[at], parts[at + 1]));
+            }
+        }
+        append(ids, &parts[..count])?;
+        Ok(true)
     }
 
     /// The characters of a word as tokens, each with the bytes of the word that it covers.
     fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
         let (mut singles, mut waiting) = (with_capacity(word.len())?, None);
-        let mut token = String::new();
         for (start, character) in word.char_indices() {
             let length = character.len_utf8();
-            token.clear();
-            push_text(&mut token, if start > 0 { self.header.prefix() } else { "" })?;
-            push_text(&mut token, &word[start..start + length])?;
-            if start + length == word.len() {
-                push_text(&mut token, self.header.suffix())?;
+            let (is_first, is_last) = (start == 0, start + length == word.len());
+            if let Some(places) = self.common.get(character as usize)
+                && let id = places[place_of(is_first, is_last)]
+                && id != NONE
+                && waiting.is_none()
+            {
+                push(&mut singles, (id, length))?;
+                continue;
             }
+            let token = single(&self.header, character, is_first, is_last)?;
             self.append_single(&token, length, &mut waiting, &mut singles)?;
         }
         waiting.into_iter().try_for_each(|unknown| push(&mut singles, unknown))?;
@@ -89,6 +165,15 @@ impl ListBpe {
         let complete = self.unknown.meet(waiting, length, name)?;
         complete.into_iter().try_for_each(|unknown| push(singles, unknown))
     }
+}
+
+/// The token for a character at a place of a word.
+fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> Result<String> {
+    let mut token = String::new();
+    push_text(&mut token, if is_first { "" } else { header.prefix() })?;
+    push_text(&mut token, character.encode_utf8(&mut [0; 4]))?;
+    push_text(&mut token, if is_last { header.suffix() } else { "" })?;
+    Ok(token)
 }
 
 /// Looks up the pairs of the list, and the tokens that they become.
@@ -134,6 +219,13 @@ impl Merging for ListBpe {
 impl Words for ListBpe {
     fn state(&self) -> &State {
         &self.state
+    }
+
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        if self.is_plain && !self.header.ignore_merges && self.append_short(piece, ids)? {
+            return Ok(());
+        }
+        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
     }
 
     fn each_token(

@@ -139,13 +139,16 @@ pub(crate) fn merge_parts(
     let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
     let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
     let end = parts.len();
+    if u32::try_from(end).is_err() {
+        return Err(Error::OutOfMemory { bytes: end * size_of::<Merge>() });
+    }
     // 0 marks a part that was merged into the one before.
     let mut next: Vec<usize> = collected(1..=end)?;
     let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
     let merge = |parts: &[u32], next: &[usize], left: usize| -> Option<Merge> {
         let right = *parts.get(next[left])?;
         let &(place, product) = pairs.get(&(parts[left], right))?;
-        Some(Reverse((place, left, product)))
+        Some(Reverse((place, left as u32, product)))
     };
     let first = (0..end).filter_map(|left| merge(&parts, &next, left));
     let mut queue: BinaryHeap<Merge> = collected(first)?.into();
@@ -160,6 +163,7 @@ pub(crate) fn merge_parts(
             enqueue(&mut queue, again)?;
         }
         let Reverse((_, left, product)) = top;
+        let left = left as usize;
         let is_valid = |&Reverse((_, _, now)): &Merge| next[left] != 0 && now == product;
         if merge(&parts, &next, left).filter(is_valid).is_none() {
             continue;
@@ -189,7 +193,7 @@ pub(crate) fn merge_parts(
 }
 
 /// The place of a pair in the list, its first part, and the token that it becomes.
-type Merge = Reverse<(u32, usize, u32)>;
+type Merge = Reverse<(u32, u32, u32)>;
 
 fn enqueue(queue: &mut BinaryHeap<Merge>, merge: Merge) -> Result<()> {
     if queue.len() == queue.capacity() {

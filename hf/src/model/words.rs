@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::random::Sampling;
 use super::vocab::Vocab;
 use super::{Barred, Found, Questions};
+use crate::bytes::CHAR_OF;
 use crate::error::{Error, Result};
 use crate::json::json;
 use crate::split::{Plan, Split};
@@ -214,8 +215,15 @@ fn encode_stretch<M: Words>(
     ids: &mut Vec<u32>,
 ) -> Result<()> {
     match split.plan() {
-        Plan::Steps(steps) if !split.is_byte_level() => {
-            encode_parts(model, pool, text, steps.cut(text)?, ids)
+        Plan::Steps(steps) => {
+            let mut parts = steps.cut(text)?;
+            match split.is_byte_level() {
+                true => {
+                    let text = represented(text, &mut parts)?;
+                    encode_parts(model, pool, &text, parts, ids)
+                }
+                false => encode_parts(model, pool, text, parts, ids),
+            }
         }
         Plan::Metaspace(metaspace) => {
             let mark = metaspace.replacement;
@@ -261,6 +269,21 @@ fn encode_parts<M: Words>(
     };
     let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
     pool.encode_pieces(&Uncached(model), text, &collected(pieces)?, ids)
+}
+
+/// The characters for the bytes of parts of a text, which become parts of them.
+fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Result<Cow<'a, str>> {
+    if parts.iter().all(|part| text.as_bytes()[part.clone()].iter().all(u8::is_ascii_graphic)) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut new = String::new();
+    reserve_text(&mut new, 2 * text.len())?;
+    for part in parts {
+        let start = new.len();
+        new.extend(text.as_bytes()[part.clone()].iter().map(|&byte| CHAR_OF[usize::from(byte)]));
+        *part = start..new.len();
+    }
+    Ok(Cow::Owned(new))
 }
 
 /// A text with marks for spaces, after one if `is_prefixed`.

@@ -3,7 +3,7 @@
 use super::{ALPHABET, Random, exhaustive, matched, oracles, random_text, scanned};
 use crate::split::pattern::Pattern;
 use crate::split::rules::{FamilyName, SPELLINGS};
-use crate::split::{Piece, Splitter, scan};
+use crate::split::{BATCH, CLIP, CLIP_WITH_NAMES, Method, Piece, Scanner, Splitter, compile, scan};
 
 fn check(oracles: &[(FamilyName, Pattern)], text: &str) {
     for (family, pattern) in oracles {
@@ -132,4 +132,83 @@ fn safe_cuts_are_found_from_any_byte() {
         let expected = cuts.into_iter().find(|&cut| cut >= near);
         assert_eq!(splitter.safe_cut(text, near), expected, "{near}");
     }
+}
+
+/// Compares the scanner of a pattern with its regex, piece by piece and in batches.
+fn check_scanner(pattern: &str, oracle: &Pattern, text: &str) {
+    let expected = matched(oracle, text).unwrap();
+    let (scanner, mut found) = (Scanner::new(pattern).unwrap(), Vec::new());
+    while let Some(piece) = scanner.next_piece(text, found.last().map_or(0, |p: &Piece| p.end)) {
+        found.push(piece);
+    }
+    assert_eq!(found, expected, "{pattern} {text:?}");
+    let splitter = Splitter::new(pattern).unwrap();
+    let mut pieces = splitter.pieces(text);
+    let mut batch = [Piece::default(); BATCH];
+    found.clear();
+    while let count @ 1.. = pieces.fill(&mut batch).unwrap() {
+        found.extend_from_slice(&batch[..count]);
+    }
+    assert_eq!(found, expected, "{pattern} {text:?}");
+}
+
+#[test]
+fn clip_is_cut_as_by_the_regex() {
+    for pattern in [CLIP, CLIP_WITH_NAMES] {
+        assert!(matches!(Splitter::new(pattern).unwrap().method, Method::Clip(_)));
+        let oracle = Pattern::Backtracking(compile::compile(pattern).unwrap());
+        let mut check = |text: &str| check_scanner(pattern, &oracle, text);
+        for length in 0..=2 {
+            exhaustive(ALPHABET, length, &mut check);
+        }
+        exhaustive(&['\'', 's', 'l', 'e', 'v', 'S', ' ', '1', '!', '的'], 4, &mut check);
+        let mut random = Random::new(8);
+        let parts = [
+            "<|startoftext|>",
+            "<|endoftext|>",
+            "<|",
+            "|>",
+            "<",
+            "start",
+            "oftext",
+            "'",
+            "'s",
+            "'LL",
+            "'ve",
+            "x",
+            " ",
+            "\u{a0}",
+            "12",
+            "!",
+            "é\u{301}",
+            "的",
+            "\u{345}",
+        ];
+        for _ in 0..10_000 {
+            check(&random_text(&mut random, 40, 6));
+            let count = random.below(12);
+            check(&(0..count).map(|_| random.pick(&parts)).collect::<String>());
+        }
+        check(&"a ".repeat(BATCH + 1));
+        let codes: Vec<char> = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
+        for codes in codes.chunks(1000) {
+            check(
+                &codes.iter().flat_map(|&c| ['a', c, c, '1', c, '!', c, ' ']).collect::<String>(),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_scanner_of_a_family_finds_its_pieces() {
+    let mut random = Random::new(9);
+    for (family, spelling) in SPELLINGS {
+        let oracle = Pattern::Backtracking(compile::compile(spelling).unwrap());
+        for _ in 0..100 {
+            let text = random_text(&mut random, 40, 6);
+            check_scanner(spelling, &oracle, &text);
+            assert_eq!(scanned(*family, &text), matched(&oracle, &text).unwrap());
+        }
+    }
+    assert_eq!(Scanner::new(r"\s+"), None);
 }
