@@ -15,6 +15,7 @@ import json
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from .harness.sides import Call, arguments, on_one_cpu, ratio, seconds
 from .prompts import WORDS
 
 TEXT = "The quick brown fox jumps over the lazy dog and sleeps."
-#: Of 5 to 30 words.
+#: Sentences of 5 to 30 words.
 SENTENCES = [" ".join(WORDS[place % 40 : place % 40 + 5 + place * 7 % 26]) for place in range(64)]
 
 
@@ -90,19 +91,27 @@ def compare(path: Path, rounds: int) -> None:
         print(f"| {title} | " + " | ".join(figures) + " |", flush=True)
 
 
+def many(call: Callable[[str], Any], text: str, times: int) -> Call:
+    """Returns a function of many calls."""
+
+    def calls() -> None:
+        for _ in range(times):
+            call(text)
+
+    return calls
+
+
+def length_of(array: Callable[[str], Any], text: str) -> int:
+    """Returns the number of ids in an array."""
+    return len(array(text))
+
+
 def short(name: str, rounds: int, cache: Path) -> None:
     """Prints the rows beside splintr and gigatoken, where they are installed."""
     from .peers.engines import PLANS
 
     spec, enc = spec_of(name), bpe_engine.get_encoding(name)
     text = " ".join(SENTENCES) * 200
-
-    def thrice(call: Callable[[str], Any], text: str, times: int) -> Call:
-        def many() -> None:
-            for _ in range(times):
-                call(text)
-
-        return many
 
     print(f"\n| {name} | the other over ours | ours, us |\n|---|---:|---:|")
     for engine, title, operation, own, given, times in (
@@ -116,11 +125,10 @@ def short(name: str, rounds: int, cache: Path) -> None:
             plan.prepare(spec, cache)
         plan.import_module()
         other = plan.load(spec, cache).need(operation)
-        if own is enc.count:
-            array = other
-            other = lambda text, array=array: len(array(text))  # noqa: E731
+        if own == enc.count:
+            other = partial(length_of, other)
         assert own(given) == other(given)
-        sides = thrice(other, given, times), thrice(own, given, times)
+        sides = many(other, given, times), many(own, given, times)
         cost = microseconds(sides[1], rounds) / times
         print(f"| {title}, beside {engine} | {ratio(rounds, *sides):.2f} | {cost:.3f} |")
 

@@ -22,7 +22,7 @@ use crate::objects::{
 };
 use crate::{gil, ids, int_cache, request, rows};
 
-/// What calls with the same arguments share: a tokenizer and its arguments, read once.
+/// A tokenizer and the arguments of calls, read once.
 #[pyclass(frozen, name = "RowEncoder", module = "bpe_engine._core")]
 pub struct RowEncoder {
     /// The tokenizer as it was when the arguments were read.

@@ -206,7 +206,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
 
 
 def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
-    """Returns the inputs of a call, and whether they are a batch; None for what is no text, or is rare."""
+    """Returns the inputs of a call, and whether they are a batch; None for rare kinds, and for others
+    than text."""
     if isinstance(text, str):
         if text_pair is None or text_pair == "":
             return [text], False

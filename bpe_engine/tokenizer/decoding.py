@@ -18,7 +18,7 @@ class Decoding(TokenNames):
     """Ids, tokens and text of a `Tokenizer`."""
 
     clean_up_tokenization_spaces: bool
-    #: What ends a word in decoded text, where the class makes a space of it.
+    #: The end of a word in decoded text, where the class makes a space of it.
     _word_end: str | None
 
     def decode(

@@ -25,7 +25,7 @@ class TokenNames(EngineMethods):
     _encoding: Encoding | None
     _engine: FileTokenizer
     _special: SpecialTokens
-    #: What calls with the same arguments share, until an attribute changes.
+    #: The arguments of earlier calls, read; until an attribute changes.
     _plans: dict[Any, Plan]
     errors: str
     split_special_tokens: bool

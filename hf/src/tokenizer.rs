@@ -32,7 +32,7 @@ pub struct Tokenizer {
     normalizer: Ready<spec::Normalizer, Normalizer>,
     split: Arc<Split>,
     post_processor: Option<Arc<spec::PostProcessor>>,
-    /// What it makes of sequences.
+    /// How it arranges sequences.
     arrangements: Arc<Arrangements>,
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
