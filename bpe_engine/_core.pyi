@@ -32,6 +32,8 @@ __all__ = [
     "NameCounter",
     "NameFinder",
     "PrefixCache",
+    "RowEncoder",
+    "RowSource",
     "align_texts",
     "arrange_rows",
     "audit_segments",
@@ -49,7 +51,6 @@ __all__ = [
     "hf_normalize",
     "hf_pre_tokenize",
     "hf_process",
-    "encode_rows",
     "encode_segments",
     "encode_segments_to_buffer",
     "learn_merges",
@@ -408,20 +409,30 @@ class StreamPool:
         """Returns the number of open streams."""
 
 # For bpe_engine.tokenizer.
-def encode_rows(
-    tokenizer: HfTokenizer,
-    inputs: Iterable[Any],
-    *,
-    is_pretokenized: bool,
-    add_special_tokens: bool,
-    truncation: object | None,
-    padding: object | None,
-    detailed: bool,
-    overflow: bool,
-    num_threads: int | None,
-    allowed_special: _Allowed,
-    disallowed_special: _Disallowed,
-) -> EncodedRows: ...
+@final
+class RowEncoder:
+    def __new__(
+        cls,
+        tokenizer: HfTokenizer,
+        *,
+        is_pretokenized: bool,
+        add_special_tokens: bool,
+        truncation: object | None,
+        padding: object | None,
+        overflow: bool,
+        num_threads: int | None,
+        allowed_special: _Allowed,
+        disallowed_special: _Disallowed,
+    ) -> RowEncoder: ...
+    @staticmethod
+    def of_settings(tokenizer: HfTokenizer, add_special_tokens: bool) -> RowEncoder: ...
+    def is_current(self, tokenizer: HfTokenizer) -> bool: ...
+    def encode(self, inputs: Iterable[Any], detailed: bool) -> EncodedRows: ...
+    def source(self, inputs: Iterable[Any]) -> RowSource: ...
+
+@final
+class RowSource:
+    def __call__(self) -> list[HfEncoding]: ...
 
 _Names = tuple[_Allowed, _Disallowed]
 
@@ -450,12 +461,10 @@ def arrange_rows(
 @final
 class EncodedRows:
     def __len__(self) -> int: ...
-    def lengths(self) -> list[int]: ...
-    def samples(self) -> list[int]: ...
-    def lists(self, name: str) -> list[list[int]]: ...
-    def matrix(self, name: str) -> tuple[bytearray, int] | None: ...
-    def offsets(self) -> list[list[tuple[int, int]]]: ...
-    def encodings(self) -> list[HfEncoding]: ...
+    def longest(self) -> int: ...
+    def fields(
+        self, names: tuple[str, ...], is_batch: bool, as_matrix: bool = False
+    ) -> dict[str, Any]: ...
 
 # What bpe_engine.prompt needs.
 def encode_segments(source: Engine, segments: Iterable[Any], is_joined: bool) -> list[int]: ...

@@ -1,78 +1,276 @@
-//! Encodes batches for `bpe_engine.Tokenizer`: texts and pairs become rows of ids, truncated and
-//! padded.
+//! Encodes batches for `bpe_engine.Tokenizer` and for transformers: texts and pairs become rows of ids,
+//! truncated and padded.
+
+use std::sync::Arc;
 
 use bpe_core::memory::{ask_for, reserve};
+use bpe_core::threads::{cores, in_order};
+use bpe_hf::arrangement::{Arrangement, Part};
 use bpe_hf::post;
 use bpe_hf::run_length::Runs;
-use bpe_hf::spec::{Padding, PaddingStrategy, Truncation};
-use bpe_hf::{Encoding, Input, Tokenizer};
+use bpe_hf::spec::{Direction, Padding, PaddingStrategy, Truncation};
+use bpe_hf::{Encoding, Error, Input, RowLengths, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::types::{PyByteArray, PyDict, PyList, PyTuple};
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, to_python};
 use crate::hf::input::{GivenInput, Surrogates};
 use crate::hf::{self, HfEncoding, HfTokenizer};
-use crate::objects::{collected, filled_bytearray, list_of_spans, new_list, push};
+use crate::objects::{
+    collected, filled_bytearray, list_of_spans, new_dict, new_int, new_list, new_tuple, push,
+};
 use crate::{gil, ids, int_cache, request, rows};
+
+/// A tokenizer and the arguments of calls, read once.
+#[pyclass(frozen, name = "RowEncoder", module = "bpe_engine._core")]
+pub struct RowEncoder {
+    /// The tokenizer as it was when the arguments were read.
+    base: Arc<Tokenizer>,
+    call: Arc<Call>,
+}
+
+struct Call {
+    /// The tokenizer with the truncation and the special tokens of the arguments.
+    tokenizer: Tokenizer,
+    padding: Option<Padding>,
+    is_pretokenized: bool,
+    add_special_tokens: bool,
+    overflow: bool,
+    threads: usize,
+    /// The tokenizer that makes rows as objects, with the overflow in them; otherwise overflow
+    /// becomes rows.
+    objects: Option<Arc<Tokenizer>>,
+}
+
+/// The inputs of a call, which is called to get rows as objects.
+#[pyclass(frozen, name = "RowSource", module = "bpe_engine._core")]
+pub struct RowSource {
+    call: Arc<Call>,
+    inputs: Py<PyAny>,
+}
 
 /// Rows of ids, and the fields that go with them.
 #[pyclass(frozen, name = "EncodedRows", module = "bpe_engine._core")]
-pub struct EncodedRows {
-    rows: Vec<Encoding>,
-    /// The input of each row.
-    samples: Vec<usize>,
+pub struct EncodedRows(Stored);
+
+enum Stored {
+    /// The ids of all rows, without padding.
+    Flat { ids: Vec<u32>, rows: Vec<FlatRow>, call: Arc<Call>, length: usize },
+    /// Rows with details or from other places, and the input of each if there is overflow.
+    Whole { rows: Vec<Encoding>, samples: Vec<usize> },
 }
 
-/// Encodes a batch to rows. With `detailed`, rows have offsets and tokens. With `overflow`, the
-/// parts that truncation cuts off become rows, too.
-#[pyfunction]
-#[pyo3(signature = (tokenizer, inputs, *, is_pretokenized, add_special_tokens, truncation, padding,
-    detailed, overflow, num_threads, allowed_special, disallowed_special))]
-#[allow(clippy::too_many_arguments)]
-pub fn encode_rows(
-    tokenizer: &Bound<'_, HfTokenizer>,
-    inputs: &Bound<'_, PyAny>,
-    is_pretokenized: bool,
-    add_special_tokens: bool,
-    truncation: Option<&Bound<'_, PyAny>>,
-    padding: Option<&Bound<'_, PyAny>>,
-    detailed: bool,
-    overflow: bool,
-    num_threads: &Bound<'_, PyAny>,
-    allowed_special: &Bound<'_, PyAny>,
-    disallowed_special: &Bound<'_, PyAny>,
-) -> PyResult<EncodedRows> {
-    let py = tokenizer.py();
-    let threads = rows::threads(num_threads)?;
-    let mut tokenizer = Tokenizer::clone(&tokenizer.get().current());
-    let surrogates = match tokenizer.encoding() {
-        None => Surrogates::Refused,
-        Some(_) if detailed => Surrogates::WithoutOffsets,
-        Some(_) => Surrogates::Repaired,
-    };
-    let read =
-        |item: PyResult<Bound<'_, PyAny>>| GivenInput::read(&item?, is_pretokenized, surrogates);
-    let inputs = collected(inputs.try_iter()?.map(read))?;
-    let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
-    tokenizer.set_truncation(truncation).or_raise()?;
-    let request = match tokenizer.encoding() {
-        Some(core) => request::read(core.special_tokens(), allowed_special, disallowed_special)?,
-        None => request::read_for_file(&tokenizer, allowed_special, disallowed_special)?,
-    };
-    tokenizer.set_request(request);
-    let encode =
-        |input: Input<'_>| tokenizer.encode_fully(input, add_special_tokens, detailed, overflow);
-    let encodings = hf::encode_each(py, &inputs, threads, encode)?;
-    let mut rows = EncodedRows::new(encodings, overflow)?;
-    if let Some(padding) = padding {
-        rows.fill(py, read_padding(padding)?)?;
+#[derive(Clone, Copy)]
+struct FlatRow {
+    /// The end of its ids among those of all rows.
+    end: usize,
+    lengths: RowLengths,
+}
+
+/// Rows that one thread makes one after the other.
+#[derive(Default)]
+struct Share {
+    ids: Vec<u32>,
+    rows: Vec<FlatRow>,
+    spare: Vec<u32>,
+    failure: Option<Error>,
+}
+
+#[pymethods]
+impl RowEncoder {
+    /// Reads the arguments of calls. With `overflow`, the parts that truncation cuts off become rows,
+    /// too.
+    #[new]
+    #[pyo3(signature = (tokenizer, *, is_pretokenized, add_special_tokens, truncation, padding, overflow,
+        num_threads, allowed_special, disallowed_special))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        tokenizer: &Bound<'_, HfTokenizer>,
+        is_pretokenized: bool,
+        add_special_tokens: bool,
+        truncation: Option<&Bound<'_, PyAny>>,
+        padding: Option<&Bound<'_, PyAny>>,
+        overflow: bool,
+        num_threads: &Bound<'_, PyAny>,
+        allowed_special: &Bound<'_, PyAny>,
+        disallowed_special: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let threads = rows::threads(num_threads)?;
+        let base = tokenizer.get().current();
+        let mut tokenizer = Tokenizer::clone(&base);
+        let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
+        tokenizer.set_truncation(truncation).or_raise()?;
+        let request = match tokenizer.encoding() {
+            Some(core) => {
+                request::read(core.special_tokens(), allowed_special, disallowed_special)?
+            }
+            None => request::read_for_file(&tokenizer, allowed_special, disallowed_special)?,
+        };
+        tokenizer.set_request(request);
+        let call = Call {
+            tokenizer,
+            padding: padding.map(read_padding).transpose()?,
+            is_pretokenized,
+            add_special_tokens,
+            overflow,
+            threads,
+            objects: None,
+        };
+        Ok(Self { base, call: Arc::new(call) })
     }
-    Ok(rows)
+
+    /// Encodes as the tokenizer's own truncation and padding say, without overflow.
+    #[staticmethod]
+    fn of_settings(tokenizer: &Bound<'_, HfTokenizer>, add_special_tokens: bool) -> PyResult<Self> {
+        let base = tokenizer.get().current();
+        let mut tokenizer = Tokenizer::clone(&base);
+        let truncation = base.truncation().cloned();
+        let truncation = truncation.map(|it| Truncation { discards_overflow: true, ..it });
+        tokenizer.set_truncation(truncation).or_raise()?;
+        let call = Call {
+            tokenizer,
+            padding: base.padding().cloned(),
+            is_pretokenized: false,
+            add_special_tokens,
+            overflow: false,
+            threads: usize::MAX,
+            objects: Some(base.clone()),
+        };
+        Ok(Self { base, call: Arc::new(call) })
+    }
+
+    /// Whether the tokenizer is as it was when the arguments were read.
+    fn is_current(&self, tokenizer: &Bound<'_, HfTokenizer>) -> bool {
+        Arc::ptr_eq(&tokenizer.get().current(), &self.base)
+    }
+
+    /// Encodes inputs to rows. With `detailed`, rows have offsets.
+    fn encode(&self, inputs: &Bound<'_, PyAny>, detailed: bool) -> PyResult<EncodedRows> {
+        let given = self.call.read(inputs, detailed)?;
+        self.call.clone().encode(inputs.py(), &given, detailed)
+    }
+
+    /// Returns the function that encodes inputs again, to a list of objects.
+    fn source(&self, inputs: Py<PyAny>) -> RowSource {
+        RowSource { call: self.call.clone(), inputs }
+    }
+}
+
+#[pymethods]
+impl RowSource {
+    fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let Call { add_special_tokens, threads, objects, .. } = &*self.call;
+        let given = self.call.read(self.inputs.bind(py), true)?;
+        if let Some(tokenizer) = objects {
+            return hf::encode_all(py, tokenizer, given, *add_special_tokens, *threads);
+        }
+        let (rows, _) = self.call.whole(py, &given, true)?;
+        hf::list_of_encodings(py, rows.into_iter().map(HfEncoding::complete))
+    }
+}
+
+impl Call {
+    fn read(&self, inputs: &Bound<'_, PyAny>, detailed: bool) -> PyResult<Vec<GivenInput>> {
+        let surrogates = match self.tokenizer.encoding() {
+            _ if self.objects.is_some() => Surrogates::Refused,
+            None => Surrogates::Refused,
+            Some(_) if detailed => Surrogates::WithoutOffsets,
+            Some(_) => Surrogates::Repaired,
+        };
+        let read = |item: PyResult<Bound<'_, PyAny>>| {
+            GivenInput::read(&item?, self.is_pretokenized, surrogates)
+        };
+        collected(inputs.try_iter()?.map(read))
+    }
+
+    fn encode(
+        self: Arc<Self>,
+        py: Python<'_>,
+        given: &[GivenInput],
+        detailed: bool,
+    ) -> PyResult<EncodedRows> {
+        let arranged = |input: &GivenInput| self.arrangement(input.second.is_some()).is_some();
+        if detailed || !given.iter().all(arranged) {
+            let (rows, samples) = self.whole(py, given, detailed)?;
+            return Ok(EncodedRows(Stored::Whole { rows, samples }));
+        }
+        let (mut ids, mut rows) = (Vec::new(), Vec::new());
+        reserve(&mut rows, given.len()).or_raise()?;
+        self.flat(py, given, |share| {
+            let start = ids.len();
+            reserve(&mut ids, share.ids.len()).or_raise()?;
+            ids.extend_from_slice(&share.ids);
+            rows.extend(share.rows.iter().map(|row| FlatRow { end: start + row.end, ..*row }));
+            share.failure.clone().map_or(Ok(()), |error| Err(to_python(error)))
+        })?;
+        let length = self.padding.as_ref().map_or(0, |padding| {
+            let starts = std::iter::once(0).chain(rows.iter().map(|row| row.end));
+            let longest = starts.zip(&rows).map(|(start, row)| row.end - start).max();
+            post::padded_length(longest.unwrap_or(0), padding)
+        });
+        Ok(EncodedRows(Stored::Flat { ids, rows, call: self, length }))
+    }
+
+    /// The arrangement of rows that need no more than ids.
+    fn arrangement(&self, is_pair: bool) -> Option<&Arrangement> {
+        self.tokenizer.row_arrangement(is_pair, self.add_special_tokens)
+    }
+
+    /// Encodes inputs that have an arrangement. `take` receives the rows, share by share.
+    fn flat(
+        &self,
+        py: Python<'_>,
+        given: &[GivenInput],
+        take: impl FnMut(&Share) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let read = collected(given.iter().map(|given| given.utf8(py)))?;
+        let inputs = collected(read.iter().map(|read| Ok(read.input())))?;
+        let total: usize = inputs.iter().map(|input| input.size()).sum();
+        let shares = rows::shares(inputs.iter().map(|input| input.size()), hf::SHARE)?;
+        let arrangements = [self.arrangement(false), self.arrangement(true)];
+        let append = |input: Input<'_>, share: &mut Share| {
+            reserve(&mut share.rows, 1)?;
+            let Some(arrangement) = arrangements[usize::from(input.second.is_some())] else {
+                return Ok(());
+            };
+            let Share { ids, rows, spare, .. } = share;
+            let add = self.add_special_tokens;
+            let lengths = self.tokenizer.append_row(input, add, arrangement, spare, ids)?;
+            rows.push(FlatRow { end: ids.len(), lengths });
+            Ok(())
+        };
+        let work = |number: usize, share: &mut Share| {
+            share.ids.clear();
+            share.rows.clear();
+            let inputs = &inputs[shares[number].clone()];
+            share.failure = inputs.iter().try_for_each(|&input| append(input, share)).err();
+        };
+        let threads = self.threads.min(cores()).min(total / hf::SHARE + 1);
+        in_order(shares.len(), threads, work, |job| gil::run_job(py, total, job), take)
+    }
+
+    /// Encodes inputs to padded rows with all fields but details, and with those if `detailed`.
+    fn whole(
+        &self,
+        py: Python<'_>,
+        given: &[GivenInput],
+        detailed: bool,
+    ) -> PyResult<(Vec<Encoding>, Vec<usize>)> {
+        let add = self.add_special_tokens;
+        let encode =
+            |input: Input<'_>| self.tokenizer.encode_fully(input, add, detailed, self.overflow);
+        let encodings = hf::encode_each(py, given, self.threads, encode)?;
+        let (mut rows, samples) = with_overflow(encodings, self.overflow)?;
+        if let Some(padding) = &self.padding {
+            fill(py, &mut rows, padding)?;
+        }
+        Ok((rows, samples))
+    }
 }
 
 /// Truncates and pads existing rows of ids. The other fields must have the lengths of the ids, row
-/// by row; missing fields are those that `encode_rows` gives to text.
+/// by row; missing fields are those that text has.
 #[pyfunction]
 #[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
     padding))]
@@ -115,11 +313,10 @@ pub fn arrange_rows(
             encoding.truncate(cut.max_length, cut.stride, cut.direction, false).or_raise()?;
         }
     }
-    let mut rows = EncodedRows::new(encodings, false)?;
     if let Some(padding) = padding {
-        rows.fill(py, read_padding(padding)?)?;
+        fill(py, &mut encodings, &read_padding(padding)?)?;
     }
-    Ok(rows)
+    Ok(EncodedRows(Stored::Whole { rows: encodings, samples: Vec::new() }))
 }
 
 fn flags(name: &str, values: &[u32]) -> PyResult<Runs<u8>> {
@@ -155,156 +352,286 @@ fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
     })
 }
 
+/// Makes one row per encoding and, with `overflow`, one per part that was cut off. Returns also the
+/// input of each.
+fn with_overflow(
+    encodings: Vec<Encoding>,
+    overflow: bool,
+) -> PyResult<(Vec<Encoding>, Vec<usize>)> {
+    if !overflow {
+        return Ok((encodings, Vec::new()));
+    }
+    let (mut rows, mut samples) = (Vec::new(), Vec::new());
+    let count = encodings.iter().map(|encoding| 1 + encoding.overflowing.len()).sum();
+    reserve(&mut rows, count).or_raise()?;
+    reserve(&mut samples, count).or_raise()?;
+    for (sample, mut encoding) in encodings.into_iter().enumerate() {
+        let parts = std::mem::take(&mut encoding.overflowing);
+        rows.push(encoding);
+        rows.extend(parts);
+        samples.resize(rows.len(), sample);
+    }
+    Ok((rows, samples))
+}
+
+/// Pads rows.
+fn fill(py: Python<'_>, rows: &mut [Encoding], padding: &Padding) -> PyResult<()> {
+    let longest = rows.iter().map(Encoding::len).max().unwrap_or(0);
+    let length = post::padded_length(longest, padding);
+    let missing = rows.iter().map(|row| length.saturating_sub(row.len()));
+    let missing = missing.fold(0, usize::saturating_add);
+    // Any length can be requested, so checks for the memory first.
+    const BYTES: usize = 2 * size_of::<u32>() + 2;
+    ask_for(missing.saturating_mul(BYTES)).or_raise()?;
+    gil::run(py, missing, || post::pad(rows, padding))?;
+    Ok(())
+}
+
+/// A field with a number for each id.
+#[derive(Clone, Copy)]
+enum Field {
+    Ids,
+    Types,
+    Attention,
+    Special,
+}
+
+impl Field {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "input_ids" => Self::Ids,
+            "token_type_ids" => Self::Types,
+            "attention_mask" => Self::Attention,
+            "special_tokens_mask" => Self::Special,
+            _ => return None,
+        })
+    }
+}
+
+/// A place for the numbers of a row.
+trait Numbers {
+    fn all(&mut self, numbers: &[u32]);
+    fn run(&mut self, number: u32, times: usize);
+
+    fn runs<T: Copy + Default + PartialEq + Into<u32>>(&mut self, runs: &Runs<T>) {
+        runs.runs().for_each(|(number, times)| self.run(number.into(), times));
+    }
+}
+
+impl Numbers for Vec<u32> {
+    fn all(&mut self, numbers: &[u32]) {
+        self.extend_from_slice(numbers);
+    }
+
+    fn run(&mut self, number: u32, times: usize) {
+        self.resize(self.len() + times, number);
+    }
+}
+
+/// Numbers of 64 bits.
+struct Places<'a>(&'a mut [[u8; 8]]);
+
+impl<'a> Places<'a> {
+    fn take(&mut self, length: usize) -> &'a mut [[u8; 8]] {
+        let places = std::mem::take(&mut self.0);
+        let (first, rest) = places.split_at_mut(length.min(places.len()));
+        self.0 = rest;
+        first
+    }
+}
+
+impl Numbers for Places<'_> {
+    fn all(&mut self, numbers: &[u32]) {
+        for (place, &number) in self.take(numbers.len()).iter_mut().zip(numbers) {
+            *place = i64::from(number).to_ne_bytes();
+        }
+    }
+
+    fn run(&mut self, number: u32, times: usize) {
+        self.take(times).fill(i64::from(number).to_ne_bytes());
+    }
+}
+
 impl EncodedRows {
-    /// Makes one row per encoding and, with `overflow`, one per part that was cut off.
-    fn new(encodings: Vec<Encoding>, overflow: bool) -> PyResult<Self> {
-        if !overflow {
-            return Ok(Self { rows: encodings, samples: Vec::new() });
-        }
-        let (mut rows, mut samples) = (Vec::new(), Vec::new());
-        let count = encodings.iter().map(|encoding| 1 + encoding.overflowing.len()).sum();
-        reserve(&mut rows, count).or_raise()?;
-        reserve(&mut samples, count).or_raise()?;
-        for (sample, mut encoding) in encodings.into_iter().enumerate() {
-            let parts = std::mem::take(&mut encoding.overflowing);
-            rows.push(encoding);
-            rows.extend(parts);
-            samples.resize(rows.len(), sample);
-        }
-        Ok(Self { rows, samples })
-    }
-
-    fn fill(&mut self, py: Python<'_>, padding: Padding) -> PyResult<()> {
-        let length = post::padded_length(&self.rows, &padding);
-        let missing: usize = self
-            .rows
-            .iter()
-            .map(|row| length.saturating_sub(row.len()))
-            .fold(0, usize::saturating_add);
-        // Any length can be requested, so checks for the memory first.
-        const BYTES: usize = 2 * size_of::<u32>() + 2;
-        ask_for(missing.saturating_mul(BYTES)).or_raise()?;
-        gil::run(py, missing, || post::pad(&mut self.rows, &padding))?;
-        Ok(())
-    }
-
-    /// Returns a function to get the field with this name.
-    fn field(&self, name: &str) -> PyResult<fn(&Encoding) -> Numbers<'_>> {
-        match name {
-            "input_ids" => Ok(|row| Numbers::Ids(&row.ids)),
-            "token_type_ids" => Ok(|row| Numbers::Types(&row.type_ids)),
-            "attention_mask" => Ok(|row| Numbers::Flags(&row.attention_mask)),
-            "special_tokens_mask" => Ok(|row| Numbers::Flags(&row.special_tokens_mask)),
-            _ => Err(PyValueError::new_err(format!("rows have no field {name:?}"))),
-        }
-    }
-}
-
-enum Numbers<'a> {
-    Ids(&'a [u32]),
-    Types(&'a Runs<u32>),
-    Flags(&'a Runs<u8>),
-}
-
-impl Numbers<'_> {
-    fn append_to(&self, numbers: &mut Vec<u32>) {
-        match self {
-            Self::Ids(ids) => numbers.extend_from_slice(ids),
-            Self::Types(types) => numbers.extend(types.iter()),
-            Self::Flags(flags) => numbers.extend(flags.iter().map(u32::from)),
+    fn count(&self) -> usize {
+        match &self.0 {
+            Stored::Flat { rows, .. } => rows.len(),
+            Stored::Whole { rows, .. } => rows.len(),
         }
     }
 
-    /// Writes the numbers with 64 bits each.
-    fn write_to(&self, room: &mut [u8]) {
-        let (places, _) = room.as_chunks_mut::<8>();
-        match self {
-            Self::Ids(ids) => {
-                for (place, &id) in places.iter_mut().zip(*ids) {
-                    *place = i64::from(id).to_ne_bytes();
+    /// The lengths of all rows.
+    fn row_lengths(&self) -> impl Iterator<Item = usize> {
+        (0..self.count()).map(|row| match &self.0 {
+            Stored::Flat { rows, length, .. } => flat_range(rows, row).len().max(*length),
+            Stored::Whole { rows, .. } => rows[row].len(),
+        })
+    }
+
+    /// Passes a field of a row on.
+    fn visit(&self, row: usize, field: Field, numbers: &mut impl Numbers) {
+        match &self.0 {
+            Stored::Whole { rows, .. } => {
+                let row = &rows[row];
+                match field {
+                    Field::Ids => numbers.all(&row.ids),
+                    Field::Types => numbers.runs(&row.type_ids),
+                    Field::Attention => numbers.runs(&row.attention_mask),
+                    Field::Special => numbers.runs(&row.special_tokens_mask),
                 }
             }
-            Self::Types(types) => fill(places, types.runs().map(|(kind, n)| (kind.into(), n))),
-            Self::Flags(flags) => fill(places, flags.runs().map(|(flag, n)| (flag.into(), n))),
+            Stored::Flat { ids, rows, call, length } => {
+                let range = flat_range(rows, row);
+                let missing = length.saturating_sub(range.len());
+                let padding = call.padding.as_ref().filter(|_| missing > 0);
+                let is_left = padding.is_some_and(|it| it.direction == Direction::Left);
+                let pad = |numbers: &mut _, padding: &Padding| match field {
+                    Field::Ids => Numbers::run(numbers, padding.pad_id, missing),
+                    Field::Types => Numbers::run(numbers, padding.pad_type_id, missing),
+                    Field::Attention => Numbers::run(numbers, 0, missing),
+                    Field::Special => Numbers::run(numbers, 1, missing),
+                };
+                if let Some(padding) = padding.filter(|_| is_left) {
+                    pad(numbers, padding);
+                }
+                match field {
+                    Field::Ids => numbers.all(&ids[range]),
+                    Field::Attention => numbers.run(1, range.len()),
+                    Field::Types | Field::Special => {
+                        let RowLengths { sequences, is_pair } = rows[row].lengths;
+                        let arrangement = call.arrangement(is_pair);
+                        for part in arrangement.map(Arrangement::parts).unwrap_or_default() {
+                            let (type_id, is_special, times) = match part {
+                                Part::Special { ids, type_id } => (*type_id, 1, ids.len()),
+                                Part::Sequence { number, type_id } => {
+                                    (*type_id, 0, sequences[*number])
+                                }
+                            };
+                            let is_type = matches!(field, Field::Types);
+                            numbers.run(if is_type { type_id } else { is_special }, times);
+                        }
+                    }
+                }
+                if let Some(padding) = padding.filter(|_| !is_left) {
+                    pad(numbers, padding);
+                }
+            }
         }
+    }
+
+    /// A field, as a list per row.
+    fn lists<'py>(&self, py: Python<'py>, field: Field) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
+        reserve(&mut lists, self.count()).or_raise()?;
+        for (row, length) in self.row_lengths().enumerate() {
+            numbers.clear();
+            reserve(&mut numbers, length).or_raise()?;
+            self.visit(row, field, &mut numbers);
+            int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
+        }
+        Ok(lists)
+    }
+
+    /// A field as the bytes of 64-bit numbers, row after row of this length.
+    fn matrix<'py>(
+        &self,
+        py: Python<'py>,
+        field: Field,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let size = (length * size_of::<i64>()).saturating_mul(self.count());
+        filled_bytearray(py, size, |bytes| {
+            let (places, _) = bytes.as_chunks_mut::<8>();
+            let mut places = Places(places);
+            (0..self.count()).for_each(|row| self.visit(row, field, &mut places));
+        })
+    }
+
+    /// The start and end of each token in its text, in characters; for detailed rows.
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let Stored::Whole { rows, .. } = &self.0 else { return Ok(Vec::new()) };
+        collected(rows.iter().map(|row| {
+            let offsets = row.details.iter().flat_map(|details| details.offsets.iter().copied());
+            list_of_spans(py, offsets)
+        }))
     }
 }
 
-/// Writes runs of values.
-fn fill(mut places: &mut [[u8; 8]], runs: impl Iterator<Item = (i64, usize)>) {
-    for (value, length) in runs {
-        let Some((first, rest)) = places.split_at_mut_checked(length) else { return };
-        first.fill(value.to_ne_bytes());
-        places = rest;
-    }
+fn flat_range(rows: &[FlatRow], row: usize) -> std::ops::Range<usize> {
+    let start = if row == 0 { 0 } else { rows[row - 1].end };
+    start..rows[row].end
 }
 
 #[pymethods]
 impl EncodedRows {
     fn __len__(&self) -> usize {
-        self.rows.len()
+        self.count()
     }
 
-    /// The number of ids of each row.
-    fn lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let lengths = collected(self.rows.iter().map(|row| Ok(row.len())))?;
-        int_cache::positions(py, &lengths)
+    /// The largest number of ids of a row.
+    fn longest(&self) -> usize {
+        self.row_lengths().max().unwrap_or(0)
     }
 
-    /// The input of each row, if overflow was requested.
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::positions(py, &self.samples)
-    }
-
-    /// A field, as a list per row.
-    fn lists<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let field = self.field(name)?;
-        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
-        reserve(&mut lists, self.rows.len()).or_raise()?;
-        for row in &self.rows {
-            numbers.clear();
-            reserve(&mut numbers, row.len()).or_raise()?;
-            field(row).append_to(&mut numbers);
-            int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
-        }
-        new_list(py, lists)
-    }
-
-    /// A field as the bytes of 64-bit numbers, and the length of all rows. None if lengths differ.
-    fn matrix<'py>(
+    /// A dict of fields.
+    ///
+    /// Args:
+    ///     names: Their names.
+    ///     is_batch: Whether a field is a list of rows rather than the only row.
+    ///     as_matrix: Whether a field with a number for each id is a tuple: the bytes of 64-bit
+    ///         numbers, and the length of all rows. It is a list of rows where lengths differ.
+    #[pyo3(signature = (names, is_batch, as_matrix=false))]
+    fn fields<'py>(
         &self,
         py: Python<'py>,
-        name: &str,
-    ) -> PyResult<Option<(Bound<'py, PyByteArray>, usize)>> {
-        let field = self.field(name)?;
-        let length = self.rows.first().map_or(0, Encoding::len);
-        if self.rows.iter().any(|row| row.len() != length) {
-            return Ok(None);
-        }
-        let width = length * size_of::<i64>();
-        let bytes = filled_bytearray(py, width * self.rows.len(), |bytes| {
-            if width > 0 {
-                for (row, room) in self.rows.iter().zip(bytes.chunks_exact_mut(width)) {
-                    field(row).write_to(room);
+        names: &Bound<'py, PyTuple>,
+        is_batch: bool,
+        as_matrix: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let fields = new_dict(py)?;
+        let mut lengths = self.row_lengths();
+        let first = lengths.next().unwrap_or(0);
+        let length = (as_matrix && lengths.all(|length| length == first)).then_some(first);
+        for name in names {
+            let text = name.extract::<std::borrow::Cow<'_, str>>()?;
+            let value = match (Field::named(&text), length) {
+                (Some(field), Some(length)) => {
+                    let bytes = self.matrix(py, field, length)?.into_any();
+                    new_tuple(py, [bytes, new_int(py, length)?])?.into_any()
                 }
-            }
-        })?;
-        Ok(Some((bytes, length)))
-    }
-
-    /// The start and end of each token in its text, in characters; for detailed rows.
-    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let lists = new_list::<PyAny>(py, Vec::new())?;
-        for row in &self.rows {
-            let offsets = row.details.iter().flat_map(|details| details.offsets.iter().copied());
-            lists.append(list_of_spans(py, offsets)?)?;
+                (Some(field), None) => per_row(py, self.lists(py, field)?, is_batch)?,
+                (None, _) => match &*text {
+                    "offset_mapping" => per_row(py, self.offsets(py)?, is_batch)?,
+                    "length" => {
+                        let lengths = collected(self.row_lengths().map(Ok))?;
+                        int_cache::positions(py, &lengths)?.into_any()
+                    }
+                    "overflow_to_sample_mapping" => match &self.0 {
+                        Stored::Whole { samples, .. } => int_cache::positions(py, samples)?,
+                        Stored::Flat { rows, .. } => {
+                            int_cache::positions(py, &collected((0..rows.len()).map(Ok))?)?
+                        }
+                    }
+                    .into_any(),
+                    _ => {
+                        return Err(PyValueError::new_err(format!("rows have no field {text:?}")));
+                    }
+                },
+            };
+            fields.set_item(name, value)?;
         }
-        Ok(lists)
+        Ok(fields)
     }
+}
 
-    /// The rows as objects; for detailed rows.
-    fn encodings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let rows = Encoding::try_clone_all(&self.rows).or_raise()?;
-        hf::list_of_encodings(py, rows.into_iter().map(HfEncoding::complete))
+/// A list of these lists, or the only one.
+fn per_row<'py>(
+    py: Python<'py>,
+    mut lists: Vec<Bound<'py, PyList>>,
+    is_batch: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !is_batch && let Some(only) = lists.pop() {
+        return Ok(only.into_any());
     }
+    Ok(new_list(py, lists)?.into_any())
 }

@@ -92,7 +92,7 @@ mod _core {
     #[pymodule_export]
     use super::audit::{AuditedIds, audit_segments};
     #[pymodule_export]
-    use super::batch::{EncodedRows, arrange_rows, encode_rows};
+    use super::batch::{EncodedRows, RowEncoder, RowSource, arrange_rows};
     #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core import HfEncoding
-from .tensors import as_tensor, framework
+from ..tensors import as_tensor, framework
 
 __all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
 
@@ -44,9 +44,20 @@ class BatchEncoding(UserDict[str, Any]):
         encoding: list[HfEncoding] | Callable[[], list[HfEncoding]] | None = None,
         tensor_type: str | None = None,
     ):
-        super().__init__(data or {})
+        # As the base does, whose call takes longer than encoding a sentence.
+        self.data: dict[str, Any] = dict(data or {})
         self._encodings = encoding
         self.convert_to_tensors(tensor_type)
+
+    @classmethod
+    def of(
+        cls, data: dict[str, Any], encoding: Callable[[], list[HfEncoding]] | None
+    ) -> BatchEncoding:
+        """Wraps fields, without a copy, and a function that makes the rows as objects."""
+        made = cls.__new__(cls)
+        made.data = data
+        made._encodings = encoding
+        return made
 
     def __getitem__(self, item: Any) -> Any:
         """Returns a field by its name, a row as an object by its index, or a slice of all fields."""
@@ -66,7 +77,7 @@ class BatchEncoding(UserDict[str, Any]):
         return {"data": self.data, "encodings": self.encodings}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.data: dict[str, Any] = state["data"]
+        self.data = state["data"]
         self._encodings = state["encodings"]
 
     @property

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..hf.processors import TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .batch_encoding import BatchEncoding
-from .tokenizer import Call, Tokenizer
+from .plan import Plan
+from .tokenizer import Tokenizer
 from .vocabularies import id_of
 
 if TYPE_CHECKING:
@@ -130,8 +131,9 @@ class LanguageTokenizer(Tokenizer):
             [(token, id_of(self._engine, token)) for token in dict.fromkeys([*before, *after])],
         )
 
-    def _encode_target(self, text: Any, text_pair: Any, call: Call) -> BatchEncoding:
-        return self._encode(text, text_pair, call, self._target)
+    def _encode_target(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
+        encoder = plan.arguments.encoder(self._target)
+        return self._encode(text, text_pair, plan._replace(encoder=encoder))
 
     def _add(self, tokens: Sequence[Any]) -> int:
         count = super()._add(tokens)

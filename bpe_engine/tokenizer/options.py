@@ -54,8 +54,6 @@ class Layout(NamedTuple):
 
     truncation: RowTruncation | None = None
     padding: RowPadding | None = None
-    overflow: bool = False
-    num_threads: int | None = None
 
 
 class Strategies(NamedTuple):
@@ -64,6 +62,8 @@ class Strategies(NamedTuple):
     padding: str
     truncation: str
     max_length: int | None
+    #: Whether the arguments caused a warning.
+    warned: bool = False
 
 
 def resolve(
@@ -85,10 +85,13 @@ def resolve(
     padding, truncation = _plain(padding), _plain(truncation)
     max_length = _length("max_length", max_length)
     multiple = _length("pad_to_multiple_of", pad_to_multiple_of)
-    if max_length is not None and padding is False and truncation is None:
+    # Compared by value, as the keys of plans are: 0 is False.
+    if max_length is not None and padding == 0 and truncation is None:
         truncation = "longest_first"
-    if padding is True and verbose and max_length is not None:
+    warned = False
+    if padding == 1 and verbose and max_length is not None:
         if truncation in (None, False, "do_not_truncate"):
+            warned = True
             warnings.warn(
                 "`max_length` is ignored when `padding`=`True` and there is no truncation strategy. "
                 "To pad to max length, use `padding='max_length'`.",
@@ -119,7 +122,7 @@ def resolve(
                 "Truncation and padding are both activated but truncation length "
                 f"({max_length}) is not a multiple of pad_to_multiple_of ({multiple})."
             )
-    return Strategies(padding, truncation, max_length)
+    return Strategies(padding, truncation, max_length, warned)
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,8 @@ from ..hf.tokenizers import Tokenizer as FileTokenizer
 from . import rows
 from .batch_encoding import BatchEncoding
 from .options import RowTruncation
-from .tokenizer import Call, Tokenizer
+from .plan import Arguments, Plan
+from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,23 +62,22 @@ class PiecewiseTokenizer(Tokenizer):
 
     # ---- Texts to ids ----
 
-    def _encode(
-        self, text: Any, text_pair: Any, call: Call, engine: FileTokenizer | None = None
-    ) -> BatchEncoding:
-        return self._by(engine or self._engine, self._around(False), text, text_pair, call)
+    def _encode(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
+        return self._by(self._engine, self._around(False), text, text_pair, plan)
 
-    def _encode_target(self, text: Any, text_pair: Any, call: Call) -> BatchEncoding:
-        return self._by(self._target, self._around(True), text, text_pair, call)
+    def _encode_target(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
+        return self._by(self._target, self._around(True), text, text_pair, plan)
 
     def _around(self, is_target: bool) -> Around:
         """Returns the ids that are put before and after a text."""
         return [], [self.eos_token_id]
 
     def _by(
-        self, engine: FileTokenizer, around: Around, text: Any, text_pair: Any, call: Call
+        self, engine: FileTokenizer, around: Around, text: Any, text_pair: Any, plan: Plan
     ) -> BatchEncoding:
         """Encodes as a tokenizer in Python of transformers does."""
-        if "offset_mapping" in call.fields or call.layout.overflow:
+        call = plan.arguments
+        if plan.has_offsets or call.has_overflow:
             raise ValueError(
                 f"a {type(self).__name__} has no offsets and no overflowing tokens, as in transformers; its "
                 "`backend` has them"
@@ -103,15 +103,14 @@ class PiecewiseTokenizer(Tokenizer):
         ]
         fields = {name: [row[place] for row in made] for place, name in enumerate(_FIELDS)}
         arranged = rows.arranged(fields, call.layout._replace(truncation=None))
-        if call.warns:
-            self._warn_if_too_long(arranged)
-        result = rows.result(arranged, None, call.fields, call.return_tensors, is_batch)
-        if "length" in call.fields and not is_batch and call.return_tensors is None:
+        self._warn_if_too_long(arranged, plan)
+        result = rows.result(arranged, None, plan.names, plan.module, is_batch)
+        if "length" in plan.names and not is_batch and plan.module is None:
             (result.data["length"],) = result.data["length"]
         return result
 
     def _ids_of(
-        self, engine: FileTokenizer, texts: Sequence[Sequence[str]], call: Call
+        self, engine: FileTokenizer, texts: Sequence[Sequence[str]], call: Arguments
     ) -> list[list[int]]:
         """Returns the ids of texts, each of them one or several that are encoded one by one."""
         engine = self._under(engine, call.allowed_special)
@@ -119,7 +118,7 @@ class PiecewiseTokenizer(Tokenizer):
             [part for text in several for part in self._parts(engine, text)] for several in texts
         ]
         plain = [part for row in parts for part, is_language in row if not is_language]
-        threads = call.layout.num_threads
+        threads = call.num_threads
         made = engine.encode_batch(plain, add_special_tokens=False, num_threads=threads)
         own = self.added_tokens_encoder if engine is not self._engine else {}
         encoded = (
@@ -164,7 +163,7 @@ class PiecewiseTokenizer(Tokenizer):
         return id
 
     def _row(
-        self, first: list[int], second: list[int] | None, around: Around, call: Call
+        self, first: list[int], second: list[int] | None, around: Around, call: Arguments
     ) -> tuple[list[int], list[int], list[int]]:
         """Returns the ids, the type ids and the mask of special tokens of a row."""
         before, after = around

@@ -8,9 +8,9 @@ from typing import Any
 
 from .._core import EncodedRows, HfEncoding, arrange_rows
 from ..ragged import TokenBatch
+from ..tensors import as_tensor, matrix_as_tensor
 from .batch_encoding import BatchEncoding
 from .options import Layout
-from .tensors import framework, matrix_as_tensor
 
 __all__ = ["arranged", "inputs_of", "padded", "plain_ids", "result"]
 
@@ -69,34 +69,21 @@ def _is_text(value: Any) -> bool:
 def result(
     rows: EncodedRows,
     encodings: Callable[[], list[HfEncoding]] | None,
-    names: Sequence[str],
-    tensor_type: str | None,
+    names: tuple[str, ...],
+    module: Any,
     is_batch: bool,
 ) -> BatchEncoding:
-    """Returns the fields of rows as lists or tensors; without a batch, those of the only row."""
-    module = None if tensor_type is None else framework(tensor_type)
-    data: dict[str, Any] = {}
-    for name in names:
-        if name in _PER_ID:
-            matrix = None if module is None else rows.matrix(name)
-            if matrix is not None:
-                values, length = matrix
-                data[name] = matrix_as_tensor(module, values, (len(rows), length))
-            else:
-                data[name] = rows.lists(name)
-        elif name == "offset_mapping":
-            data[name] = rows.offsets()
-        elif name == "length":
-            data[name] = rows.lengths()
+    """Returns the fields of rows: as tensors of a package, or as lists; without a batch, those of the
+    only row."""
+    if module is None:
+        return BatchEncoding.of(rows.fields(names, is_batch), encodings)
+    data = rows.fields(names, True, True)
+    for name, value in data.items():
+        if type(value) is tuple:
+            data[name] = matrix_as_tensor(module, value[0], (len(rows), value[1]))
         else:
-            data[name] = rows.samples()
-    if tensor_type is None and not is_batch:
-        data = {name: value[0] if _is_nested(value) else value for name, value in data.items()}
-    return BatchEncoding(data, encodings, tensor_type)
-
-
-def _is_nested(value: Any) -> bool:
-    return bool(value) and isinstance(value[0], list)
+            data[name] = as_tensor(module, name, value)
+    return BatchEncoding.of(data, encodings)
 
 
 def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows:
@@ -147,7 +134,7 @@ def padded(
         # Stays unpadded, as in transformers.
         names.remove("attention_mask")
         fields.pop("attention_mask")
-    made = result(arranged(fields, layout), None, names, None, is_batch)
+    made = result(arranged(fields, layout), None, tuple(names), None, is_batch)
     return BatchEncoding({**data, **made.data}, None, tensor_type)
 
 

@@ -1,12 +1,13 @@
 //! Encodes inputs: chooses the walk over each text, then truncates and post-processes.
 
-use bpe_core::memory::{collected, push, reserve};
+use bpe_core::memory::{append, collected, push, reserve};
 
+use crate::arrangement::{Arrangement, Part};
 use crate::beginning::EarlyEnd;
-use crate::encoding::{Encoding, copied};
+use crate::encoding::{Encoding, copied, kept_range};
 use crate::error::Result;
-use crate::post::{self, Frame};
-use crate::spec::TruncationStrategy;
+use crate::post::{self, kept_lengths, truncation_of_sequences};
+use crate::spec::{Truncation, TruncationStrategy};
 use crate::tokenizer::{Input, Sequence, Tokenizer};
 
 /// Buffers for texts of up to this many bytes get room for the most ids possible, so they never
@@ -47,6 +48,15 @@ pub enum CutOff {
     Unread,
 }
 
+/// The number of ids that truncation leaves of each sequence of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLengths {
+    /// Those of the only or first sequence, and of the second.
+    pub sequences: [usize; 2],
+    /// Whether there is a second sequence.
+    pub is_pair: bool,
+}
+
 impl Encoded {
     /// The encoding; `None` for [`Encoded::Ids`].
     pub fn encoding_mut(&mut self) -> Option<&mut Encoding> {
@@ -73,16 +83,13 @@ impl Tokenizer {
         }
         if let Input { first: Sequence::Text(text), second: None } = input
             && self.keeps_text()
-            && let Some(Frame { before, after }) = self.frame(add_special_tokens)
+            && let Some(arrangement) = self.arrangement(false, add_special_tokens)
         {
             ids.clear();
             reserve(&mut ids, text.len().min(SHORT))?;
-            before.append_to(&mut ids)?;
-            self.append_ids(text, &mut ids)?;
-            after.append_to(&mut ids)?;
-            let processor = self.post_processor_spec();
-            let is_plain = processor.is_none_or(|it| it.keeps_text(add_special_tokens));
-            return Ok(Encoded::Ids { ids, is_plain });
+            let spare = &mut Vec::new();
+            self.append_row(input, add_special_tokens, arrangement, spare, &mut ids)?;
+            return Ok(Encoded::Ids { ids, is_plain: arrangement.is_plain() });
         }
         let early = self.early_end(input, add_special_tokens);
         let (sequences, is_whole) = self.encode_sequences(input, false, ids, early)?;
@@ -99,6 +106,70 @@ impl Tokenizer {
         }
         let encoding = Box::new(self.post_process(sequences, add_special_tokens, false)?);
         Ok(Encoded::Partial { encoding, cut_off })
+    }
+
+    /// How [`Tokenizer::append_row`] arranges a row; `None` if rows need [`Tokenizer::encode_fully`].
+    pub fn row_arrangement(&self, is_pair: bool, add_special_tokens: bool) -> Option<&Arrangement> {
+        let drops = |truncation: &Truncation| truncation.discards_overflow;
+        let is_fast = self.is_fast() && self.truncation().is_none_or(drops);
+        self.arrangement(is_pair, add_special_tokens).filter(|_| is_fast)
+    }
+
+    /// Appends the ids of one input by an arrangement, truncated, without padding. Uses the memory
+    /// of `spare`, whose contents are lost.
+    pub fn append_row(
+        &self,
+        input: Input<'_>,
+        add_special_tokens: bool,
+        arrangement: &Arrangement,
+        spare: &mut Vec<u32>,
+        row: &mut Vec<u32>,
+    ) -> Result<RowLengths> {
+        let is_pair = input.second.is_some();
+        if let Input { first: Sequence::Text(text), second: None } = input
+            && self.truncation().is_none()
+        {
+            let mut length = 0;
+            for part in arrangement.parts() {
+                match part {
+                    Part::Special { ids, .. } => append(row, ids)?,
+                    Part::Sequence { .. } => {
+                        let start = row.len();
+                        self.append_ids(text, row)?;
+                        length = row.len() - start;
+                    }
+                }
+            }
+            return Ok(RowLengths { sequences: [length, 0], is_pair });
+        }
+        let early = self.early_end(input, add_special_tokens);
+        let ids = std::mem::take(spare);
+        let (mut sequences, _) = self.encode_sequences(input, false, ids, early)?;
+        let mut lengths = [0; 2];
+        for (length, sequence) in lengths.iter_mut().zip(&sequences) {
+            *length = sequence.len();
+        }
+        let mut ranges = lengths.map(|length| 0..length);
+        let processor = self.post_processor_spec();
+        let cut = |it| truncation_of_sequences(it, processor, is_pair, add_special_tokens);
+        if let Some(truncation) = self.truncation().and_then(cut) {
+            let kept = kept_lengths(&lengths[..sequences.len()], &truncation)?;
+            for ((range, length), kept) in ranges.iter_mut().zip(lengths).zip(kept) {
+                *range = kept_range(length, kept, truncation.stride, truncation.direction)?;
+            }
+        }
+        for part in arrangement.parts() {
+            match part {
+                Part::Special { ids, .. } => append(row, ids)?,
+                Part::Sequence { number, .. } => {
+                    let range = ranges.get(*number).cloned().unwrap_or_default();
+                    let ids = sequences.get(*number).and_then(|it| it.ids.get(range));
+                    append(row, ids.unwrap_or_default())?;
+                }
+            }
+        }
+        *spare = sequences.swap_remove(0).ids;
+        Ok(RowLengths { sequences: ranges.map(|range| range.len()), is_pair })
     }
 
     /// Appends the ids of a text, without truncation, padding and the post-processor.
@@ -131,12 +202,8 @@ impl Tokenizer {
 
     /// Makes the encoding of [`Encoded::Ids`].
     pub fn encoding_of_ids(&self, ids: &[u32], add_special_tokens: bool) -> Result<Encoding> {
-        let mut frame = [Vec::new(), Vec::new()];
-        if let Some(Frame { before, after }) = self.frame(add_special_tokens) {
-            before.append_to(&mut frame[0])?;
-            after.append_to(&mut frame[1])?;
-        }
-        let [before, after] = frame.map(|ids| ids.len());
+        let arrangement = self.arrangement(false, add_special_tokens);
+        let (before, after) = arrangement.map(Arrangement::around).unwrap_or_default();
         let text = ids.get(before..ids.len().saturating_sub(after)).unwrap_or_default();
         self.post_process(vec![Encoding::new(copied(text)?, 0, None)], add_special_tokens, false)
     }
@@ -152,17 +219,9 @@ impl Tokenizer {
         self.truncation().is_none() && self.padding().is_none()
     }
 
-    /// The ids that the post-processor puts around those of one text, if it does no more to them.
-    fn frame(&self, add_special_tokens: bool) -> Option<Frame<'_>> {
-        match self.post_processor_spec() {
-            Some(processor) => processor.frame(add_special_tokens),
-            None => Some(Frame::default()),
-        }
-    }
-
     /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Returns
     /// also whether they are whole.
-    fn encode_sequences(
+    pub(crate) fn encode_sequences(
         &self,
         input: Input<'_>,
         detailed: bool,

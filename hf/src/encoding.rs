@@ -207,7 +207,8 @@ impl Encoding {
         keeps_overflow: bool,
     ) -> Result<()> {
         let length = self.len();
-        if max_length >= length {
+        let kept = kept_range(length, max_length, stride, direction)?;
+        if kept.len() == length {
             return Ok(());
         }
         if max_length == 0 {
@@ -218,17 +219,8 @@ impl Encoding {
             }
             return Ok(());
         }
-        if stride >= max_length {
-            return Err(Error::Invalid(format!(
-                "stride must be less than the length to truncate to, which is {max_length} \
-                 without the tokens that the post-processor adds; it is {stride}"
-            )));
-        }
         if !keeps_overflow {
-            *self = match direction {
-                Direction::Right => self.slice(0..max_length)?,
-                Direction::Left => self.slice(length - max_length..length)?,
-            };
+            *self = self.slice(kept)?;
             return Ok(());
         }
         check_overflow(length.div_ceil(max_length - stride), max_length, length)?;
@@ -358,6 +350,29 @@ impl Encoding {
         }
         Ok(())
     }
+}
+
+/// The tokens that truncation to `max_length` keeps of `length`. Fails if they are not more than
+/// those by which parts overlap.
+pub(crate) fn kept_range(
+    length: usize,
+    max_length: usize,
+    stride: usize,
+    direction: Direction,
+) -> Result<Range<usize>> {
+    if max_length >= length {
+        return Ok(0..length);
+    }
+    if max_length > 0 && stride >= max_length {
+        return Err(Error::Invalid(format!(
+            "stride must be less than the length to truncate to, which is {max_length} \
+             without the tokens that the post-processor adds; it is {stride}"
+        )));
+    }
+    Ok(match direction {
+        Direction::Right => 0..max_length,
+        Direction::Left => length - max_length..length,
+    })
 }
 
 /// Fails if `parts` of `max_length` tokens have far more tokens than the `length` they were cut

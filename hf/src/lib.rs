@@ -53,6 +53,7 @@
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`run_length`] | the result of a walk |
 //! | `decode` | decoders: tokens to text |
+//! | [`arrangement`] | where a post-processor puts ids of its own |
 //! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
 //! | [`tokenizer`] | combines all components |
 //! | `fingerprint` | names a tokenizer by what decides its ids |
@@ -66,6 +67,7 @@
 
 mod added;
 mod added_search;
+pub mod arrangement;
 mod beginning;
 mod bert;
 mod bytes;
@@ -102,7 +104,7 @@ mod walk;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
-pub use encode::{CutOff, Encoded};
+pub use encode::{CutOff, Encoded, RowLengths};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use model::Version;

@@ -1,49 +1,14 @@
 //! The steps after the model: truncation, post-processors, padding.
 
-use std::borrow::{Borrow, BorrowMut};
-use std::collections::BTreeMap;
-
-use bpe_core::memory::{append, push};
+use std::borrow::BorrowMut;
 
 use crate::bytes::CHAR_OF;
 use crate::encoding::{Encoding, check_overflow};
 use crate::error::{Error, Result};
 use crate::spec::{
-    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, TemplateToken, Truncation,
+    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, Truncation,
     TruncationStrategy,
 };
-
-/// The ids around those of a text.
-#[derive(Debug, Default)]
-pub(crate) struct Frame<'a> {
-    pub(crate) before: FrameIds<'a>,
-    pub(crate) after: FrameIds<'a>,
-}
-
-/// Ids that come from no text.
-#[derive(Debug, Default)]
-pub(crate) enum FrameIds<'a> {
-    #[default]
-    Nothing,
-    One(u32),
-    Template(&'a [TemplatePiece], &'a BTreeMap<String, TemplateToken>),
-}
-
-impl FrameIds<'_> {
-    /// Appends the ids.
-    pub(crate) fn append_to(&self, ids: &mut Vec<u32>) -> Result<()> {
-        match self {
-            Self::Nothing => Ok(()),
-            Self::One(id) => push(ids, *id),
-            Self::Template(pieces, tokens) => pieces.iter().try_for_each(|piece| match piece {
-                TemplatePiece::SpecialToken { id, .. } => {
-                    tokens.get(id).map_or(Ok(()), |token| append(ids, &token.ids))
-                }
-                TemplatePiece::Sequence { .. } => Ok(()),
-            }),
-        }
-    }
-}
 
 impl PostProcessor {
     /// Fails if a template uses an undeclared name, or a name does not have one token per id. `path` is
@@ -107,56 +72,6 @@ impl PostProcessor {
             Self::RobertaProcessing { .. } | Self::BertProcessing { .. } => 2,
             Self::Sequence { processors } => {
                 processors.iter().map(|processor| processor.added_tokens(is_pair)).sum()
-            }
-        }
-    }
-
-    /// True if processing a single sequence without details leaves its ids, and its type ids of 0,
-    /// as they are.
-    pub(crate) fn keeps_text(&self, add_special_tokens: bool) -> bool {
-        match self {
-            Self::ByteLevel { .. } => true,
-            Self::RobertaProcessing { .. } | Self::BertProcessing { .. } => !add_special_tokens,
-            Self::TemplateProcessing { single, .. } => {
-                let mut sequences = single.iter().filter(|piece| {
-                    add_special_tokens || !matches!(piece, TemplatePiece::SpecialToken { .. })
-                });
-                let first = TemplatePiece::Sequence { id: SequenceId::A, type_id: 0 };
-                sequences.next() == Some(&first) && sequences.next().is_none()
-            }
-            Self::Sequence { processors } => {
-                processors.iter().all(|processor| processor.keeps_text(add_special_tokens))
-            }
-        }
-    }
-
-    /// The ids that it puts before and after a single sequence, if that is all that it does to ids.
-    pub(crate) fn frame(&self, add_special_tokens: bool) -> Option<Frame<'_>> {
-        match self {
-            Self::ByteLevel { .. } => Some(Frame::default()),
-            Self::BertProcessing { sep, cls } | Self::RobertaProcessing { sep, cls, .. } => {
-                let ids = |token: &'_ (String, u32)| FrameIds::One(token.1);
-                Some(match add_special_tokens {
-                    true => Frame { before: ids(cls), after: ids(sep) },
-                    false => Frame::default(),
-                })
-            }
-            Self::TemplateProcessing { single, special_tokens, .. } => {
-                let is_sequence =
-                    |piece: &TemplatePiece| matches!(piece, TemplatePiece::Sequence { .. });
-                let place = single.iter().position(is_sequence)?;
-                let (before, after) = (&single[..place], &single[place + 1..]);
-                let ids = |pieces| FrameIds::Template(pieces, special_tokens);
-                (!after.iter().any(is_sequence)).then(|| match add_special_tokens {
-                    true => Frame { before: ids(before), after: ids(after) },
-                    false => Frame::default(),
-                })
-            }
-            Self::Sequence { processors } => {
-                let others = processors.iter().filter(|it| !matches!(it, Self::ByteLevel { .. }));
-                let mut others = others.map(|processor| processor.frame(add_special_tokens));
-                let frame = others.next().unwrap_or_else(|| Some(Frame::default()));
-                if others.next().is_none() { frame } else { None }
             }
         }
     }
@@ -330,41 +245,60 @@ fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
 
 /// Truncates one or two sequences.
 fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
-    let Truncation { direction, max_length, strategy, stride, discards_overflow } = *params;
-    let cut = |encoding: &mut Encoding, length| {
-        encoding.truncate(length, stride, direction, !discards_overflow)
-    };
-    if max_length == 0 {
-        return sequences.iter_mut().try_for_each(|encoding| cut(encoding, 0));
+    let lengths: Vec<usize> = sequences.iter().map(Encoding::len).collect();
+    let kept = kept_lengths(&lengths, params)?;
+    for (encoding, length) in sequences.iter_mut().zip(kept) {
+        encoding.truncate(length, params.stride, params.direction, !params.discards_overflow)?;
     }
-    let total: usize = sequences.iter().map(Encoding::len).sum();
+    let total: usize = lengths.iter().sum();
+    match sequences {
+        [first, second]
+            if params.strategy == TruncationStrategy::LongestFirst
+                && (1..total).contains(&params.max_length) =>
+        {
+            // Overflow combines each part of one text with each part of the other.
+            let parts = (first.overflowing.len() + 1).saturating_mul(second.overflowing.len() + 1);
+            check_overflow(parts, params.max_length, total)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lengths to which truncation cuts one or two sequences of these lengths; more than their own
+/// where it leaves them.
+pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[usize; 2]> {
+    let max_length = params.max_length;
+    let total: usize = lengths.iter().sum();
+    if max_length == 0 {
+        return Ok([0, 0]);
+    }
+    let all = [lengths.first(), lengths.get(1)].map(|length| length.copied().unwrap_or(0));
     let Some(excess) = total.checked_sub(max_length).filter(|&excess| excess > 0) else {
-        return Ok(());
+        return Ok(all);
     };
-    match (strategy, sequences) {
-        (TruncationStrategy::LongestFirst, [only]) => cut(only, total - excess),
-        (TruncationStrategy::LongestFirst, [first, second]) => {
-            let shorter = first.len().min(second.len());
-            let mut lengths = if shorter > max_length {
+    match (params.strategy, lengths) {
+        (TruncationStrategy::LongestFirst, [only]) => Ok([only - excess, 0]),
+        (TruncationStrategy::LongestFirst, &[first, second]) => {
+            let shorter = first.min(second);
+            let mut kept = if shorter > max_length {
                 [shorter, shorter]
             } else {
                 [shorter, shorter.max(max_length - shorter)]
             };
-            if lengths[0] + lengths[1] > max_length {
-                lengths = [max_length / 2, max_length / 2 + max_length % 2];
+            if kept[0] + kept[1] > max_length {
+                kept = [max_length / 2, max_length / 2 + max_length % 2];
             }
-            if first.len() > second.len() {
-                lengths.reverse();
+            if first > second {
+                kept.reverse();
             }
-            cut(first, lengths[0])?;
-            cut(second, lengths[1])?;
-            // Overflow combines each part of one text with each part of the other.
-            let parts = (first.overflowing.len() + 1).saturating_mul(second.overflowing.len() + 1);
-            check_overflow(parts, max_length, total)
+            Ok(kept)
         }
         (TruncationStrategy::OnlyFirst, [target, ..])
-        | (TruncationStrategy::OnlySecond, [_, target]) => match target.len().checked_sub(excess) {
-            Some(length @ 1..) => cut(target, length),
+        | (TruncationStrategy::OnlySecond, [_, target]) => match target.checked_sub(excess) {
+            Some(length @ 1..) => Ok(match params.strategy {
+                TruncationStrategy::OnlySecond => [all[0], length],
+                _ => [length, all[1]],
+            }),
             _ => Err(Error::Invalid(
                 "Truncation error: Sequence to truncate too short to respect the provided max_length"
                     .into(),
@@ -372,6 +306,19 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
         },
         _ => Err(Error::Invalid("Truncation error: Second sequence not provided".into())),
     }
+}
+
+/// The truncation of sequences, to which tokens are added afterwards; `None` if they are left as they
+/// are, since even these tokens do not fit, as in `tokenizers`.
+pub(crate) fn truncation_of_sequences(
+    truncation: &Truncation,
+    processor: Option<&PostProcessor>,
+    is_pair: bool,
+    add_special_tokens: bool,
+) -> Option<Truncation> {
+    let added = processor.filter(|_| add_special_tokens).map_or(0, |it| it.added_tokens(is_pair));
+    let max_length = truncation.max_length.checked_sub(added)?;
+    Some(Truncation { max_length, ..truncation.clone() })
 }
 
 impl Truncation {
@@ -395,14 +342,10 @@ pub fn post_process(
     processor: Option<&PostProcessor>,
     add_special_tokens: bool,
 ) -> Result<Encoding> {
-    if let Some(truncation) = truncation {
-        let is_pair = sequences.len() > 1;
-        let added = processor.map_or(0, |processor| processor.added_tokens(is_pair));
-        let added = if add_special_tokens { added } else { 0 };
-        // `tokenizers` does not truncate if even the added tokens do not fit.
-        if let Some(max_length) = truncation.max_length.checked_sub(added) {
-            truncate(&mut sequences, &Truncation { max_length, ..truncation.clone() })?;
-        }
+    let is_pair = sequences.len() > 1;
+    let cut = |it| truncation_of_sequences(it, processor, is_pair, add_special_tokens);
+    if let Some(truncation) = truncation.and_then(cut) {
+        truncate(&mut sequences, &truncation)?;
     }
     match processor {
         Some(processor) => processor.process(sequences, add_special_tokens),
@@ -418,7 +361,8 @@ pub fn post_process(
 
 /// Pads the encodings of a batch. Returns the length.
 pub fn pad<E: BorrowMut<Encoding>>(encodings: &mut [E], padding: &Padding) -> Result<usize> {
-    let length = padded_length(encodings, padding);
+    let longest = encodings.iter().map(|encoding| encoding.borrow().len()).max();
+    let length = padded_length(longest.unwrap_or(0), padding);
     for encoding in encodings {
         pad_to(encoding.borrow_mut(), length, padding)?;
     }
@@ -431,13 +375,11 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// The length that the encodings of a batch are padded to.
-pub fn padded_length<E: Borrow<Encoding>>(encodings: &[E], padding: &Padding) -> usize {
+/// The length that the rows of a batch are padded to, of which the longest has this length.
+pub fn padded_length(longest: usize, padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,
-        PaddingStrategy::BatchLongest => {
-            encodings.iter().map(|encoding| encoding.borrow().len()).max().unwrap_or(0)
-        }
+        PaddingStrategy::BatchLongest => longest,
     };
     match padding.pad_to_multiple_of {
         // On overflow, a length for which allocation fails.

@@ -9,6 +9,7 @@ use bpe_core::special_tokens::Selection;
 use bpe_core::token_table::TokenTable;
 
 use crate::added::{AddedToken, AddedTokens};
+use crate::arrangement::{Arrangement, Arrangements};
 use crate::chunks::Chunks;
 use crate::control_tokens::Control;
 use crate::decode::Decoder;
@@ -31,6 +32,8 @@ pub struct Tokenizer {
     normalizer: Ready<spec::Normalizer, Normalizer>,
     split: Arc<Split>,
     post_processor: Option<Arc<spec::PostProcessor>>,
+    /// How it arranges sequences.
+    arrangements: Arc<Arrangements>,
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
     padding: Option<Padding>,
@@ -95,6 +98,7 @@ impl Tokenizer {
             normalizer: None,
             split: Arc::new(split),
             post_processor: None,
+            arrangements: Arc::new(Arrangements::new(None)),
             decoder: None,
             truncation: None,
             padding: None,
@@ -190,6 +194,15 @@ impl Tokenizer {
         self.post_processor.as_deref()
     }
 
+    /// How the post-processor arranges one sequence or a pair, if it only puts ids around them.
+    pub(crate) fn arrangement(
+        &self,
+        is_pair: bool,
+        add_special_tokens: bool,
+    ) -> Option<&Arrangement> {
+        self.arrangements.get(is_pair, add_special_tokens)
+    }
+
     /// The decoder, as in a file.
     pub fn decoder_spec(&self) -> Option<&spec::Decoder> {
         self.decoder.as_ref().map(|ready| &ready.0)
@@ -273,6 +286,7 @@ impl Tokenizer {
         if let Some(spec) = &spec {
             spec.check("post_processor")?;
         }
+        self.arrangements = Arc::new(Arrangements::new(spec.as_ref()));
         self.post_processor = spec.map(Arc::new);
         Ok(())
     }

@@ -24,7 +24,7 @@ from bpe_engine.hf import Tokenizer as FileTokenizer
 source = FileTokenizer.from_file(sys.argv[1]) if sys.argv[1] else bpe_engine.get_encoding("gpt2")
 tokenizer = bpe_engine.Tokenizer(source, pad_token="<|endoftext|>")
 text = "a b c " * 20_000
-texts = ["a b"] * 300_000
+texts = ["a b"] * 1_000_000
 tokenizer([text, "b"], padding=True)
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()

@@ -15,7 +15,7 @@ import bpe_engine
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 PREPARATION = """
-import base64, contextlib, json, pickle, resource
+import base64, contextlib, json, pickle, resource, types
 import numpy
 import bpe_engine
 from bpe_engine import _core, byte_level, hf
@@ -59,10 +59,12 @@ trie, healed = _core.TokenTrie(engine), _core.Healed(engine, text, "all", ())
 mask = numpy.zeros(trie.words(), numpy.int32)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
-                 detailed=True, overflow=False, num_threads=1, allowed_special="all",
-                 disallowed_special=())
-    return _core.encode_rows(ours, many[:20_000], **{**named, **fields})
-few = made()
+                 overflow=False, num_threads=1, allowed_special="all", disallowed_special=())
+    return _core.RowEncoder(ours, **{**named, **fields})
+few = made().encode(many[:20_000], True)
+flat = made().encode(many[:20_000], False)
+wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=None, pad_id=0,
+                             pad_type_id=0, pad_token="x")
 processor, normalizer = json.dumps(level), json.dumps({"type": "NFC"})
 """
 
@@ -120,14 +122,14 @@ CALLS = {
         (set(), ()))""",
     "align_texts, on threads": """_core.align_texts(engine, core, many, (None, None), 2,
         ('all', ()), (set(), ()))""",
-    "encode_rows": "made(detailed=False)",
+    "RowEncoder.encode": "made().encode(many, False)",
+    "RowEncoder.encode, detailed": "made().encode(many[:20_000], True)",
+    "RowSource": "made().source(many[:20_000])()",
     "arrange_rows": """_core.arrange_rows(rows, token_type_ids=None, attention_mask=None,
         special_tokens_mask=None, truncation=None, padding=None)""",
-    "EncodedRows.lengths": "few.lengths()",
-    "EncodedRows.lists": "few.lists('input_ids')",
-    "EncodedRows.matrix": "few.matrix('input_ids')",
-    "EncodedRows.offsets": "few.offsets()",
-    "EncodedRows.encodings": "few.encodings()",
+    "EncodedRows.fields": "few.fields(('input_ids', 'offset_mapping', 'length'), True)",
+    "EncodedRows.fields, flat": "flat.fields(('input_ids', 'token_type_ids'), True)",
+    "EncodedRows.fields, as matrices": "made(padding=wide).encode(many[:20_000], False).fields(('input_ids',), True, True)",
     "encode_segments": "_core.encode_segments(engine, segments, True)",
     "encode_segments_to_buffer": "_core.encode_segments_to_buffer(engine, segments, True)",
     "audit_segments": "_core.audit_segments(engine, segments, True)",
@@ -190,7 +192,8 @@ Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBP
 CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding.encode
 TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
 Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
-StreamPool EncodedRows.samples AuditedIds copy_plain collect_segments join_traced cost_of_joining size_of_plain Labels NameFinder.is_current
+StreamPool EncodedRows.longest RowEncoder.__new__ RowEncoder.of_settings RowEncoder.is_current
+RowEncoder.source AuditedIds copy_plain collect_segments join_traced cost_of_joining size_of_plain Labels NameFinder.is_current
 NameCounter ConversationState.fork ConversationState.ids ConversationState.ids_buffer
 ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_segments_to_buffer
 PrefixCache.stats PrefixCache.clear disallowed_special_message work_done learn_merges audit_tokens

@@ -69,7 +69,7 @@ fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
 }
 
 /// Encodes inputs as one batch, and pads it. Keeps the order.
-fn encode_all<'py>(
+pub fn encode_all<'py>(
     py: Python<'py>,
     tokenizer: &Arc<Tokenizer>,
     given: Vec<GivenInput>,

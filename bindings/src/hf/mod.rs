@@ -13,7 +13,7 @@ mod vocabulary;
 pub use components::{
     hf_added_tokens, hf_component, hf_decode, hf_normalize, hf_pre_tokenize, hf_process,
 };
-pub use encode::encode_each;
+pub use encode::{encode_all, encode_each};
 pub use encoding::{HfEncoding, direction, list_of_encodings};
 pub use settings::truncation_strategy;
-pub use tokenizer::HfTokenizer;
+pub use tokenizer::{HfTokenizer, SHARE};

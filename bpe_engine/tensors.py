@@ -41,7 +41,7 @@ def matrix_as_tensor(module: Any, data: bytearray, shape: tuple[int, ...]) -> An
             return module.empty(shape, dtype=module.int64)
         return module.frombuffer(data, dtype=module.int64).reshape(shape)
     numpy = module if module.__name__ == "numpy" else framework("np")
-    array = numpy.frombuffer(data, dtype=numpy.int64).reshape(shape)
+    array = numpy.ndarray(shape, numpy.int64, data)
     return array if module is numpy else module.constant(array)
 
 

@@ -1,0 +1,272 @@
+"""Batches of transformers' tokenizers around ours: fields without an object for each text."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .._core import RowEncoder
+from ..tensors import matrix_as_tensor
+from .tokenizers import Tokenizer
+
+__all__ = ["with_rows"]
+
+#: The most encoders that a tokenizer keeps.
+_MOST = 16
+
+#: The parameters of `_encode_plus` in the versions that are known. Others are left as they are.
+_PARAMETERS = (
+    "self",
+    "text",
+    "text_pair",
+    "add_special_tokens",
+    "padding_strategy",
+    "truncation_strategy",
+    "max_length",
+    "stride",
+    "is_split_into_words",
+    "pad_to_multiple_of",
+    "padding_side",
+    "return_tensors",
+    "return_token_type_ids",
+    "return_attention_mask",
+    "return_overflowing_tokens",
+    "return_special_tokens_mask",
+    "return_offsets_mapping",
+    "return_length",
+    "verbose",
+    "split_special_tokens",
+    "kwargs",
+)
+#: The packages of tensors, by what `return_tensors` calls them.
+_PACKAGES = {"np": "numpy", "pt": "torch"}
+
+
+def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any]:
+    """Wraps `_encode_plus` of transformers' tokenizers, which makes an object for each text and lists
+    of numbers for each tensor. Results are the same; rows as objects are made when they are asked for.
+
+    Args:
+        base: The class of transformers.
+        result: The class of its results.
+        own: The class of our tokenizers inside of theirs.
+
+    Returns:
+        The method; that of transformers for a version that is not known.
+    """
+    original: Callable[..., Any] = base._encode_plus
+    names = inspect.signature(original).parameters
+    if tuple(names) != _PARAMETERS:
+        return original
+    no_padding = names["padding_strategy"].default
+    no_truncation = names["truncation_strategy"].default
+    inherited = "_convert_encoding", "set_truncation_and_padding"
+    methods = tuple(getattr(base, name) for name in inherited)
+    lazy = _lazy(result)
+
+    @functools.wraps(original)
+    def _encode_plus(
+        self: Any,
+        text: Any,
+        text_pair: Any = None,
+        add_special_tokens: bool = True,
+        padding_strategy: Any = no_padding,
+        truncation_strategy: Any = no_truncation,
+        max_length: int | None = None,
+        stride: int = 0,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: Any = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
+        split_special_tokens: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        tokenizer = self._tokenizer
+        inputs, is_batch = _inputs(text, text_pair)
+        kind = type(self)
+        if (
+            inputs is None
+            or not isinstance(tokenizer, own)
+            or is_split_into_words
+            or return_overflowing_tokens
+            or return_offsets_mapping
+            or kwargs.get("sanitize_control_tokens")
+            or (kind._convert_encoding, kind.set_truncation_and_padding) != methods
+        ):
+            return original(
+                self,
+                text,
+                text_pair,
+                add_special_tokens,
+                padding_strategy,
+                truncation_strategy,
+                max_length,
+                stride,
+                is_split_into_words,
+                pad_to_multiple_of,
+                padding_side,
+                return_tensors,
+                return_token_type_ids,
+                return_attention_mask,
+                return_overflowing_tokens,
+                return_special_tokens_mask,
+                return_offsets_mapping,
+                return_length,
+                verbose,
+                split_special_tokens,
+                **kwargs,
+            )
+        if split_special_tokens is None:
+            split_special_tokens = self.split_special_tokens
+        arguments = (
+            padding_strategy,
+            truncation_strategy,
+            max_length,
+            stride,
+            pad_to_multiple_of,
+            padding_side,
+            add_special_tokens,
+            split_special_tokens,
+            self.padding_side,
+            self.truncation_side,
+            str(self._special_tokens_map.get("pad_token")),
+            self._pad_token_type_id,
+            # Numbers of different types may be equal.
+            max_length.__class__,
+            stride.__class__,
+            pad_to_multiple_of.__class__,
+        )
+        encoders: dict[Any, RowEncoder] = vars(tokenizer).setdefault("_encoders", {})
+        encoder = encoders.get(arguments)
+        if encoder is None or not encoder.is_current(tokenizer):
+            self.set_truncation_and_padding(
+                padding_strategy=padding_strategy,
+                truncation_strategy=truncation_strategy,
+                max_length=max_length,
+                stride=stride,
+                pad_to_multiple_of=pad_to_multiple_of,
+                padding_side=padding_side,
+            )
+            if tokenizer.encode_special_tokens != split_special_tokens:
+                tokenizer.encode_special_tokens = split_special_tokens
+            if len(encoders) >= _MOST:
+                encoders.clear()
+            encoder = RowEncoder.of_settings(tokenizer, bool(add_special_tokens))
+            encoders[arguments] = encoder
+        made = encoder.encode(inputs, False)
+        fields = ["input_ids"]
+        model_input_names = self.model_input_names
+        if (
+            "token_type_ids" in model_input_names
+            if return_token_type_ids is None
+            else return_token_type_ids
+        ):
+            fields.append("token_type_ids")
+        if (
+            "attention_mask" in model_input_names
+            if return_attention_mask is None
+            else return_attention_mask
+        ):
+            fields.append("attention_mask")
+        if return_special_tokens_mask:
+            fields.append("special_tokens_mask")
+        if return_length:
+            fields.append("length")
+        if max_length is None and verbose and made.longest() > self.model_max_length:
+            rows = made.fields(("input_ids",), True)["input_ids"]
+            for row in rows:
+                self._eventual_warn_about_too_long_sequence(row, max_length, verbose)
+        source = encoder.source(inputs)
+        if return_tensors is None:
+            return lazy.of(made.fields(tuple(fields), is_batch), source)
+        package = _PACKAGES.get(getattr(return_tensors, "value", return_tensors))
+        module = None if package is None else sys.modules.get(package)
+        data = made.fields(tuple(fields), True, module is not None)
+        are_tensors = True
+        for name, value in data.items():
+            if type(value) is tuple:
+                data[name] = matrix_as_tensor(module, value[0], (len(made), value[1]))
+            else:
+                are_tensors = False
+        batch = lazy.of(data, source)
+        return batch if are_tensors else batch.convert_to_tensors(return_tensors)
+
+    return _encode_plus
+
+
+def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
+    """Returns the inputs of a call, and whether they are a batch; None for rare kinds, and for others
+    than text."""
+    if isinstance(text, str):
+        if text_pair is None or text_pair == "":
+            return [text], False
+        return ([(text, text_pair)] if isinstance(text_pair, str) else None), False
+    if not isinstance(text, (list, tuple)) or not text:
+        return None, True
+    first = text[0]
+    if text_pair is None:
+        if isinstance(first, (list, tuple)):
+            first = first[0] if len(first) == 2 and isinstance(first[1], str) else None
+        return (list(text) if isinstance(first, str) else None), True
+    is_usual = isinstance(text_pair, (list, tuple)) and len(text_pair) == len(text)
+    if is_usual and isinstance(first, str) and isinstance(text_pair[0], str):
+        return list(zip(text, text_pair)), True
+    return None, True
+
+
+def _lazy(result: Any) -> Any:
+    """Returns a subclass of transformers' `BatchEncoding` that makes rows as objects when they are
+    asked for. A pickle of it is one of the class itself."""
+
+    class BatchEncoding(result):  # type: ignore[misc]
+        __doc__ = result.__doc__
+
+        @classmethod
+        def of(cls, data: dict[str, Any], source: Callable[[], list[Any]]) -> Any:
+            made = cls.__new__(cls)
+            made.data, made._source = data, source
+            return made
+
+        @property
+        def _encodings(self) -> list[Any] | None:
+            made: list[Any] | None = self.__dict__.get("_rows")
+            if made is None and "_source" in self.__dict__:
+                made = self._rows = self._source()
+            return made
+
+        @_encodings.setter
+        def _encodings(self, rows: list[Any] | None) -> None:
+            self.__dict__.pop("_source", None)
+            self._rows = rows
+
+        @property
+        def _n_sequences(self) -> int | None:
+            number: int | None = self.__dict__.get("_number")
+            if number is None and (rows := self._encodings):
+                number = rows[0].n_sequences
+            return number
+
+        @_n_sequences.setter
+        def _n_sequences(self, number: int | None) -> None:
+            self._number = number
+
+        @property
+        def is_fast(self) -> bool:
+            return "_source" in self.__dict__ or self._encodings is not None
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return copyreg.__newobj__, (result,), self.__getstate__()  # type: ignore[attr-defined]
+
+    BatchEncoding.__qualname__ = result.__qualname__
+    return BatchEncoding

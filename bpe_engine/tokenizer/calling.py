@@ -1,0 +1,390 @@
+"""`Calling`: calls of a `Tokenizer`, which turn texts into the inputs of a model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from .._core import EncodedRows
+from .._engine import Names
+from ..tensors import framework
+from . import rows
+from .batch_encoding import BatchEncoding
+from .decoding import Decoding
+from .options import NO_LIMIT, Layout, Strategies, resolve
+from .plan import MOST, Arguments, Plan, layout_of
+
+__all__ = ["Calling"]
+
+_logger = logging.getLogger(__name__)
+
+
+class Calling(Decoding):
+    """Texts to rows of ids, and rows to padded rows."""
+
+    padding_side: str
+    truncation_side: str
+    model_max_length: int
+    model_input_names: list[str]
+    _warned: bool
+
+    def __call__(
+        self,
+        text: Any = None,
+        text_pair: Any = None,
+        text_target: Any = None,
+        text_pair_target: Any = None,
+        *,
+        add_special_tokens: bool = True,
+        padding: bool | str = False,
+        truncation: bool | str | None = None,
+        max_length: int | None = None,
+        stride: int = 0,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: str | None = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        allowed_special: Names | None = None,
+        disallowed_special: Names = (),
+        split_special_tokens: bool | None = None,
+        num_threads: int | None = None,
+        verbose: bool = True,
+    ) -> BatchEncoding:
+        """Encodes a text, a batch of texts, or pairs of them, as inputs of a model.
+
+        Args:
+            text: A text or a list of texts; lists of words with `is_split_into_words`.
+            text_pair: The second texts of pairs.
+            text_target, text_pair_target: Texts whose ids are returned as ``"labels"``.
+            add_special_tokens: Whether to add special tokens around each text.
+            padding: True or ``"longest"`` pads rows to the longest, ``"max_length"`` to
+                `max_length`.
+            truncation: True or ``"longest_first"``, ``"only_first"`` or ``"only_second"`` truncates
+                rows to `max_length`. By default, rows are truncated if `max_length` is given
+                without `padding`.
+            max_length: The length of rows; by default `model_max_length`.
+            stride: The overlap, in tokens, of the rows of `return_overflowing_tokens`.
+            is_split_into_words: Whether texts are lists of words.
+            pad_to_multiple_of: Rounds the length of padded rows up to a multiple.
+            padding_side: The side of this call, instead of that of the class.
+            return_tensors: ``"np"``, ``"pt"`` or ``"tf"``; None for lists.
+            return_token_type_ids, return_attention_mask: Whether to return these fields; by default
+                those in `model_input_names`.
+            return_overflowing_tokens: Whether to return truncated tokens as further rows; the field
+                ``overflow_to_sample_mapping`` has the index of each row's text.
+            return_special_tokens_mask: Whether to return ``special_tokens_mask``: 1 for added tokens
+                and padding.
+            return_offsets_mapping: Whether to return ``offset_mapping``: each token's characters.
+            return_length: Whether to return ``length``: the number of ids of each row.
+            allowed_special: The special tokens to look for in texts: ``"all"``, the default, or
+                names. A tokenizer file supports only ``"all"`` and none.
+            disallowed_special: The names that raise an error, or ``"all"`` that are not allowed.
+            split_special_tokens: True means ``allowed_special=set()``.
+            num_threads: How many threads may work on a batch, or None for as many as the machine
+                runs at once.
+            verbose: Whether to warn about rows that are too long for the model.
+
+        Returns:
+            The fields, as lists or tensors: for a text ``input_ids`` is a row, for a batch a list
+            of rows.
+
+        Raises:
+            ValueError: The arguments contradict each other, or a text holds a disallowed name.
+            TypeError: A text is not a ``str``.
+            ImportError: The package of the tensors is missing.
+
+        >>> import bpe_engine
+        >>> tokenizer = bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2"))
+        >>> tokenizer("hello world").input_ids
+        [31373, 995]
+        >>> tokenizer(["hello world", "a<|endoftext|>"], allowed_special=set())["input_ids"]
+        [[31373, 995], [64, 27, 91, 437, 1659, 5239, 91, 29]]
+        """
+        if text is None and text_target is None:
+            raise ValueError("You need to specify either `text` or `text_target`.")
+        arguments = (
+            add_special_tokens,
+            padding,
+            truncation,
+            max_length,
+            stride,
+            is_split_into_words,
+            pad_to_multiple_of,
+            padding_side,
+            return_tensors,
+            return_token_type_ids,
+            return_attention_mask,
+            return_overflowing_tokens,
+            return_special_tokens_mask,
+            return_offsets_mapping,
+            return_length,
+            allowed_special,
+            disallowed_special,
+            split_special_tokens,
+            num_threads,
+            verbose,
+            # Numbers of different types may be equal.
+            max_length.__class__,
+            stride.__class__,
+            pad_to_multiple_of.__class__,
+        )
+        plans = self._plans
+        try:
+            plan = plans.get(arguments)
+        except TypeError:  # a set of names
+            plan = self._plan(*arguments[:-3])
+        else:
+            if (
+                plan is None
+                or plan.input_names != self.model_input_names
+                or not plan.encoder.is_current(self._engine)
+            ):
+                plan = self._plan(*arguments[:-3])
+                if len(plans) >= MOST:
+                    plans.clear()
+                if plan.is_kept:
+                    plans[arguments] = plan
+        if text is None:
+            return self._encode_target(text_target, text_pair_target, plan)
+        result = self._encode(text, text_pair, plan)
+        if text_target is not None:
+            target = self._encode_target(text_target, text_pair_target, plan)
+            result["labels"] = target["input_ids"]
+        return result
+
+    def _plan(
+        self,
+        add_special_tokens: bool,
+        padding: bool | str,
+        truncation: bool | str | None,
+        max_length: int | None,
+        stride: int,
+        is_split_into_words: bool,
+        pad_to_multiple_of: int | None,
+        padding_side: str | None,
+        return_tensors: str | None,
+        return_token_type_ids: bool | None,
+        return_attention_mask: bool | None,
+        return_overflowing_tokens: bool,
+        return_special_tokens_mask: bool,
+        return_offsets_mapping: bool,
+        return_length: bool,
+        allowed_special: Names | None,
+        disallowed_special: Names,
+        split_special_tokens: bool | None,
+        num_threads: int | None,
+        verbose: bool,
+    ) -> Plan:
+        """Reads the arguments of a call."""
+        strategies = resolve(
+            padding,
+            truncation,
+            max_length,
+            pad_to_multiple_of,
+            self.model_max_length,
+            self.pad_token,
+            verbose,
+        )
+        if split_special_tokens is None:
+            split_special_tokens = self.split_special_tokens
+        if allowed_special is None:
+            allowed_special = set() if split_special_tokens else "all"
+        arguments = Arguments(
+            self._layout(strategies, stride, pad_to_multiple_of, padding_side),
+            bool(is_split_into_words),
+            bool(add_special_tokens),
+            bool(return_overflowing_tokens),
+            allowed_special,
+            disallowed_special,
+            num_threads,
+        )
+        optional = {
+            "token_type_ids": self._is_input("token_type_ids", return_token_type_ids),
+            "attention_mask": self._is_input("attention_mask", return_attention_mask),
+            "special_tokens_mask": return_special_tokens_mask,
+            "offset_mapping": return_offsets_mapping,
+            "length": return_length,
+            "overflow_to_sample_mapping": return_overflowing_tokens,
+        }
+        warns = verbose and strategies.max_length is None and self.model_max_length < NO_LIMIT
+        return Plan(
+            arguments,
+            arguments.encoder(self._engine),
+            ("input_ids", *(name for name, is_wanted in optional.items() if is_wanted)),
+            list(self.model_input_names),
+            None if return_tensors is None else framework(return_tensors),
+            bool(is_split_into_words),
+            bool(return_offsets_mapping),
+            bool(return_overflowing_tokens),
+            self.model_max_length if warns else None,
+            not strategies.warned,
+        )
+
+    def _is_input(self, name: str, is_wanted: bool | None) -> bool:
+        return name in self.model_input_names if is_wanted is None else is_wanted
+
+    def _encode(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
+        if type(text) is str and text_pair is None and not plan.is_pretokenized:
+            inputs, is_batch = [text], False
+        else:
+            inputs, is_batch = rows.inputs_of(text, text_pair, plan.is_pretokenized)
+        made = plan.encoder.encode(inputs, plan.has_offsets)
+        self._warn_if_too_long(made, plan)
+        return rows.result(
+            made,
+            plan.encoder.source(inputs),
+            plan.names,
+            plan.module,
+            is_batch or plan.has_overflow,
+        )
+
+    def _encode_target(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
+        return self._encode(text, text_pair, plan)
+
+    def _warn_if_too_long(self, made: EncodedRows, plan: Plan) -> None:
+        if plan.limit is not None and not self._warned and made.longest() > plan.limit:
+            self._warned = True
+            _logger.warning(
+                "Token indices sequence length is longer than the specified maximum sequence length "
+                "for this model (%d > %d). Running this sequence through the model will result in "
+                "indexing errors",
+                made.longest(),
+                plan.limit,
+            )
+
+    def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
+        """Returns the ids of a text. The arguments are those of a call."""
+        return list(self(text, text_pair, **kwargs)["input_ids"])
+
+    def encode_plus(self, text: Any, text_pair: Any = None, **kwargs: Any) -> BatchEncoding:
+        """Calls the tokenizer."""
+        return self(text, text_pair, **kwargs)
+
+    def batch_encode_plus(self, batch: Sequence[Any], **kwargs: Any) -> BatchEncoding:
+        """Calls the tokenizer with a list of texts, or of pairs."""
+        return self(list(batch), **kwargs)
+
+    def tokenize(
+        self, text: Any, pair: Any = None, add_special_tokens: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Returns the tokens of a text. The arguments are those of a call."""
+        made = self(text, pair, add_special_tokens=add_special_tokens, **kwargs)
+        if self._encoding is None:
+            # The token of a file may take white space of the text along.
+            return made.tokens()
+        return list(self.convert_ids_to_tokens(made["input_ids"]))
+
+    def pad(
+        self,
+        encoded_inputs: Any,
+        padding: bool | str = True,
+        max_length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_attention_mask: bool | None = None,
+        return_tensors: str | None = None,
+        verbose: bool = True,
+    ) -> BatchEncoding:
+        """Pads rows that a call returned.
+
+        Args:
+            encoded_inputs: The result of a call for one text or a batch, or a list of results.
+                Fields that are not rows of ids do not change.
+            padding, max_length, pad_to_multiple_of, padding_side: As in a call.
+            return_attention_mask, return_tensors, verbose: As in a call.
+
+        Raises:
+            ValueError: The arguments contradict each other, or ``input_ids`` is missing.
+
+        >>> import bpe_engine
+        >>> gpt2 = bpe_engine.get_encoding("gpt2")
+        >>> tokenizer = bpe_engine.Tokenizer(gpt2, pad_token="<|endoftext|>")
+        >>> tokenizer.pad(tokenizer(["hello world", "hello"])).input_ids
+        [[31373, 995], [31373, 50256]]
+        """
+        strategies = self._strategies(padding, None, max_length, pad_to_multiple_of, verbose)
+        strategies = strategies._replace(truncation="do_not_truncate")
+        if return_attention_mask is None:
+            return_attention_mask = "attention_mask" in self.model_input_names
+        return rows.padded(
+            encoded_inputs,
+            self._layout(strategies, 0, pad_to_multiple_of, padding_side),
+            return_attention_mask,
+            return_tensors,
+        )
+
+    def num_special_tokens_to_add(self, pair: bool = False) -> int:
+        """Returns the number of special tokens that a call adds to a text, or to a pair."""
+        return self._engine.num_special_tokens_to_add(pair)
+
+    @property
+    def max_len_single_sentence(self) -> int:
+        """The largest number of ids of a text, without added tokens, that fit the model."""
+        return self.model_max_length - self.num_special_tokens_to_add(False)
+
+    @property
+    def max_len_sentences_pair(self) -> int:
+        """The largest number of ids of a pair, without added tokens, that fit the model."""
+        return self.model_max_length - self.num_special_tokens_to_add(True)
+
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: Sequence[int],
+        token_ids_1: Sequence[int] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
+        """Returns 1 for each id of a special token, 0 for others.
+
+        Args:
+            token_ids_0: Ids with the special tokens that a call adds.
+            token_ids_1: Must be None.
+            already_has_special_tokens: Must be True. To get the mask of a text, call the tokenizer
+                with ``return_special_tokens_mask=True``.
+
+        Raises:
+            ValueError: Another argument is given.
+        """
+        if token_ids_1 is not None or not already_has_special_tokens:
+            raise ValueError(
+                "the mask needs ids with special tokens: pass already_has_special_tokens="
+                "True, or call the tokenizer with return_special_tokens_mask=True"
+            )
+        special = set(self.all_special_ids)
+        return [int(id in special) for id in token_ids_0]
+
+    def _strategies(
+        self, padding: Any, truncation: Any, max_length: Any, multiple: Any, verbose: bool
+    ) -> Strategies:
+        return resolve(
+            padding,
+            truncation,
+            max_length,
+            multiple,
+            self.model_max_length,
+            self.pad_token,
+            verbose,
+        )
+
+    def _layout(
+        self,
+        strategies: Strategies,
+        stride: int,
+        pad_to_multiple_of: int | None,
+        padding_side: str | None,
+    ) -> Layout:
+        sides = self.truncation_side, padding_side or self.padding_side
+        pads = strategies.padding != "do_not_pad"
+        pad_token = (self.pad_token, self.pad_token_id) if pads else (None, None)
+        return layout_of(strategies, stride, pad_to_multiple_of, sides, pad_token)
+
+    @property
+    def pad_token_type_id(self) -> int:
+        """The padding of ``token_type_ids``: 0."""
+        return 0

@@ -1,0 +1,102 @@
+"""`Plan`: what calls of a `Tokenizer` with the same arguments share."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+from .._core import RowEncoder
+from .._engine import Names
+from ..hf.tokenizers import Tokenizer as FileTokenizer
+from .options import LARGEST, Layout, RowPadding, RowTruncation, Strategies, checked_side
+
+__all__ = ["MOST", "Arguments", "Plan", "layout_of"]
+
+#: The most plans that a tokenizer keeps.
+MOST = 64
+
+
+class Arguments(NamedTuple):
+    """The arguments of a call that decide the ids of its rows."""
+
+    layout: Layout
+    is_pretokenized: bool
+    add_special_tokens: bool
+    has_overflow: bool
+    allowed_special: Names
+    disallowed_special: Names
+    num_threads: int | None
+
+    def encoder(self, engine: FileTokenizer) -> RowEncoder:
+        """Returns what makes rows of texts with an engine.
+
+        Raises:
+            ValueError: The arguments contradict each other, or the engine has no such names.
+        """
+        return RowEncoder(
+            engine,
+            is_pretokenized=self.is_pretokenized,
+            add_special_tokens=self.add_special_tokens,
+            truncation=self.layout.truncation,
+            padding=self.layout.padding,
+            overflow=self.has_overflow,
+            num_threads=self.num_threads,
+            allowed_special=self.allowed_special,
+            disallowed_special=self.disallowed_special,
+        )
+
+
+class Plan(NamedTuple):
+    """The arguments of a call, read once."""
+
+    arguments: Arguments
+    encoder: RowEncoder
+    #: The names of the fields.
+    names: tuple[str, ...]
+    #: The `model_input_names` that they depend on.
+    input_names: list[str]
+    #: The package of the tensors, or None.
+    module: Any
+    is_pretokenized: bool
+    has_offsets: bool
+    has_overflow: bool
+    #: The number of ids above which a row causes a warning, or None.
+    limit: int | None
+    #: Whether the next call with these arguments may do without reading them.
+    is_kept: bool
+
+
+def layout_of(
+    strategies: Strategies,
+    stride: int,
+    pad_to_multiple_of: int | None,
+    sides: tuple[str, str],
+    pad_token: tuple[str | None, int | None],
+) -> Layout:
+    """Returns how rows are truncated and padded.
+
+    Args:
+        strategies: Which rows are, and to which length.
+        stride, pad_to_multiple_of: As in a call.
+        sides: The side that is truncated, and the side that is padded.
+        pad_token: The token that pads, and its id.
+
+    Raises:
+        ValueError: A side or the stride is wrong, or the pad token is not in the vocabulary.
+    """
+    cut = fill = None
+    if strategies.truncation != "do_not_truncate" and strategies.max_length is not None:
+        if operator.index(stride) < 0:
+            raise ValueError(f"stride must be at least 0, but is {stride}")
+        stride = min(operator.index(stride), LARGEST)
+        side = checked_side("truncation_side", sides[0])
+        cut = RowTruncation(strategies.max_length, stride, strategies.truncation, side)
+    if strategies.padding != "do_not_pad":
+        side = checked_side("padding_side", sides[1])
+        length = strategies.max_length if strategies.padding == "max_length" else None
+        token, id = pad_token
+        if id is None or token is None:
+            raise ValueError(f"the pad_token {token!r} is not a token; add it first")
+        multiple = min(pad_to_multiple_of or 0, LARGEST) or None
+        fill = RowPadding(length, side, multiple, id, 0, token)
+    return Layout(cut, fill)
