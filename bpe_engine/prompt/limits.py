@@ -72,11 +72,11 @@ class Limits:
 
 
 class _Active(threading.local):
-    limits = Limits(float("inf"), 1 << 62, 1 << 62)
+    limits: Limits = Limits(float("inf"), 1 << 62, 1 << 62)
 
 
 #: The limits of the rendering that this thread is in.
-active = _Active()
+active: _Active = _Active()
 
 
 class limited:  # noqa: N801 - used as a function is

@@ -341,7 +341,7 @@ class _Values(threading.local):
     session: Any = None
 
 
-values = _Values()
+values: _Values = _Values()
 
 
 class finding:  # noqa: N801 - used as a function is

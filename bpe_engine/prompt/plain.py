@@ -39,7 +39,7 @@ class Plain:
 
     def __init__(self, labels: Labels) -> None:
         #: Counts the characters of the caller's strings.
-        self.characters = 0
+        self.characters: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
 

@@ -82,8 +82,8 @@ class TemplateSession:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         #: The turns of all renderings so far, and those of them that were not run.
-        self.turns = 0
-        self.reused_turns = 0
+        self.turns: int = 0
+        self.reused_turns: int = 0
         self._steps: list[tuple[_Record | None, int, list[Any]]] = []
         self._entries: list[tuple[Plan, Any, _Run, list[Any]]] = []
         self._clear()
@@ -106,7 +106,7 @@ class TemplateSession:
         # The flags of texts of data outside of turns, by the data, in their order.
         self._flags: dict[int, list[int]] = {}
         #: The bytes that it keeps, roughly.
-        self.memory = 0
+        self.memory: int = 0
         # The labels after the first rendering.
         self._first_labels: int | None = None
         self._start()
@@ -247,7 +247,7 @@ class TemplateSession:
     def _start(self) -> None:
         #: Segments of turns that are not run, not given out yet, and their characters.
         self.parts: list[Sequence[Segment]] = []
-        self.characters = 0
+        self.characters: int = 0
         self._steps.clear()
         self._entries.clear()
         # How often a text of data was made outside of turns.
@@ -255,9 +255,9 @@ class TemplateSession:
         #: The record of the turn that runs.
         self.open: _Record | None = None
         #: The loops over later messages that ran.
-        self.scans = 0
+        self.scans: int = 0
         #: Whether the steps of a loop are given out.
-        self.is_stepping = False
+        self.is_stepping: bool = False
 
     def step(self) -> list[Any] | None:
         """Returns what turns that were not run wrote, for `collect_segments`."""
@@ -393,17 +393,18 @@ class _Record:
         self.fixed = fixed
         self.tests = tests
         #: Attributes of namespaces before and after it, and those that are only written.
-        self.before = self.after = before
+        self.before: _State = before
+        self.after: _State = before
         self.written: _State = ()
         #: The messages after it.
         self.ahead = ahead
         #: Whether it came to its end and wrote what can be written again.
-        self.is_whole = True
+        self.is_whole: bool = True
         #: What it cost, and its loops over later messages.
-        self.cost = 0
-        self.scans = 0
+        self.cost: int = 0
+        self.scans: int = 0
         self.segments: Sequence[Segment] = ()
-        self.characters = 0
+        self.characters: int = 0
 
     def cost_now(self, plan: Plan, ahead: int) -> int:
         """Returns what the turn would cost with so many messages after it."""
@@ -420,7 +421,7 @@ class _Run:
     _ROWS = ("characters", "costs", "counts", "items", "records", "tests", "written")
 
     def __init__(self, fixed: Any):
-        self.fixed = fixed
+        self.fixed: Any = fixed
         self._places: dict[int, int] | None = None
         self.characters: list[int] = []
         self.costs: list[int] = []

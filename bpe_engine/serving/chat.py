@@ -98,7 +98,7 @@ class PromptEncoder:
         self._tokenizer = tokenizer
         self._cache = ConversationCache(tokenizer, max_bytes=MAX_BYTES)
         #: The renderings of the conversations.
-        self.rendered = TemplateCache(max_bytes=MAX_BYTES)
+        self.rendered: TemplateCache = TemplateCache(max_bytes=MAX_BYTES)
         self._state = _state(tokenizer)
         self._lock = threading.Lock()
 

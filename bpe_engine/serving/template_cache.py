@@ -46,8 +46,8 @@ class TemplateCache:
         # Those that no thread uses, the one that was used last at the end.
         self._idle: list[tuple[str, TemplateSession]] = []
         #: The turns of all requests, and those of them that were not run.
-        self.turns = 0
-        self.reused_turns = 0
+        self.turns: int = 0
+        self.reused_turns: int = 0
 
     def render(
         self, template: str, /, messages: Sequence[Mapping[str, Any]], **options: Any
