@@ -92,7 +92,7 @@ _FAILS = object()
 
 
 class Plan:
-    """What the turns of one loop read from outside, and what they write there."""
+    """The reads of the turns of one loop from outside, and their writes there."""
 
     def __init__(self) -> None:
         #: The variables from outside, by the places of their values.
@@ -176,7 +176,7 @@ class TurnReader:
             else:
                 for name in _stored([node]):
                     stores[name] = stores.get(name, 0) + 1
-        # A name that has more than one meaning is none of these.
+        # Names that have more than one meaning do not count.
         self.macros = {name: macro for name, macro in self.macros.items() if stores[name] == 1}
         self.spaces = {name for name in self.spaces if stores[name] % (1 << 16) == 0}
 

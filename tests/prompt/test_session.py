@@ -214,7 +214,7 @@ TESTS = [
     "loop.first", "loop.last", "loop.index0 > ns.b", "ns.a", "m.role == 'user'", "extra is defined",
     "loop.nextitem and loop.nextitem.role == 'user'", "loop.previtem is defined", "messages[0].role == 'system'",
     "messages[loop.index].role != 'tool'", "loop.index == messages|length - 1", "m == messages[-1]",
-    "loop.length > 4", "x", "not y", "ns.c is none", "m.content == ns.a", "'tool_calls' in loop.previtem",
+    "loop.length > 4", "x", "not y", "ns.c == none", "m.content == ns.a", "'tool_calls' in loop.previtem",
     "messages[loop.index0 - 1].content is string", "tools", "loop.revindex < 3", "messages[ns.b].role == m.role",
 ]  # fmt: skip
 
