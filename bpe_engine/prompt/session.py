@@ -47,7 +47,7 @@ _State = tuple[Any, ...]
 
 
 class Renderer(Protocol):
-    """What a session asks of a `ChatTemplate`."""
+    """The part of a `ChatTemplate` that a session needs."""
 
     @property
     def functions(self) -> Mapping[str, Any]:
@@ -381,7 +381,7 @@ def _is_constant(value: Any) -> bool:
 
 
 class _Record:
-    """What a turn read and wrote."""
+    """The reads and writes of a turn."""
 
     __slots__ = (
         *("after", "ahead", "before", "characters", "cost", "fixed", "is_whole", "message"),
@@ -400,7 +400,7 @@ class _Record:
         self.ahead = ahead
         #: Whether it came to its end and wrote what can be written again.
         self.is_whole: bool = True
-        #: What it cost, and its loops over later messages.
+        #: Its cost, and its loops over later messages.
         self.cost: int = 0
         self.scans: int = 0
         self.segments: Sequence[Segment] = ()
