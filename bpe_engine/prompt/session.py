@@ -40,7 +40,7 @@ class _Unwritten:
 _UNWRITTEN = _Unwritten()
 #: Types of values that stay what they are.
 _CONSTANTS = frozenset([str, Traced, int, bool, float, type(None), type(MISSING), type(_UNWRITTEN)])
-#: What stands for data that cannot be compared.
+#: A mark in place of data that cannot be compared.
 _UNKEPT = object()
 
 _State = tuple[Any, ...]
