@@ -5,8 +5,9 @@
 FOLDER has chat templates, ``*.jinja``. Each renders 200 messages of some 108,000 tokens, and 1,000
 tool calls with their results, reasoning and 30 tools, to segments with origins; plain Jinja renders
 them to a text as transformers compiles it. Everything runs in one process on one CPU, the sides in
-turn; the texts are compared. A ratio is the median of the ratios of CPU time. The last column is the
-time in which a `ConversationCache` encodes the next turn.
+turn; the texts are compared. A ratio is the median of the ratios of CPU time. Then come the time in
+which a session renders the next turn (two messages more, segments compared), how often that goes into
+rendering it whole, and the time in which a `ConversationCache` encodes it.
 
     python -m benchmarks.templates FOLDER --only NAME --tokenizer FILE --bos TOKEN --eos TOKEN
 
@@ -107,7 +108,7 @@ class Side:
     def __init__(self, source: str):
         from transformers.utils.chat_template_utils import _compile_jinja_template
 
-        self._plain, self._ours = _compile_jinja_template(source), ChatTemplate(source)
+        self._plain, self.template = _compile_jinja_template(source), ChatTemplate(source)
         self._texts = {"bos_token": "<|endoftext|>", "eos_token": "<|im_end|>"}
         self._segments: dict[str, Any] = {name: special(text) for name, text in self._texts.items()}
         self._more: dict[str, Any] = {"add_generation_prompt": True, "documents": None}
@@ -115,8 +116,9 @@ class Side:
     def plain(self, chat: Any, tools: Any) -> str:
         return str(self._plain.render(messages=chat, tools=tools, **self._texts, **self._more))
 
-    def ours(self, chat: Any, tools: Any) -> Any:
-        return self._ours.render(chat, tools=tools, **self._segments, **self._more)
+    def ours(self, chat: Any, tools: Any, renderer: Any = None) -> Any:
+        renderer = self.template if renderer is None else renderer
+        return renderer.render(chat, tools=tools, **self._segments, **self._more)
 
     def accepted(self, chat: Any, tools: Any, wanted: str) -> Any:
         """Returns the first shape of a conversation that the template renders with all in it.
@@ -153,6 +155,22 @@ def next_turn(enc: bpe_engine.Encoding, render: Callable[[Any], Any], chat: Any)
         segments = render([*chat[:-1], last])
         times.append(seconds(lambda: cache.encode_to_numpy(segments)))
     return statistics.median(times)
+
+
+def session_turn(side: Side, chat: Any, tools: Any, rounds: int) -> tuple[float, float]:
+    """Returns the seconds in which a session renders the next turn, and how often they go into
+    those of rendering it whole."""
+    session = side.template.session()
+    times, ratios = [], []
+    for left in range(rounds, -1, -1):
+        part = chat[: len(chat) - 2 * left]
+        found: list[Any] = []
+        took = seconds(lambda: found.append(side.ours(part, tools, session)))
+        whole = seconds(lambda: found.append(side.ours(part, tools)))
+        assert found[0] == found[1]
+        times.append(took)
+        ratios.append(whole / took)
+    return statistics.median(times[1:]), statistics.median(ratios[1:])
 
 
 def pipeline(source: str, file: Path, tokens: dict[str, str], rounds: int) -> tuple[float, float]:
@@ -221,9 +239,12 @@ def main() -> None:
         return
     refused = []
     for kind, (chat, given, wanted) in kinds.items():
-        print(f"\n| {kind} | plain Jinja, ms | render, ms | ratio | ids of the next turn, ms |")
-        print("|---|---:|---:|---:|---:|")
-        found = {}
+        print(
+            f"\n| {kind} | plain Jinja, ms | render, ms | ratio | next turn in a session, ms "
+            "| whole / session | its ids, ms |"
+        )
+        print("|---|---:|---:|---:|---:|---:|---:|")
+        found, parts = {}, {}
         for name, source in sources.items():
             side = Side(source)
             try:
@@ -235,15 +256,18 @@ def main() -> None:
             found[name] = ratio(
                 options.rounds, lambda: side.ours(shape, given), lambda: side.plain(shape, given)
             )
+            turn, parts[name] = session_turn(side, shape, given, options.rounds)
             ids = next_turn(enc, lambda chat: side.ours(chat, given), shape)
             own = plain * found[name]
             print(
                 f"| {name} | {plain * 1e3:.2f} | {own * 1e3:.2f} | {found[name]:.2f} "
-                f"| {ids * 1e3:.2f} |",
+                f"| {turn * 1e3:.2f} | {parts[name]:.1f} | {ids * 1e3:.2f} |",
                 flush=True,
             )
-        mean, largest = statistics.geometric_mean(found.values()), max(found.values())
-        print(f"| mean of {len(found)} | | | {mean:.2f} | |\n| the largest | | | {largest:.2f} | |")
+        mean, times = (statistics.geometric_mean(each.values()) for each in (found, parts))
+        print(f"| mean of {len(found)} | | | {mean:.2f} | | {times:.1f} | |")
+        largest, least = max(found.values()), min(parts.values())
+        print(f"| the worst | | | {largest:.2f} | | {least:.1f} | |")
     print("\nRefused by plain Jinja:\n")
     print("\n".join(refused))
 

@@ -121,11 +121,12 @@ impl Labels {
         self.number(Some(segment), None)
     }
 
-    /// Notes messages, whose values are labeled in place when they are read. Puts messages with
-    /// reasoning into the list that have it under the keys that templates read.
-    fn note_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
+    /// Notes the messages at these places of a list, whose values are labeled in place when they are
+    /// read. Puts messages with reasoning into the list that have it under the keys that templates
+    /// read.
+    fn note_messages(&mut self, messages: &Bound<'_, PyList>, places: Vec<usize>) -> PyResult<()> {
         let py = messages.py();
-        for index in 0..messages.len() {
+        for index in places {
             let mut message = messages.get_item(index)?.cast_into::<PyDict>()?;
             let role = match message.get_item(interned!(py, "role"))? {
                 Some(role) if role.is_instance_of::<PyString>() => plain_key(&role)?,
@@ -151,6 +152,12 @@ impl Labels {
         Ok(())
     }
 
+    /// Returns how many values are labeled.
+    #[getter]
+    fn count(&self) -> usize {
+        self.places.len() + self.given.len()
+    }
+
     /// Notes tools or documents, which are labeled when they are read.
     fn note_data(
         &mut self,
@@ -164,6 +171,11 @@ impl Labels {
             values.set_item(index, self.label(&value, place)?)?;
         }
         Ok(())
+    }
+
+    /// Whether it is a list, a dict or a tuple that the caller gave, or a labeled copy.
+    fn knows(&self, value: &Bound<'_, PyAny>) -> bool {
+        self.known_of(value).is_some()
     }
 
     /// Returns the number of a message, from 1 on, or `outer` for another value.

@@ -126,7 +126,7 @@ mod _core {
     #[pymodule_export]
     use super::stream_pool::{PyStreamPool, StreamStop};
     #[pymodule_export]
-    use super::template::{collect_segments, copy_plain};
+    use super::template::{collect_segments, copy_plain, differing};
     #[pymodule_export]
     use super::token_table::PyTokenTable;
     #[pymodule_export]

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
+use pyo3::{Borrowed, ffi};
 
 use crate::interned::interned;
 use crate::labels::{
     Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length, plain_text,
 };
-use crate::objects::{new_list, new_tuple_of, push};
+use crate::objects::{new_int, new_list, new_tuple_of, push};
 
 /// Copies data that a caller gives to a template.
 ///
@@ -90,12 +90,137 @@ impl<'py> Copier<'_, 'py> {
     }
 }
 
+/// Compares the values of a list with those kept of an earlier one. Returns the places where they
+/// differ, or only the first one.
+///
+/// Kept are copies that nobody changes. Values are the same if both are of one type, a built-in one
+/// or `segment`, with the same content in the same order: nothing of a caller is called.
+#[pyfunction]
+pub fn differing<'py>(
+    values: &Bound<'py, PyList>,
+    kept: &Bound<'py, PyList>,
+    segment: &Bound<'py, PyType>,
+    is_first: bool,
+) -> PyResult<Vec<usize>> {
+    let mut places = Vec::new();
+    for (place, value) in values.iter().enumerate() {
+        if place < kept.len() && is_same(&value, &kept.get_item(place)?, segment)? {
+            continue;
+        }
+        push(&mut places, place)?;
+        if is_first {
+            break;
+        }
+    }
+    Ok(places)
+}
+
+/// Whether a caller's value is the same as a copy of an earlier one.
+fn is_same<'py>(
+    value: &Bound<'py, PyAny>,
+    kept: &Bound<'py, PyAny>,
+    segment: &Bound<'py, PyType>,
+) -> PyResult<bool> {
+    // Most values are strings that are the same object, or equal.
+    let is_text = value.is_exact_instance_of::<PyString>();
+    if value.get_type_ptr() != kept.get_type_ptr() {
+        return Ok(false);
+    }
+    if is_text {
+        // SAFETY: attached; both are instances of `str`, which the call compares, and nothing else.
+        return Ok(
+            value.is(kept) || unsafe { ffi::PyUnicode_Compare(value.as_ptr(), kept.as_ptr()) == 0 }
+        );
+    }
+    if value.is_none() || value.is_exact_instance_of::<PyBool>() {
+        return Ok(value.is(kept));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(value.is(kept) || value.eq(kept)?);
+    }
+    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyFloat>(), kept.cast_exact::<PyFloat>()) {
+        return Ok(value.value().to_bits() == kept.value().to_bits());
+    }
+    let _depth = Depth::enter(value.py())?;
+    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyDict>(), kept.cast_exact::<PyDict>()) {
+        return are_same_dicts(value, kept, segment);
+    }
+    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyList>(), kept.cast_exact::<PyList>()) {
+        return are_same(value.iter(), kept.iter(), segment);
+    }
+    let (Ok(items), Ok(kept_items)) = (value.cast::<PyTuple>(), kept.cast::<PyTuple>()) else {
+        return Ok(false);
+    };
+    if value.get_type_ptr() == segment.as_type_ptr() {
+        // Only these of its items are read.
+        const READ: usize = 5;
+        let (items, kept_items) = (items.get_slice(0, READ), kept_items.get_slice(0, READ));
+        return Ok(value.is(kept) || are_same(items.iter(), kept_items.iter(), segment)?);
+    }
+    if !value.is_exact_instance_of::<PyTuple>() {
+        return Ok(false);
+    }
+    are_same(items.iter(), kept_items.iter(), segment)
+}
+
+/// Whether two dicts have the same keys and values in the same order.
+fn are_same_dicts<'py>(
+    value: &Bound<'py, PyDict>,
+    kept: &Bound<'py, PyDict>,
+    segment: &Bound<'py, PyType>,
+) -> PyResult<bool> {
+    let py = value.py();
+    if value.len() != kept.len() {
+        return Ok(false);
+    }
+    let (mut place, mut kept_place) = (0, 0);
+    let [mut key, mut item, mut kept_key, mut kept_item] = [std::ptr::null_mut(); 4];
+    // SAFETY: attached. Comparing runs no code of Python, so that nothing changes the dicts, and
+    // their keys and values live as long as they do. `PyDict_Next` sets the pointers where it
+    // returns 1.
+    unsafe {
+        while ffi::PyDict_Next(value.as_ptr(), &mut place, &mut key, &mut item) != 0
+            && ffi::PyDict_Next(kept.as_ptr(), &mut kept_place, &mut kept_key, &mut kept_item) != 0
+        {
+            for (one, two) in [(key, kept_key), (item, kept_item)] {
+                if one == two && ffi::PyUnicode_CheckExact(one) != 0 {
+                    continue;
+                }
+                let one = Borrowed::from_ptr(py, one);
+                let two = Borrowed::from_ptr(py, two);
+                if !is_same(&one, &two, segment)? {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn are_same<'py>(
+    values: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    kept: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    segment: &Bound<'py, PyType>,
+) -> PyResult<bool> {
+    if values.len() != kept.len() {
+        return Ok(false);
+    }
+    for (value, kept) in values.zip(kept) {
+        if !is_same(&value, &kept, segment)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Collects the output of a template into segments.
 ///
 /// Output is strings, tuples and numbers. A tuple that begins with the first of `kinds` has values
 /// whose text follows each other; one that begins with the second, values whose sum does. The first of
 /// `texts` returns the text of a value other than a string, and the second that of the sum of such. A number is that of the message
-/// that the text of the template belongs to from there on, or 0.
+/// that the text of the template belongs to from there on, or 0. A list has segments of an earlier
+/// rendering that come next: their characters, and tuples of them. The numbers of the segments and of
+/// the characters until then are appended to it.
 ///
 /// The `_flags` of a string of the type `traced` are those of all characters, or the lengths and
 /// flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
@@ -124,6 +249,13 @@ pub fn collect_segments<'py>(
         let item = item?;
         if let Ok(turn) = item.cast_exact::<PyInt>() {
             collector.enter(turn.extract()?)?;
+            continue;
+        }
+        if let Ok(finished) = item.cast_exact::<PyList>() {
+            collector.add_finished(finished)?;
+            if collector.characters > limit {
+                return Ok(None);
+            }
             continue;
         }
         match item.cast_exact::<PyTuple>() {
@@ -289,9 +421,32 @@ impl<'a, 'py> Collector<'a, 'py> {
     /// Text of the template belongs to this message from here on.
     fn enter(&mut self, turn: usize) -> PyResult<()> {
         if turn != self.turn {
-            self.close()?;
+            self.part()?;
             self.turn = turn;
             self.origin = None;
+        }
+        Ok(())
+    }
+
+    /// Ends the open segment, which no text continues.
+    fn part(&mut self) -> PyResult<()> {
+        self.close()?;
+        self.flags = 0;
+        self.next = 0;
+        Ok(())
+    }
+
+    /// Adds segments of an earlier rendering.
+    fn add_finished(&mut self, finished: &Bound<'py, PyList>) -> PyResult<()> {
+        self.part()?;
+        let characters: usize = finished.get_item(0)?.extract()?;
+        self.characters = self.characters.saturating_add(characters);
+        for part in finished.iter().skip(1) {
+            let end = self.segments.len();
+            self.segments.set_slice(end, end, &part)?;
+        }
+        for number in [self.segments.len(), self.characters] {
+            finished.append(new_int(finished.py(), number)?)?;
         }
         Ok(())
     }
@@ -337,9 +492,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.flags = flags;
         self.append([name, names], &self.special.clone())?;
         // The text after it is not part of it.
-        self.flags = 0;
-        self.next = 0;
-        Ok(())
+        self.part()
     }
 
     /// Returns the value of the caller that text with these flags comes from.

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from .escaped import escaped, marked_safe
 from .formatting import percent
 from .language import COMPARISONS, OPERATORS, add
-from .limits import ITEM, STRING, TemplateLimitError, size_of, use
+from .limits import ITEM, STRING, TemplateLimitError, active, size_of, use
 from .origin import (
     GENERATED,
     TRUSTED,
@@ -31,6 +31,7 @@ from .origin import (
     traced,
     trusted,
     unplaced,
+    values,
 )
 
 __all__ = ["counted_tests", "string_filters", "tojson"]
@@ -57,19 +58,45 @@ def tojson(
         json.JSONEncoder, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys
     )
     if indent is None:
-        encode = encoder().encode
-        return _composed(x, encode, separators or (", ", ": "), sort_keys)
+        write = encoder().encode
+        given = partial(_given, (ensure_ascii, separators, sort_keys), write)
+        return _composed(x, write, given, separators or (", ", ": "), sort_keys)
     flags, x = found(x)
     if isinstance(indent, str):
         indent = _plain(indent)
     else:
         use(indent)
     parts = []
-    for part in encoder(indent=indent).iterencode(x):
-        # Each line repeats the indent as often as it is deep.
-        use(len(part))
-        parts.append(part)
-    return flagged("".join(parts), flags) if flags else "".join(parts)
+
+    def encode(x: Any) -> str:
+        for part in encoder(indent=indent).iterencode(x):
+            # Each line repeats the indent as often as it is deep.
+            use(len(part))
+            parts.append(part)
+        return "".join(parts)
+
+    if not flags:
+        return encode(x)
+    key = id(x), ensure_ascii, indent, separators, sort_keys
+    return flagged(_once(key, x, encode, is_counted=True), flags)
+
+
+def _once(key: Any, x: Any, encode: Callable[[Any], str], is_counted: bool = False) -> str:
+    """Returns the JSON of data of the caller, which a session writes once outside of turns."""
+    session = values.session
+    if session is None or session.open is not None:
+        return encode(x)
+    text: str | None = session.texts.get(key)
+    if text is None or (is_counted and len(text) > active.limits.characters):
+        text = session.texts[key] = encode(x)
+    elif is_counted:
+        use(len(text))
+    return text
+
+
+def _given(key: Any, encode: Callable[[Any], str], x: Any) -> str:
+    """Returns the JSON of data of the caller."""
+    return _once((id(x), *key), x, encode)
 
 
 def _written(x: Any, encode: Callable[[Any], str]) -> str:
@@ -82,28 +109,32 @@ def _written(x: Any, encode: Callable[[Any], str]) -> str:
 
 
 def _composed(
-    x: Any, encode: Callable[[Any], str], separators: tuple[str, str], sort_keys: bool
+    x: Any,
+    encode: Callable[[Any], str],
+    given: Callable[[Any], str],
+    separators: tuple[str, str],
+    sort_keys: bool,
 ) -> str:
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
     if type(x) not in (dict, list):
         return _written(x, encode)
     flags, plain = found(x)
     if flags:
-        return flagged(encode(plain), flags)
+        return flagged(given(plain), flags)
     x = opened(x)
     if not x:
         return encode(x)
     parts: list[str] = []
     if type(x) is list:
         for item in x:
-            parts += (separators[0], _composed(item, encode, separators, sort_keys))
+            parts += (separators[0], _composed(item, encode, given, separators, sort_keys))
         return concat(["[", *parts[1:], "]"])
     for key in sorted(x) if sort_keys else x:
         if type(key) is Traced or type(key) is str:
             parts += (separators[0], _written(key, encode), separators[1])
         else:
             return encode(x)  # JSON makes strings of such keys.
-        parts.append(_composed(x[key], encode, separators, sort_keys))
+        parts.append(_composed(x[key], encode, given, separators, sort_keys))
     return concat(["{", *parts[1:], "}"])
 
 

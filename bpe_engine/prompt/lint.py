@@ -76,6 +76,8 @@ class TemplateReport:
     unknown: tuple[str, ...] | None
     #: The roles and fields of messages that are not in the prompt.
     dropped: tuple[str, ...] = field(default=())
+    #: The reasons for which a session renders some loops whole: see `ChatTemplate.whole_loops`.
+    whole_loops: tuple[str, ...] = field(default=())
 
     @property
     def verdict(self) -> str:
@@ -111,6 +113,8 @@ class TemplateReport:
         if self.unknown is not None:
             lines.append(f"control tokens unknown to the tokenizer: {_listed(self.unknown)}")
         lines.append(f"not in the prompt: {_listed(self.dropped)}")
+        whole = "; ".join(self.whole_loops)
+        lines.append(f"sessions render what is new: {f'not all ({whole})' if whole else 'yes'}")
         return "\n".join(lines)
 
 
@@ -166,8 +170,10 @@ def stable_prefix_check(
         known = tokenizer.special_tokens_set
         unknown = tuple(name for name in sorted(written - {BOS, EOS}) if name not in known)
     begins = _text(sample.plain).startswith((*bos, *_BEGINNINGS))
+    template = sample.template
     return TemplateReport(
-        continuations, sample.template.has_tags, begins, unknown, _dropped(render)
+        *(continuations, template.has_tags, begins, unknown),
+        *(_dropped(render), tuple(template.whole_loops)),
     )
 
 

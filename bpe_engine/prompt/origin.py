@@ -337,6 +337,8 @@ class Scalar:
 class _Values(threading.local):
     #: The values of the caller of the rendering that this thread is in.
     labels: Labels | None = None
+    #: Its session.
+    session: Any = None
 
 
 values: _Values = _Values()
@@ -345,24 +347,31 @@ values: _Values = _Values()
 class finding:  # noqa: N801 - used as a function is
     """A context in which `found` and `opened` know the values of the caller."""
 
-    __slots__ = ("_before", "_labels")
+    __slots__ = ("_before", "_now")
 
-    def __init__(self, labels: Labels):
-        self._labels = labels
+    def __init__(self, labels: Labels, session: Any = None):
+        self._now = labels, session
 
     def __enter__(self) -> None:
-        self._before = values.labels
-        values.labels = self._labels
+        self._before = values.labels, values.session
+        values.labels, values.session = self._now
 
     def __exit__(self, *error: object) -> None:
-        values.labels = self._before
+        values.labels, values.session = self._before
 
 
 def found(value: object) -> tuple[int, Any]:
     """Returns the flags of text that is made of a value other than a string, and plain data."""
     if isinstance(value, Scalar):
         return value.text_flags, value.plain
-    return (0, value) if values.labels is None else values.labels.found(value)
+    if values.labels is None:
+        return 0, value
+    flags, plain = values.labels.found(value)
+    session = values.session
+    if flags and session is not None and session.open is None:
+        # What the template computes of it is the same as in the last rendering.
+        flags = session.flags_again(id(plain), flags)
+    return flags, plain
 
 
 def opened(value: Any) -> Any:

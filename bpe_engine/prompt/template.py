@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .._core import Labels, collect_segments, copy_plain
+from .._core import Labels, collect_segments
 from .encode import Engine
 from .segments import Segment, special
 
@@ -19,14 +18,23 @@ try:
     from .labels import new_labels
     from .language import output as add_output
     from .limits import Limits, TemplateLimitError, limited
-    from .origin import TRUSTED, Traced, finding, flagged, text_of
+    from .origin import Traced, finding, text_of
+    from .plain import Plain
     from .sandbox import TracingEnvironment
+    from .session import TemplateSession
+    from .turns import Plan, Prevented
 except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
         "chat templates need jinja2 3.1.6 or newer; install it with: pip install 'bpe-engine[chat]'"
     ) from _error
 
-__all__ = ["ChatTemplate", "TemplateLimitError", "render_template"]
+__all__ = [
+    "ChatTemplate",
+    "TemplateLimitError",
+    "TemplateSession",
+    "chat_template",
+    "render_template",
+]
 
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
@@ -89,7 +97,7 @@ def render_template(
     [('<|', True), ('user', False), ('|>', True), ('Hi<|end|><|system|>', False),
      ('<|end|>', True)]
     """
-    return _template(template).render(
+    return chat_template(template).render(
         messages,
         tools=tools,
         documents=documents,
@@ -140,6 +148,21 @@ class ChatTemplate:
         return bool(vars(self._template)["has_tags"])
 
     @property
+    def whole_loops(self) -> list[str]:
+        """The reasons for which a session runs all turns of some loops again, with their lines.
+
+        >>> from bpe_engine.prompt import ChatTemplate
+        >>> ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}").whole_loops
+        []
+        >>> ChatTemplate("{% for m in messages %}{{ messages|tojson }}{% endfor %}").whole_loops
+        ['line 1: the turns depend on all of messages']
+        """
+        plans: list[Plan | Prevented] = vars(self._template)["plans"]
+        if not plans:
+            return ["no loop over messages is outermost"]
+        return [f"line {it.line}: {it.reason}" for it in plans if isinstance(it, Prevented)]
+
+    @property
     def variables(self) -> frozenset[str]:
         """The variables that the template reads, also where it may have set them itself.
 
@@ -163,15 +186,9 @@ class ChatTemplate:
         **variables: Any,
     ) -> list[Segment]:
         """See `render_template`."""
-        labels = new_labels(_environment())
-        given = _Plain(labels)
-        if "self" in variables:
-            raise ValueError(
-                "a variable cannot be named 'self', which in a template is the template itself; "
-                "give it another name"
-            )
-        for name in _TOKEN_VARIABLES & variables.keys():
-            variables[name] = _as_special(name, variables[name], tokenizer)
+        labels = self.new_labels()
+        given = Plain(labels)
+        variables = self.checked(variables, tokenizer)
         try:
             values = {
                 **{name: given.named(name, value) for name, value in variables.items()},
@@ -184,7 +201,7 @@ class ChatTemplate:
                     "add_generation_prompt", add_generation_prompt
                 ),
             }
-            labels.note_messages(values["messages"])
+            labels.note_messages(values["messages"], range(len(values["messages"])))
             for name in ("tools", "documents"):
                 if values[name] is not None:
                     labels.note_data(name, values[name])
@@ -193,11 +210,60 @@ class ChatTemplate:
                 "the messages, tools, documents or variables are nested too deeply, or hold "
                 "themselves"
             ) from None
+        return self.rendered(values, labels, given.characters)
+
+    def session(self, *, max_bytes: int = 1 << 28) -> TemplateSession:
+        """Returns a session, which renders a growing conversation by what is new in it.
+
+        Args:
+            max_bytes: The most memory that it keeps between two renderings, roughly.
+
+        >>> from bpe_engine.prompt import ChatTemplate
+        >>> template = ChatTemplate("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
+        >>> session = template.session()
+        >>> messages = [{"role": "user", "content": f"Number {i}"} for i in range(100)]
+        >>> session.render(messages[:99]) == template.render(messages[:99])
+        True
+        >>> session.render(messages) == template.render(messages)
+        True
+        >>> session.turns, session.reused_turns
+        (199, 99)
+        """
+        return TemplateSession(self, max_bytes)
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """The functions of the template language."""
+        return _environment().globals
+
+    def new_labels(self) -> Labels:
+        """Returns the origins of what a caller gives to one rendering: none so far."""
+        return new_labels(_environment())
+
+    def checked(self, variables: dict[str, Any], tokenizer: Engine | None) -> dict[str, Any]:
+        """Returns the variables of a caller, with special tokens for their names."""
+        if "self" in variables:
+            raise ValueError(
+                "a variable cannot be named 'self', which in a template is the template itself; "
+                "give it another name"
+            )
+        for name in _TOKEN_VARIABLES & variables.keys():
+            variables[name] = _as_special(name, variables[name], tokenizer)
+        return variables
+
+    def rendered(
+        self,
+        values: dict[str, Any],
+        labels: Labels,
+        given: int,
+        session: TemplateSession | None = None,
+    ) -> list[Segment]:
+        """Renders plain values with so many characters."""
         characters = self.max_characters
         if characters is None:
-            characters = (1 << 24) + 4 * given.characters
-        limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given.characters)
-        with limited(limits), finding(labels):
+            characters = (1 << 24) + 4 * given
+        limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given)
+        with limited(limits), finding(labels, session):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))
                 segments = collect_segments(
@@ -257,121 +323,8 @@ def _compiled(source: str) -> jinja2.Template:
 _cached = lru_cache(32)(ChatTemplate)
 
 
-def _template(source: str) -> ChatTemplate:
+def chat_template(source: str) -> ChatTemplate:
+    """Returns a template, which is compiled once."""
     if isinstance(source, ChatTemplate):
         return source
     return _cached(source) if isinstance(source, str) else ChatTemplate(source)
-
-
-class _Plain:
-    """Copies the caller's values into plain data, so that a template cannot call into objects."""
-
-    def __init__(self, labels: Labels) -> None:
-        #: Counts the characters of the caller's strings.
-        self.characters = 0
-        self._labels = labels
-        self._numbers: dict[tuple[Any, ...], int] = {}
-
-    def mappings(self, name: str, values: Iterable[Any]) -> list[dict[Any, Any]]:
-        """Copies a sequence of mappings."""
-        if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-            raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
-        values = values if type(values) is list else list(values)
-        plain: list[dict[Any, Any]] = self.named(name, values)
-        for index, value in enumerate(plain):
-            if type(value) is dict:
-                continue
-            given = values[index]
-            hint = (
-                "; transformers.utils.get_json_schema makes a schema of a function"
-                if name == "tools" and callable(given)
-                else ""
-            )
-            raise TypeError(f"{name}[{index}] must be a dict, not {type(given).__name__}{hint}")
-        return plain
-
-    def named(self, name: str, value: Any) -> Any:
-        """Copies a value, which errors call `name`."""
-        try:
-            return self.data(value)
-        except _NoText as error:
-            raise TypeError(f"{_path(name, value, error.value)} {error}") from None
-
-    def data(self, value: Any) -> Any:
-        """Copies plain data. Anything else becomes a placeholder."""
-        copy, characters = copy_plain(value, self._other)
-        self.characters += characters
-        return copy
-
-    def _other(self, value: Any) -> Any:
-        if isinstance(value, Segment):
-            return self._segment(value)
-        for plain in (str, int, float):
-            if isinstance(value, plain):
-                return self.data(getattr(plain, f"__{plain.__name__}__", plain)(value))
-        if isinstance(value, Mapping):
-            return self.data(dict(value.items()))
-        if isinstance(value, (list, tuple)):
-            items = [self.data(item) for item in value]
-            return tuple(items) if isinstance(value, tuple) else items
-        if type(value).__module__ == "numpy" and callable(getattr(value, "item", None)):
-            if getattr(value, "ndim", None) == 0:
-                return self.data(value.item())
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {f.name: self.data(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        elif callable(getattr(value, "model_dump", None)):
-            return self.data(value.model_dump())
-        elif isinstance(value, (bytes, bytearray, memoryview)):
-            kind = type(value).__name__
-            raise _NoText(value, f'is {kind}; decode it first, as in text.decode("utf-8")')
-        # Templates only ask whether there is an image.
-        return f"<{type(value).__name__}>"
-
-    def _segment(self, segment: Segment) -> str:
-        text, role, source = segment.text, segment.role, segment.source
-        if segment.kind == "tokens":
-            raise _NoText(segment, "is tokens([...]), but a chat template renders text")
-        if segment.kind not in ("text", "special"):
-            raise _NoText(segment, f"is a segment of the unknown kind {segment.kind!r}")
-        for what, item in zip(("text", "role", "source"), (text, role or "", source or "")):
-            if not isinstance(item, str):
-                kind = type(item).__name__
-                raise _NoText(segment, f"is a segment whose {what} must be a str, not {kind}")
-        self.characters += len(text)
-        self._labels.has_segments = True
-        is_special = segment.kind == "special"
-        # Trust is by character: a set of names would become trust in all of them.
-        flags = TRUSTED if is_special or segment.allowed_special is True else 0
-        if is_special or role is not None or source is not None:
-            key = (text if is_special else None, role, source)
-            if key not in self._numbers:
-                self._numbers[key] = self._labels.flags(segment)
-            flags += self._numbers[key]
-        return flagged(str.__str__(text), flags) if flags else str.__str__(text)
-
-
-class _NoText(TypeError):
-    """A value that a template cannot take."""
-
-    def __init__(self, value: Any, message: str):
-        super().__init__(message)
-        self.value = value
-
-
-def _path(name: str, value: Any, wanted: Any) -> str:
-    """Returns the path to `wanted` in the value called `name`: ``messages[0]['content']``."""
-    found: list[tuple[str, Any]] = [(name, value)]
-    known = set()
-    for path, inner in found:
-        if inner is wanted:
-            return path
-        if isinstance(inner, Segment) or id(inner) in known:
-            continue
-        known.add(id(inner))
-        if isinstance(inner, Mapping):
-            if any(key is wanted for key in inner):
-                return f"a key of {path}"
-            found += [(f"{path}[{key!r}]", item) for key, item in inner.items()]
-        elif isinstance(inner, (list, tuple)):
-            found += [(f"{path}[{index}]", item) for index, item in enumerate(inner)]
-    return f"something in {name}"

@@ -1,4 +1,5 @@
-"""Pieces for programs that serve models: `ConversationCache`, and plug-ins for servers.
+"""Pieces for programs that serve models: `ConversationCache`, `TemplateCache`, and plug-ins for
+servers.
 
 `vllm` and `sglang` are found by their servers through entry points, and change nothing until the
 operator asks for them; `tensorrt_llm` is named on its command line. Each needs its server.
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conversation_cache import CacheStats, ConversationCache
+    from .template_cache import TemplateCache
 
-__all__ = ["CacheStats", "ConversationCache"]
+__all__ = ["CacheStats", "ConversationCache", "TemplateCache"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from . import conversation_cache
+        from . import conversation_cache, template_cache
 
-        return getattr(conversation_cache, name)
+        return getattr(template_cache if name == "TemplateCache" else conversation_cache, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

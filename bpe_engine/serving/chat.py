@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..prompt.apply_template import render
 from ..prompt.segments import Segment, trusted
 from .conversation_cache import ConversationCache
+from .template_cache import TemplateCache
 
 if TYPE_CHECKING:
     from ..hf.tokenizers import Tokenizer
@@ -22,6 +23,7 @@ MAX_BYTES = 256 << 20
 #: Roles of the chat APIs. A template may build a control token from one of them; from any other
 #: role, which a client made up, it builds text.
 ROLES = frozenset("assistant developer function ipython model system tool user".split())
+_TRUSTED_ROLES = {role: trusted(role) for role in ROLES}
 
 
 class PromptIds(list[int]):
@@ -43,6 +45,7 @@ def render_request(
     add_generation_prompt: bool = False,
     continue_final_message: bool | str = False,
     variables: Mapping[str, Any],
+    cache: TemplateCache | None = None,
 ) -> list[Segment]:
     """Renders a request of a client to segments. Everything of the request is untrusted, but for
     roles of `ROLES`.
@@ -54,6 +57,7 @@ def render_request(
         tools, documents: The request's.
         add_generation_prompt, continue_final_message: As in transformers.
         variables: Other variables of the template that the request gives.
+        cache: Renders what earlier requests did not have.
 
     Raises:
         ValueError: The conversation is empty, or its last message cannot be continued.
@@ -73,6 +77,7 @@ def render_request(
         add_generation_prompt=add_generation_prompt,
         continue_final_message=continue_final_message,
         variables={**{name: trusted(token) for name, token in tokens.items()}, **variables},
+        renderer=None if cache is None else cache.render,
     )
     return prompts[0]
 
@@ -80,7 +85,7 @@ def render_request(
 def _with_known_role(message: Any) -> Any:
     if not isinstance(message, Mapping) or message.get("role") not in ROLES:
         return message
-    return {**message, "role": trusted(message["role"])}
+    return {**message, "role": _TRUSTED_ROLES[message["role"]]}
 
 
 class PromptEncoder:
@@ -92,6 +97,8 @@ class PromptEncoder:
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
         self._cache = ConversationCache(tokenizer, max_bytes=MAX_BYTES)
+        #: The renderings of the conversations.
+        self.rendered: TemplateCache = TemplateCache(max_bytes=MAX_BYTES)
         self._state = _state(tokenizer)
         self._lock = threading.Lock()
 

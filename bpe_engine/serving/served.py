@@ -126,8 +126,10 @@ def _served_class(base: Any) -> Any:
                 for name, token in self.special_tokens_map.items()
                 if isinstance(token, str)
             }
-            segments = render_request(template, conversation, named, **options)
             encoder: PromptEncoder = getattr(self, _ENCODER)
+            segments = render_request(
+                template, conversation, named, cache=encoder.rendered, **options
+            )
             return encoder.encode(segments, self._tokenizer)
 
         # A class that a server derives from this one keeps its name and what it remembers.

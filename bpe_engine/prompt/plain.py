@@ -1,0 +1,148 @@
+"""Copies what a caller gives to a template into plain data, which calls nothing of the caller's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._core import Labels, copy_plain
+from .origin import TRUSTED, flagged
+from .segments import Segment
+
+__all__ = ["Plain", "Unkept", "kept"]
+
+
+class Unkept(Exception):  # noqa: N818
+    """A value that may be another one the next time."""
+
+
+def kept(value: Any) -> Any:
+    """Copies data as it is, to compare it with later data.
+
+    Raises:
+        Unkept: Something in it is neither plain data nor a segment.
+    """
+    return copy_plain(value, _kept_other)[0]
+
+
+def _kept_other(value: Any) -> Any:
+    if type(value) is Segment:
+        return value
+    if type(value) is tuple:
+        return tuple(map(kept, value))
+    raise Unkept
+
+
+class Plain:
+    """Copies the caller's values into plain data, so that a template cannot call into objects."""
+
+    def __init__(self, labels: Labels) -> None:
+        #: Counts the characters of the caller's strings.
+        self.characters: int = 0
+        self._labels = labels
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def mappings(self, name: str, values: Iterable[Any]) -> list[dict[Any, Any]]:
+        """Copies a sequence of mappings."""
+        if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+            raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
+        values = values if type(values) is list else list(values)
+        plain: list[dict[Any, Any]] = self.named(name, values)
+        for index, value in enumerate(plain):
+            if type(value) is dict:
+                continue
+            given = values[index]
+            hint = (
+                "; transformers.utils.get_json_schema makes a schema of a function"
+                if name == "tools" and callable(given)
+                else ""
+            )
+            raise TypeError(f"{name}[{index}] must be a dict, not {type(given).__name__}{hint}")
+        return plain
+
+    def named(self, name: str, value: Any) -> Any:
+        """Copies a value, which errors call `name`."""
+        try:
+            return self.data(value)
+        except _NoText as error:
+            raise TypeError(f"{_path(name, value, error.value)} {error}") from None
+
+    def data(self, value: Any) -> Any:
+        """Copies plain data. Anything else becomes a placeholder."""
+        copy, characters = copy_plain(value, self.other)
+        self.characters += characters
+        return copy
+
+    def other(self, value: Any) -> Any:
+        if isinstance(value, Segment):
+            return self._segment(value)
+        for plain in (str, int, float):
+            if isinstance(value, plain):
+                return self.data(getattr(plain, f"__{plain.__name__}__", plain)(value))
+        if isinstance(value, Mapping):
+            return self.data(dict(value.items()))
+        if isinstance(value, (list, tuple)):
+            items = [self.data(item) for item in value]
+            return tuple(items) if isinstance(value, tuple) else items
+        if type(value).__module__ == "numpy" and callable(getattr(value, "item", None)):
+            if getattr(value, "ndim", None) == 0:
+                return self.data(value.item())
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {f.name: self.data(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        elif callable(getattr(value, "model_dump", None)):
+            return self.data(value.model_dump())
+        elif isinstance(value, (bytes, bytearray, memoryview)):
+            kind = type(value).__name__
+            raise _NoText(value, f'is {kind}; decode it first, as in text.decode("utf-8")')
+        # Templates only ask whether there is an image.
+        return f"<{type(value).__name__}>"
+
+    def _segment(self, segment: Segment) -> str:
+        text, role, source = segment.text, segment.role, segment.source
+        if segment.kind == "tokens":
+            raise _NoText(segment, "is tokens([...]), but a chat template renders text")
+        if segment.kind not in ("text", "special"):
+            raise _NoText(segment, f"is a segment of the unknown kind {segment.kind!r}")
+        for what, item in zip(("text", "role", "source"), (text, role or "", source or "")):
+            if not isinstance(item, str):
+                kind = type(item).__name__
+                raise _NoText(segment, f"is a segment whose {what} must be a str, not {kind}")
+        self.characters += len(text)
+        self._labels.has_segments = True
+        is_special = segment.kind == "special"
+        # Trust is by character: a set of names would become trust in all of them.
+        flags = TRUSTED if is_special or segment.allowed_special is True else 0
+        if is_special or role is not None or source is not None:
+            key = (text if is_special else None, role, source)
+            if key not in self._numbers:
+                self._numbers[key] = self._labels.flags(segment)
+            flags += self._numbers[key]
+        return flagged(str.__str__(text), flags) if flags else str.__str__(text)
+
+
+class _NoText(TypeError):
+    """A value that a template cannot take."""
+
+    def __init__(self, value: Any, message: str):
+        super().__init__(message)
+        self.value = value
+
+
+def _path(name: str, value: Any, wanted: Any) -> str:
+    """Returns the path to `wanted` in the value called `name`: ``messages[0]['content']``."""
+    found: list[tuple[str, Any]] = [(name, value)]
+    known = set()
+    for path, inner in found:
+        if inner is wanted:
+            return path
+        if isinstance(inner, Segment) or id(inner) in known:
+            continue
+        known.add(id(inner))
+        if isinstance(inner, Mapping):
+            if any(key is wanted for key in inner):
+                return f"a key of {path}"
+            found += [(f"{path}[{key!r}]", item) for key, item in inner.items()]
+        elif isinstance(inner, (list, tuple)):
+            found += [(f"{path}[{index}]", item) for index, item in enumerate(inner)]
+    return f"something in {name}"
