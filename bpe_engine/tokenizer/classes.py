@@ -338,7 +338,7 @@ def defaults(name: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of `Tokenizer` that a class takes if no file says otherwise. A role that
     is null in the configuration has no token.
 
-    >>> defaults("XLNetTokenizer", {})["padding_side"], defaults("LlamaTokenizer", {})
+    >>> defaults("XLNetTokenizer", {})["padding_side"], defaults("SomeTokenizer", {})
     ('left', {})
     """
     known = _CLASSES.get(name or "")
