@@ -423,7 +423,7 @@ class EngineMethods:
         allowed, _ = self._names(allowed_special, ())
         whole = Whole(text) if truth("markdown", markdown) else None
         cut = partial(chunk_spans, self, text, max_tokens, overlap, allowed, whole)
-        return list(cut(encoded)) if truth("ids", ids) else list(cut(counted))
+        return cut(encoded) if truth("ids", ids) else cut(counted)
 
     def show(
         self,

@@ -69,6 +69,31 @@ def test_ids_offsets_and_decoded_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_chunk_spans_work_where_chunk_does(name: str) -> None:
+    ours = opened(model_bytes(name))
+    rng = seeded("sentencepiece chunks", name)
+    parts = [*"½…①ﷺ™㍿\u3000\u200b \n", "ﾊﾟ", "e\u0301", ". ", "ab"]
+    for _ in range(120):
+        chosen = rng.sample(parts, 3)
+        text = "".join(rng.choice(chosen) * rng.randrange(1, 40) for _ in range(rng.randrange(5)))
+        most = rng.randrange(1, 50)
+        overlap = rng.choice([0, rng.randrange(most)])
+        try:
+            chunks = ours.chunk(text, most, overlap)
+        except ValueError as error:
+            with pytest.raises(ValueError, match="alone has more than"):
+                ours.chunk_spans(text, most, overlap)
+            assert "alone has more than" in str(error)
+            continue
+        reached = 0
+        for start, end, count in ours.chunk_spans(text, most, overlap):
+            assert start <= reached < end and count == ours.count(text[start:end]) <= most
+            assert overlap or start == reached
+            reached = end
+        assert reached == len(text) and bool(chunks) == bool(text)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_long_texts(name: str) -> None:
     ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
     rng = seeded("sentencepiece long", name)
