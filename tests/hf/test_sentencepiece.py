@@ -164,6 +164,21 @@ def test_random_rules() -> None:
             assert_same(ours, theirs, text)
 
 
+def test_user_defined_pieces_of_many_lengths() -> None:
+    rng = seeded("lengths of user-defined pieces")
+    rows = [("<unk>", 0.0, 2), *((text, -1.0, 1) for text in "ab▁é")]
+    defined = ["a" * length + "b" for length in range(1, 300)] + ["éa", "é▁a", "aaa", "▁▁"]
+    rows += [(text, 0.0, 4) for text in defined]
+    for model_type in (1, 2, 4):
+        contents = made_model(rows, model_type, add_dummy_prefix=True, escape_whitespaces=True)
+        ours, theirs = opened(contents), processor(contents)
+        for text in ("a" * 4000, "a" * 4000 + "b", "é" * 50 + " " * 50 + "a" * 700):
+            assert ours.encode(text).ids == theirs.encode(text)
+        for _ in range(100):
+            runs = [rng.choice("aab é") * rng.randrange(1, 320) for _ in range(rng.randrange(5))]
+            assert_same(ours, theirs, "".join(runs))
+
+
 def test_a_new_normalizer_comes_with_a_new_cache() -> None:
     contents = made_model(
         [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("a", -1.0, 1), ("b", -2.0, 1)],
