@@ -179,6 +179,36 @@ def test_user_defined_pieces_of_many_lengths() -> None:
             assert_same(ours, theirs, "".join(runs))
 
 
+@pytest.mark.parametrize("model_type", [2, 3, 4])
+def test_control_pieces_of_one_character(model_type: int) -> None:
+    """sentencepiece up to 0.2.1 gives no ids for a text with one."""
+    rows = [("<unk>", 0.0, 2), ("a", -1.0, 1), ("b", -1.0, 1), ("ab", -0.5, 1), ("x", 0.0, 3)]
+    contents = made_model(rows, model_type)
+    ours, theirs = opened(contents), processor(contents)
+    calls = (
+        lambda text: ours.encode(text).ids,
+        lambda text: [ours.count(text)],
+        lambda text: ours.encode_to_numpy(text).tolist(),
+        lambda text: ours.encode(text).offsets,
+        lambda text: ours.encode_batch([text])[0].ids,
+    )
+    for text in ("ab", "ax", "x", "xa", "bxxb", "abab", "b"):
+        if theirs.encode(text):
+            assert_same(ours, theirs, text)
+            continue
+        for call in calls:
+            with pytest.raises(ValueError, match=r'control piece "x", which SentencePiece 0\.2\.1'):
+                call(text)
+
+
+def test_scores_that_are_not_finite() -> None:
+    for model_type in (1, 2, 3, 4):
+        for score, shown in ((float("nan"), "NaN"), (float("-inf"), "-inf")):
+            contents = made_model([("<unk>", 0.0, 2), ("a", 0.0, 1), ("b", score, 1)], model_type)
+            with pytest.raises(ValueError, match=f'score of the piece "b" is {shown}; write'):
+                opened(contents)
+
+
 def test_a_new_normalizer_comes_with_a_new_cache() -> None:
     contents = made_model(
         [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("a", -1.0, 1), ("b", -2.0, 1)],
