@@ -106,7 +106,7 @@ class Engine:
         text: str,
         allowed_special: _Allowed,
         disallowed_special: _Disallowed,
-        in_bytes: bool = False,
+        unit: Literal["characters", "bytes", "origins"] = "characters",
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
     def count(
         self,

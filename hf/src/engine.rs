@@ -144,6 +144,18 @@ impl Engine for Tokenizer {
     }
 
     fn token_ends(
+    /// A model of SentencePiece has the spans of its own proto.
+    fn encode_with_places(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        match self.model().is_sentencepiece() {
+            true => self.encode_with_spans(text, request),
+            false => self.encode_with_bytes(text, request),
+        }
+    }
+
         &self,
         text: &str,
         allowed: &Selection,

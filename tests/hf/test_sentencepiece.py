@@ -52,6 +52,8 @@ def assert_same(ours: hf.Tokenizer, theirs: Any, text: str) -> None:
     for _, _, start, end in expected:
         places.append((len(raw[:start].decode()), len(raw[:end].decode())))
     assert found.offsets == places, repr(text)
+    spans = [(start, end) for _, _, start, end in expected]
+    assert ours.encode_with_offsets(text, unit="bytes") == (found.ids, spans), repr(text)
     assert ours.decode(found.ids, skip_special_tokens=False) == theirs.decode(found.ids)
 
 
@@ -190,6 +192,7 @@ def test_control_pieces_of_one_character(model_type: int) -> None:
         lambda text: [ours.count(text)],
         lambda text: ours.encode_to_numpy(text).tolist(),
         lambda text: ours.encode(text).offsets,
+        lambda text: ours.encode_with_offsets(text, unit="bytes")[0],
         lambda text: ours.encode_batch([text])[0].ids,
     )
     for text in ("ab", "ax", "x", "xa", "bxxb", "abab", "b"):

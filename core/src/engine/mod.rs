@@ -127,6 +127,16 @@ pub trait Engine: Send + Sync {
 
     /// Returns where tokens of a text end, and how many it has. Tokens with numbers outside `wanted`
     /// may be missing, and after its end they need not be counted.
+    /// Returns the ids of a text, and for each its bytes as the format of the tokenizer places them:
+    /// those of [`Engine::encode_with_bytes`], if the format says nothing else.
+    fn encode_with_places(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        self.encode_with_bytes(text, request)
+    }
+
     fn token_ends(
         &self,
         text: &str,
