@@ -95,6 +95,8 @@ CALLS = {
     "Engine.decode_bytes": "engine.decode_bytes(ids)",
     "Engine.decode_tokens_bytes": "engine.decode_tokens_bytes(ids)",
     "Engine.decode_with_offsets": "engine.decode_with_offsets(ids)",
+    "Engine.decode_shown": "engine.decode_shown(ids, True, 0)",
+    "Engine.settled": "engine.settled(ids)",
     "Engine.decode_batch": "engine.decode_batch(rows, 'replace', 2)",
     "Engine.decode_bytes_batch": "engine.decode_bytes_batch(rows, 2)",
     "Engine.decode_ragged": "engine.decode_ragged(columns, splits, 'replace', 2)",
