@@ -188,7 +188,7 @@ CALLS = {
 #: Calls whose memory does not grow, and calls that other tests run out of memory.
 SMALL = """
 Engine.fingerprint Engine.decode_single_token_bytes Engine.clear_cache Engine.set_caching
-Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
+Engine.byte_runs Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
 CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding.encode
 TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
 Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
