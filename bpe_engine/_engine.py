@@ -174,7 +174,8 @@ class EngineMethods:
             only some bytes of a character has the whole character, so spans may overlap. In bytes,
             it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
             whole characters where a tokenizer file normalizes the text or puts a space before it.
-            Spans refer to the text as given, also where a normalizer changes it.
+            Spans refer to the text as given, also where a normalizer changes it. Those of a
+            SentencePiece ``.model`` are sentencepiece's own, in both units.
 
         Raises:
             ValueError: `unit` is something else, or an error of `encode`.
@@ -189,7 +190,7 @@ class EngineMethods:
         if unit not in ("characters", "bytes"):
             raise ValueError(f"unit must be 'characters' or 'bytes', not {unit!r}")
         names = self._names(allowed_special, disallowed_special)
-        return self._native_engine.encode_with_offsets(text, *names, unit == "bytes")
+        return self._native_engine.encode_with_offsets(text, *names, unit)
 
     def conversation(
         self,
@@ -423,7 +424,7 @@ class EngineMethods:
         allowed, _ = self._names(allowed_special, ())
         whole = Whole(text) if truth("markdown", markdown) else None
         cut = partial(chunk_spans, self, text, max_tokens, overlap, allowed, whole)
-        return list(cut(encoded)) if truth("ids", ids) else list(cut(counted))
+        return cut(encoded) if truth("ids", ids) else cut(counted)
 
     def show(
         self,

@@ -119,8 +119,9 @@ def align(
 ) -> Alignment:
     """Groups the tokens of two tokenizers that cover the same bytes of a text. Needs numpy.
 
-    Tokens are placed in the text as given, as by ``encode_with_offsets(text, unit="bytes")``, so a
-    normalizer or a space before the text does not shift them.
+    Tokens are placed in the text as given, so a normalizer or a space before the text does not shift
+    them: as by ``encode_with_offsets(text, unit="bytes")``, but those of a SentencePiece ``.model``
+    have all bytes that they come from.
 
     Args:
         a, b: Tokenizers of any class.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -75,24 +76,50 @@ def chunk_spans(
     allowed_special: Names,
     whole: Whole | None,
     chunk: Callable[[Any, Names, str, int, int], _Chunk],
-) -> Iterator[_Chunk]:
-    """Yields the chunks of `Encoding.chunk_spans`, whose arguments are checked, each as `chunk`
+) -> list[_Chunk]:
+    """Returns the chunks of `Encoding.chunk_spans`, whose arguments are checked, each as `chunk`
     (`counted` or `encoded`) makes it."""
+    made = partial(chunk, encoding, allowed_special, text)
+    # A character may not fit after the best place, but after another one.
+    with suppress(ValueError):
+        return list(_preferred(encoding, text, max_tokens, overlap, allowed_special, whole, made))
+    spans = encoding._native_engine.chunk(text, max_tokens, overlap, allowed_special, ())
+    return [made(start, end) for start, end in spans]
+
+
+def _preferred(
+    encoding: Any,
+    text: str,
+    max_tokens: int,
+    overlap: int,
+    allowed_special: Names,
+    whole: Whole | None,
+    made: Callable[[int, int], _Chunk],
+) -> Iterator[_Chunk]:
+    """Yields chunks that end at the best places.
+
+    Raises:
+        ValueError: A character does not fit into a chunk.
+    """
     names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
     margin = max(_MARGIN, *map(len, names), 0)
-    made = partial(chunk, encoding, allowed_special, text)
+
+    def longest(part: str) -> int:
+        return len(encoding.truncate(part, max_tokens, allowed_special=allowed_special))
+
+    def first(part: str) -> int:
+        spans = encoding._native_engine.chunk(part, max_tokens, 0, allowed_special, ())
+        return spans[0][1]  # type: ignore[no-any-return]
 
     start = reached = 0
     while reached < len(text):
-        most = _longest(encoding, text, start, max_tokens, margin, allowed_special)
+        most = _reach(longest, text, start, max_tokens * _WINDOW, margin)
         if most <= reached:
-            if start == reached:
-                raise ValueError(
-                    f"max_tokens is {max_tokens}, too small for the character at {start}: "
-                    f"{text[start]!r}"
-                )
-            start = reached  # The overlap leaves no room for new text.
-            continue
+            if start < reached:
+                start = reached  # The overlap leaves no room for new text.
+                continue
+            # No token ends where a chunk can; `chunk` cuts tokens apart.
+            most = _reach(first, text, start, max_tokens, margin)
         end = most
         if most < len(text):
             least = max(start, reached) + 1
@@ -115,19 +142,14 @@ def chunk_spans(
             start = repeated
 
 
-def _longest(
-    encoding: Any,
-    text: str,
-    start: int,
-    max_tokens: int,
-    margin: int,
-    allowed_special: Names,
-) -> int:
-    """Returns where the longest chunk that begins at `start` ends."""
-    window = max_tokens * _WINDOW + margin
+def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin: int) -> int:
+    """Returns where the chunk that begins at `start` ends, which `cut` returns for a part of the text.
+
+    At first it sees a `window` of characters and the `margin` behind them.
+    """
+    window += margin
     while True:
-        part = text[start : start + window]
-        end = len(encoding.truncate(part, max_tokens, allowed_special=allowed_special))
+        end = cut(text[start : start + window])
         if end + margin <= window or start + window >= len(text):
             return start + end
         window *= 2

@@ -22,9 +22,9 @@ class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
     The joined pieces of text are what decoding all ids at once gives, for every `errors` and however
-    the ids are split into calls. One kind of text differs: a file with byte fallback decodes a run of
-    byte tokens that are not UTF-8 as U+FFFD for each byte, also for those that were valid and that a
-    stream has given out.
+    the ids are split into calls. A file with byte fallback decodes a run of byte tokens that is not
+    UTF-8 as U+FFFD for each byte, also for those that are characters: with ``errors="replace"`` such
+    a run is held back until it ends.
 
     The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
     character that the prompt begins and the stream completes belongs to the stream; if the stream
@@ -54,11 +54,22 @@ class StreamDecoder:
         self._engine = tokenizer._native_engine
         self._errors = errors
         self._skipped = skipped
+        # How U+FFFD is shown, if not for the bytes of all ids together.
+        self._runs = self._engine.byte_runs if errors == "replace" else None
         # The first ids, until they give text: decoding may leave out the space that they begin with.
         self._first: list[int] | None = []
+        # Ids whose text later ids may change, and how many of the first of them are the prompt's.
+        self._waiting: list[int] = []
+        self._known = 0
         # Bytes of an incomplete character, and whether the prompt began it.
         self._pending = b""
-        if ids := self._listed(prompt):
+        ids = self._listed(prompt)
+        if self._runs is not None:
+            parts = self._parts(ids)
+            self._waiting = parts[-1][self._engine.settled(parts[-1]) :]
+            self._known = len(self._waiting)
+            self._first = None if any(parts) else []
+        elif ids := self._shown(ids):
             self._first = None
             self._pending = _unfinished(b"".join(self._engine.decode_tokens_bytes(ids)), errors)
         self._from_prompt = bool(self._pending)
@@ -82,23 +93,59 @@ class StreamDecoder:
             "", or the result of `errors` for an incomplete last character. The decoder can be used
             again for another stream, which has no prompt.
         """
-        text = self._decode(b"", final=True)
+        data = b"" if self._runs is None else self._settled([], final=True)
+        text = self._decode(data, final=True)
         self._first = []
         return text
 
     def _listed(self, tokens: int | Sequence[int]) -> list[int]:
         # Arrays of numpy have an index and a length, its integers an index only.
         is_one = hasattr(tokens, "__index__") and not hasattr(tokens, "__len__")
-        ids: list[int] = [tokens] if is_one else list(tokens)  # type: ignore[arg-type,list-item]
+        return [tokens] if is_one else list(tokens)  # type: ignore[arg-type,list-item]
+
+    def _shown(self, ids: list[int]) -> list[int]:
         return [id for id in ids if id not in self._skipped] if self._skipped else ids
+
+    def _parts(self, ids: list[int]) -> list[list[int]]:
+        """Returns the ids that are not left out, cut where bytes at both sides are decoded apart."""
+        if self._runs == "whole" or not self._skipped:
+            return [self._shown(ids)]
+        parts: list[list[int]] = [[]]
+        for id in ids:
+            if id in self._skipped:
+                parts.append([])
+            else:
+                parts[-1].append(id)
+        return parts
 
     def _bytes_of(self, tokens: int | Sequence[int]) -> bytes:
         ids = self._listed(tokens)
+        if self._runs is not None:
+            *ended, last = self._parts(ids)
+            if ended:
+                self._engine.settled(ids)  # Fails on what is not an id, before any is taken.
+            before = [self._settled(part, final=True) for part in ended]
+            return b"".join([*before, self._settled(last, final=False)])
+        ids = self._shown(ids)
         if self._first is None:
             return b"".join(self._engine.decode_tokens_bytes(ids))
         first = [*self._first, *ids]
         data = self._engine.decode_bytes(first)
         self._first = None if data else first
+        return data
+
+    def _settled(self, ids: list[int], final: bool) -> bytes:
+        """Returns the text of ids that no later id changes, and keeps the others waiting."""
+        if self._runs == "whole" and not final and not self._engine.settled(ids):
+            self._waiting += ids
+            return b""
+        ids = [*self._waiting, *ids]
+        count = len(ids) if final else self._engine.settled(ids)
+        now = [*(self._first or ()), *ids[:count]]
+        data = self._engine.decode_shown(now, self._first is not None, self._known)
+        if self._first is not None:
+            self._first = None if data else now
+        self._waiting, self._known = ids[count:], max(self._known - count, 0)
         return data
 
     def _decode(self, data: bytes, final: bool) -> str:

@@ -1,5 +1,6 @@
 //! Decodes ids: methods of `Engine`.
 
+use bpe_core::engine::shown::{self, ByteRuns};
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
 use pyo3::buffer::PyBuffer;
@@ -79,12 +80,43 @@ impl PyEngine {
         let ids = ids::read_iterable(tokens)?;
         let engine = self.current();
         let (bytes, offsets) = gil::run(py, ids.len(), || {
-            let (bytes, starts) = engine.decode_with_starts(&ids)?;
+            let (bytes, starts) = shown::decode(&*engine, &ids, true)?;
             let offsets = lossy_characters(&bytes, &starts)?;
             Ok((bytes, offsets))
         })?;
         let text = decode_utf8(py, &bytes, interned!(py, "replace"))?;
         Ok((text, int_cache::positions(py, &offsets)?))
+    }
+
+    /// How text shows tokens of single bytes: None if they are decoded together with all others.
+    #[getter]
+    fn byte_runs(&self) -> Option<&'static str> {
+        self.current().byte_runs().map(|runs| match runs {
+            ByteRuns::Bytes => "bytes",
+            ByteRuns::Whole => "whole",
+        })
+    }
+
+    /// Returns how many of the first ids have text that no later id changes.
+    fn settled(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let ids = ids::read_iterable(tokens)?;
+        let engine = self.current();
+        gil::run(tokens.py(), ids.len(), || shown::settled(&*engine, &ids))
+    }
+
+    /// Returns the UTF-8 of the text of ids from one of them on, at the beginning of a text or after
+    /// other ids.
+    fn decode_shown<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+        is_first: bool,
+        start: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let py = tokens.py();
+        let ids = ids::read_iterable(tokens)?;
+        let engine = self.current();
+        let decode = || shown::decode_from(&*engine, &ids, is_first, start);
+        new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 
     fn decode_batch<'py>(

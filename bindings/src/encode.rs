@@ -119,22 +119,25 @@ impl PyEngine {
         ragged.into_python(parts.py())
     }
 
-    /// Returns the ids of a text, and the span of each in characters or in bytes of its UTF-8.
-    #[pyo3(signature = (text, allowed_special, disallowed_special, in_bytes=false))]
+    /// Returns the ids of a text, and the span of each: in characters; in bytes of its UTF-8; or, as
+    /// `align` has them, with all bytes that it comes from.
+    #[pyo3(signature = (text, allowed_special, disallowed_special, unit="characters"))]
     fn encode_with_offsets<'py>(
         &self,
         text: &Bound<'py, PyAny>,
         allowed_special: &Bound<'py, PyAny>,
         disallowed_special: &Bound<'py, PyAny>,
-        in_bytes: bool,
+        unit: &str,
     ) -> PyResult<Offsets<'py>> {
         let py = text.py();
         let (engine, request) = self.ask(allowed_special, disallowed_special)?;
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise()?;
-        let work = || match in_bytes {
-            true => engine.encode_with_bytes(&original, &request),
-            false => engine.encode_with_spans(&original, &request),
+        let in_bytes = unit != "characters";
+        let work = || match unit {
+            "characters" => engine.encode_with_spans(&original, &request),
+            "bytes" => engine.encode_with_places(&original, &request),
+            _ => engine.encode_with_bytes(&original, &request),
         };
         let (ids, places) = gil::run(py, stored.size(), work)?;
         let spans = new_list::<PyAny>(py, Vec::new())?;

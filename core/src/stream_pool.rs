@@ -334,7 +334,7 @@ impl TokenTable {
 }
 
 /// Returns true if the bytes are the beginning of one character.
-fn is_incomplete(bytes: &[u8]) -> bool {
+pub(crate) fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }

@@ -1,5 +1,6 @@
 //! Decoders: turn tokens into text.
 
+use bpe_core::engine::shown::ByteRuns;
 use bpe_core::memory::{append, push, push_text, reserve_text, with_capacity};
 use bpe_core::polling::poll;
 
@@ -102,8 +103,9 @@ impl Decoder {
     }
 
     /// The bytes that a token adds to a text after other tokens, which show as U+FFFD as long as
-    /// they are not UTF-8. `None` if the other tokens change them.
-    pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<Vec<u8>>> {
+    /// they are not UTF-8, and whether it is a token for one byte. `None` if the other tokens change
+    /// them.
+    pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<(Vec<u8>, bool)>> {
         if let Self::SentencePiece(decoder) = self {
             return decoder.bytes_after_others(token).map(Some);
         }
@@ -133,7 +135,8 @@ impl Decoder {
                 _ => return Ok(None),
             }
         }
-        Ok(byte.map(|byte| vec![byte]).or_else(|| tokens.pop().map(String::into_bytes)))
+        let text = || tokens.pop().map(|text| (text.into_bytes(), false));
+        Ok(byte.map(|byte| (vec![byte], true)).or_else(text))
     }
 
     /// Whether the text of a token depends on no other token, but on being the first.
@@ -147,12 +150,13 @@ impl Decoder {
         }
     }
 
-    /// Whether it makes bytes of the tokens for them.
-    pub(crate) fn falls_back(&self) -> bool {
+    /// How it shows the tokens for bytes; `None` if it makes no bytes of them.
+    pub(crate) fn byte_runs(&self) -> Option<ByteRuns> {
         match self {
-            Self::ByteFallback | Self::SentencePiece(_) => true,
-            Self::Sequence(parts) => parts.iter().any(Self::falls_back),
-            _ => false,
+            Self::ByteFallback => Some(ByteRuns::Whole),
+            Self::SentencePiece(_) => Some(ByteRuns::Bytes),
+            Self::Sequence(parts) => parts.iter().find_map(Self::byte_runs),
+            _ => None,
         }
     }
 

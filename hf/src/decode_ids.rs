@@ -24,7 +24,13 @@ impl Tokenizer {
         // Tokens take many small allocations, so checks for the sum first.
         ask_for(ids.len().saturating_mul(TOKEN))?;
         let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
-        let tokens = collected(tokens.filter(|token| !skipped(token)))?;
+        let tokens = match self.decoder() {
+            // Bytes at both sides of a piece without text are decoded apart.
+            Some(Decoder::SentencePiece(_)) => {
+                collected(tokens.map(|it| if skipped(&it) { String::new() } else { it }))?
+            }
+            _ => collected(tokens.filter(|token| !skipped(token)))?,
+        };
         match self.decoder() {
             Some(decoder) => decoder.decode(tokens),
             None => joined_with(&tokens, " "),
@@ -91,7 +97,7 @@ impl Tokenizer {
                 "one under which an id has no bytes of its own",
             ));
         };
-        append(bytes, &decoded)?;
+        append(bytes, &decoded.0)?;
         Ok(kind)
     }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::char_boundary::ceil;
+use bpe_core::engine::shown::ByteRuns;
 use bpe_core::engine::{EncodeRun, Originals, narrow};
 use bpe_core::fingerprint::Digest;
 use bpe_core::memory::{append, collected, push};
@@ -44,7 +45,7 @@ impl Tokenizer {
     /// Why the bytes of tokens may be others than those of a normalized text.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
-        let makes_bytes = is_byte_level || self.decoder().is_some_and(Decoder::falls_back);
+        let makes_bytes = is_byte_level || self.byte_runs().is_some();
         let is_random = self.model().sampling().is_some();
         let at_random = is_random.then(|| "tokens are chosen at random".into());
         let of_model = || self.model().why_other_bytes(is_byte_level);
@@ -141,6 +142,18 @@ impl Engine for Tokenizer {
         let offsets = made.details.map(|details| details.offsets).unwrap_or_default();
         let spans = collected(offsets.iter().map(|&(start, end)| places[start]..places[end]))?;
         Ok((made.ids, spans))
+    }
+
+    /// A model of SentencePiece has the spans of its own proto.
+    fn encode_with_places(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        match self.model().is_sentencepiece() {
+            true => self.encode_with_spans(text, request),
+            false => self.encode_with_bytes(text, request),
+        }
     }
 
     fn token_ends(
@@ -405,6 +418,19 @@ impl Engine for Tokenizer {
             };
         }
         Ok(bytes.len())
+    }
+
+    fn byte_runs(&self) -> Option<ByteRuns> {
+        self.decoder().and_then(Decoder::byte_runs)
+    }
+
+    fn is_byte(&self, id: u32) -> Result<bool> {
+        if self.token_table()?.get(id).len() != 1 {
+            return Ok(false);
+        }
+        let decoded = self.decoder().zip(self.id_to_token(id));
+        let decoded = decoded.map(|(decoder, token)| decoder.bytes_after_others(&token));
+        Ok(decoded.transpose()?.flatten().is_some_and(|(_, is_byte)| is_byte))
     }
 
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {

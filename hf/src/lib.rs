@@ -46,6 +46,7 @@
 //! | `offsets` | text with the place in the original of each byte |
 //! | `normalize`, `split` | normalizers and pre-tokenizers |
 //! | `bert`, `charsmap`, `scripts` | `BertNormalizer`, `Precompiled`, and the table of `UnicodeScripts` |
+//! | `trie` | finds the tokens that a text begins with |
 //! | `sentencepiece` | SentencePiece's files, and how it normalizes and decodes |
 //! | `pieces` | reads a `.model` as a tokenizer |
 //! | `walk`, [`details`] | the walk; its pieces, with tokens, offsets and words |
@@ -100,6 +101,7 @@ mod settled;
 pub mod spec;
 mod split;
 pub mod tokenizer;
+mod trie;
 mod walk;
 
 pub use added::AddedToken;

@@ -180,6 +180,31 @@ def test_decoding(case: Case) -> None:
         assert "".join([*map(stream.push, ids), stream.finish()]) == expected
 
 
+def test_decoding_of_any_ids(case: Case) -> None:
+    """Streams and offsets have the text of `decode`, also where bytes are not UTF-8."""
+    rng = seeded("matrix any ids")
+    table = case.face.token_table()
+    known = table.ids("ordinary") + table.ids("special")
+    # Bytes outside of ASCII, alone and at an end of a token.
+    broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
+    for _ in range(150):
+        ids = [
+            rng.choice(broken if broken and rng.random() < 0.7 else known)
+            for _ in range(rng.randrange(9))
+        ]
+        expected = case.decode(ids)
+        decoded, starts = case.face.decode_with_offsets(ids)
+        assert decoded == expected and len(starts) == len(ids), ids
+        assert starts == sorted(starts) and all(0 <= start <= len(decoded) for start in starts)
+        stream = case.face.stream_decoder()
+        sizes, parts = iter([0, 3, 1, 1, 2, 1, 1, 9]), []
+        while ids:
+            size = next(sizes)
+            parts.append(stream.push(ids[:size]))
+            ids = ids[size:]
+        assert "".join([*parts, stream.finish()]) == expected
+
+
 @pytest.mark.parametrize("name", ["characters, Prepend", "characters, Metaspace"])
 def test_bytes_of_any_ids(name: str) -> None:
     """No byte is lost, also where text shows U+FFFD."""
@@ -196,6 +221,8 @@ def test_bytes_of_any_ids(name: str) -> None:
             assert "\ufffd" in text, ids
             whole = b"".join(case.face._native_engine.decode_tokens_bytes(ids))
             assert whole.endswith(made) and not whole[: len(whole) - len(made)].strip(b" "), ids
+        stream = case.face.stream_decoder()
+        assert "".join([*map(stream.push, ids), stream.finish()]) == text, ids
         if ids[0] == space:
             # A later byte that is not UTF-8 brings back a space; a stream has left it out by then.
             continue

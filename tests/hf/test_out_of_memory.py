@@ -97,6 +97,8 @@ CALLS = {
     "Engine.decode_bytes": "engine.decode_bytes(ids)",
     "Engine.decode_tokens_bytes": "engine.decode_tokens_bytes(ids)",
     "Engine.decode_with_offsets": "engine.decode_with_offsets(ids)",
+    "Engine.decode_shown": "engine.decode_shown(ids, True, 0)",
+    "Engine.settled": "engine.settled(ids)",
     "Engine.decode_batch": "engine.decode_batch(rows, 'replace', 2)",
     "Engine.decode_bytes_batch": "engine.decode_bytes_batch(rows, 2)",
     "Engine.decode_ragged": "engine.decode_ragged(columns, splits, 'replace', 2)",
@@ -188,7 +190,7 @@ CALLS = {
 #: Calls whose memory does not grow, and calls that other tests run out of memory.
 SMALL = """
 Engine.fingerprint Engine.decode_single_token_bytes Engine.clear_cache Engine.set_caching
-Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
+Engine.byte_runs Engine.is_caching Engine.set_cache_size Engine.cache_size CoreBPE.builtin CoreBPE.max_rank
 CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding.encode
 TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
 Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop

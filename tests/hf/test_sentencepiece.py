@@ -52,6 +52,8 @@ def assert_same(ours: hf.Tokenizer, theirs: Any, text: str) -> None:
     for _, _, start, end in expected:
         places.append((len(raw[:start].decode()), len(raw[:end].decode())))
     assert found.offsets == places, repr(text)
+    spans = [(start, end) for _, _, start, end in expected]
+    assert ours.encode_with_offsets(text, unit="bytes") == (found.ids, spans), repr(text)
     assert ours.decode(found.ids, skip_special_tokens=False) == theirs.decode(found.ids)
 
 
@@ -66,6 +68,64 @@ def test_ids_offsets_and_decoded_text(name: str) -> None:
     for _ in range(1000):
         ids = [rng.randrange(size) for _ in range(rng.randrange(9))]
         assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids), ids
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
+    """Also where control pieces, which have no text, stand between bytes."""
+    ours, theirs = opened(model_bytes(name)), processor(model_bytes(name))
+    rng = seeded("sentencepiece bytes", name)
+    size = theirs.get_piece_size()
+    control = [id for id in range(size) if theirs.is_control(id)]
+    likely = [theirs.piece_to_id(f"<0x{byte:02X}>") for byte in b"\xe2\x82\xac\xf0\x9f\xffA \xc3"]
+    for _ in range(1500):
+        kinds = rng.choices([likely, control, range(size)], [7, 2, 1], k=rng.randrange(9))
+        ids = [rng.choice(kind) for kind in kinds]
+        text = theirs.decode(ids)
+        assert ours.decode(ids) == ours.decode(ids, skip_special_tokens=False) == text, ids
+        shown, starts = ours.decode_with_offsets(ids)
+        assert shown == text and starts == sorted(starts) and len(starts) == len(ids), ids
+        for skips in (False, True):
+            stream, rest, parts = ours.stream_decoder(skip_special_tokens=skips), ids, []
+            while rest:
+                count = rng.randrange(1, 4)
+                parts.append(stream.push(rest[:count]))
+                rest = rest[count:]
+                assert len(stream._waiting) <= 3  # Those of one character.
+            assert "".join([*parts, stream.finish()]) == text, (ids, skips)
+            cut = rng.randrange(len(ids) + 1)
+            stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)
+            parts = [*map(stream.push, ids[cut:]), stream.finish()]
+            before, after = theirs.decode(ids[:cut]), "".join(parts)
+            # Spaces at the beginning of a text are left out, also after ids without text.
+            assert text.endswith(after.lstrip()), (ids, cut, skips)
+            is_cut = before.endswith("\ufffd")
+            assert is_cut or (before + after).lstrip() == text.lstrip(), (ids, cut, skips)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_chunk_spans_work_where_chunk_does(name: str) -> None:
+    ours = opened(model_bytes(name))
+    rng = seeded("sentencepiece chunks", name)
+    parts = [*"½…①ﷺ™㍿\u3000\u200b \n", "ﾊﾟ", "e\u0301", ". ", "ab"]
+    for _ in range(120):
+        chosen = rng.sample(parts, 3)
+        text = "".join(rng.choice(chosen) * rng.randrange(1, 40) for _ in range(rng.randrange(5)))
+        most = rng.randrange(1, 50)
+        overlap = rng.choice([0, rng.randrange(most)])
+        try:
+            chunks = ours.chunk(text, most, overlap)
+        except ValueError as error:
+            with pytest.raises(ValueError, match="alone has more than"):
+                ours.chunk_spans(text, most, overlap)
+            assert "alone has more than" in str(error)
+            continue
+        reached = 0
+        for start, end, count in ours.chunk_spans(text, most, overlap):
+            assert start <= reached < end and count == ours.count(text[start:end]) <= most
+            assert overlap or start == reached
+            reached = end
+        assert reached == len(text) and bool(chunks) == bool(text)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -137,6 +197,52 @@ def test_random_rules() -> None:
         for _ in range(25):
             text = "".join(rng.choices([*REPLACED, "  ", " ", " ", "(", "a", "b"], k=14))
             assert_same(ours, theirs, text)
+
+
+def test_user_defined_pieces_of_many_lengths() -> None:
+    rng = seeded("lengths of user-defined pieces")
+    rows = [("<unk>", 0.0, 2), *((text, -1.0, 1) for text in "ab▁é")]
+    defined = ["a" * length + "b" for length in range(1, 300)] + ["éa", "é▁a", "aaa", "▁▁"]
+    rows += [(text, 0.0, 4) for text in defined]
+    for model_type in (1, 2, 4):
+        contents = made_model(rows, model_type, add_dummy_prefix=True, escape_whitespaces=True)
+        ours, theirs = opened(contents), processor(contents)
+        for text in ("a" * 4000, "a" * 4000 + "b", "é" * 50 + " " * 50 + "a" * 700):
+            assert ours.encode(text).ids == theirs.encode(text)
+        for _ in range(100):
+            runs = [rng.choice("aab é") * rng.randrange(1, 320) for _ in range(rng.randrange(5))]
+            assert_same(ours, theirs, "".join(runs))
+
+
+@pytest.mark.parametrize("model_type", [2, 3, 4])
+def test_control_pieces_of_one_character(model_type: int) -> None:
+    """sentencepiece up to 0.2.1 gives no ids for a text with one."""
+    rows = [("<unk>", 0.0, 2), ("a", -1.0, 1), ("b", -1.0, 1), ("ab", -0.5, 1), ("x", 0.0, 3)]
+    contents = made_model(rows, model_type)
+    ours, theirs = opened(contents), processor(contents)
+    calls = (
+        lambda text: ours.encode(text).ids,
+        lambda text: [ours.count(text)],
+        lambda text: ours.encode_to_numpy(text).tolist(),
+        lambda text: ours.encode(text).offsets,
+        lambda text: ours.encode_with_offsets(text, unit="bytes")[0],
+        lambda text: ours.encode_batch([text])[0].ids,
+    )
+    for text in ("ab", "ax", "x", "xa", "bxxb", "abab", "b"):
+        if theirs.encode(text):
+            assert_same(ours, theirs, text)
+            continue
+        for call in calls:
+            with pytest.raises(ValueError, match=r'control piece "x", which SentencePiece 0\.2\.1'):
+                call(text)
+
+
+def test_scores_that_are_not_finite() -> None:
+    for model_type in (1, 2, 3, 4):
+        for score, shown in ((float("nan"), "NaN"), (float("-inf"), "-inf")):
+            contents = made_model([("<unk>", 0.0, 2), ("a", 0.0, 1), ("b", score, 1)], model_type)
+            with pytest.raises(ValueError, match=f'score of the piece "b" is {shown}; write'):
+                opened(contents)
 
 
 def test_a_new_normalizer_comes_with_a_new_cache() -> None:

@@ -13,6 +13,7 @@ pub mod inspect;
 #[doc(hidden)]
 pub mod quiet;
 pub mod segments;
+pub mod shown;
 #[doc(hidden)]
 pub mod threads;
 pub mod truncate;
@@ -27,6 +28,7 @@ use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::engine::conversation::beginning;
 use crate::engine::segments::{Fixed, FixedIds, Prompt};
+use crate::engine::shown::ByteRuns;
 use crate::engine::truncate::Cutter;
 use crate::error::{Error, Result};
 use crate::fingerprint::Digest;
@@ -123,6 +125,16 @@ pub trait Engine: Send + Sync {
         let (ids, mut spans) = self.encode_with_spans(text, request)?;
         narrow(self, text, &ids, &mut spans)?;
         Ok((ids, spans))
+    }
+
+    /// Returns the ids of a text, and for each its bytes as the format of the tokenizer places them:
+    /// those of [`Engine::encode_with_bytes`], if the format says nothing else.
+    fn encode_with_places(
+        &self,
+        text: &str,
+        request: &Request,
+    ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
+        self.encode_with_bytes(text, request)
     }
 
     /// Returns where tokens of a text end, and how many it has. Tokens with numbers outside `wanted`
@@ -250,6 +262,18 @@ pub trait Engine: Send + Sync {
     fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         let _ = (ids, bytes);
         Ok(0)
+    }
+
+    /// Returns how decoding shows tokens of single bytes, which it takes together; `None` if it takes
+    /// the bytes of all tokens together, and shows U+FFFD for each beginning of a character.
+    fn byte_runs(&self) -> Option<ByteRuns> {
+        None
+    }
+
+    /// Returns true if an id is part of a [byte run](Engine::byte_runs).
+    fn is_byte(&self, id: u32) -> Result<bool> {
+        let _ = id;
+        Ok(false)
     }
 
     // ---- Abilities ----

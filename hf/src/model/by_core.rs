@@ -48,7 +48,8 @@ impl Core {
         let Some(unknown) = pieces.unknown.and_then(|id| pieces.vocab.token(id)) else {
             return Ok(None);
         };
-        if pieces.kinds.contains(&Kind::Unused) || unknown.chars().nth(1).is_none() {
+        let is_plain = !pieces.kinds.contains(&Kind::Unused) && !pieces.fails_on_characters();
+        if !is_plain || unknown.chars().nth(1).is_none() {
             return Ok(None);
         }
         let Some(mut long) = long_pieces(pieces)? else { return Ok(None) };

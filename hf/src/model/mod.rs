@@ -22,7 +22,6 @@ mod scored;
 mod scores;
 mod sentencepiece;
 mod token_lists;
-mod trie;
 mod unigram;
 mod viterbi;
 mod vocab;

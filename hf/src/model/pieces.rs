@@ -35,8 +35,12 @@ impl Pieces {
         if kinds.len() != list.ids().len() || scores.len() != kinds.len() {
             return Err(invalid("each piece needs a score and a type"));
         }
-        if scores.iter().any(|score| !score.is_finite()) {
-            return Err(invalid("a score is not a finite number"));
+        if let Some(place) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(invalid(&format!(
+                "the score of the piece {:?} is {}; write a finite number",
+                list.get(place),
+                scores[place]
+            )));
         }
         let vocab = Vocab::of_list(list)?;
         for (text, id) in vocab.iter() {
@@ -69,7 +73,7 @@ impl Pieces {
         let looks_up = nameless.is_some();
         let bytes: Option<Vec<u32>> = ids.into_iter().map(|id| id.filter(is_byte)).collect();
         let bytes = bytes.ok_or_else(|| invalid("byte_fallback needs a piece for each byte"))?;
-        let user_defined = UserDefined::new(of_kind(Kind::UserDefined));
+        let user_defined = UserDefined::new(of_kind(Kind::UserDefined))?;
         let order = order_of_scores(&scores, version)?;
         let kinds = kinds.clone();
         Ok(Self {
@@ -133,6 +137,16 @@ impl Pieces {
             Some((length, _)) => (length, true),
             None => (text[start..].chars().next().map_or(1, char::len_utf8), false),
         }
+    }
+
+    /// Whether SentencePiece fails on a character, which is a control piece: up to version 0.2.1.
+    pub(super) fn fails_on_characters(&self) -> bool {
+        self.version == Version::V021
+            && self
+                .vocab
+                .iter()
+                .zip(&self.kinds)
+                .any(|((text, _), kind)| *kind == Kind::Control && text.chars().nth(1).is_none())
     }
 
     pub(super) fn kind(&self, id: u32) -> Kind {

@@ -16,10 +16,10 @@ use bpe_core::split::{Batch, Piece};
 
 use super::piece::UNKNOWN;
 use super::pieces::Pieces;
-use super::trie::Trie;
 use super::viterbi::{Viterbi, Walk};
 use crate::error::Result;
 use crate::sentencepiece::{Normalizer, Words};
+use crate::trie::Trie;
 
 /// The longest word that is looked up, in bytes.
 const LONGEST: usize = 64;

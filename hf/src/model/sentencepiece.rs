@@ -327,13 +327,11 @@ impl Questions for SentencePiece {
 
     fn may_fail(&self) -> bool {
         let Pieces { version, kinds, .. } = &*self.pieces;
-        let takes_any = matches!(self.search, Search::Unigram(_)) || *version == Version::V023;
-        let has_short = |(text, kind): (&str, &Kind)| {
-            *kind == Kind::Control
-                && (matches!(self.search, Search::Word) || text.chars().nth(1).is_none())
-        };
-        let texts = self.pieces.vocab.iter().map(|(text, _)| text);
-        !takes_any && texts.zip(kinds).any(has_short)
+        match self.search {
+            Search::Unigram(_) => false,
+            Search::Word => *version == Version::V021 && kinds.contains(&Kind::Control),
+            Search::Bpe(_) | Search::Char => self.pieces.fails_on_characters(),
+        }
     }
 
     fn why_other_bytes(&self, _: bool) -> Option<String> {

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::lattice::Lattice;
 use super::random::Sampling;
 use super::token_lists::TokenList;
-use super::trie::Trie;
 use super::vocab::Vocab;
 use super::words::{State, Words, missing_unknown};
 use super::{Found, Token, with_field};
 use crate::error::{Error, Result};
+use crate::trie::Trie;
 
 /// The score of unknown characters below that of any token.
 const PENALTY: f64 = 10.0;

@@ -14,9 +14,9 @@ use bpe_core::split::{Batch, Piece};
 
 use super::piece::{Kind, UNKNOWN, Version};
 use super::token_lists::TokenList;
-use super::trie::Trie;
 use crate::bytes::MARK;
 use crate::error::{Error, Result};
+use crate::trie::Trie;
 
 /// The score of unknown characters below that of any token.
 const PENALTY: f32 = 10.0;
@@ -96,7 +96,7 @@ impl Viterbi {
                 cuts.keep_apart(text);
             }
         }
-        let trie = Trie::new(&list)?;
+        let trie = Trie::new(list.iter())?;
         let unknown_score = least - PENALTY;
         let largest = |largest: f32, &score: &f64| largest.max(score.abs() as f32);
         let largest_score = all.iter().fold(unknown_score.abs(), largest);

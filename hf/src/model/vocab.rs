@@ -7,9 +7,9 @@ use serde::ser::Serializer;
 
 use super::LOST;
 use super::token_lists::TokenList;
-use super::trie::Trie;
 use crate::bytes::{is_in_utf8, text_of};
 use crate::error::{Error, Result};
+use crate::trie::Trie;
 
 /// Tokens and their ids.
 pub(crate) struct Vocab {
@@ -31,7 +31,7 @@ impl Vocab {
     ///
     /// Fails if two tokens have one id.
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
-        let trie = Trie::new(tokens)?;
+        let trie = Trie::new(tokens.iter())?;
         let mut kept: Vec<usize> = with_capacity(tokens.ids().len())?;
         kept.extend((0..tokens.ids().len()).filter(|&index| {
             // A token that repeats with one id is found at its first place and skipped at others.
@@ -52,7 +52,7 @@ impl Vocab {
 
     /// Makes the vocabulary of a list, whose places are the ids. Tokens may repeat.
     pub(crate) fn of_list(tokens: TokenList) -> Result<Self> {
-        let trie = Trie::new(&tokens)?;
+        let trie = Trie::new(tokens.iter())?;
         let repeats = tokens.iter().any(|(text, id)| trie.find(text) != Some(id));
         Ok(Self { tokens, trie, repeats })
     }

@@ -8,12 +8,12 @@ use bpe_core::memory::push;
 use bpe_core::polling::poll;
 use serde::{Deserialize, Serialize};
 
-use super::trie::{Node, Trie};
 use super::vocab::Vocab;
 use super::word_level::not_known;
 use super::words::{State, Words, leave_out_text, missing_unknown};
 use super::{Found, Token};
 use crate::error::Result;
+use crate::trie::{Node, Trie};
 
 /// The fields of the model in a file, in their order.
 #[derive(Debug, Clone, Serialize, Deserialize)]

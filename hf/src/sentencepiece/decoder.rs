@@ -54,16 +54,16 @@ impl Decoder {
         byte_of(piece).filter(is_name).map_or(Part::Text(piece), Part::Byte)
     }
 
-    /// The bytes of a piece after others.
-    pub(crate) fn bytes_after_others(&self, piece: &str) -> Result<Vec<u8>> {
+    /// The bytes of a piece after others, and whether it is a piece for one byte.
+    pub(crate) fn bytes_after_others(&self, piece: &str) -> Result<(Vec<u8>, bool)> {
         let mut text = String::new();
         match self.part(piece) {
             Part::Nothing => {}
-            Part::Byte(byte) => return Ok(vec![byte]),
+            Part::Byte(byte) => return Ok((vec![byte], true)),
             Part::Unknown => push_text(&mut text, &self.unk_surface)?,
             Part::Text(piece) => push_spaced(&mut text, piece)?,
         }
-        Ok(text.into_bytes())
+        Ok((text.into_bytes(), false))
     }
 
     pub(crate) fn decode(&self, pieces: &[String]) -> Result<String> {

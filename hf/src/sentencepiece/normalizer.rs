@@ -87,7 +87,7 @@ impl Normalizer {
             "" => None,
             base64 => Some(Charsmap::new(base64, path)?),
         };
-        let user_defined = UserDefined::new(spec.user_defined.iter().map(|text| (&**text, 0)));
+        let user_defined = UserDefined::new(spec.user_defined.iter().map(|text| (&**text, 0)))?;
         let mut normalizer = Self {
             charsmap,
             user_defined,

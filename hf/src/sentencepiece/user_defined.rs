@@ -1,40 +1,40 @@
 //! User-defined pieces: found before anything else, the longest first.
 
-use std::collections::HashMap;
+use bpe_core::memory::collected;
 
-use foldhash::fast::FixedState;
+use crate::error::Result;
+use crate::trie::Trie;
 
 /// Pieces and their ids.
 #[derive(Debug)]
 pub(crate) struct UserDefined {
-    ids: HashMap<String, u32, FixedState>,
-    /// The lengths of pieces, the longest first.
-    lengths: Vec<usize>,
+    trie: Trie,
+    is_empty: bool,
     /// Whether a piece begins with a byte.
     first: [bool; 256],
+    /// Whether a piece has a character of ASCII.
+    ascii: [bool; 128],
 }
 
 impl UserDefined {
     /// Makes a table of pieces that are not empty, with their ids.
-    pub(crate) fn new<'a>(pieces: impl Iterator<Item = (&'a str, u32)>) -> Self {
-        let pieces = pieces.filter(|(text, _)| !text.is_empty());
-        let ids: HashMap<String, u32, FixedState> =
-            pieces.map(|(text, id)| (text.to_owned(), id)).collect();
-        let mut first = [false; 256];
-        ids.keys().for_each(|text| first[usize::from(text.as_bytes()[0])] = true);
-        let mut lengths: Vec<usize> = ids.keys().map(String::len).collect();
-        lengths.sort_unstable_by(|a, b| b.cmp(a));
-        lengths.dedup();
-        Self { ids, lengths, first }
+    pub(crate) fn new<'a>(pieces: impl Iterator<Item = (&'a str, u32)>) -> Result<Self> {
+        let pieces = collected(pieces.filter(|(text, _)| !text.is_empty()))?;
+        let (mut first, mut ascii) = ([false; 256], [false; 128]);
+        for (text, _) in &pieces {
+            first[usize::from(text.as_bytes()[0])] = true;
+            text.bytes().filter(u8::is_ascii).for_each(|byte| ascii[usize::from(byte)] = true);
+        }
+        Ok(Self { is_empty: pieces.is_empty(), trie: Trie::new(pieces.into_iter())?, first, ascii })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.is_empty
     }
 
-    /// Whether a function is true of any piece.
-    pub(crate) fn any(&self, is_one: impl Fn(&str) -> bool) -> bool {
-        self.ids.keys().any(|text| is_one(text))
+    /// Whether a piece has this character of ASCII.
+    pub(crate) fn has_ascii(&self, character: char) -> bool {
+        self.ascii[character as usize]
     }
 
     pub(crate) fn begins_with(&self, byte: u8) -> bool {
@@ -55,7 +55,12 @@ impl UserDefined {
         if !text.bytes().next().is_some_and(|byte| self.begins_with(byte)) {
             return None;
         }
-        let id = |&length: &usize| Some((length, *self.ids.get(text.get(..length)?)?));
-        self.lengths.iter().filter_map(id).find(|&(length, id)| is_kept(id, length))
+        let mut longest = None;
+        self.trie.each_prefix(Trie::ROOT, text.as_bytes(), |id, length| {
+            if is_kept(id, length) {
+                longest = Some((length, id));
+            }
+        });
+        longest
     }
 }

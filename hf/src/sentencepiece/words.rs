@@ -31,7 +31,7 @@ impl Words {
     ) -> Result<Option<Self>> {
         let mut unsure = vec![MARK];
         let mut spaces = [' ', '\0', '\0', '\0'];
-        let mut is_local = !user_defined.any(|piece| piece.contains(SPACES));
+        let mut is_local = !SPACES.iter().any(|&space| user_defined.has_ascii(space));
         let note = |part: Part<'_>| {
             let Part { character, rule, is_first, is_last } = part;
             let is_end = |end: Option<char>| end.is_none_or(|it| matches!(it, ' ' | MARK));

@@ -3,7 +3,6 @@
 use bpe_core::memory::{collected, push, reserve};
 use bpe_core::polling::poll;
 
-use super::token_lists::TokenList;
 use crate::error::{Error, Result};
 
 /// A node of a [`Trie`].
@@ -41,6 +40,9 @@ pub(crate) struct Trie {
     places: Vec<Place>,
 }
 
+/// A token and its number.
+type Entry<'a> = (&'a str, u32);
+
 /// Tokens that begin with the bytes of a node.
 struct Branch {
     node: Node,
@@ -53,20 +55,20 @@ struct Branch {
 impl Trie {
     pub(crate) const ROOT: Node = 0;
 
-    /// Makes a trie of the ids of tokens. Of tokens that repeat, the last one counts.
-    pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
-        let mut order: Vec<usize> = collected(0..tokens.ids().len())?;
-        order.sort_by(|&a, &b| tokens.get(a).as_bytes().cmp(tokens.get(b).as_bytes()));
+    /// Makes a trie of tokens and their numbers. Of tokens that repeat, the last one counts.
+    pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
+        let mut order = collected(tokens)?;
+        order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
         builder.grow()?;
         builder.parents[0] = NOBODY;
         let mut branches = vec![Branch { node: Self::ROOT, start: 0, end: order.len(), depth: 0 }];
         let mut children = Vec::new();
         while let Some(branch) = branches.pop() {
-            let start = builder.end_tokens(&branch, &order, tokens);
+            let start = builder.end_tokens(&branch, &order);
             let rest = &order[start..branch.end];
             children.clear();
-            each_child(rest, tokens, branch.depth, |byte, len| push(&mut children, (byte, len)))?;
+            each_child(rest, branch.depth, |byte, len| push(&mut children, (byte, len)))?;
             builder.place(branch.node, &children)?;
             let (base, mut start) = (builder.places[branch.node as usize].base, start);
             for &(byte, len) in &children {
@@ -118,12 +120,11 @@ impl Trie {
 
 /// Calls `found` with each byte at `depth` of sorted tokens, and the number of its tokens.
 fn each_child(
-    order: &[usize],
-    tokens: &TokenList,
+    order: &[Entry<'_>],
     depth: usize,
     mut found: impl FnMut(u8, usize) -> Result<()>,
 ) -> Result<()> {
-    let byte = |&token: &usize| tokens.get(token).as_bytes()[depth];
+    let byte = |(token, _): &Entry<'_>| token.as_bytes()[depth];
     let mut parts = order.chunk_by(|a, b| byte(a) == byte(b));
     parts.try_for_each(|part| found(byte(&part[0]), part.len()))
 }
@@ -161,10 +162,10 @@ impl Builder {
 
     /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
     /// of the next token.
-    fn end_tokens(&mut self, branch: &Branch, order: &[usize], tokens: &TokenList) -> usize {
+    fn end_tokens(&mut self, branch: &Branch, order: &[Entry<'_>]) -> usize {
         let mut at = branch.start;
-        while at < branch.end && tokens.get(order[at]).len() == branch.depth {
-            self.places[branch.node as usize].value = tokens.ids()[order[at]];
+        while at < branch.end && order[at].0.len() == branch.depth {
+            self.places[branch.node as usize].value = order[at].1;
             at += 1;
         }
         at
@@ -219,12 +220,8 @@ mod tests {
 
     #[test]
     fn tokens_are_found_with_their_numbers() {
-        let mut tokens = TokenList::default();
         let texts = ["a", "", "ab", "abc", "é", "日", "日本", "ab", "\0", "\u{10ffff}"];
-        for (id, text) in texts.iter().enumerate() {
-            tokens.push(text, id as u32).unwrap();
-        }
-        let trie = Trie::new(&tokens).unwrap();
+        let trie = Trie::new(texts.into_iter().zip(0..)).unwrap();
         for text in texts {
             let last = texts.iter().rposition(|other| *other == text).unwrap();
             assert_eq!(trie.find(text), Some(last as u32), "{text:?}");
@@ -237,17 +234,17 @@ mod tests {
 
     #[test]
     fn a_trie_of_many_tokens_stays_dense() {
-        let mut tokens = TokenList::default();
+        let mut tokens = Vec::new();
         let mut state = 1u64;
         for id in 0..30_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let text: String = (0..1 + (state >> 61))
                 .map(|place| char::from_u32(97 + (state >> (8 * place) & 15) as u32).unwrap())
                 .collect();
-            tokens.push(&text, id).unwrap();
+            tokens.push((text, id));
         }
-        let trie = Trie::new(&tokens).unwrap();
-        for (text, _) in tokens.iter() {
+        let trie = Trie::new(tokens.iter().map(|(text, id)| (text.as_str(), *id))).unwrap();
+        for (text, _) in &tokens {
             assert!(trie.find(text).is_some());
         }
     }

@@ -1,0 +1,126 @@
+//! Decodes ids to the text that is shown, where U+FFFD depends on which bytes are decoded together.
+
+use std::iter::repeat_n;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::memory::{append, reserve, with_capacity};
+use crate::polling::poll;
+use crate::stream_pool::is_incomplete;
+
+const BROKEN: &str = "\u{fffd}";
+
+/// How decoding shows a run of tokens of single bytes that is not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteRuns {
+    /// U+FFFD stands for each byte outside of characters.
+    Bytes,
+    /// U+FFFD stands for each byte of the run.
+    Whole,
+}
+
+/// Decodes `ids`, at the beginning of a text if `is_first`, or else after others. Returns the bytes of
+/// the text, and where those of each id start. They are UTF-8 if the engine has
+/// [byte runs](Engine::byte_runs).
+pub fn decode<E: Engine + ?Sized>(
+    engine: &E,
+    ids: &[u32],
+    is_first: bool,
+) -> Result<(Vec<u8>, Vec<usize>)> {
+    let (bytes, starts) = match is_first {
+        true => engine.decode_with_starts(ids)?,
+        false => after_others(engine, ids)?,
+    };
+    let Some(runs) = engine.byte_runs() else { return Ok((bytes, starts)) };
+    let (mut shown, mut places) = (with_capacity(bytes.len())?, with_capacity(ids.len())?);
+    let mut first = 0;
+    while first < ids.len() {
+        let next = first + run_length(engine, &ids[first..])?.max(1);
+        let part = starts[first]..starts.get(next).copied().unwrap_or(bytes.len());
+        let kept = are_kept(runs, &bytes[part.clone()])?;
+        let ends = starts[first + 1..next].iter().copied().chain([part.end]);
+        for (&start, end) in starts[first..next].iter().zip(ends) {
+            places.push(shown.len());
+            for at in start..end {
+                match kept[at - part.start] {
+                    true => append(&mut shown, &bytes[at..=at])?,
+                    false => append(&mut shown, BROKEN.as_bytes())?,
+                }
+            }
+        }
+        first = next;
+    }
+    Ok((shown, places))
+}
+
+/// The text of [`decode`] from the id with the number `from` on, with all of the character that it
+/// starts in.
+pub fn decode_from<E: Engine + ?Sized>(
+    engine: &E,
+    ids: &[u32],
+    is_first: bool,
+    from: usize,
+) -> Result<Vec<u8>> {
+    let (mut bytes, starts) = decode(engine, ids, is_first)?;
+    let mut start = starts.get(from).copied().unwrap_or(bytes.len());
+    while bytes.get(start).is_some_and(|byte| byte & 0xC0 == 0x80) && start > 0 {
+        start -= 1;
+    }
+    bytes.drain(..start);
+    Ok(bytes)
+}
+
+/// Returns how many of the first of `ids` have text that no later id changes.
+pub fn settled<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
+    let Some(runs) = engine.byte_runs() else { return Ok(ids.len()) };
+    let mut open = ids.len();
+    while open > 0 && is_in_run(engine, ids[open - 1])? {
+        open -= 1;
+    }
+    if runs == ByteRuns::Whole {
+        return Ok(open);
+    }
+    let (bytes, starts) = after_others(engine, &ids[open..])?;
+    let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    let end = if is_incomplete(last) { bytes.len() - last.len() } else { bytes.len() };
+    Ok(open + starts.partition_point(|&start| start < end))
+}
+
+/// The bytes that ids add to a text after others, and where those of each start.
+fn after_others<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+    let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
+    for &id in ids {
+        poll(1)?;
+        starts.push(bytes.len());
+        engine.append_token(id, &mut bytes)?;
+    }
+    Ok((bytes, starts))
+}
+
+/// The length of the run that begins `ids`.
+fn run_length<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
+    let mut length = 0;
+    while length < ids.len() && is_in_run(engine, ids[length])? {
+        length += 1;
+    }
+    Ok(length)
+}
+
+/// Whether an id leaves a run as it is, or is part of it.
+fn is_in_run<E: Engine + ?Sized>(engine: &E, id: u32) -> Result<bool> {
+    Ok(engine.is_byte(id)? || !engine.has_token(id))
+}
+
+/// Whether each byte of a run, or of another token, is shown as it is.
+fn are_kept(runs: ByteRuns, bytes: &[u8]) -> Result<Vec<bool>> {
+    let mut kept = Vec::new();
+    reserve(&mut kept, bytes.len())?;
+    for chunk in bytes.utf8_chunks() {
+        kept.extend(repeat_n(true, chunk.valid().len()));
+        kept.extend(repeat_n(false, chunk.invalid().len()));
+    }
+    if runs == ByteRuns::Whole && kept.contains(&false) {
+        kept.fill(false);
+    }
+    Ok(kept)
+}
