@@ -14,6 +14,7 @@ from vocab_command import run
 
 from vocab_tools import FolderResult, Frozen, check_drift, freeze
 from vocab_tools.check.folder.drift import read_frozen
+from vocab_tools.check.folder.tables import Table
 from vocab_tools.convert import convert_tokenizer
 from vocab_tools.text import quoted
 
@@ -123,7 +124,7 @@ def test_models_of_sentencepiece(
 
 
 def changed(folder: Path, **fields: Any) -> dict[str, list[str]]:
-    """What drift finds if the fields of a folder's file are others."""
+    """Returns the findings of drift after other fields in a folder's file."""
     contents = json.loads((folder / "tokenizer.json").read_text())
     made = folder.parent / "changed"
     made.mkdir(exist_ok=True)
@@ -132,7 +133,7 @@ def changed(folder: Path, **fields: Any) -> dict[str, list[str]]:
 
 
 def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What no text of the check shows."""
+    """Changes that no text of the check shows."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     folder = tmp_path / "model"
     folder.mkdir()
@@ -204,11 +205,12 @@ def test_packages_are_sources_of_their_own(folder: Path) -> None:
         ({"path": 1}, "`path` is not a text"),
     ],
 )
-def test_damaged_results(
-    folder: Path, tmp_path: Path, fields: dict[str, Any], problem: str
-) -> None:
+def test_damaged_results(tmp_path: Path, fields: dict[str, Any], problem: str) -> None:
     path = tmp_path / "ids.json"
-    whole = json.loads(freeze(folder, ["Hello", "a b"]).to_json())
+    ids, tables = {"a": [[1], [2]]}, {"a": Table(file="a", tokens={"b": 1})}
+    whole = json.loads(Frozen("a", ["Hello", "a b"], ids, {}, tables).to_json())
+    path.write_text(json.dumps(whole))
+    assert read_frozen(path) is not None
     path.write_text(json.dumps({**whole, **fields}))
     with pytest.raises(ValueError, match=f"damaged: .*{re.escape(problem)}; write it again"):
         read_frozen(path)
@@ -238,7 +240,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert differs.returncode == 1 and "IDS_CHANGED" in differs.stdout
     assert "IDS_CHANGED" in Path(report).read_text()
     assert run("drift", str(folder)).returncode == 2
-    # A damaged file is no change of ids.
+    # A damaged file has another status than changed ids.
     Path(ids).write_text(Path(ids).read_text()[:-30])
     damaged = run("drift", str(folder), "--against", ids)
     assert damaged.returncode == 2 and "write it again with" in damaged.stderr

@@ -52,7 +52,7 @@ from .options import (
 #: The most examples of a finding on the screen.
 EXAMPLES_SHOWN = 3
 
-#: The same for a folder: some findings have three lines for each of its files.
+#: Lines of a finding about a folder, of which some have three for each file.
 LINES_SHOWN = 10
 
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}

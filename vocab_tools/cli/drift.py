@@ -92,15 +92,19 @@ def drift(
         context.exit(1)
 
 
+class _NotReadError(click.ClickException):
+    """A file cannot be read. The exit status is not that of changed ids."""
+
+    exit_code = 2
+
+
 @contextlib.contextmanager
 def _status_2() -> Iterator[None]:
     """Gives an error of a file another status than that of changed ids."""
     try:
         yield
     except ValueError as error:
-        failed = click.ClickException(str(error))
-        failed.exit_code = 2
-        raise failed from error
+        raise _NotReadError(str(error)) from error
 
 
 def _texts(corpus: Sequence[str], field: str, errors: str) -> list[str]:

@@ -91,11 +91,9 @@ class Drift:
         formats = [{table.format for _, table in row} for row in rows]
         for format in sorted(formats[0] & formats[1] - {""}):
             # Files of one format may have different names.
-            found += self._only_one(
-                rows, found, lambda table, format=format: table.format == format
-            )
+            found += self._only_one(rows, found, format)
         if not found and all(len(names) == 1 for names in files):
-            found += self._only_one(rows, found, lambda _: True)
+            found += self._only_one(rows, found, None)
         places = {name: place for place, name in enumerate(self.after.ids)}
         return sorted(found, key=lambda pair: places[pair[1]])
 
@@ -103,14 +101,14 @@ class Drift:
         self,
         rows: Sequence[Sequence[tuple[str, Table]]],
         found: Sequence[tuple[str, str]],
-        is_meant: Callable[[Table], bool],
+        format: str | None,
     ) -> list[tuple[str, str]]:
-        """Pairs the tokenizers of one file on each side, if there is only one that has none."""
+        """Pairs the tokenizers of one file of a format, or of any, if each side has one without a pair."""
         left, right = (
             [
                 row
                 for row in rows[side]
-                if is_meant(row[1]) and row[0] not in {p[side] for p in found}
+                if format in (None, row[1].format) and row[0] not in {p[side] for p in found}
             ]
             for side in (0, 1)
         )
@@ -136,7 +134,7 @@ def _same_version(one: Table, two: Table) -> bool:
     return one.version == two.version or not (one.version and two.version)
 
 
-#: What makes tokenizers the same one before and after, the surest first.
+#: Tests whether two tokenizers are one before and after, the surest first.
 _ALIKE: tuple[Callable[[str, Table, str, Table], bool], ...] = (
     lambda a, one, b, two: a == b,
     lambda a, one, b, two: (
@@ -422,7 +420,7 @@ def settings_changed(drift: Drift) -> Outcome:
 
 @DRIFT_RULES.rule("error", "ids that become other text than before")
 def decoding_changed(drift: Drift) -> Outcome:
-    """The same answer of the model is shown as other text.
+    """An answer of the model with the ids of before is shown as other text.
 
     Do: Keep the earlier decoder and special tokens, or look at every program that reads the text.
     """

@@ -1,4 +1,4 @@
-"""What a tokenizer has beside the ids of texts: its tokens, merges or scores, and its settings.
+"""Tables: all tokens of a tokenizer, its merges or scores, and its settings.
 
 Texts show a few thousand of the tokens; tables show all of them. Two tables are compared here, and a
 table is packed for a file of results.
@@ -11,7 +11,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ...text import quoted
@@ -47,7 +47,7 @@ class Table:
     scores: Mapping[str, float] = field(default_factory=dict)
     #: True if the format lists special tokens.
     lists_special: bool = True
-    #: What the tokenizer does beyond the ids of a text, in words: around it, roles, truncation.
+    #: Behavior beyond the ids of a text, in words: around it, roles, truncation.
     settings: Mapping[str, str] = field(default_factory=dict)
     #: The texts of some ids, to see whether decoding is the same.
     decoded: Sequence[str] = ()
@@ -64,7 +64,9 @@ class Table:
 
     def packed(self) -> str:
         """Returns the table as text of a file of results."""
-        plain = json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        # Merges give the turns.
+        kept = self if self.merges is None else replace(self, turns={})
+        plain = json.dumps(asdict(kept), ensure_ascii=False, separators=(",", ":"))
         return base64.b64encode(zlib.compress(plain.encode())).decode()
 
 
@@ -151,7 +153,7 @@ def of_pieces(contents: Mapping[str, Any], kind: str, version: str) -> Table:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two tables do not have in common: how much, and the first of it in words."""
+    """A difference of two tables: how many entries, and the first in words."""
 
     count: int
     first: str

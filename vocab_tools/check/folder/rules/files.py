@@ -152,7 +152,7 @@ def tokens_missing(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "ids that become different text by different sources")
 def decoding_differs(folder: ModelFolder) -> Outcome:
-    """The same answer of the model is shown with other spaces or marks, so that tests and parsers of
+    """An answer of the model with these ids is shown with other spaces or marks, so that tests and parsers of
     its text see a difference.
 
     Do: Make the decoder of the file that is served that of the model's own file.
