@@ -160,7 +160,9 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     found = changed(folder, post_processor=template)
     assert found.keys() == {"SETTINGS_CHANGED"}
-    assert found["SETTINGS_CHANGED"][1].startswith("what is added to a text is [] before, [] after")
+    assert found["SETTINGS_CHANGED"][1].startswith(
+        "the beginning of a text is [] before, and [1] now"
+    )
     cut = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
     found = changed(folder, truncation=cut)
     assert found["SETTINGS_CHANGED"][1].startswith("truncation is not set before, and {")

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...text import few, parting, quoted, shorten
+from ...text import few, parting, plural, quoted, shorten
 from ..findings import Found, Outcome, Rules
 from . import tables
 from .folder_result import CheckedSource, FolderResult
@@ -175,7 +175,7 @@ def _table(source: Source, folder: ModelFolder, texts: list[str], ids: list[list
     settings = dict(source.table.settings)
     if source.around is not None:
         before, after = source.around
-        settings["what is added to a text"] = f"{before} before, {after} after"
+        settings |= {"the beginning of a text": str(before), "the end of a text": str(after)}
     roles = {role: source.find(name) for role in ROLES if (name := folder.role(role))}
     roles |= source.roles
     settings |= {role: str(id) for role, id in roles.items() if id is not None}
@@ -386,7 +386,7 @@ def _by_tables(drift: Drift, *compares: _Compare) -> Outcome:
     lines = []
     for one, names in found.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        lines += [f"{names[0]}{more}: {one.count:,} differ", one.first]
+        lines += [f"{names[0]}{more}: {plural(one.count, 'difference')}", one.first]
     return Found(lines, count=sum(one.count for one in found))
 
 
@@ -434,7 +434,10 @@ def decoding_changed(drift: Drift) -> Outcome:
         found = [(one, two) for place, one, two in rows if one != two and place not in changed]
         if found:
             one, two = (shorten(quoted(text)) for text in found[0])
-            lines += [f"{_named((a, b))}: {len(found):,} differ", f"{one} before is {two} now"]
+            lines += [
+                f"{_named((a, b))}: {plural(len(found), 'difference')}",
+                f"{one} before is {two} now",
+            ]
             count += len(found)
     return Found(lines, count=count)
 

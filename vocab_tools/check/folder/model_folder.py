@@ -122,7 +122,25 @@ class ModelFolder:
         """The tokenizers of the files. The first one is what the others are compared with."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
-        return [source for file in self.listed for source in self._read(file, shell)]
+        found = [source for file in self.listed for source in self._read(file, shell)]
+        return [source for source in found if not self._is_shifted(found[0], source)]
+
+    def _is_shifted(self, main: Source, source: Source) -> bool:
+        """True for a model whose ids are all as far from those of another file: the tokenizers of
+        fairseq and transformers put other special tokens before its pieces, and move the rest."""
+        if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
+            return False
+        types, ids = source.table.types, main.table.tokens
+        common = {token: id for token, id in source.table.tokens.items() if token not in types}
+        shifts = {ids[token] - id for token, id in common.items() if token in ids}
+        if len(shifts) != 1 or shifts == {0}:
+            return False
+        (shift,) = shifts
+        note = f"{source.table.file}: {main.name} has each of its pieces at its id {shift:+}"
+        reason = f"{note}, as the tokenizers of fairseq and transformers do"
+        if reason not in self.skipped:
+            self.skipped.append(reason)
+        return True
 
     @functools.cached_property
     def listed(self) -> list[File]:

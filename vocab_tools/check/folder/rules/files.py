@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fnmatch import fnmatch
 
-from ....text import few, parting, quoted, shorten
+from ....text import few, parting, plural, quoted, shorten
 from ...findings import Found, Outcome
 from .. import tables
 from ..folder_rules import FOLDER_RULES
@@ -114,7 +114,7 @@ def _by_tables(folder: ModelFolder, compare: _Compare) -> Outcome:
             continue
         found = compare(main.table, source.table, (f"by {main.name}", f"by {source.name}"))
         if found is not None:
-            lines += [f"{_named(source)}: {found.count:,} differ", found.first]
+            lines += [f"{_named(source)}: {plural(found.count, 'difference')}", found.first]
             count += found.count
     return Found(lines, count=count)
 
