@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,20 @@ from vocab_tools.convert import convert_tokenizer
 from vocab_tools.text import quoted
 
 
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """GPT-2's tokenizer.json, which is made once."""
+    path = tmp_path_factory.mktemp("gpt2") / "tokenizer.json"
+    convert_tokenizer("gpt2", str(path)).save()
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, gpt2: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with GPT-2's tokenizer.json."""
     monkeypatch.setitem(sys.modules, "transformers", None)
-    convert_tokenizer("gpt2", str(tmp_path / "model" / "tokenizer.json")).save()
+    (tmp_path / "model").mkdir()
+    shutil.copy(gpt2, tmp_path / "model" / "tokenizer.json")
     return tmp_path / "model"
 
 
