@@ -132,8 +132,9 @@ class ModelFolder:
             return False
         types, ids = source.table.types, main.table.tokens
         common = {token: id for token, id in source.table.tokens.items() if token not in types}
-        shifts = {ids[token] - id for token, id in common.items() if token in ids}
-        if len(shifts) != 1 or shifts == {0}:
+        both = [ids[token] - id for token, id in common.items() if token in ids]
+        shifts = set(both)
+        if len(shifts) != 1 or shifts == {0} or 2 * len(both) < len(common):
             return False
         (shift,) = shifts
         note = f"{source.table.file}: {main.name} has each of its pieces at its id {shift:+}"
