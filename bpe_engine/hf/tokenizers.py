@@ -287,7 +287,8 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @property
     def _label(self) -> str:
-        return "tokenizer.json"
+        is_pieces = type(self.model).__name__ == "SentencePiece"
+        return "a model of SentencePiece" if is_pieces else "tokenizer.json"
 
     @property
     def special_tokens_set(self) -> set[str]:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentencepiece_oracle import T5, write_class
+from sentencepiece_oracle import T5, write_class, write_model
 from vocab_command import run
 
 from bpe_engine import byte_level
 from bpe_engine.hf import Tokenizer
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder import FOLDER_RULES
+from vocab_tools.check.folder.model_folder import ModelFolder
+from vocab_tools.convert import convert_tokenizer
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
@@ -101,7 +103,7 @@ def changed(folder: Path, name: str, **fields: Any) -> None:
 def test_every_rule_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
     codes = [rule.code for rule in FOLDER_RULES]
-    assert len(set(codes)) == len(codes) == 24
+    assert len(set(codes)) == len(codes) == 29
     assert [code for code in codes if f"### {code}\n" not in page] == []
 
 
@@ -161,7 +163,9 @@ def test_vocabulary_and_merges_beside_the_file(folder: Path) -> None:
     write(folder, "merges.txt", "\n".join(lines[:-1]))
     result = check_folder(folder, ["hello world"])
     first, second, *_ = found(result)["FILES_DIFFER"]
-    assert first.startswith("vocab.json and merges.txt (BPE): ")
+    assert first.startswith(
+        "vocab.json and merges.txt (BPE; read by transformers' Python tokenizers"
+    )
     assert "by tokenizer.json, and" in second and "261" in second
 
 
@@ -175,7 +179,7 @@ def test_ranks_beside_the_file(folder: Path) -> None:
     assert [source.differing for source in result.sources] == [0, 0, 0]
     swapped = [lines[0].replace(" 0", " 1"), lines[1].replace(" 1", " 0"), *lines[2:]]
     write(folder, "tokenizer.model", "\n".join(swapped) + "\n")
-    assert "tokenizer.model (BPE)" in found(check_folder(folder))["FILES_DIFFER"][0]
+    assert "tokenizer.model (BPE; " in found(check_folder(folder))["FILES_DIFFER"][0]
 
 
 def test_tekken_beside_the_file(folder: Path) -> None:
@@ -229,10 +233,171 @@ def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> Non
         "tokenizer.model by sentencepiece up to 0.2.1",
     ]
     assert differ is not None and any(line.startswith("in tokens: [") for line in differ.examples)
-    assert any("is read by sentencepiece, mistral-common" in line for line in differ.examples)
+    assert any("; read by sentencepiece, mistral-common" in line for line in differ.examples)
     (folder / "tokenizer.model").write_bytes(MODEL[:20])
     bad = check_folder(folder).finding("BAD_FILE")
     assert bad is not None and "not a SentencePiece model" in bad.examples[0]
+
+
+def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dict[str, Any]]:
+    """A folder with a model of SentencePiece and the tokenizer.json that is converted from it."""
+    (folder / "config.json").unlink()
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    path = write_model(folder, "bpe llama")
+    convert_tokenizer(str(path), str(folder / "tokenizer.json")).save()
+    path.replace(folder / name)
+    return folder / name, json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+
+
+def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
+    """No text of the check need hold a token that is moved."""
+    path, contents = model_folder(folder)
+    assert found(check_folder(folder)) == {}
+    vocab, merges = contents["model"]["vocab"], contents["model"]["merges"]
+    names = list(vocab)
+
+    def lines(code: str, **model: Any) -> list[str]:
+        write(folder, "tokenizer.json", {**contents, "model": {**contents["model"], **model}})
+        return found(check_folder(folder))[code]
+
+    a, b = names[-2:]
+    swapped = {**vocab, a: vocab[b], b: vocab[a]}
+    _, line = lines("TOKENS_DIFFER", vocab=swapped)
+    assert line.startswith(f"{vocab[a]} is ") and line.endswith(" by tokenizer.model")
+    _, line = lines("MERGES_DIFFER", merges=[merges[-1], *merges[:-1]])
+    assert "is merged before" in line and "and after it by tokenizer.model" in line
+    control = [{**token, "id": token["id"]} for token in contents["added_tokens"]]
+    control[1]["id"], control[2]["id"] = control[2]["id"], control[1]["id"]
+    one, two = control[1]["content"], control[2]["content"]
+    vocab = {**vocab, one: vocab[two], two: vocab[one]}
+    model = {**contents["model"], "vocab": vocab}
+    write(folder, "tokenizer.json", {**contents, "added_tokens": control, "model": model})
+    assert found(check_folder(folder))["TOKENS_DIFFER"][1].endswith(" by tokenizer.model")
+    # A token more, and one that text becomes whole.
+    more = [*contents["added_tokens"], added(len(names), "<|im_start|>")]
+    write(folder, "tokenizer.json", {**contents, "added_tokens": more})
+    result = check_folder(folder)
+    assert result.ok and "no token by tokenizer.model" in found(result)["TOKENS_MISSING"][1]
+    more = [*contents["added_tokens"], added(len(names) - 1, names[-1], special=False)]
+    write(folder, "tokenizer.json", {**contents, "added_tokens": more})
+    assert (
+        "is not special by tokenizer.json, and ordinary"
+        in found(check_folder(folder))["MERGES_DIFFER"][1]
+    )
+    assert path.exists()
+
+
+def test_scores_of_a_unigram_model(folder: Path) -> None:
+    rows = [["<unk>", 0.0], ["a", -1.0], ["aa", -2.0], ["▁", -1.5]]
+    contents = {
+        **tokenizer_json(),
+        "added_tokens": [],
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": rows},
+    }
+    write(folder, "tokenizer.json", contents)
+    (folder / "tokenizer.model").write_bytes(MODEL)
+    line = found(check_folder(folder))["MERGES_DIFFER"][1]
+    assert line.startswith("the score of '▁' is -1.5 by tokenizer.json, and -1 by tokenizer.model")
+
+
+def test_decoding_and_truncation(folder: Path) -> None:
+    _, contents = model_folder(folder)
+    cut = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    write(folder, "tokenizer.json", {**contents, "decoder": {"type": "Fuse"}, "truncation": cut})
+    result = check_folder(folder)
+    assert result.ok and found(result).keys() == {"DECODING_DIFFERS", "CUTS_TEXTS"}
+    assert found(result)["CUTS_TEXTS"][0].startswith('tokenizer.json: truncation is {"direction"')
+
+
+@pytest.mark.parametrize(
+    "name", ["spiece.model", "sentencepiece.bpe.model", "tokenizer.model.v3", "source.spm"]
+)
+def test_models_under_other_names(folder: Path, name: str) -> None:
+    path, _ = model_folder(folder, name)
+    assert check_folder(folder).sources[1].name == name
+    assert check_folder(path).sources[0].name == name
+    write_model(folder, "bpe").replace(path)
+    assert found(check_folder(folder)).keys() >= {"FILES_DIFFER", "TOKENS_DIFFER"}
+
+
+def test_a_model_whose_pieces_are_moved(folder: Path) -> None:
+    """As in the folders of XLM-RoBERTa: it is known to the class of transformers, and not a defect."""
+    path, contents = model_folder(folder, "sentencepiece.bpe.model")
+    vocab = {token: id + 1 for token, id in contents["model"]["vocab"].items()}
+    model = {**contents["model"], "vocab": {"<pad>": 0, **vocab}}
+    moved = [{**token, "id": token["id"] + 1} for token in contents["added_tokens"]]
+    write(folder, "tokenizer.json", {**contents, "model": model, "added_tokens": moved})
+    result = check_folder(folder)
+    skipped = result.finding("NOT_COMPARED")
+    assert found(result) == {} and skipped is not None
+    assert skipped.examples[0].startswith(
+        f"{path.name}: tokenizer.json has each of its pieces at its id +1"
+    )
+
+
+def test_half_width_kana_are_probed(folder: Path) -> None:
+    model_folder(folder)
+    write_model(folder, "bpe").replace(folder / "tokenizer.model")
+    texts = [text for block in ModelFolder(folder).probes for text in block]
+    assert any("ﾊﾟ" in text and "ｶﾞ" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer.json", "vocab.txt", "a.tiktoken"])
+def test_files_that_are_not_there(folder: Path, name: str) -> None:
+    write(folder, name, "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n")
+    assert "pointer of Git LFS" in found(check_folder(folder))["BAD_FILE"][0]
+    write(folder, name, "")
+    assert f"{name} is empty" in found(check_folder(folder))["BAD_FILE"][0]
+
+
+def test_texts_with_names_of_special_tokens(folder: Path) -> None:
+    """They are compared without the names, and line by line."""
+    model_folder(folder)
+    write_model(folder, "bpe").replace(folder / "tokenizer.model")
+    none = check_folder(folder).sources[1]
+    lines = ["the tokens", "", "<s>other</s>", "tokens"]
+    whole = check_folder(folder, "\n".join(lines)).sources[1]
+    apart = check_folder(folder, lines).sources[1]
+    assert whole.compared == apart.compared == none.compared + 3
+    assert whole.differing == apart.differing == none.differing + 3
+    assert whole.left_out == 0
+
+
+def test_names_that_cannot_be_left_out(folder: Path) -> None:
+    path, contents = model_folder(folder)
+    more = [*contents["added_tokens"], added(contents["model"]["vocab"]["▁"], " ")]
+    write(folder, "tokenizer.json", {**contents, "added_tokens": more})
+    none, one = (check_folder(folder, texts).sources[1] for texts in ([], ["a b", "c"]))
+    assert (one.compared, one.left_out) == (none.compared + 1, none.left_out + 1)
+    assert path.name == one.name
+
+
+def test_what_a_gguf_adds(folder: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    vocab = vocabulary()
+    names = [*vocab, *CONTROLS]
+    writer = gguf.GGUFWriter(folder / "m.gguf", "gpt2")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(names)
+    writer.add_token_types([1] * len(vocab) + [3] * len(CONTROLS))
+    writer.add_token_merges([f"{a} {b}" for a, b in MERGES[:-1]])
+    writer.add_bos_token_id(262)
+    writer.add_eos_token_id(264)
+    writer.add_add_bos_token(True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    result = found(check_folder(folder))
+    assert result["BOS_POLICY"] == ["before a text: nothing by tokenizer.json, <|begin|> by m.gguf"]
+    assert "264 ('<|user|>') in m.gguf" in result["MODEL_ID_DISAGREES"][0]
+    assert result["MERGES_DIFFER"] == [
+        "m.gguf (BPE; read by llama.cpp, Ollama, LM Studio): 1 difference",
+        "merge 5, 'Ġw o', is there by tokenizer.json, and missing by m.gguf",
+    ]
 
 
 def test_a_word_list_beside_the_file(folder: Path) -> None:
@@ -249,7 +414,9 @@ def test_a_word_list_beside_the_file(folder: Path) -> None:
     write(folder, "vocab.txt", "\n".join(words))
     assert "FILES_DIFFER" not in found(check_folder(folder))
     write(folder, "vocab.txt", "\n".join([*words[:2], "a", "##n"]))
-    assert found(check_folder(folder))["FILES_DIFFER"][0].startswith("vocab.txt (WordPiece): ")
+    assert found(check_folder(folder))["FILES_DIFFER"][0].startswith(
+        "vocab.txt (WordPiece; read by "
+    )
 
 
 def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,9 @@ from .options import (
 #: The most examples of a finding on the screen.
 EXAMPLES_SHOWN = 3
 
+#: Lines of a finding about a folder, of which some have three for each file.
+LINES_SHOWN = 10
+
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -169,13 +172,18 @@ def print_findings(result: CheckResult, to: Console) -> None:
     say(to, "no errors" if result.ok else "there are errors")
 
 
-def _print_list(findings: Sequence[Finding], to: Console) -> None:
+def _print_list(findings: Sequence[Finding], to: Console, most: int = EXAMPLES_SHOWN) -> None:
     for finding in findings:
         line = Text(f"{finding.severity:<8}", style=_COLORS[finding.severity])
         line.append(f"{finding.code} ({finding.counted}): {finding.message}", style="default")
         print_indented(to, line, 8)
-        for example in finding.examples[:EXAMPLES_SHOWN]:
+        for example in finding.examples[:most]:
             print_indented(to, Text(" " * 10 + printable(example)), 12)
+        hidden = len(finding.examples) - most
+        if hidden > 0 and most > EXAMPLES_SHOWN:
+            print_indented(
+                to, Text(f"{' ' * 10}and {plural(hidden, 'more line')}: --json has them"), 12
+            )
 
 
 def _check_folder(
@@ -211,8 +219,10 @@ def print_folder(result: FolderResult, to: Console) -> None:
         if source.compared:
             alike = "none differ" if not source.differing else f"{source.differing:,} differ"
             line += f"; of {plural(source.compared, 'text')}, {alike}"
+        if source.left_out:
+            line += f"; {source.left_out:,} left out, with names of special tokens"
         print_indented(to, Text(printable(line)), 2)
     if result.fingerprint is not None:
         say(to, f"fingerprint: {result.fingerprint}")
-    _print_list(result.findings, to)
+    _print_list(result.findings, to, LINES_SHOWN)
     say(to, "no errors" if result.ok else "there are errors")

@@ -161,16 +161,25 @@ errors_option: Options = click.option(
 #: How files of text are read.
 text_options: Options = combined(field_option, errors_option)
 
-#: ``--corpus``, and how it is read.
-corpus_options: Options = combined(
-    click.option(
-        "--corpus",
-        type=TEXT,
-        multiple=True,
-        help="Text to compare base and extended vocabulary on, also JSON lines, tables and .gz; "
-        "- is standard input; repeatable.",
-    ),
-    text_options,
+
+def _corpus_options(purpose: str) -> Options:
+    """``--corpus``, and how it is read."""
+    return combined(
+        click.option(
+            "--corpus",
+            type=TEXT,
+            multiple=True,
+            help=f"{purpose}, also JSON lines, tables and .gz; - is standard input; repeatable.",
+        ),
+        text_options,
+    )
+
+
+corpus_options: Options = _corpus_options("Text to compare base and extended vocabulary on")
+
+#: For a folder, whose tokenizers are compared.
+compared_corpus_options: Options = _corpus_options(
+    "More text to compare tokenizers on, line by line"
 )
 
 #: The options that `learn` and `extend` share.

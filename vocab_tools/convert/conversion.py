@@ -207,6 +207,8 @@ def _of_model(
     theirs = require_tokenizers().Tokenizer.from_str(made.decode())
     texts = pieces.probes(definition, blocks)
     _compare_texts(conversion, pieces.encoder(tokenizer), by_tokenizers(theirs), texts, progress)
+    if reason := pieces.decoded_otherwise(tokenizer, theirs, definition, contents):
+        conversion.reasons.append(reason)
     return conversion
 
 

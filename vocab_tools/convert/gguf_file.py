@@ -98,6 +98,25 @@ def load(
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
+def roles(path: str | Path) -> tuple[dict[str, int], tuple[list[int], list[int]]]:
+    """Returns the ids of special tokens by their roles, and those that llama.cpp adds before and after
+    a text by the fields of the file."""
+    fields = _fields(path)
+    names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
+    found = {
+        f"{role}_token": int(fields[f"tokenizer.ggml.{name}_token_id"])
+        for role, name in names.items()
+        if f"tokenizer.ggml.{name}_token_id" in fields
+    }
+    before, after = (
+        [found[f"{role}_token"]]
+        if fields.get(f"tokenizer.ggml.add_{role}_token") and f"{role}_token" in found
+        else []
+        for role in ("bos", "eos")
+    )
+    return found, (before, after)
+
+
 def _merge(merge: str, path: str | Path) -> Merge:
     parts = [byte_level.try_bytes_of(part) for part in merge.split(" ")]
     if len(parts) != 2 or not parts[0] or not parts[1]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bpe_engine.hf import Tokenizer
 
-from ..text import few, plural, quoted
+from ..text import few, plural, quoted, shorten
 from .battery import battery
 from .definition import Definition
 from .encoders import Encoder
@@ -19,6 +19,9 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 
 #: A score that no path takes a token with.
 _NEVER = -1e9
+
+#: More spaces than a text begins with.
+_ALL = 1_000_000
 
 #: Texts that SentencePiece and `tokenizers` treat differently.
 TEXTS = (
@@ -31,6 +34,10 @@ TEXTS = (
     "a" * 60,
     "la" * 30 + " " + "0" * 33 + " " + "-" * 17,
     "\u2581mark \u2581\u2581 marks",
+    "\u2581\u2581 mark",
+    "mark\u2581",
+    " mark \u2581 ",
+    "\u2581",
     "\U0001f600\U0001f9ff \ue000 𠮷",
 )
 
@@ -78,8 +85,9 @@ def convert(contents: dict[str, Any]) -> bytes:
     ]
     replace: dict[str, Any] = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
     decoders: list[dict[str, Any]] = [replace, {"type": "ByteFallback"}, {"type": "Fuse"}]
-    if normalizer["add_dummy_prefix"]:
-        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+    if normalizer["add_dummy_prefix"] or normalizer["remove_extra_whitespaces"]:
+        most = _ALL if normalizer["remove_extra_whitespaces"] else 1
+        decoders.append({"type": "Strip", "content": " ", "start": most, "stop": 0})
     made = {
         "version": "1.0",
         "truncation": None,
@@ -101,7 +109,9 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
     if spec["precompiled_charsmap"]:
         yield {"type": "Precompiled", "precompiled_charsmap": spec["precompiled_charsmap"]}
     if spec["remove_extra_whitespaces"]:
-        for pattern, content in (("\\A +| +\\z", ""), (" {2,}", " ")):
+        # At the end a mark in the text is removed like the spaces that become one.
+        ends = f"[ {mark}]+" if mark != " " else " +"
+        for pattern, content in ((f"\\A +|{ends}\\z", ""), (" {2,}", " ")):
             yield {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
     if spec["add_dummy_prefix"]:
         yield {"type": "Prepend", "prepend": mark}
@@ -173,6 +183,33 @@ def encoder(tokenizer: Tokenizer) -> Encoder:
         return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
 
     return encode
+
+
+def decoded_otherwise(
+    tokenizer: Tokenizer, theirs: Any, definition: Definition, contents: dict[str, Any]
+) -> str | None:
+    """Returns the first ids that the ``tokenizer.json`` makes another text of, in words.
+
+    Ids of unknown text are left out: their text is a name in a ``tokenizer.json``.
+
+    Args:
+        tokenizer: the model.
+        theirs: what the package tokenizers makes of the ``tokenizer.json``.
+        definition: the tokens of the model.
+        contents: the model as JSON.
+    """
+    kinds = contents["model"]["kinds"]
+    unknown = {id for id, kind in enumerate(kinds) if kind == _UNKNOWN}
+    encode = encoder(tokenizer)
+    for block in probes(definition, ()):
+        rows = [ids for ids in encode(block) if unknown.isdisjoint(ids)]
+        decoded = zip(rows, tokenizer.decode_batch(rows, False), theirs.decode_batch(rows, False))
+        for ids, one, two in decoded:
+            if one != two:
+                texts = [shorten(quoted(text)) for text in (one, two)]
+                shown = few([str(id) for id in ids], 8)
+                return f"ids {shown} become {texts[0]}, and would become {texts[1]}"
+    return None
 
 
 def probes(definition: Definition, more: Iterable[list[str]]) -> Iterator[list[str]]:

@@ -556,10 +556,11 @@ def plan_page(plan: EmbeddingPlan) -> str:
 
 def folder_page(result: FolderResult) -> str:
     """Returns the result of a check of a model's folder as a page."""
+    counts = ("compared", "differing", "left out")
     columns = [
         Column("tokenizer"),
         Column("kind"),
-        *(Column(name, "number") for name in ("ids", "added tokens", "compared", "differing")),
+        *(Column(name, "number") for name in ("ids", "added tokens", *counts)),
     ]
     rows: list[list[Cell]] = [
         [
@@ -569,13 +570,15 @@ def folder_page(result: FolderResult) -> str:
             source.added_tokens,
             source.compared,
             source.differing,
+            source.left_out,
         ]
         for source in result.sources
     ]
-    text = "Each is compared with the first one on texts."
+    text = "The texts that were compared, and those with other ids."
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        *_findings(result.findings),
+        # Their counts may be of texts or tokens, and their examples are lines about files.
+        *_findings(result.findings, hides=False),
         Part("tokenizers", "Tokenizers", text, tables=[TableView("sources", columns, rows)]),
     ]
     title = folder_title(result)
@@ -594,7 +597,7 @@ def _verdict(findings: Sequence[Finding], where: str) -> list[Tile]:
     ]
 
 
-def _findings(findings: Sequence[Finding]) -> list[Part]:
+def _findings(findings: Sequence[Finding], *, hides: bool = True) -> list[Part]:
     if not findings:
         return []
     remarks = [
@@ -602,7 +605,9 @@ def _findings(findings: Sequence[Finding]) -> list[Part]:
             f"{finding.message} ({finding.counted})",
             finding.severity,
             finding.examples,
-            max(finding.count - len(finding.examples), 0) if len(finding.examples) > 1 else 0,
+            max(finding.count - len(finding.examples), 0)
+            if hides and len(finding.examples) > 1
+            else 0,
             finding.code,
             explain(finding.code).why,
             explain(finding.code).remedy,

@@ -157,10 +157,12 @@ def folder_sections(result: FolderResult, most_rows: int = MOST_ROWS) -> list[Se
             f"{source.added_tokens:,}",
             f"{source.compared:,}",
             f"{source.differing:,}",
+            f"{source.left_out:,}",
         )
         for source in result.sources
     ]
-    columns = ("tokenizer", "kind", "ids", "added tokens", "texts compared", "texts differing")
+    counts = ("texts compared", "texts differing", "left out")
+    columns = ("tokenizer", "kind", "ids", "added tokens", *counts)
     text = f"{result.path}: {'no errors' if result.ok else 'there are errors'}."
     parts = [Section("Tokenizers", text, columns, rows, len(rows))]
     return parts + [_finding(finding, most_rows) for finding in result.findings]
@@ -169,4 +171,5 @@ def folder_sections(result: FolderResult, most_rows: int = MOST_ROWS) -> list[Se
 def _finding(finding: Finding, most_rows: int) -> Section:
     examples: list[tuple[str, ...]] = [(example,) for example in finding.examples[:most_rows]]
     title = f"{finding.severity}: {finding.code} ({finding.counted})"
-    return Section(title, finding.message, ("example",), examples, finding.count)
+    # The count may be of texts, or of more than a finding keeps: no report has further examples.
+    return Section(title, finding.message, ("example",), examples, len(finding.examples))

@@ -6,6 +6,7 @@ another. The rule of each finding is a function in :mod:`vocab_tools.check.folde
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,7 +31,8 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     Args:
         folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file, which is
             checked alone.
-        texts: a text to compare the tokenizers on, beside those of the check, or several.
+        texts: a text to compare the tokenizers on, beside those of the check, or several. Each line
+            counts; where none differs, the text as a whole.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -44,17 +46,13 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
     model = ModelFolder(path, given_texts(texts))
     found = FOLDER_RULES.findings(model)
     differing = {one.source.name: one for one in model.differing}
-    tokenizers = [*model.files, *([model.transformers] if model.transformers else [])]
-    sources = [
-        CheckedSource(
-            source.name,
-            source.kind,
-            source.size,
-            len(source.special),
-            differing[source.name].compared if source.name in differing else 0,
-            differing[source.name].count if source.name in differing else 0,
-        )
-        for source in tokenizers
-    ]
+    sources = []
+    for source in model.sources:
+        row = CheckedSource(source.name, source.kind, source.size, len(source.special))
+        if one := differing.get(source.name):
+            row = dataclasses.replace(
+                row, compared=one.compared, differing=one.count, left_out=one.left_out
+            )
+        sources.append(row)
     fingerprint = model.main.fingerprint if model.main else None
     return FolderResult(os.fspath(folder), found, sources, fingerprint)

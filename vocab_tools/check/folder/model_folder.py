@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import random
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bpe_engine.sources import CONFIG, in_folder, recognize
+from bpe_engine.sources import CONFIG, OF_CLASSES, in_folder, recognize
 from bpe_engine.sources import Source as File
 from bpe_engine.tokenizer.files import read_json
 
-from ...convert.battery import battery
+from ...convert.battery import TEXTS, battery
+from ...convert.pieces import TEXTS as TRAPS
+from ...text import few, quoted, shorten
 from . import sources
-from .sources import READERS, Shell, Skipped, Source
+from .sources import READERS, ROLES, Shell, Skipped, Source
 from .written import Written, written_by
 
 #: Input that a rule may need.
@@ -28,8 +32,12 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 #: The configuration files of a model.
 MODEL_FILES = ("config.json", "generation_config.json")
 
-#: The roles of special tokens.
-ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
+#: The names of models of SentencePiece beside ``tokenizer.model``. Only the check looks at them: the
+#: ids of some are not those of the tokenizer that the folder is for.
+MODEL_NAMES = (*OF_CLASSES, "target.spm", "tokenizer.model.v*")
+
+#: The beginning of a file that Git LFS leaves where the file itself was not fetched.
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 #: The number of ordinary tokens whose texts, alone and joined, are compared.
 MOST_TOKENS = 1000
@@ -44,6 +52,11 @@ class Declared:
     flags: Mapping[str, bool]
 
 
+def _is_of_class(file: File) -> bool:
+    """Whether a model of SentencePiece is all that a folder has."""
+    return file.folder is not None and Path(file.path).name in OF_CLASSES
+
+
 @dataclass(frozen=True)
 class Differing:
     """The texts that two sources encode differently."""
@@ -51,6 +64,8 @@ class Differing:
     source: Source
     compared: int
     count: int
+    #: The number of texts that could not be compared without the names of special tokens.
+    left_out: int
     #: The first text, and the ids of both.
     text: str
     ids: list[int]
@@ -89,7 +104,10 @@ class ModelFolder:
     def json(self, name: str) -> dict[str, Any]:
         """Returns the contents of a file; empty if it is missing or broken."""
         try:
-            return read_json(self.path / name) if self.path.is_dir() else {}
+            if not self.path.is_dir():
+                return {}
+            _check_contents(self.path / name)
+            return read_json(self.path / name)
         except (ValueError, OSError) as error:
             self.broken.append(str(error))
             return {}
@@ -101,20 +119,79 @@ class ModelFolder:
         """The tokenizers of the files. The first one is what the others are compared with."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
-        files = in_folder(self.path) if self.path.is_dir() else [recognize(self.path)]
-        return [source for file in files for source in self._read(file, shell)]
+        found = [source for file in self.listed for source in self._read(file, shell)]
+        return [source for source in found if not self._is_shifted(found[0], source)]
+
+    def _is_shifted(self, main: Source, source: Source) -> bool:
+        """True for a model whose ids are all as far from those of another file: the tokenizers of
+        fairseq and transformers put other special tokens before its pieces, and move the rest."""
+        if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
+            return False
+        types, ids = source.table.types, main.table.tokens
+        common = {token: id for token, id in source.table.tokens.items() if token not in types}
+        both = [ids[token] - id for token, id in common.items() if token in ids]
+        shifts = set(both)
+        if len(shifts) != 1 or shifts == {0} or 2 * len(both) < len(common):
+            return False
+        (shift,) = shifts
+        note = f"{source.table.file}: {main.name} has each of its pieces at its id {shift:+}"
+        reason = f"{note}, as the tokenizers of fairseq and transformers do"
+        if reason not in self.skipped:
+            self.skipped.append(reason)
+        return True
+
+    @functools.cached_property
+    def listed(self) -> list[File]:
+        """The files that hold a tokenizer, in the order in which they count."""
+        if not self.path.is_dir():
+            is_model = any(self.path.match(name) for name in MODEL_NAMES)
+            return [recognize(self.path, "sentencepiece" if is_model else None)]
+        found = in_folder(self.path)
+        if any(_is_of_class(file) for file in found):
+            return found
+        known = {file.path for file in found}
+        models = [path for name in MODEL_NAMES for path in sorted(self.path.glob(name))]
+        more = [path for path in models if path.is_file() and str(path) not in known]
+        return [*found, *(File(str(path), "sentencepiece") for path in more)]
 
     def _read(self, file: File, shell: Shell) -> list[Source]:
         path = Path(file.path)
         try:
-            read = READERS[file.format](path, shell) if file.format in READERS else []
-            return read if isinstance(read, list) else [read]
+            for name in file.files:
+                _check_contents(Path(name))
+            read: Source | list[Source] = []
+            if _is_of_class(file):
+                read = sources.of_class(path)
+            elif file.format in READERS:
+                read = READERS[file.format](path, shell)
+            return [
+                dataclasses.replace(
+                    source,
+                    table=dataclasses.replace(source.table, file=path.name, format=file.format),
+                )
+                for source in (read if isinstance(read, list) else [read])
+            ]
         except Skipped as skipped:
             self.skipped.append(f"{path.name}: {skipped}")
         except (ValueError, OSError, KeyError, TypeError) as error:
             text = str(error) if path.name in str(error) else f"{path.name}: {error}"
-            self.broken.append(text)
+            if text not in self.broken:
+                self.broken.append(text)
         return []
+
+    @functools.cached_property
+    def packages(self) -> list[Source]:
+        """The files as the installed packages sentencepiece and tokenizers read them."""
+        read = {source.table.file for source in self.files}
+        found = []
+        for file in self.listed:
+            name = Path(file.path).name
+            made = sources.of_package(Path(file.path), file.format) if name in read else None
+            if made is not None:
+                package = made.name.rpartition(" ")[2]
+                table = dataclasses.replace(made.table, file=name, format=f"package {package}")
+                found.append(dataclasses.replace(made, table=table))
+        return found
 
     @functools.cached_property
     def _settings(self) -> dict[str, Any] | None:
@@ -160,28 +237,71 @@ class ModelFolder:
         return [self.compared(main, other) for other in others if other is not main]
 
     def compared(self, main: Source, other: Source) -> Differing:
-        """Compares two sources on all texts."""
-        compared, count, first = 0, 0, ("", [0], [0])
-        names = list(main.special)
-        for block in self.probes:
-            if not (main.finds_special and other.finds_special):
-                block = [text for text in block if not any(name in text for name in names)]
-            if not block:
-                continue
-            compared += len(block)
-            for text, one, two in zip(block, main.encode(block), other.encode(block)):
-                if one != two:
-                    first = first if count else (text, one, two)
-                    count += 1
-        return Differing(other, compared, count, *first)
+        """Compares two sources on all texts. Where one of them finds special tokens in texts and the
+        other does not, texts are compared without the names of these tokens."""
+        names = _names(main, other)
+        compared = count = left_out = 0
+        first: tuple[str, list[int], list[int]] | None = None
+
+        def differing(texts: list[str]) -> list[tuple[str, list[int], list[int]]]:
+            kept = [cut for text in texts if (cut := _without(text, names)) is not None]
+            rows = zip(kept, main.encode(kept), other.encode(kept)) if kept else ()
+            return [row for row in rows if row[1] != row[2]]
+
+        blocks = [*self.probes, *map(lines_of, self._texts)]
+        wholes = [None] * len(self.probes) + self._texts
+        for block, whole in zip(blocks, wholes):
+            out = sum(_without(text, names) is None for text in block)
+            found = differing(block)
+            # Tokens may cross the ends of lines: a text counts where none of its lines does.
+            if whole is not None and len(block) > 1 and not found and not out:
+                found = differing([whole])
+            first = first or next(iter(found), None)
+            compared, count, left_out = (
+                compared + len(block) - out,
+                count + len(found),
+                left_out + out,
+            )
+        return Differing(other, compared, count, left_out, *(first or ("", [0], [0])))
 
     @functools.cached_property
     def probes(self) -> list[list[str]]:
-        """The texts that are compared, in blocks."""
+        """The texts of the check, in blocks."""
         main = self.main
         tokens = list(main.tokens) if main else []
         some = random.Random(0).sample(tokens, min(MOST_TOKENS, len(tokens)))
-        return [*battery(some, main.special if main else ()), self._texts]
+        return [*battery(some, main.special if main else (), [list(TRAPS)])]
+
+    @functools.cached_property
+    def sources(self) -> list[Source]:
+        """The tokenizers of the files, and the one that AutoTokenizer loads."""
+        return [*self.files, *([self.transformers] if self.transformers else [])]
+
+    def decoded(self, main: Source, other: Source) -> tuple[int, int, str]:
+        """Decodes the ids of texts to which two sources give the same ones.
+
+        Returns the number of texts, of those that become different text, and the first in words.
+        """
+        if main.decode is None or other.decode is None:
+            return 0, 0, ""
+        names = _names(main, other)
+        texts = [cut for text in (*TEXTS, *TRAPS) if (cut := _without(text, names)) is not None]
+        pairs = zip(main.encode(texts), other.encode(texts))
+        unknown = {
+            source.special.get(name) for source in (main, other) for name in ("<unk>", "[UNK]")
+        }
+        rows = [one for one, two in pairs if one == two and unknown.isdisjoint(one)]
+        found = [
+            (row, one, two)
+            for row, one, two in zip(rows, main.decode(rows, False), other.decode(rows, False))
+            if one != two
+        ]
+        if not found:
+            return len(rows), 0, ""
+        ids, one, two = found[0]
+        shown = [shorten(quoted(text)) for text in (one, two)]
+        line = f"{few([str(id) for id in ids], 8)} is {shown[0]} by {main.name}, and {shown[1]} by {other.name}"
+        return len(rows), len(found), line
 
     # ---- Declarations ----
 
@@ -232,6 +352,9 @@ class ModelFolder:
             ids = value if isinstance(value, list) else [value]
             if known := [id for id in ids if type(id) is int]:
                 found[name] = known
+        for source in self.files:
+            if role in source.roles:
+                found[source.name] = [source.roles[role]]
         return found
 
     # ---- Templates ----
@@ -278,3 +401,48 @@ class ModelFolder:
         """The text that the template writes, for rules that need a template."""
         assert self.written is not None
         return self.written
+
+
+def lines_of(text: str) -> list[str]:
+    """Returns the lines of a text, without their ends and without empty ones.
+
+    >>> lines_of("a\\n\\n b\\n")
+    ['a', ' b']
+    """
+    return [line for line in text.split("\n") if line]
+
+
+def _names(main: Source, other: Source) -> re.Pattern[str] | None:
+    """Returns what matches the names of special tokens that only one of two sources finds in texts."""
+    if main.finds_special == other.finds_special:
+        return None
+    finder = main if main.finds_special else other
+    names = sorted({*finder.control} - {""}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, names))) if names else None
+
+
+def _without(text: str, names: re.Pattern[str] | None) -> str | None:
+    """Returns a text with spaces in place of names; None if names are left.
+
+    >>> _without("a<s>b", re.compile("<s>")), _without("a b", re.compile(" "))
+    ('a b', None)
+    """
+    if names is None or not names.search(text):
+        return text
+    cut = names.sub(" ", text)
+    return None if names.search(cut) else cut
+
+
+def _check_contents(path: Path) -> None:
+    """Raises ValueError for an empty file, and for what Git LFS leaves in the place of one."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        start = file.read(len(_POINTER))
+    if not start:
+        raise ValueError(f"{path.name} is empty; copy it again from where the model comes from")
+    if start == _POINTER:
+        raise ValueError(
+            f"{path.name} is a pointer of Git LFS in the place of the file; fetch the file with "
+            f"`git lfs pull`"
+        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,15 +15,20 @@ import bpe_engine
 from bpe_engine import byte_level
 from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
-from bpe_engine.sources import OF_CLASSES, Format
+from bpe_engine.sources import Format
 
 from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
 from ...convert.encoders import Encoder
 from ...ranks import load_ranks
+from . import tables
+from .tables import Table
 
 #: The name of the source that transformers loads.
 AUTO = "AutoTokenizer"
+
+#: The roles of special tokens.
+ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
 #: A text whose ids are looked for in those with special tokens around it.
 _PLAIN = "a"
@@ -52,6 +58,17 @@ class Source:
     fingerprint: str | None = None
     #: Returns the token with an id, for messages.
     token: Callable[[int], str | None] = lambda _: None
+    #: All tokens, and what else is compared beside texts.
+    table: Table = field(default_factory=Table)
+    #: Returns the texts of lists of ids, without special tokens if the last argument says so.
+    decode: Callable[[list[list[int]], bool], list[str]] | None = None
+    #: The ids of special tokens by their roles, such as "bos_token", if the file names them.
+    roles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def control(self) -> list[str]:
+        """The names that text of users is not meant to have."""
+        return [name for name in self.special if self.table.types.get(name) != "not special"]
 
     def find(self, name: str) -> int | None:
         """Returns the id of the token that a text becomes alone; None if it becomes several."""
@@ -106,38 +123,45 @@ def of_ranks(path: Path, shell: Shell) -> Source:
         Skipped: nothing gives the pattern.
     """
     settings, special = shell
+    try:
+        ranks = load_ranks(path)
+    except ValueError as error:
+        if not path.name.endswith(".model"):
+            raise
+        raise ValueError(
+            f"{path.name} is neither a SentencePiece model nor ranks: {error}"
+        ) from error
     if settings is not None:
         if (settings["model"].get("type") or "BPE") != "BPE" or _is_sentencepiece(settings):
             raise Skipped("tokenizer.json is not byte-level BPE, and a rank file has no pattern")
         model = {key: value for key, value in settings["model"].items() if key not in _LARGE}
         added = {str(token["content"]): int(token["id"]) for token in settings["added_tokens"]}
-        ranks = load_ranks(path)
         ordinary = {token: rank for token, rank in ranks.items() if rank not in added.values()}
         definition = Definition(
             ordinary, added, None, settings={**settings, "model": model}, whole_pieces=True
         )
-        return _of_json(path.name, tokenizer_json.dump(definition).decode())
+        contents = tokenizer_json.dump(definition).decode()
+        return _of_json(path.name, contents, lists_merges=False)
     try:
         definition = rank_file.load(path, special_tokens=special or None)
     except ValueError as error:
-        load_ranks(path)  # Raises if it is the file that is malformed.
         raise Skipped(str(error)) from error
-    return _of_json(path.name, tokenizer_json.dump(definition).decode())
+    contents = tokenizer_json.dump(definition).decode()
+    return _of_json(path.name, contents, lists_merges=False)
 
 
 def of_model(path: Path, shell: Shell) -> list[Source]:
-    """Reads a model of SentencePiece: for each version, if they give different ids; or as a class of
-    transformers does that gives other ids than the model.
+    """Reads a model of SentencePiece: for each version, if they give different ids.
 
-    Raises ValueError if it is malformed, and Skipped if it is not known how the class reads it.
+    Raises ValueError if it is malformed.
     """
-    if path.name in OF_CLASSES:
-        return [_of_class(path)]
     new, old = (Tokenizer.from_sentencepiece(path, version) for version in _VERSIONS)
     if new.fingerprint == old.fingerprint:
-        return [_of_sentencepiece(path.name, new)]
-    names = (f"{path.name} by sentencepiece {version}" for version in ("0.2.2 and later", OLDER))
-    return [_of_sentencepiece(name, one) for name, one in zip(names, (new, old))]
+        return [_of_sentencepiece(path.name, new, "")]
+    return [
+        _of_sentencepiece(f"{path.name} by sentencepiece {version}", one, version)
+        for version, one in (("0.2.2 and later", new), (OLDER, old))
+    ]
 
 
 #: The end of the name of a model by an old version of sentencepiece.
@@ -146,7 +170,9 @@ OLDER = "up to 0.2.1"
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
 
 
-def _of_class(path: Path) -> Source:
+def of_class(path: Path) -> Source:
+    """Reads a folder whose only file is a model of SentencePiece, as a class of transformers does that
+    gives other ids than the model. Raises Skipped if it is not known how the class reads it."""
     try:
         tokenizer = bpe_engine.Tokenizer.from_pretrained(path.parent)
     except (ValueError, OSError) as error:
@@ -168,10 +194,11 @@ def _of_class(path: Path) -> Source:
         around=_around(plain, whole),
         fingerprint=tokenizer.fingerprint,
         token=lambda id: str(tokenizer.convert_ids_to_tokens(id)),
+        table=Table(kind="ids", tokens={**vocab, **added}, types=dict.fromkeys(added, "special")),
     )
 
 
-def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
+def _of_sentencepiece(name: str, tokenizer: Tokenizer, version: str) -> Source:
     added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
     vocab = tokenizer.get_vocab(True)
     ordinary = [_bytes(token) for token in vocab if token not in added]
@@ -190,6 +217,8 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
         finds_special=False,
         fingerprint=tokenizer.fingerprint,
         token=tokenizer.id_to_token,
+        table=tables.of_pieces(json.loads(tokenizer.to_str()), kind, version),
+        decode=tokenizer.decode_batch,
     )
 
 
@@ -199,7 +228,9 @@ def of_gguf(path: Path, shell: Shell) -> Source:
         definition = gguf_file.load(path, None, None)
     except (ValueError, ImportError) as error:
         raise Skipped(str(error).replace(f"{path}: ", "")) from error
-    return _of_json(path.name, tokenizer_json.dump(definition).decode())
+    made = _of_json(path.name, tokenizer_json.dump(definition).decode())
+    roles, around = gguf_file.roles(path)
+    return dataclasses.replace(made, roles=roles, around=around)
 
 
 def of_words(path: Path, shell: Shell) -> Source:
@@ -223,8 +254,21 @@ def of_tekken(path: Path, shell: Shell) -> Source:
     def encode(texts: list[str]) -> list[list[int]]:
         return encoding.encode_ordinary_batch(texts)
 
-    ordinary = list(encoding.mergeable_ranks)
-    return Source(path.name, "BPE", special, ordinary, encoding.max_token_value + 1, encode, False)
+    def decode(rows: list[list[int]], _skip: bool) -> list[str]:
+        return encoding.decode_batch(rows)
+
+    ranks = {byte_level.text_of(token): id for token, id in encoding.mergeable_ranks.items()}
+    table = Table(
+        kind="BPE",
+        tokens={**ranks, **special},
+        types=dict.fromkeys(special, "special"),
+        turns=ranks,
+        lists_special=bool(special),
+    )
+    ordinary, size = list(encoding.mergeable_ranks), encoding.max_token_value + 1
+    return Source(
+        path.name, "BPE", special, ordinary, size, encode, False, table=table, decode=decode
+    )
 
 
 def of_transformers(folder: Path) -> Source:
@@ -249,6 +293,9 @@ def of_transformers(folder: Path) -> Source:
         found: list[list[int]] = tokenizer(texts, add_special_tokens=around)["input_ids"]
         return found
 
+    def decode(rows: list[list[int]], skip: bool) -> list[str]:
+        return [str(tokenizer.decode(row, skip_special_tokens=skip)) for row in rows]
+
     with _quiet():
         vocab = tokenizer.get_vocab()
         added = {str(token): number for number, token in tokenizer.added_tokens_decoder.items()}
@@ -261,7 +308,94 @@ def of_transformers(folder: Path) -> Source:
     def token(id: int) -> str | None:
         return str(tokenizer.convert_ids_to_tokens(id))
 
-    return Source(AUTO, kind, added, ordinary, size, encode, True, around, token=token)
+    special = {str(token): token.special for token in tokenizer.added_tokens_decoder.values()}
+    types = {name: "special" if flag else "not special" for name, flag in special.items()}
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    table = Table(kind=kind, tokens={**vocab, **added}, types=types)
+    if backend is not None:
+        made = tables.of_settings(json.loads(backend.to_str()), kind, lists_merges=False)
+        table = dataclasses.replace(made, tokens=table.tokens, types={**made.types, **types})
+    roles = {role: getattr(tokenizer, f"{role}_id", None) for role in ROLES}
+    return Source(
+        AUTO,
+        kind,
+        added,
+        ordinary,
+        size,
+        encode,
+        True,
+        around,
+        token=token,
+        table=dataclasses.replace(table, settings={}),
+        decode=decode,
+        roles={role: id for role, id in roles.items() if type(id) is int},
+    )
+
+
+def of_package(path: Path, format: Format) -> Source | None:
+    """Opens a file with the package that its format comes from, as a source of its own.
+
+    None if no installed package reads the format, or it refuses the file.
+    """
+    opened = {"sentencepiece": _by_package_sentencepiece, "tokenizer.json": _by_package_tokenizers}
+    if format not in opened:
+        return None
+    try:
+        return opened[format](path)
+    except Exception:  # Errors of any type come through; ours has read the file.
+        return None
+
+
+def _by_package_tokenizers(path: Path) -> Source:
+    import tokenizers
+
+    made = tokenizers.Tokenizer.from_file(str(path))
+    source = _of_tokenizer(
+        f"{path.name} by the package tokenizers", made, json.loads(made.to_str())
+    )
+    kind = f"{source.kind} of tokenizers {tokenizers.__version__}"
+    return dataclasses.replace(
+        source, kind=kind, table=dataclasses.replace(source.table, kind=kind)
+    )
+
+
+def _by_package_sentencepiece(path: Path) -> Source:
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    name = f"{path.name} by the package sentencepiece"
+    ids = range(processor.get_piece_size())
+    vocab = {processor.id_to_piece(id): id for id in ids}
+    tests = (
+        ("unknown", processor.is_unknown),
+        ("control", processor.is_control),
+        ("unused", processor.is_unused),
+        ("byte", processor.is_byte),
+    )
+    types = {piece: kind for kind, test in tests for piece, id in vocab.items() if test(id)}
+    added = {piece: vocab[piece] for piece, kind in types.items() if kind in ("unknown", "control")}
+    kind = f"sentencepiece {sentencepiece.__version__}"
+    scores = {piece: processor.get_score(id) for piece, id in vocab.items()}
+    roles = {
+        f"{role}_token": getattr(processor, f"{role}_id")() for role in ("bos", "eos", "pad", "unk")
+    }
+
+    def decode(rows: list[list[int]], _skip: bool) -> list[str]:
+        return [str(processor.decode(row)) for row in rows]
+
+    return Source(
+        name,
+        kind,
+        added,
+        [],
+        len(vocab),
+        processor.encode,
+        finds_special=False,
+        token=processor.id_to_piece,
+        table=Table(kind=kind, tokens=vocab, types=types, scores=scores),
+        decode=decode,
+        roles={role: id for role, id in roles.items() if id >= 0},
+    )
 
 
 _LARGE = ("vocab", "merges")
@@ -271,12 +405,19 @@ def _is_sentencepiece(settings: Mapping[str, Any]) -> bool:
     return bool(settings["model"].get("byte_fallback"))
 
 
-def _of_json(name: str, contents: str) -> Source:
+def _of_json(name: str, contents: str, *, lists_merges: bool = True) -> Source:
     tokenizer: Any
     try:
         tokenizer = Tokenizer.from_str(contents)
     except UnsupportedTokenizer as error:
         tokenizer = _by_tokenizers(name, contents, str(error))
+    return _of_tokenizer(name, tokenizer, json.loads(contents), lists_merges=lists_merges)
+
+
+def _of_tokenizer(
+    name: str, tokenizer: Any, contents: Mapping[str, Any], *, lists_merges: bool = True
+) -> Source:
+    """Returns the source of a tokenizer, of this package or of `tokenizers`."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
@@ -298,6 +439,10 @@ def _of_json(name: str, contents: str) -> Source:
         around=_around(plain, whole),
         fingerprint=getattr(tokenizer, "fingerprint", None),
         token=tokenizer.id_to_token,
+        table=tables.of_settings(
+            contents, type(tokenizer.model).__name__, lists_merges=lists_merges
+        ),
+        decode=tokenizer.decode_batch,
     )
 
 

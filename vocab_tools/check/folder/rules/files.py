@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from ....text import few, parting, quoted, shorten
+from collections.abc import Callable
+from fnmatch import fnmatch
+
+from ....text import few, parting, plural, quoted, shorten
 from ...findings import Found, Outcome
+from .. import tables
 from ..folder_rules import FOLDER_RULES
 from ..model_folder import Differing, ModelFolder
 from ..sources import AUTO, OLDER, Source
+from ..tables import Difference, Table
 
 
 @FOLDER_RULES.rule("error", "files that cannot be read")
@@ -36,21 +41,32 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
 #: The most tokens that are shown of a difference.
 _SHOWN = 4
 
-#: The programs that read each kind of file, by the beginning or the end of its name.
+#: The programs that read each kind of file, by the pattern of its name. The first one counts.
 _PROGRAMS = {
-    "tokenizer.json": "transformers, vLLM, SGLang, text-generation-inference",
-    "vocab.json": "transformers' Python tokenizers, fairseq",
-    "vocab.txt": "transformers' Python tokenizers, sentence-transformers of old",
-    "tekken.json": "mistral-common, vLLM in its mistral mode",
-    "tokenizer.model": "sentencepiece, mistral-common, llama.cpp's converter, JAX",
     AUTO: "transformers, and servers where they have no file to read",
+    "tokenizer.json*": "transformers, vLLM, SGLang, text-generation-inference",
+    "vocab.json*": "transformers' Python tokenizers, fairseq",
+    "encoder.json*": "OpenAI's code of GPT-2, fairseq",
+    "*vocab.txt": "transformers' Python tokenizers, sentence-transformers of old",
+    "*tekken.json": "mistral-common, vLLM in its mistral mode",
+    "*.tiktoken*": "tiktoken, and the model's own code",
+    "*.gguf": "llama.cpp, Ollama, LM Studio",
+    "*.model*": "sentencepiece, mistral-common, llama.cpp's converter, JAX",
+    "*.spm": "Marian, transformers' Python tokenizers",
 }
+
+
+def _named(source: Source) -> str:
+    """Returns a source with its kind, and with the programs that read it if any are known."""
+    found = (programs for name, programs in _PROGRAMS.items() if fnmatch(source.name, name))
+    programs = next(found, None)
+    return f"{source.name} ({source.kind}{f'; read by {programs}' if programs else ''})"
 
 
 def _lines(main: Source, one: Differing) -> list[str]:
     ours, theirs = parting(one.ids, one.other_ids)
     lines = [
-        f"{one.source.name} ({one.source.kind}): {one.count:,} of {one.compared:,} texts differ",
+        f"{_named(one.source)}: {one.count:,} of {one.compared:,} texts differ",
         f"{shorten(quoted(one.text))} is {ours} by {main.name}, and {theirs} by {one.source.name}",
     ]
     if shown := _tokens(main, one):
@@ -82,14 +98,88 @@ def files_differ(folder: ModelFolder) -> Outcome:
     found = _differing(folder, [one for one in others if not is_older(one.source)])
     if folder.main is None or not isinstance(found, Found):
         return found
-    names = [folder.main.name, *(one.source.name for one in others if one.count)]
-    readers = [
-        f"{name} is read by {readers}"
-        for name in names
-        for start, readers in _PROGRAMS.items()
-        if name.startswith(start)
+    return Found([*found.examples, f"beside {_named(folder.main)}"], count=found.count)
+
+
+#: Compares the tables of two sources, under these names.
+_Compare = Callable[[Table, Table, tuple[str, str]], Difference | None]
+
+
+def _by_tables(folder: ModelFolder, compare: _Compare) -> Outcome:
+    """Compares the table of each source with that of the first."""
+    lines, count, main = [], 0, folder.main
+    for source in folder.sources:
+        # Both versions of a model have one table.
+        if main is None or source is main or is_older(source):
+            continue
+        found = compare(main.table, source.table, (f"by {main.name}", f"by {source.name}"))
+        if found is not None:
+            lines += [f"{_named(source)}: {plural(found.count, 'difference')}", found.first]
+            count += found.count
+    return Found(lines, count=count)
+
+
+@FOLDER_RULES.rule("error", "tokens that have another id, or none, in another source")
+def tokens_differ(folder: ModelFolder) -> Outcome:
+    """A program that reads the other source feeds the model another token's row, also for tokens that
+    no text of the check holds.
+
+    Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
+    convert`.
+    """
+    return _by_tables(folder, tables.tokens_differ)
+
+
+@FOLDER_RULES.rule("error", "merges, scores or types of tokens that differ between sources")
+def merges_differ(folder: ModelFolder) -> Outcome:
+    """Two sources with the same tokens cut text in different ways, if only in some texts.
+
+    Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
+    convert`.
+    """
+    return _by_tables(folder, tables.merges_differ)
+
+
+@FOLDER_RULES.rule("warning", "special or added tokens that some of the sources lack")
+def tokens_missing(folder: ModelFolder) -> Outcome:
+    """To a program that reads the source without the token, its name is ordinary text, and its id has
+    no text.
+
+    Do: Nothing if only programs that read the other source see the token. Otherwise add it there.
+    """
+    return _by_tables(folder, tables.tokens_missing)
+
+
+@FOLDER_RULES.rule("warning", "ids that become different text by different sources")
+def decoding_differs(folder: ModelFolder) -> Outcome:
+    """An answer of the model with these ids is shown with other spaces or marks, so that tests and parsers of
+    its text see a difference.
+
+    Do: Make the decoder of the file that is served that of the model's own file.
+    """
+    lines, count, main = [], 0, folder.main
+    for source in folder.sources:
+        if main is not None and source is not main and not is_older(source):
+            compared, differ, first = folder.decoded(main, source)
+            if differ:
+                lines += [f"{source.name}: {differ:,} of {compared:,} lists of ids differ", first]
+                count += differ
+    return Found(lines, count=count)
+
+
+@FOLDER_RULES.rule("warning", "files that cut or pad every text")
+def cuts_texts(folder: ModelFolder) -> Outcome:
+    """The package tokenizers obeys these settings of the file, and transformers and servers do not: long
+    texts lose their end, or short ones get more ids, in some programs only.
+
+    Do: Delete `truncation` and `padding` from `tokenizer.json`, and say where they are wanted.
+    """
+    return [
+        f"{source.name}: {name} is {shorten(value, 120)}"
+        for source in folder.files
+        if source.table.file == "tokenizer.json"
+        for name, value in source.table.settings.items()
     ]
-    return Found([*found.examples, *readers], count=found.count)
 
 
 def is_older(source: Source) -> bool:

@@ -19,9 +19,8 @@ def _rows(folder: ModelFolder) -> int | None:
 
 def _ids(folder: ModelFolder) -> dict[int, str]:
     """Returns the largest ids plus one, and the first source that has each."""
-    sources = [*folder.files, *([folder.transformers] if folder.transformers else [])]
     found: dict[int, str] = {}
-    for source in sources:
+    for source in folder.sources:
         found.setdefault(source.size, source.name)
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ....text import quoted
 from ...findings import Outcome
 from ..folder_rules import FOLDER_RULES
-from ..model_folder import ROLES, Declared, ModelFolder
+from ..model_folder import Declared, ModelFolder
+from ..sources import ROLES
 
 #: The flags of added tokens that change ids or decoded text.
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")

@@ -74,8 +74,7 @@ def double_bos(folder: ModelFolder) -> Outcome:
 
 def _policies(folder: ModelFolder) -> list[Source]:
     """Returns the sources that say what is added around a text."""
-    sources = [*folder.files, *([folder.transformers] if folder.transformers else [])]
-    return [source for source in sources if source.around is not None]
+    return [source for source in folder.sources if source.around is not None]
 
 
 @FOLDER_RULES.rule("warning", "different answers to what is added around a text")

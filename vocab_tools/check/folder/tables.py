@@ -1,0 +1,292 @@
+"""Tables: all tokens of a tokenizer, its merges or scores, and its settings.
+
+Texts show a few thousand of the tokens; tables show all of them. Two tables are compared here, and a
+table is packed for a file of results.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ...text import quoted
+
+#: The types of pieces by their numbers in a model of SentencePiece; ordinary ones have no name.
+_TYPES = {2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"}
+
+#: Types that each format has under a name of its own.
+_ADDED = ("unknown", "control", "user-defined", "special", "not special")
+
+_ORDINARY = "ordinary"
+
+
+@dataclass(frozen=True)
+class Table:
+    """All of a tokenizer but its steps. Tokens are spelled as in a ``tokenizer.json``."""
+
+    #: The file, its format, and the versions of a package whose ids these are; empty for any.
+    file: str = ""
+    format: str = ""
+    version: str = ""
+    #: Such as "BPE", or the class that AutoTokenizer chose.
+    kind: str = ""
+    #: Tokens and ids.
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    #: The types of tokens that are not ordinary, such as "special" or "unused".
+    types: Mapping[str, str] = field(default_factory=dict)
+    #: The merges in order, each as two tokens; None if the format does not list them.
+    merges: Sequence[str] | None = None
+    #: For each token that merging makes, its turn: the smallest comes first.
+    turns: Mapping[str, float] = field(default_factory=dict)
+    #: The scores of a Unigram model.
+    scores: Mapping[str, float] = field(default_factory=dict)
+    #: True if the format lists special tokens.
+    lists_special: bool = True
+    #: Behavior beyond the ids of a text, in words: around it, roles, truncation.
+    settings: Mapping[str, str] = field(default_factory=dict)
+    #: The texts of some ids, to see whether decoding is the same.
+    decoded: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """The largest id plus one."""
+        return max(self.tokens.values(), default=-1) + 1
+
+    @property
+    def added(self) -> int:
+        """The number of special and added tokens."""
+        return sum(kind in _ADDED for kind in self.types.values())
+
+    def packed(self) -> str:
+        """Returns the table as text of a file of results."""
+        # Merges give the turns.
+        kept = self if self.merges is None else replace(self, turns={})
+        plain = json.dumps(asdict(kept), ensure_ascii=False, separators=(",", ":"))
+        return base64.b64encode(zlib.compress(plain.encode())).decode()
+
+
+def unpacked(text: str) -> Table:
+    """Returns the table of a file of results. Raises ValueError if it is malformed."""
+    try:
+        found = Table(**json.loads(zlib.decompress(base64.b64decode(text, validate=True))))
+        ids = all(type(id) is int for id in found.tokens.values())
+        numbers = all(
+            isinstance(number, (int, float))
+            for numbers in (found.turns, found.scores)
+            for number in numbers.values()
+        )
+        words = [found.file, found.format, found.version, found.kind, *found.decoded]
+        words += [*found.types.values(), *found.settings.values(), *(found.merges or ())]
+        if ids and numbers and all(isinstance(word, str) for word in words):
+            return found
+    except (ValueError, TypeError, AttributeError, zlib.error):
+        pass
+    raise ValueError("the table of a tokenizer in it cannot be read")
+
+
+def of_settings(contents: Mapping[str, Any], kind: str, *, lists_merges: bool = True) -> Table:
+    """Returns the table of a ``tokenizer.json``.
+
+    Args:
+        contents: the contents of the file.
+        kind: the kind of the model.
+        lists_merges: False if the merges are those that ids give.
+    """
+    model = contents["model"]
+    vocab, scores = model.get("vocab") or {}, {}
+    if isinstance(vocab, list):
+        scores = dict(vocab)
+        vocab = {token: id for id, (token, _) in enumerate(vocab)}
+    tokens, types = dict(vocab), {}
+    if model.get("byte_fallback"):
+        types = {token: "byte" for token in map("<0x{:02X}>".format, range(256)) if token in vocab}
+    for token in contents.get("added_tokens") or []:
+        tokens[token["content"]] = int(token["id"])
+        types[token["content"]] = "special" if token.get("special") else "not special"
+    prefix = len(model.get("continuing_subword_prefix") or "")
+    turns: dict[str, float] = {}
+    merges = [_pair(merge) for merge in model.get("merges") or ()]
+    for turn, (left, right) in enumerate(merges):
+        turns.setdefault(left + right[prefix:], turn)
+    listed = [f"{left} {right}" for left, right in merges]
+    settings = {
+        name: json.dumps(contents[name], sort_keys=True)
+        for name in ("truncation", "padding")
+        if contents.get(name)
+    }
+    return Table(
+        kind=kind,
+        tokens=tokens,
+        types=types,
+        merges=listed if lists_merges and "merges" in model else None,
+        turns=turns,
+        scores=scores,
+        settings=settings,
+    )
+
+
+def _pair(merge: str | list[str]) -> tuple[str, str]:
+    left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
+    return left, right
+
+
+def of_pieces(contents: Mapping[str, Any], kind: str, version: str) -> Table:
+    """Returns the table of a model of SentencePiece, from its contents as JSON."""
+    model = contents["model"]
+    rows = [(token, score, type) for (token, score), type in zip(model["vocab"], model["kinds"])]
+    ordinary = {token: score for token, score, type in rows if type not in _TYPES}
+    merges = model["algorithm"] == "BPE"
+    return Table(
+        version=version,
+        kind=kind,
+        tokens={token: id for id, (token, _, _) in enumerate(rows)},
+        types={token: _TYPES[type] for token, _, type in rows if type in _TYPES},
+        turns={token: -score for token, score in ordinary.items()} if merges else {},
+        scores=ordinary if model["algorithm"] == "Unigram" else {},
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two tables: how many entries, and the first in words."""
+
+    count: int
+    first: str
+
+
+def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
+    """Compares the ids of tokens: of those that both have, and of ordinary ones that one lacks.
+
+    Args:
+        one: a table.
+        two: another.
+        names: where each is so, as the end of a clause: "by tokenizer.json", or "before".
+    """
+    by_id, other_by_id = _by_id(one), _by_id(two)
+    ids = {id for id, token in by_id.items() if other_by_id.get(id, token) != token}
+    lines = [
+        f"{id} is {quoted(by_id[id])} {names[0]}, and {quoted(other_by_id[id])} {names[1]}"
+        for id in sorted(ids)
+    ]
+    for token, id in one.tokens.items():
+        other = two.tokens.get(token, id)
+        if other != id and id not in ids and other not in ids:
+            lines.append(f"{quoted(token)} is {id} {names[0]}, and {other} {names[1]}")
+    missing = [
+        line
+        for a, b, sides in ((one, two, names), (two, one, names[::-1]))
+        for token, line in _lacking(a, b, ids, sides)
+        if a.types.get(token) not in _ADDED
+    ]
+    return _difference([*lines, *missing])
+
+
+def tokens_missing(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
+    """Compares special and added tokens: those that one of two tables lacks."""
+    lines = [
+        line
+        for a, b, sides in ((one, two, names), (two, one, names[::-1]))
+        if b.lists_special
+        for token, line in _lacking(a, b, {*b.tokens.values()}, sides)
+        if a.types.get(token) in _ADDED
+    ]
+    return _difference(lines)
+
+
+def _lacking(
+    one: Table, two: Table, known: set[int], names: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    for token, id in one.tokens.items():
+        if token not in two.tokens and id not in known:
+            yield token, f"{id} is {quoted(token)} {names[0]}, and no token {names[1]}"
+
+
+def _by_id(table: Table) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for token, id in table.tokens.items():
+        found.setdefault(id, token)
+    return found
+
+
+def merges_differ(
+    one: Table, two: Table, names: tuple[str, str], *, exactly: bool = False
+) -> Difference | None:
+    """Compares merges or their order, scores, and the types of tokens.
+
+    Args:
+        one: a table.
+        two: another.
+        names: where each is so, as the end of a clause: "by tokenizer.json", or "before".
+        exactly: also types that formats have under different names.
+    """
+    lines = [*_merges(one, two, names), *_scores(one, two, names)]
+    for token, id in one.tokens.items():
+        a, b = (table.types.get(token, _ORDINARY) for table in (one, two))
+        if token in two.tokens and (a != b if exactly else _coarse(a) != _coarse(b)):
+            lines.append(f"{id} {quoted(token)} is {a} {names[0]}, and {b} {names[1]}")
+    return _difference(lines)
+
+
+def _coarse(type: str) -> str:
+    return "added" if type in _ADDED else type
+
+
+def _merges(one: Table, two: Table, names: tuple[str, str]) -> Iterator[str]:
+    if one.merges is not None and two.merges is not None:
+        places = [
+            {merge: at for at, merge in enumerate(table.merges or ())} for table in (one, two)
+        ]
+        for here, there, sides in ((0, 1, names), (1, 0, names[::-1])):
+            for merge, at in places[here].items():
+                if merge not in places[there]:
+                    yield f"merge {at:,}, {quoted(merge)}, is there {sides[0]}, and missing {sides[1]}"
+        kept = [[merge for merge in places[side] if merge in places[1 - side]] for side in (0, 1)]
+        for a, b in zip(*kept):
+            if a != b:
+                yield f"{quoted(a)} is merged before {quoted(b)} {names[0]}, and after it {names[1]}"
+        return
+    common = [token for token in one.turns if token in two.turns]
+    common.sort(key=lambda token: (one.turns[token], two.turns[token]))
+    last = None
+    for token in common:
+        if last is not None and two.turns[token] < two.turns[last]:
+            pair = f"{quoted(last)} is merged before {quoted(token)}"
+            yield f"{pair} {names[0]}, and after it {names[1]}"
+        else:
+            last = token
+
+
+def _scores(one: Table, two: Table, names: tuple[str, str]) -> Iterator[str]:
+    for token, score in one.scores.items():
+        other = two.scores.get(token)
+        hidden = any(
+            _coarse(table.types.get(token, "")) in ("added", "byte") for table in (one, two)
+        )
+        if other is not None and not hidden and _single(score) != _single(other):
+            yield f"the score of {quoted(token)} is {score:g} {names[0]}, and {other:g} {names[1]}"
+
+
+def _single(score: float) -> bytes:
+    """Returns a score in single precision, as models have it."""
+    return struct.pack("<f", score)
+
+
+def settings_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
+    """Compares what tokenizers do beyond the ids of a text."""
+    return _difference(
+        [
+            f"{name} is {one.settings.get(name, 'not set')} {names[0]}, "
+            f"and {two.settings.get(name, 'not set')} {names[1]}"
+            for name in dict.fromkeys([*one.settings, *two.settings])
+            if one.settings.get(name) != two.settings.get(name)
+        ]
+    )
+
+
+def _difference(lines: Sequence[str]) -> Difference | None:
+    return Difference(len(lines), lines[0]) if lines else None
