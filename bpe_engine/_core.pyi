@@ -724,6 +724,7 @@ class HfEncoding:
 @disjoint_base
 class HfTokenizer:
     encode_special_tokens: bool
+    _keeps_out_control: bool
     def __new__(
         cls,
         json: str | bytes | HfTokenizer | CoreBPE,

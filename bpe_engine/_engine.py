@@ -37,9 +37,9 @@ class EngineMethods:
     """Counts, cuts, shows, encodes and decodes for `Encoding`, `bpe_engine.hf.Tokenizer` and
     `bpe_engine.Tokenizer`.
 
-    All is about what ``encode`` gives for a text, without the special tokens around it, and without
-    the truncation and padding of a tokenizer file. Places are those in the text as given, also
-    where a normalizer changes it.
+    All is about what ``encode`` gives for a text before the post-processor of a tokenizer file: without
+    the special tokens around it, and once if a template repeats the text; and without the truncation and
+    padding of the file. Places are those in the text as given, also where a normalizer changes it.
 
     ``allowed_special`` has the names in a text that become special tokens: a collection of names,
     or ``"all"``. By default an `Encoding` allows none, and the other classes allow all; a tokenizer

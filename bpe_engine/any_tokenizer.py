@@ -1,14 +1,34 @@
-"""Names of special tokens, for messages of commands, the playground and corpora."""
+"""Tokenizers for commands, the playground and corpora: ordinary text becomes no special token, and
+messages name special tokens."""
 
 from __future__ import annotations
+
+import copy
 
 from .core import Encoding
 from .hf.tokenizers import Tokenizer
 from .suggest import did_you_mean
 
-__all__ = ["AnyTokenizer", "special_ids", "unknown_special"]
+__all__ = ["AnyTokenizer", "for_text", "special_ids", "unknown_special"]
 
 AnyTokenizer = Encoding | Tokenizer
+
+
+def for_text(tokenizer: AnyTokenizer, name: str | None = None) -> AnyTokenizer:
+    """Returns a tokenizer that makes no special token of ordinary text, as the Unigram models of files
+    do of ``</s>``: such a token is left out as in segments.
+
+    Args:
+        tokenizer: The tokenizer, which stays as it is.
+        name: Its name in messages, if it is of a file.
+    """
+    if isinstance(tokenizer, Encoding):
+        return tokenizer
+    kept = copy.copy(tokenizer)
+    kept._keeps_out_control = True
+    if name is not None:
+        kept._set_label(name)
+    return kept
 
 
 def special_ids(tokenizer: AnyTokenizer) -> dict[str, int]:

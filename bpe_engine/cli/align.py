@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from .. import open_tokenizer
 from ..alignment import Alignment
 from ..alignment import align as align_text
 from . import options, streams
@@ -44,7 +43,7 @@ def align(
     bpe-engine align qwen model/tokenizer.json -f poem.txt
     bpe-engine align --json gpt2 qwen "根本" | jq '.[].b'
     """
-    tokenizers = open_tokenizer(a), open_tokenizer(b)
+    tokenizers = options.opened(a), options.opened(b)
     text = streams.read_text(words, path, errors)
     names: Any = {"allowed_special": options.choose_special_of(tokenizers, allow_special)}
     aligned = align_text(*tokenizers, text, **names)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from .. import Encoding, encoding_for_model, load_encoding, open_tokenizer
-from ..any_tokenizer import AnyTokenizer, unknown_special
+from ..any_tokenizer import AnyTokenizer, for_text, unknown_special
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 from . import streams
 from .group import VOCABULARY, Existing, complete_encoding
@@ -144,7 +145,7 @@ def choose_tokenizer(
     pattern: str | None,
     special_tokens: Sequence[str],
 ) -> AnyTokenizer:
-    """Returns the tokenizer that the options of `takes_encoding` choose."""
+    """Returns the tokenizer that the options of `takes_encoding` choose, as `opened` does."""
     if sum(choice is not None for choice in (encoding_name, model, ranks)) > 1:
         raise click.UsageError("--encoding, --model and --ranks exclude each other; give one.")
     if ranks is None and (pattern is not None or special_tokens):
@@ -153,7 +154,12 @@ def choose_tokenizer(
         return load_encoding(ranks, pattern, dict(map(_special_token, special_tokens)) or None)
     if model is not None:
         return _of_model(model)
-    return open_tokenizer(encoding_name or _DEFAULT)
+    return opened(encoding_name or _DEFAULT)
+
+
+def opened(source: str) -> AnyTokenizer:
+    """Opens a tokenizer that makes no special token of ordinary text, as --allow-special promises."""
+    return for_text(open_tokenizer(source), Path(source).name)
 
 
 def _of_model(model: str) -> Encoding:
@@ -186,5 +192,9 @@ def choose_special_of(tokenizers: Sequence[AnyTokenizer], names: Sequence[str]) 
     known = {name for tokenizer in tokenizers for name in tokenizer.special_tokens_set}
     for name in names:
         if name not in {*known, "all"}:
-            raise click.UsageError(f"--allow-special {unknown_special(tokenizers[0], name)}.")
+            hint = ""
+            if any(other in name for other in known):
+                hint = " Before the text, give the name of a token, or all."
+            unknown = unknown_special(tokenizers[0], name)
+            raise click.UsageError(f"--allow-special {unknown}.{hint}")
     return known if "all" in names else set(names)

@@ -17,6 +17,9 @@ from ..builtin import BUILTIN
 # that follows.)
 _CUT = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])|(?<=\S\n)(?=\S)")
 
+# How tokens of files write a space that they begin with.
+_SPACES = (" ", "\u0120", "\u2581")
+
 # Characters encoded at once: few calls, and early first tokens.
 _AT_ONCE = 1 << 15
 
@@ -63,9 +66,19 @@ def tokens_of(
             text, allowed_special=allowed_special, disallowed_special=()
         )
         for id, (start, end) in zip(*found):
-            special = table.kind(id) == "special"
-            yield DecodedToken(id, table[id], special, position + start, position + end)
+            special, token = table.kind(id) == "special", table[id]
+            if token[:1] == b" " and _is_made(tokenizer, id, text, start):
+                token = token[1:]
+            yield DecodedToken(id, token, special, position + start, position + end)
         position += len(text)
+
+
+def _is_made(tokenizer: AnyTokenizer, id: int, text: str, start: int) -> bool:
+    """True if the decoder puts a space before a token where the text has none, as that of BERT before
+    brackets."""
+    if isinstance(tokenizer, Encoding) or text[max(start - 1, 0) : start].isspace():
+        return False
+    return not (tokenizer.id_to_token(id) or "").startswith(_SPACES)
 
 
 def _parts(

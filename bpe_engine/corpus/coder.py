@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .._core import NameCounter
-from ..any_tokenizer import AnyTokenizer, special_ids, unknown_special
+from ..any_tokenizer import AnyTokenizer, for_text, special_ids, unknown_special
 from ..columns import parts_of
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
@@ -67,7 +67,7 @@ class Coder:
             self._allowed: Any = set(allow_special)
         else:
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
-            self._core = _with_text_tokens(engine, allow_special)
+            self._core = for_text(_with_text_tokens(engine, allow_special))
             self._allowed = set()
         for name in allow_special:
             self.id_of(name)

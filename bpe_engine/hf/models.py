@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from .._arguments import with_text
 from .._core import HfTokenizer
 from ..gpt2_files import read_merges, read_vocab
 from ..written import write_at_once
@@ -32,6 +34,11 @@ _WHITE = (
 )
 #: The most tokens, and the most merges, that a repr shows.
 _SHOWN = 5
+#: The fields that are numbers, not whole ones.
+_NUMBERS = {"dropout": "from 0 to 1", "alpha": "finite"}
+_MOST_ID = 2**32 - 1
+#: How errors about JSON begin.
+_NO_FILE = "not a tokenizer file: "
 
 _Own = TypeVar("_Own", bound="Model")
 
@@ -70,9 +77,14 @@ class Model:
             if value is not None and name not in later or name == "unk_id"
         }
         parts = {"type": json.dumps(type(self).__name__)}
-        parts |= {name: json.dumps(value) for name, value in given.items()} | lists
+        parts |= {name: _field_json(name, value) for name, value in given.items()} | lists
         contents = ",".join(f'"{name}":{value}' for name, value in parts.items())
-        object.__setattr__(self, "_tokenizer", HfTokenizer(f'{{"model":{{{contents}}}}}'))
+        try:
+            tokenizer = HfTokenizer(f'{{"model":{{{contents}}}}}')
+        except ValueError as error:
+            # The message would name a file.
+            raise with_text(error, str(error).removeprefix(_NO_FILE)) from None
+        object.__setattr__(self, "_tokenizer", tokenizer)
         for name, value in later.items():
             if value is not None:
                 setattr(self, name, value)
@@ -126,7 +138,7 @@ class Model:
             raise AttributeError(
                 f"a {type(self).__name__} model has no attribute {name!r} that can be set"
             )
-        self._tokenizer._set_component(f"model.{name}", json.dumps(value))
+        self._tokenizer._set_component(f"model.{name}", _field_json(name, value))
 
     def __getstate__(self) -> bytes:
         return self._tokenizer._model_json(False).encode()
@@ -216,7 +228,7 @@ class BPE(Model):
         vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
         merges = read_merges(merges) if isinstance(merges, str) else merges
         merges_json = json.dumps(list(merges or ()))
-        self._make(fields, vocab=json.dumps(dict(vocab or {})), merges=merges_json)
+        self._make(fields, vocab=_vocab_json(vocab), merges=merges_json)
 
     @staticmethod
     def read_file(
@@ -289,7 +301,7 @@ class WordPiece(Model):
             "max_input_chars_per_word": max_input_chars_per_word,
         }
         vocab = self.read_file(vocab) if isinstance(vocab, str) else vocab
-        self._make(fields, vocab=json.dumps(dict(vocab or {})))
+        self._make(fields, vocab=_vocab_json(vocab))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -342,7 +354,7 @@ class WordLevel(Model):
     def __init__(self, vocab: Mapping[str, int] | str | None = None, unk_token: str | None = None):
         unk_token = "<unk>" if unk_token is None else unk_token
         vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
-        self._make({"unk_token": unk_token}, vocab=json.dumps(dict(vocab or {})))
+        self._make({"unk_token": unk_token}, vocab=_vocab_json(vocab))
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
@@ -472,6 +484,24 @@ def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
     for name, value in later.items():
         setattr(model, name, value)
     return model
+
+
+def _field_json(name: str, value: Any) -> str:
+    """Returns the value of a field in JSON, which has no number that is not finite."""
+    if name in _NUMBERS and isinstance(value, (bool, int, float)):
+        value = float(value)
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be {_NUMBERS[name]}, not {value}")
+    return json.dumps(value)
+
+
+def _vocab_json(vocab: Mapping[str, int] | None) -> str:
+    """Returns tokens and their ids in JSON. Raises ValueError for an id that is too large."""
+    vocab = dict(vocab or {})
+    for token, id in vocab.items():
+        if isinstance(id, int) and not 0 <= id <= _MOST_ID:
+            raise ValueError(f"the id of {token!r} must be from 0 to {_MOST_ID:,}, not {id}")
+    return json.dumps(vocab)
 
 
 def _compact(vocab: dict[str, int]) -> str:

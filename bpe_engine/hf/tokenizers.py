@@ -288,7 +288,12 @@ class Tokenizer(EngineMethods, HfTokenizer):
     @property
     def _label(self) -> str:
         is_pieces = type(self.model).__name__ == "SentencePiece"
-        return "a model of SentencePiece" if is_pieces else "tokenizer.json"
+        kind = "a model of SentencePiece" if is_pieces else "tokenizer.json"
+        label: str = vars(self).get("_name", kind)
+        return label
+
+    def _set_label(self, name: str) -> None:
+        vars(self)["_name"] = name
 
     @property
     def special_tokens_set(self) -> set[str]:
@@ -414,7 +419,8 @@ class Tokenizer(EngineMethods, HfTokenizer):
             for name in ("alpha", "nbest_size", "seed")
             if fields.get(name) is not None
         }
-        return _restore, (type(self), self.to_str(), self.encode_special_tokens, random)
+        flags = self.encode_special_tokens, self._keeps_out_control
+        return _restore, (type(self), self.to_str(), flags, random)
 
     def __copy__(self) -> Tokenizer:
         return type(self)(self)
@@ -460,13 +466,12 @@ def is_ours(tokenizer: object) -> bool:
 def _restore(
     cls: type[Tokenizer],
     contents: str,
-    encode_special_tokens: bool,
-    random: dict[str, Any] | None = None,
+    flags: tuple[bool, bool],
+    random: dict[str, Any],
 ) -> Tokenizer:
     tokenizer = cls(contents)
     restore_scores(tokenizer, contents)
-    for name, value in (random or {}).items():
+    for name, value in random.items():
         tokenizer._set_component(f"model.{name}", json.dumps(value))
-    if encode_special_tokens != tokenizer.encode_special_tokens:
-        tokenizer.encode_special_tokens = encode_special_tokens
+    tokenizer.encode_special_tokens, tokenizer._keeps_out_control = flags
     return tokenizer

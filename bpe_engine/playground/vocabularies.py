@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
-from ..any_tokenizer import AnyTokenizer
+from ..any_tokenizer import AnyTokenizer, for_text
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
 from ..hf.as_encoding import encoding_of_tokenizer
@@ -33,7 +33,7 @@ class Vocabulary:
 
     def __init__(self, name: str, tokenizer: AnyTokenizer, path: str | None = None):
         self.name = name
-        self.tokenizer = tokenizer
+        self.tokenizer = for_text(tokenizer)
         self.path = path
         self._table = tokenizer.token_table()
 

@@ -89,7 +89,7 @@ fn has_each_once(parts: &[Part], is_pair: bool) -> bool {
 }
 
 impl PostProcessor {
-    /// The parts of its rows; `None` if two of its steps change them.
+    /// The parts of its rows; `None` if two of its steps change them, or a template cannot be filled.
     fn parts(&self, is_pair: bool, add_special_tokens: bool) -> Option<Vec<Part>> {
         let special =
             |token: &(String, u32), type_id| Part::Special { ids: vec![token.1], type_id };
@@ -112,17 +112,20 @@ impl PostProcessor {
                 parts.filter(is_kept).collect()
             }
             Self::TemplateProcessing { single, pair, special_tokens } => {
+                let is_used = |piece: &&TemplatePiece| {
+                    add_special_tokens || matches!(piece, TemplatePiece::Sequence { .. })
+                };
                 let part = |piece: &TemplatePiece| match piece {
                     TemplatePiece::Sequence { id, type_id } => {
                         Some(sequence(usize::from(*id == SequenceId::B), *type_id))
                     }
-                    TemplatePiece::SpecialToken { id, type_id } if add_special_tokens => {
+                    TemplatePiece::SpecialToken { id, type_id } => {
                         let token = special_tokens.get(id)?;
                         Some(Part::Special { ids: token.ids.clone(), type_id: *type_id })
                     }
-                    TemplatePiece::SpecialToken { .. } => None,
                 };
-                (if is_pair { pair } else { single }).iter().filter_map(part).collect()
+                let template = if is_pair { pair } else { single };
+                template.iter().filter(is_used).map(part).collect::<Option<_>>()?
             }
             Self::Sequence { processors } => {
                 let mut others =

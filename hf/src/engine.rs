@@ -96,7 +96,12 @@ impl Engine for Tokenizer {
 
     fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
         Engine::check(self, text, request)?;
-        self.under(&request.allowed)?.append_text(text, ids)
+        let tokenizer = self.under(&request.allowed)?;
+        if !tokenizer.keeps_out_made()? {
+            return tokenizer.append_text(text, ids);
+        }
+        let prompt = Prompt::of_text(&*tokenizer, text, &tokenizer.selection()?)?;
+        prompt.encode(&*tokenizer, true, ids)
     }
 
     /// All that a normalizer rewrites together, whatever offsets leave out.
@@ -121,7 +126,7 @@ impl Engine for Tokenizer {
         let tokenizer = self.under(&request.allowed)?;
         let processor = tokenizer.post_processor_spec();
         let trims = processor.is_some_and(trims_offsets);
-        if tokenizer.normalizer().is_none() && !trims {
+        if tokenizer.normalizer().is_none() && !trims || tokenizer.keeps_out_of(text)? {
             return tokenizer.ids_and_spans(text);
         }
         if !trims {
@@ -249,17 +254,21 @@ impl Engine for Tokenizer {
     }
 
     fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
-        if !self.is_fast() {
-            let mut piece = Prompt::default();
-            piece.push_text(self, run, &self.selection()?)?;
-            return self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new());
+        if self.is_fast() {
+            let from = ids.len();
+            let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
+                // Without a normalizer, tokens are located already.
+                None => found(0..run.len(), None),
+                Some(_) => self.added().each_normalized(run, found),
+            };
+            self.walk_run(run.into(), is_first, search, ids)?;
+            if !self.keeps_out_made()? || !self.control()?.are_any_made(&ids[from..]) {
+                return Ok(());
+            }
+            ids.truncate(from);
         }
-        let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
-            // Without a normalizer, tokens are located already.
-            None => found(0..run.len(), None),
-            Some(_) => self.added().each_normalized(run, found),
-        };
-        self.walk_run(run.into(), is_first, search, ids)
+        let piece = Prompt::of_text(self, run, &self.selection()?)?;
+        self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new())
     }
 
     fn encode_runs(
@@ -470,6 +479,21 @@ impl Tokenizer {
         let mut copy = self.clone();
         copy.set_request(Request::allowing(allowed.clone()));
         Ok(Cow::Owned(copy))
+    }
+
+    /// Whether added tokens are kept out, and the model may make some.
+    pub(crate) fn keeps_out_made(&self) -> Result<bool> {
+        Ok(self.keeps_out_control() && self.control()?.is_made_by_model())
+    }
+
+    /// [`Tokenizer::keeps_out_made`], where a text becomes such tokens or may become them.
+    fn keeps_out_of(&self, text: &str) -> Result<bool> {
+        if !self.keeps_out_made()? || self.model().sampling().is_some() {
+            return self.keeps_out_made();
+        }
+        let mut ids = Vec::new();
+        self.append_text(text, &mut ids)?;
+        Ok(self.control()?.are_any_made(&ids))
     }
 
     /// The added tokens that texts may contain.

@@ -48,6 +48,9 @@ impl Tokenizer {
         if self.encodes_special_tokens() {
             fields.insert("encode_special_tokens".into(), true.into());
         }
+        if self.keeps_out_made()? {
+            fields.insert("keeps_out_control".into(), true.into());
+        }
         let components = [
             ("normalizer", "normalizers", to_value(self.normalizer_spec())?),
             ("pre_tokenizer", "pretokenizers", to_value(self.pre_tokenizer_spec())?),

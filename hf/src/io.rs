@@ -15,7 +15,8 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    version: Option<String>,
+    #[serde(default = "current")]
+    version: String,
     #[serde(default)]
     truncation: Option<Truncation>,
     #[serde(default)]
@@ -33,6 +34,25 @@ struct File {
     model: ModelFile,
 }
 
+/// The version of files, which nearly all have.
+const VERSION: &str = "1.0";
+
+fn current() -> String {
+    VERSION.into()
+}
+
+/// A file whose model has no type, read as if it had no merges: `tokenizers` takes the next type
+/// where the model cannot be BPE.
+fn without_merges(json: &str) -> Option<File> {
+    let mut file: Value = serde_json::from_str(json).ok()?;
+    let model = file.get_mut("model")?.as_object_mut()?;
+    if model.contains_key("type") {
+        return None;
+    }
+    model.remove("merges")?;
+    serde_json::from_value(file).ok()
+}
+
 fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
     value.map(|value| C::read(value, path)).transpose()
 }
@@ -42,9 +62,20 @@ impl Tokenizer {
     ///
     /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
     pub fn from_json(json: &str) -> Result<Self> {
-        let file: File = serde_json::from_str(json)
-            .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")))?;
-        if let Some(version) = file.version.as_deref().filter(|&version| version != "1.0") {
+        let file = serde_json::from_str(json)
+            .map_err(|error| Error::Invalid(format!("not a tokenizer file: {error}")));
+        match file.and_then(Self::of_file) {
+            Err(error @ Error::Invalid(_)) => match without_merges(json) {
+                Some(file) => Self::of_file(file).map_err(|_| error),
+                None => Err(error),
+            },
+            made => made,
+        }
+    }
+
+    fn of_file(file: File) -> Result<Self> {
+        if file.version != VERSION {
+            let version = file.version;
             return Err(Error::Invalid(format!("version: Unknown tokenizer version '{version}'")));
         }
         let model = file.model.parts()?;
@@ -86,7 +117,7 @@ impl Serialize for Tokenizer {
             .map(|(id, token)| AddedTokenWithId { id, token: token.clone() })
             .collect();
         let mut file = serializer.serialize_struct("Tokenizer", 9)?;
-        file.serialize_field("version", "1.0")?;
+        file.serialize_field("version", VERSION)?;
         file.serialize_field("truncation", &self.truncation())?;
         file.serialize_field("padding", &self.padding())?;
         file.serialize_field("added_tokens", &added)?;

@@ -1,18 +1,21 @@
 //! The steps after the model: truncation, post-processors, padding.
 
 use std::borrow::BorrowMut;
+use std::collections::BTreeMap;
 
 use crate::bytes::CHAR_OF;
 use crate::encoding::{Encoding, check_overflow};
 use crate::error::{Error, Result};
 use crate::spec::{
-    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, Truncation,
+    Padding, PaddingStrategy, PostProcessor, SequenceId, TemplatePiece, TemplateToken, Truncation,
     TruncationStrategy,
 };
 
 impl PostProcessor {
-    /// Fails if a template uses an undeclared name, or a name does not have one token per id. `path` is
-    /// the place in the file.
+    /// Fails if a name of a template does not have one token per id. `path` is the place in the file.
+    ///
+    /// As in `tokenizers`, a template that uses an undeclared name, or a sequence that is not there,
+    /// fails when it is filled.
     pub fn check(&self, path: &str) -> Result<()> {
         match self {
             Self::Sequence { processors } => {
@@ -21,7 +24,7 @@ impl PostProcessor {
                     part.check(&format!("{path}.processors[{index}]"))
                 })
             }
-            Self::TemplateProcessing { single, pair, special_tokens } => {
+            Self::TemplateProcessing { special_tokens, .. } => {
                 if let Some((name, token)) =
                     special_tokens.iter().find(|(_, token)| token.ids.len() != token.tokens.len())
                 {
@@ -29,23 +32,6 @@ impl PostProcessor {
                         format!("{path}.special_tokens[{name:?}]"),
                         format!("{} ids with {} tokens", token.ids.len(), token.tokens.len()),
                     ));
-                }
-                for piece in single.iter().chain(pair) {
-                    if let TemplatePiece::SpecialToken { id, .. } = piece
-                        && !special_tokens.contains_key(id)
-                    {
-                        return Err(Error::Invalid(format!(
-                            "{path}: the template names {id:?}, which its special_tokens lack"
-                        )));
-                    }
-                }
-                let second = |piece: &TemplatePiece| {
-                    matches!(piece, TemplatePiece::Sequence { id: SequenceId::B, .. })
-                };
-                if single.iter().any(second) {
-                    return Err(Error::Invalid(format!(
-                        "{path}: the template for one sequence uses a second one"
-                    )));
                 }
                 Ok(())
             }
@@ -154,28 +140,38 @@ impl PostProcessor {
             match piece {
                 TemplatePiece::Sequence { id, type_id } => {
                     let number = usize::from(*id == SequenceId::B);
-                    if let Some(encoding) = sequences.get_mut(number) {
-                        encoding.type_ids.fill(*type_id);
-                        encoding.set_sequence_id(number);
-                        let is_last = !template[place + 1..].iter().any(|p| is_sequence(p, *id));
-                        filled.push(if is_last {
-                            std::mem::take(encoding)
-                        } else {
-                            encoding.try_clone()?
-                        });
-                    }
+                    let Some(encoding) = sequences.get_mut(number) else {
+                        return Err(Error::Invalid(
+                            "post_processor: the template for one sequence uses a second one"
+                                .into(),
+                        ));
+                    };
+                    encoding.type_ids.fill(*type_id);
+                    encoding.set_sequence_id(number);
+                    let is_last = !template[place + 1..].iter().any(|p| is_sequence(p, *id));
+                    filled.push(match is_last {
+                        true => std::mem::take(encoding),
+                        false => encoding.try_clone()?,
+                    });
                 }
                 TemplatePiece::SpecialToken { id, type_id } if add_special_tokens => {
-                    if let Some(token) = special_tokens.get(id) {
-                        let special = (&token.ids[..], &token.tokens[..]);
-                        filled.push(Encoding::special(special.0, special.1, *type_id, detailed));
-                    }
+                    let TemplateToken { ids, tokens, .. } = named(special_tokens, id)?;
+                    filled.push(Encoding::special(ids, tokens, *type_id, detailed));
                 }
                 TemplatePiece::SpecialToken { .. } => {}
             }
         }
         Ok(filled)
     }
+}
+
+/// The tokens of a name in a template.
+fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<&'a TemplateToken> {
+    tokens.get(name).ok_or_else(|| {
+        Error::Invalid(format!(
+            "post_processor: the template names {name:?}, which its special_tokens lack"
+        ))
+    })
 }
 
 /// Adds a token after a sequence and its overflow, and one before if `first` is given. An earlier

@@ -250,7 +250,8 @@ impl Tokenizer {
                 push(ids, id)?;
                 push(spans, span)
             };
-            if control.is_made_by_model() && added.is_none() && !prompt.is_one_text() {
+            let keeps_out = !prompt.is_one_text() || self.keeps_out_control();
+            if keeps_out && control.is_made_by_model() && added.is_none() {
                 return self.each_kept(prompt, base, piece, take);
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))

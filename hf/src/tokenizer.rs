@@ -45,6 +45,8 @@ pub struct Tokenizer {
     chunks: Arc<OnceBox<Option<Chunks>>>,
     /// The special tokens that texts may contain.
     request: Arc<Request>,
+    /// Whether the model makes no added token of text that may not become one.
+    keeps_out_control: bool,
 }
 
 /// The bytes of every id after other ids and, made when first needed, at the beginning of a text.
@@ -106,6 +108,7 @@ impl Tokenizer {
             table: Arc::default(),
             chunks: Arc::default(),
             request: Arc::new(Request::allowing(Selection::All)),
+            keeps_out_control: false,
         }
     }
 
@@ -336,6 +339,18 @@ impl Tokenizer {
     /// Sets whether special tokens in texts are encoded as ordinary text.
     pub fn set_encode_special_tokens(&mut self, value: bool) {
         Arc::make_mut(&mut self.added).encode_special = value;
+    }
+
+    /// Whether [`bpe_core::Engine`] keeps out added tokens that the model itself would make of text
+    /// that may not become them, as Unigram makes `</s>`.
+    pub fn keeps_out_control(&self) -> bool {
+        self.keeps_out_control
+    }
+
+    /// Sets what [`Tokenizer::keeps_out_control`] returns. By default they are not kept out, as in
+    /// `tokenizers`.
+    pub fn set_keeps_out_control(&mut self, value: bool) {
+        self.keeps_out_control = value;
     }
 
     /// Adds tokens. Returns how many are new or changed.

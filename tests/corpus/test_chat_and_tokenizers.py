@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpora import read_datatrove, write_jsonl
+from small_files import unigram_file
 
 import bpe_engine
 from bpe_engine.byte_level import text_of
@@ -205,6 +206,25 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
     run_plan(plan)
     assert read_datatrove(out / "parts" / "00000", 2)[0][1:3] == [258, 257]
     assert verify_corpus(plan).problems == []
+
+
+def test_a_model_that_makes_control_tokens(tmp_path: Path) -> None:
+    """Names in documents are text, also where the model makes them of their letters."""
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(unigram_file()), encoding="utf-8")
+    tokenizer = bpe_engine.open_tokenizer(path)
+    documents = ["a</s>b", "ab", "</s>", "a <unk> b", "b" * 50]
+    source = write_jsonl(tmp_path / "in.jsonl", documents)
+    plan = make_plan([source], str(path), tmp_path / "out", eod="</s>", format="datatrove")
+    run_plan(plan)
+    found = read_datatrove(tmp_path / "out" / "parts" / "00000", 2)
+    expected = [tokenizer.encode_segments([(text, False)]) for text in documents]
+    assert [list(row) for row in found] == [[*ids, 1] for ids in expected]
+    assert not any(1 in ids for ids in expected)
+    # `tokenizers` makes the control token of two documents.
+    checked = verify_corpus(plan)
+    assert checked.problems == [] and any("tokenizers" in check for check in checked.checks)
+    assert corpus_report(plan).controls["</s>"][0] == 2
 
 
 def test_columns_are_encoded_as_texts(tmp_path: Path) -> None:

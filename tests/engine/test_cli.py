@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_files import character_file
+from small_files import added_token, character_file, unigram_file
 
 import bpe_engine
 from bpe_engine import cli, visible
@@ -825,3 +825,64 @@ def test_every_command_takes_a_tokenizer_without_ranks(
     template.write_text("{% for m in messages %}{{ m.content }}<end><|x|>{% endfor %}")
     found = run(capfdbinary, "check-template", str(template), "--tokenizer", path)
     assert "unknown to the tokenizer: <|x|>" in found[1], found
+
+
+def test_text_becomes_no_special_token(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    """Also where the model itself makes it of the letters, unless --allow-special says otherwise."""
+    path = tmp_path / "my-model.json"
+    path.write_text(json.dumps(unigram_file()), encoding="utf-8")
+    text, own = "a</s>b", ("-e", str(path))
+    tokenizer = bpe_engine.open_tokenizer(path)
+    ids = tokenizer.encode_segments([(text, False)])
+    assert 1 not in ids and 1 in tokenizer.encode(text).ids
+    allowed = ("--allow-special", "all")
+    assert run(capfdbinary, "encode", *own, text)[1] == " ".join(map(str, ids)) + "\n"
+    with_special = " ".join(map(str, tokenizer.encode(text).ids)) + "\n"
+    assert run(capfdbinary, "encode", *own, *allowed, text)[1] == with_special
+    assert run(capfdbinary, "count", *own, text)[1] == f"{len(ids)}\n"
+    items = json.loads(run(capfdbinary, "show", "--json", *own, text)[1])
+    assert [item["id"] for item in items] == ids and not any(item["special"] for item in items)
+    groups = json.loads(run(capfdbinary, "align", "--json", "gpt2", str(path), text)[1])
+    assert [id for group in groups for id in group["b"]] == ids
+    groups = json.loads(run(capfdbinary, "align", "--json", str(path), "gpt2", text)[1])
+    assert [id for group in groups for id in group["a"]] == ids
+    # The name of the file is that of the command.
+    shown = run(capfdbinary, "show", *own, "--color", "never", "a b")[1]
+    assert shown.endswith("3 characters, 3 bytes, my-model.json\n")
+    assert (
+        json.loads(run(capfdbinary, "count", "--json", *own, "a")[1])["encoding"] == "my-model.json"
+    )
+    assert "(my-model.json)" in run(capfdbinary, "decode", *own, "99")[2]
+
+
+def test_a_text_in_place_of_a_name(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    status, _, err = run(capfdbinary, "encode", "-e", "gpt2", "--allow-special", "a<|endoftext|>")
+    assert status == 2 and "Before the text, give the name of a token, or all" in err
+    err = run(capfdbinary, "encode", "-e", "gpt2", "--allow-special", "<|end|>", "a")[2]
+    assert "Before the text" not in err
+
+
+def test_spaces_of_a_decoder_are_not_shown(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    """BERT's decoder puts one before every word and every bracket."""
+    words = ["[UNK]", "a", "b", "##b", "[", "/", "'"]
+    path = tmp_path / "bert.json"
+    model = {"type": "WordPiece", "vocab": {word: id for id, word in enumerate(words)}}
+    model |= {"unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+    model |= {"max_input_chars_per_word": 100}
+    contents = {
+        "added_tokens": [added_token(0, "[UNK]")],
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": model,
+    }
+    path.write_text(json.dumps(contents))
+    shown = run(capfdbinary, "show", "-e", str(path), "--color", "never", "ab [a/b' b")[1]
+    assert shown.splitlines()[0].split() == ["a", "b", "·[", "a", "/", "b", "'", "·b"]
+    items = json.loads(run(capfdbinary, "show", "--json", "-e", str(path), "a[ b")[1])
+    assert [item["text"] for item in items] == ["a", "[", " b"]

@@ -11,7 +11,9 @@ import pytest
 from hf_models import MODELS, model_of, text_of
 from hf_oracle import tokenizers
 from seeds import seeded
+from small_files import unigram_file
 
+import bpe_engine
 from bpe_engine import hf
 
 MADE = {
@@ -192,6 +194,87 @@ def test_no_control_token_comes_from_text():
     assert words.encode_segments([untrusted("[SEP]")]) == [2, 3, 4]
     assert words.encode_segments([untrusted("x[SEP]")]) == [0]
     assert words.encode_segments([trusted("[SEP]")]) == [1]
+
+
+def test_every_ability_keeps_control_tokens_out_of_text():
+    """Ids of commands and corpora are those of an untrusted segment."""
+    from bpe_engine.any_tokenizer import for_text
+
+    contents = unigram_file()
+    for normalizer in (None, {"type": "NFKC"}, {"type": "Lowercase"}):
+        for scheme in ("always", "first", "never"):
+            split = {**contents["pre_tokenizer"], "prepend_scheme": scheme}
+            parts = {"normalizer": normalizer, "pre_tokenizer": split}
+            as_it_is = hf.Tokenizer.from_str(json.dumps({**contents, **parts}))
+            kept = for_text(as_it_is, "mine.json")
+            rng = seeded("kept out", scheme)
+            for size in [1, 2, 5, 9, 300]:
+                text = "".join(rng.choices(["</s>", "a", "b", " ", "</", "s>", "?", "  "], k=size))
+                text += "a</s>b"
+                ids = as_it_is.encode_segments([(text, False)])
+                assert 1 not in ids
+                none = {"allowed_special": ()}
+                assert kept.encode_to_numpy(text, **none).tolist() == ids
+                assert kept._native_engine.encode(text, (), ()) == ids
+                assert kept.encode_batch_to_numpy([text], **none)[0].tolist() == ids
+                assert kept.count(text, **none) == len(ids)
+                assert kept.count_till_limit(text, len(ids), **none) == len(ids)
+                assert kept.count_till_limit(text, len(ids) - 1, **none) is None
+                found, spans = kept.encode_with_offsets(text, **none)
+                assert found == ids and spans[-1][1] == len(text)
+                assert [token.id for token in kept.show(text, **none)] == ids
+                chunks = kept.chunk_spans(text, len(ids), ids=True, **none)
+                assert all(1 not in chunk.ids for chunk in chunks)
+                assert 1 not in kept.conversation(**none).update(text).ids
+                # All that was as it is stays so.
+                assert kept.encode(text).ids == as_it_is.encode(text).ids
+                assert kept.encode_to_numpy(text).tolist() == as_it_is.encode(text).ids
+                plain = text.replace("</s>", "ab")
+                assert kept.encode_with_offsets(plain) == as_it_is.encode_with_offsets(plain)
+                again = pickle.loads(pickle.dumps(kept))
+                assert again.encode_to_numpy(text, **none).tolist() == ids
+            assert kept.fingerprint == again.fingerprint != as_it_is.fingerprint
+            assert (kept._label, as_it_is._label) == ("mine.json", "tokenizer.json")
+    kept = for_text(hf.Tokenizer.from_str(json.dumps(contents)))
+    text = "ab a</s>b " * 60_000
+    ids = kept.encode_to_numpy(text, allowed_special=(), num_threads=2)
+    assert ids.tolist() == kept.encode_segments([(text, False)])
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    assert for_text(gpt2, "x") is gpt2
+
+
+NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+def test_numbers_that_no_field_takes(number):
+    with pytest.raises(ValueError, match=rf"^dropout must be from 0 to 1, not {number}$"):
+        hf.BPE(*MADE["BPE"], dropout=number)
+    with pytest.raises(ValueError, match=rf"^alpha must be finite, not {number}$"):
+        hf.Unigram(*MADE["Unigram"], alpha=number)
+    tokenizer = hf.Tokenizer(hf.BPE(*MADE["BPE"]))
+    with pytest.raises(ValueError, match=r"^dropout must be from 0 to 1"):
+        tokenizer.model.dropout = number
+
+
+def test_fields_of_other_types():
+    for dropout in (True, False, 1, 0):
+        ours = hf.BPE(*MADE["BPE"], dropout=dropout)
+        theirs = tokenizers.models.BPE(*MADE["BPE"], dropout=dropout)
+        assert ours.dropout == theirs.dropout
+        assert outcomes(ours, "ab") == outcomes(theirs, "ab")
+    for kind in ("WordPiece", "WordLevel", "BPE"):
+        more = ([],) if kind == "BPE" else ()
+        for id in (2**40, -1):
+            with pytest.raises(
+                ValueError, match=rf"^the id of 'a' must be from 0 to [0-9,]+, not {id}$"
+            ):
+                getattr(hf, kind)({"a": id}, *more)
+    with pytest.raises(ValueError, match="unk_token|string") as caught:
+        hf.WordLevel({"a": 0}, unk_token=5)
+    assert "file" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"^model\.dropout: 1\.5"):
+        hf.BPE(*MADE["BPE"], dropout=1.5)
 
 
 def test_texts_of_many_pieces():

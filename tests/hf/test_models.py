@@ -173,6 +173,171 @@ def test_files_without_a_type(is_list, seed):
     assert_outcome(ours, theirs, "ab b ba")
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"continuing_subword_prefix": "##", "max_input_chars_per_word": 3}]
+)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"merges": [["a"]]},
+        {"merges": ["a b c"]},
+        {"merges": 5},
+        {"merges": [["a", "c"]]},
+        {"merges": [], "dropout": 2.0},
+        {"merges": [], "fuse_unk": "x"},
+    ],
+)
+def test_a_model_that_cannot_be_bpe_is_of_the_next_type(fields, more):
+    contents = {"vocab": {"a": 0, "b": 1, "##b": 2}, **fields, **more}
+    ours, theirs = both(json.dumps({"model": {**contents, "unk_token": "a"}}))
+    assert type(ours.model).__name__ == ("WordPiece" if more else "WordLevel")
+    assert_outcome(ours, theirs, "ab b ba")
+    for model in (contents, {**contents, "type": "BPE", "unk_token": "a"}):
+        for reads in (tokenizers, hf):
+            with pytest.raises(Exception, match="match|erge|ropout|boolean|vocab|without a type"):
+                reads.Tokenizer.from_str(json.dumps({"model": model}))
+
+
+def test_byte_level_files_without_a_byte():
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    for vocab in ({"☺": 0}, {"": 0}, {"☺": 3, "<unk>": 1}, {"<u>☺": 0}):
+        model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>"}
+        for split in (level, None):
+            contents = {"pre_tokenizer": split, "decoder": split, "model": model}
+            ours, theirs = both(json.dumps(contents))
+            assert ours.to_str() == theirs.to_str()
+            assert ours.encode("").ids == theirs.encode("").ids == []
+            for text in ("a", "☺", "é ☺"):
+                assert_outcome(ours, theirs, text, vocab)
+
+
+def test_versions():
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    assert both(json.dumps({"model": model}))[0].encode("a").ids == [0]
+    for version in (None, 1.0, 1, "2.0"):
+        for reads in (tokenizers, hf):
+            with pytest.raises(Exception, match="version|null|float|integer"):
+                reads.Tokenizer.from_str(json.dumps({"version": version, "model": model}))
+
+
+def test_templates_that_cannot_be_filled():
+    """A file is read, and only the template that lacks something fails."""
+
+    def token(name):
+        return {"SpecialToken": {"id": name, "type_id": 0}}
+
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    known = {"[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]}}
+    cases = [
+        ([token("[CLS]"), first], [token("[SEP]"), first, second]),
+        ([token("[SEP]"), first], [first, second]),
+        ([second], [first, second]),
+        ([first, second], [first, second]),
+    ]
+    vocab = {"a": 0, "[CLS]": 1, "b": 2}
+    for single, pair in cases:
+        template = {"single": single, "pair": pair, "special_tokens": known}
+        contents = {
+            "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": {"type": "TemplateProcessing", **template},
+            "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "a"},
+        }
+        ours, theirs = both(json.dumps(contents))
+        assert ours.to_str() == theirs.to_str()
+        assert ours.num_special_tokens_to_add(False) == theirs.num_special_tokens_to_add(False)
+        failed = 0
+        for more in ((), ("b",)):
+            for add in (True, False):
+                try:
+                    expected = theirs.encode("a b", *more, add_special_tokens=add)
+                except BaseException as error:
+                    assert type(error).__name__ == "PanicException"
+                    with pytest.raises(ValueError, match="post_processor: the template"):
+                        ours.encode("a b", *more, add_special_tokens=add)
+                    with pytest.raises(ValueError, match="post_processor: the template"):
+                        ours.encode_batch(
+                            [("a b", *more) if more else "a b"], add_special_tokens=add
+                        )
+                    failed += 1
+                    continue
+                assert_same(ours.encode("a b", *more, add_special_tokens=add), expected)
+        assert failed == (2 if second in single else 1)
+
+
+SPLITS = [
+    None,
+    {"type": "WhitespaceSplit"},
+    {"type": "Whitespace"},
+    {"type": "BertPreTokenizer"},
+    *(
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": is_split}
+        for scheme in ("always", "first", "never")
+        for is_split in (True, False)
+    ),
+]
+SPLITS.append({"type": "Sequence", "pretokenizers": [SPLITS[1], SPLITS[4]]})
+
+
+def unigram_file(rng, letters):
+    """Returns the JSON of a Unigram model of few letters, whose unknown piece has a text."""
+    pieces = {
+        "".join(rng.choices(letters, k=rng.randrange(1, 8)))
+        for _ in range(rng.choice([3, 20, 200]))
+    }
+    pieces |= {letter for letter in letters if rng.random() < 0.6}
+    pieces |= {"▁" + piece for piece in sorted(pieces)[:60] if rng.random() < 0.5}
+    score = rng.choice(
+        [lambda: -float(rng.randrange(5)), lambda: -rng.uniform(0, 15), lambda: rng.uniform(-1, 1)]
+    )
+    rows = [(piece, score()) for piece in sorted(pieces - {"<unk>"})]
+    rng.shuffle(rows)
+    has_bytes = rng.random() < 0.3
+    if has_bytes:
+        rows += [(f"<0x{byte:02X}>", -9.0) for byte in range(rng.choice([0, 64]), 256)]
+    place = rng.choice([0, 0, len(rows) // 2, len(rows)])
+    rows.insert(place, ("<unk>", score()))
+    normalizers = [None, None, {"type": "NFKC"}, {"type": "Lowercase"}]
+    normalizers.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+    return json.dumps(
+        {
+            "normalizer": rng.choice(normalizers),
+            "pre_tokenizer": rng.choice(SPLITS),
+            "model": {
+                "type": "Unigram",
+                "unk_id": place,
+                "vocab": rows,
+                "byte_fallback": has_bytes,
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize("letters", ["xyz<>", "<unk>", "ab", "aé中", "ab▁", "a1-.,"])
+def test_the_unknown_piece_in_a_text(letters):
+    """It is one with unknown characters beside it, in every walk."""
+    rng = seeded("unknown pieces", letters)
+    parts = (
+        ["<unk>"] * 4 + [*letters] * 2 + [" ", "  ", "☃", "{", ".", "\n", "é", "<unk", "unk>", "\t"]
+    )
+    for _ in range(60):
+        ours, theirs = both(unigram_file(rng, letters))
+        texts = ["<unk>{", "{<unk>", "<unk><unk>", "<unk> <unk>", " <unk>", "☃<unk>☃"]
+        for size in [*range(12), 60, 400, 3000]:
+            texts.append("".join(rng.choice(parts) * rng.choice([1, 1, 2, 9]) for _ in range(size)))
+        for text in texts:
+            expected = theirs.encode(text)
+            assert ours.count(text) == len(expected.ids), text
+            assert_same(ours.encode(text), expected, text)
+        ids = [found.ids for found in theirs.encode_batch(texts)]
+        assert [found.ids for found in ours.encode_batch(texts)] == ids
+        assert [row.tolist() for row in ours.encode_batch_to_numpy(texts)] == ids
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_pieces_are_linear(kind):
     ours, theirs = both(tokenizers.Tokenizer(model_of(kind, 1)).to_str())

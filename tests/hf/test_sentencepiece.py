@@ -178,6 +178,28 @@ def test_random_models() -> None:
             assert_same(ours, theirs, text)
 
 
+def test_the_unknown_piece_in_a_text() -> None:
+    """Its text is ordinary, and unknown characters in a row are one piece, across words, too."""
+    rng = seeded("unknown pieces of sentencepiece")
+    parts = ["<unk>", "<unk>", "u", "n", "k", "<", ">", " ", "☃", "▁", "{", "<unk", "unk>", "uk"]
+    for _ in range(120):
+        letters = [letter for letter in "unk<>▁" if rng.random() < 0.7] or ["u"]
+        longer = {"".join(rng.choices(letters, k=rng.randrange(2, 6))) for _ in range(12)}
+        rows = [(text, -rng.uniform(0, 9), 1) for text in sorted({*letters, *longer} - {"<unk>"})]
+        rows.insert(rng.choice([0, len(rows)]), ("<unk>", 0.0, 2))
+        if has_bytes := rng.random() < 0.3:
+            rows += [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
+        flags = {name: rng.random() < 0.5 for name in ("add_dummy_prefix", "escape_whitespaces")}
+        contents = made_model(rows, 1, byte_fallback=has_bytes, **flags)
+        ours, theirs = opened(contents), processor(contents)
+        texts = ["".join(rng.choices(parts, k=size)) for size in [*range(15), 60, 400, 3000]]
+        for text in texts:
+            assert_same(ours, theirs, text)
+            assert ours.count(text) == len(theirs.encode(text))
+        rows_of = ours.encode_batch_to_numpy(texts)
+        assert [row.tolist() for row in rows_of] == [theirs.encode(text) for text in texts]
+
+
 #: Text that rules replace: at both sides of white space, and white space itself.
 REPLACED = [
     "a", "b", "x", "!", ",", "\uff0c", "é", "a\u0301", "ab", "xx", " ", "\t", "\n", "\r", "\r\n", " \u0301",

@@ -31,6 +31,22 @@ def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[s
     }
 
 
+def unigram_file() -> dict[str, Any]:
+    """A file of Unigram, whose model makes the special token </s>, id 1, of these letters."""
+    pieces = [
+        ("<unk>", 0.0),
+        ("</s>", 5.0),
+        *((letter, -2.0) for letter in "</s>ab▁"),
+        ("▁a", -1.0),
+    ]
+    return {
+        "added_tokens": [added_token(0, "<unk>"), added_token(1, "</s>")],
+        "pre_tokenizer": SPACE,
+        "decoder": SPACE,
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": pieces},
+    }
+
+
 def character_file() -> dict[str, Any]:
     """A file over characters, with the special token <end>, id 7: it cannot become an encoding."""
     vocab = ["<unk>", "▁", "a", "b", "▁a", "ab", "▁ab"]

@@ -446,6 +446,30 @@ def test_conclusions_and_the_best_of_each_script() -> None:
     assert found.to_plain()["conclusions"] == found.conclusions()
 
 
+def test_a_tokenizer_that_knows_nothing_does_not_win(tmp_path: Path) -> None:
+    """An unknown word is one token of WordPiece."""
+    text = ["A line of English text.\n", "还有一行中文。\n", "Это строка по-русски.\n"] * 20
+    model = hf.WordPiece({"[UNK]": 0, "[SEP]": 1})
+    nothing = hf.Tokenizer(model)
+    nothing.pre_tokenizer = hf.pre_tokenizers.BertPreTokenizer()
+    unknown = of_tokenizer("nothing", nothing)
+    subjects = [load_subject("gpt2"), unknown, load_subject("qwen")]
+    found = compare_texts(subjects, "text", text)
+    assert found.rows[1].tokens < found.rows[2].tokens and found.rows[1].unknown_share == 1
+    assert [row.name for row in found.ranking] == ["qwen", "gpt2"]
+    assert "nothing" not in {name for names in found.best_by_script().values() for name in names}
+    first, *_, last = found.conclusions()
+    assert first.startswith("qwen needs ") and "nothing" not in first
+    assert last == "100% of the tokens of nothing stand for unknown text, so it is not ranked."
+    found.save(tmp_path / "compared.html")
+    assert "tokens, nothing: 100.0% unknown" in (tmp_path / "compared.html").read_text("utf-8")
+    one = compare_texts(subjects[:2], "text", text).conclusions()
+    assert one[0].startswith("gpt2 needs a token for ") and one[-1] == last
+    alone = compare_texts([unknown], "text", text).conclusions()
+    assert alone[0].startswith("nothing needs a token for ")
+    assert alone[-1] == "100% of the tokens of nothing stand for unknown text."
+
+
 def test_texts_that_differ_are_of_each_script_and_not_alike() -> None:
     english = [
         f"ⓐ ⓑ ⓒ ⓓ word number {number} of a line that repeats itself.\n" for number in range(30)

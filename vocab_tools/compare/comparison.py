@@ -16,6 +16,12 @@ from .subjects import Subject
 #: Channel", 2023): with 2.5 its efficiency goes along best with the quality of translation.
 RENYI_ORDER = 2.5
 
+#: A tokenizer with a larger share of unknown tokens, and more than twice that of another one, is not
+#: ranked: it needs few tokens, since a word that it does not know is one.
+MOST_UNKNOWN = 0.05
+#: A larger share of unknown tokens is named in the conclusions.
+NAMED_UNKNOWN = 0.01
+
 #: The number of longest, and of rarest, tokens that are listed.
 LISTED = 20
 
@@ -66,6 +72,11 @@ class Measured(Brief):
         """Unknown tokens: characters that the vocabulary cannot encode."""
         return 0 if self.subject.unknown is None else self.times.get(self.subject.unknown, 0)
 
+    @property
+    def unknown_share(self) -> float:
+        """The share of the tokens that are unknown."""
+        return self.unknown / self.tokens if self.tokens else 0.0
+
     def _is_single_byte(self, number: int) -> bool:
         token = self.subject.token(number)
         return len(token) == 1 and token[0] >= 0x80
@@ -113,16 +124,20 @@ class Comparison(Reported):
 
     @property
     def ranking(self) -> list[Measured]:
-        """The tokenizers, those with the fewest tokens first."""
-        return sorted(self.rows, key=lambda row: row.tokens)
+        """The tokenizers that know the text best, those with the fewest tokens first."""
+        least = min((row.unknown_share for row in self.rows), default=0.0)
+        known = [row for row in self.rows if row.unknown_share <= max(MOST_UNKNOWN, 2 * least)]
+        return sorted(known, key=lambda row: row.tokens)
 
     def best_by_script(self) -> dict[str, list[str]]:
-        """Returns the names of the tokenizers with the fewest tokens in each script."""
+        """Returns the names of the tokenizers in the ranking with the fewest tokens in each script."""
+        names = {row.name for row in self.ranking}
+        rows = [row for row in self.rows if row.name in names]
         fewest = {
-            script: min(row.scripts.get(script, 0) for row in self.rows) for script in self.scripts
+            script: min(row.scripts.get(script, 0) for row in rows) for script in self.scripts
         }
         return {
-            script: [row.name for row in self.rows if row.scripts.get(script, 0) == tokens]
+            script: [row.name for row in rows if row.scripts.get(script, 0) == tokens]
             for script, tokens in fewest.items()
         }
 
@@ -134,9 +149,22 @@ class Comparison(Reported):
         >>> found.conclusions()
         ['qwen needs 57% fewer tokens than gpt2 on this text.']
         """
+        return [*self._ranked(), *self._unknown()]
+
+    def _unknown(self) -> list[str]:
+        """Returns a sentence about each tokenizer that does not know all of the text."""
+        ranked = {row.name for row in self.ranking}
+        return [
+            f"{row.unknown_share:.0%} of the tokens of {row.name} stand for unknown text"
+            f"{'' if row.name in ranked else ', so it is not ranked'}."
+            for row in self.rows
+            if row.unknown_share > NAMED_UNKNOWN
+        ]
+
+    def _ranked(self) -> list[str]:
         total = self.total
-        if len(self.rows) == 1:
-            row = self.rows[0]
+        if len(self.ranking) == 1:
+            (row,) = self.ranking
             per_token = total.bytes / row.tokens if row.tokens else 0.0
             found = [f"{row.name} needs a token for {per_token:.2f} bytes of this text."]
             if len(self.scripts) > 1:
@@ -164,10 +192,12 @@ class Comparison(Reported):
         if len(self.scripts) > 1:
             best = self.best_by_script()
             counts = {
-                row.name: sum(names == [row.name] for names in best.values()) for row in self.rows
+                row.name: sum(names == [row.name] for names in best.values())
+                for row in self.ranking
             }
             winners = sorted(
-                (row for row in self.rows if counts[row.name]), key=lambda row: -counts[row.name]
+                (row for row in self.rows if counts.get(row.name)),
+                key=lambda row: -counts[row.name],
             )
             parts = [f"{row.name} in {counts[row.name]}" for row in winners]
             if parts:

@@ -21,7 +21,7 @@ from bpe_engine.html_report.page import (
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 from bpe_engine.visible import SIGNS, visible
 
-from ..compare.comparison import Comparison, Differing, Measured, rates
+from ..compare.comparison import MOST_UNKNOWN, Comparison, Differing, Measured, rates
 from ..compare.segments import Size
 from ..extend.learn_result import bare
 from ..text import few, in_order, plural, shorten, token_text
@@ -256,6 +256,9 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
 
 def _against_best(row: Measured, least: Measured) -> Tile:
     """Returns the tokens of a tokenizer, beside those of the one with the fewest."""
+    if row.unknown_share > MOST_UNKNOWN:
+        share = percent(row.unknown_share)
+        return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {share} unknown", "bad")
     if row.tokens == least.tokens:
         return Tile(f"{row.tokens:,}", f"tokens, {row.name}: the fewest", "good")
     more = percent(row.tokens / max(least.tokens, 1) - 1)

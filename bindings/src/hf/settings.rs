@@ -153,4 +153,19 @@ impl HfTokenizer {
             Ok(())
         })
     }
+
+    /// Whether the model leaves out added tokens that ordinary text would become. `encode` does not
+    /// ask, the abilities of the engine do.
+    #[getter]
+    fn _keeps_out_control(&self) -> bool {
+        self.current().keeps_out_control()
+    }
+
+    #[setter(_keeps_out_control)]
+    fn set_keeps_out_control(&self, value: bool) -> PyResult<()> {
+        self.change(|tokenizer| {
+            tokenizer.set_keeps_out_control(value);
+            Ok(())
+        })
+    }
 }

@@ -387,6 +387,9 @@ impl General<'_> {
             rest.sort_unstable();
             order.extend(rest);
         }
+        if order.is_empty() {
+            return Ok(None);
+        }
         // Where single bytes come in the order changes nothing.
         let by_id = order[first_byte_tokens..].is_sorted();
         let core_id = |place: u32, id: u32| if by_id { id } else { place };

@@ -42,6 +42,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::bytes::bytes_of;
 use crate::error::{Error, Result};
 use crate::split::Split;
 use bpe::Bpe;
@@ -345,8 +346,12 @@ impl Model {
         split: &Split,
     ) -> Result<Self> {
         header.check()?;
-        // The core has no vocabulary without tokens.
-        if !(ListBpe::is_needed(&header) || tokens.ids().is_empty()) {
+        // The core has no vocabulary without tokens that are bytes or characters.
+        let is_part = |text: &str| match split.is_byte_level() {
+            true => bytes_of(text).is_some_and(|bytes| !bytes.is_empty()),
+            false => !text.is_empty(),
+        };
+        if !ListBpe::is_needed(&header) && tokens.iter().any(|(text, _)| is_part(text)) {
             let (header, splitter) = (header.clone(), split.splitter()?);
             match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
                 Err(Error::Unsupported { .. }) => {}
