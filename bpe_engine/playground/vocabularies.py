@@ -33,7 +33,7 @@ class Vocabulary:
 
     def __init__(self, name: str, tokenizer: AnyTokenizer, path: str | None = None):
         self.name = name
-        self.tokenizer = for_text(tokenizer)
+        self.tokenizer: AnyTokenizer = for_text(tokenizer)
         self.path = path
         self._table = tokenizer.token_table()
 
