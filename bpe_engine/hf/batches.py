@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import RowEncoder
-from ..tensors import matrix_as_tensor
+from .._tensors import matrix_as_tensor
 from .tokenizers import Tokenizer
 
 __all__ = ["with_rows"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core import HfEncoding
-from ..tensors import as_tensor, framework
+from .._tensors import as_tensor, framework
 
 __all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import EncodedRows
 from .._engine import Names
-from ..tensors import framework
+from .._tensors import framework
 from . import rows
 from .batch_encoding import BatchEncoding
 from .decoding import Decoding

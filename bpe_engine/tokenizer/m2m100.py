@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ..hf.processors import TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..written import write_at_once
 from . import classes
-from .files import check_stale_files, located, read_config, settings_of, write_config
+from .files import located, read_config, settings_of
 from .folder import added_tokens
 from .named_pieces import of_named_pieces, read_ids
 from .piecewise import Around, PiecewiseTokenizer
@@ -132,21 +129,6 @@ class M2M100Tokenizer(PiecewiseTokenizer):
         files = {name: (path / name).read_bytes() for name in (_VOCAB, _MODEL)}
         return cls(source, pieces, files, **settings)
 
-    def save_pretrained(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
-
-        Raises:
-            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
-        """
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        check_stale_files(path, self.chat_template, has_tokenizer_file=False)
-        config = {**self._config(), "tokenizer_class": "M2M100Tokenizer"}
-        config |= {"src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
-        config["language_codes"] = self._language_codes
-        for name in ("add_bos_token", "add_eos_token"):
-            del config[name]
-        for name, contents in self._files.items():
-            write_at_once(path / name, contents)
-        written: Sequence[str] = write_config(path, config, self.chat_template)
-        return (*written, *(os.fspath(path / name) for name in self._files))
+    def _config(self) -> dict[str, Any]:
+        config = {**super()._config(), "src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
+        return {**config, "language_codes": self._language_codes}

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ..hf.processors import TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
-from ..written import write_at_once
 from . import classes
-from .files import check_stale_files, located, read_config, settings_of, write_config
+from .files import located, read_config, settings_of
 from .folder import added_tokens
 from .named_pieces import of_named_pieces, read_ids
 from .piecewise import PiecewiseTokenizer
@@ -103,23 +101,8 @@ class MarianTokenizer(PiecewiseTokenizer):
             **settings,
         )
 
-    def save_pretrained(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
-
-        Raises:
-            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
-        """
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        check_stale_files(path, self.chat_template, has_tokenizer_file=False)
-        config = {**self._config(), "tokenizer_class": _NAME}
-        config["separate_vocabs"] = self._separate_vocabs
-        for name in ("add_bos_token", "add_eos_token"):
-            del config[name]
-        for name, contents in self._files.items():
-            write_at_once(path / name, contents)
-        written = write_config(path, config, self.chat_template)
-        return (*written, *(os.fspath(path / name) for name in self._files))
+    def _config(self) -> dict[str, Any]:
+        return {**super()._config(), "separate_vocabs": self._separate_vocabs}
 
     def _parts(self, engine: FileTokenizer, text: str) -> list[tuple[str, bool]]:
         """Cuts out the language at the beginning of a text, and after special tokens in it. Returns each

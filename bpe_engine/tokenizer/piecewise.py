@@ -4,12 +4,16 @@ Python of transformers are."""
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..hf.tokenizers import Tokenizer as FileTokenizer
+from ..written import write_at_once
 from . import rows
 from .batch_encoding import BatchEncoding
+from .files import check_stale_files, write_config
 from .options import RowTruncation
 from .plan import Arguments, Plan
 from .tokenizer import Tokenizer
@@ -38,6 +42,8 @@ class PiecewiseTokenizer(Tokenizer):
 
     #: The text after a special token when ids are decoded.
     _after_special = ""
+    #: The files of the folder by their names.
+    _files: dict[str, bytes]
 
     def __init__(
         self, source: FileTokenizer, target: FileTokenizer, pieces: frozenset[str], **kwargs: Any
@@ -50,6 +56,26 @@ class PiecewiseTokenizer(Tokenizer):
         other = super().__copy__()
         other._target = copy.copy(self._target)
         return other
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Writes a folder from which `from_pretrained` reads this tokenizer. Returns its files.
+
+        Raises:
+            FileExistsError: The folder holds a file of another tokenizer, which would be read too.
+        """
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        check_stale_files(path, self.chat_template, has_tokenizer_file=False)
+        for name, contents in self._files.items():
+            write_at_once(path / name, contents)
+        written = write_config(path, self._config(), self.chat_template)
+        return (*written, *(os.fspath(path / name) for name in self._files))
+
+    def _config(self) -> dict[str, Any]:
+        config = {**super()._config(), "tokenizer_class": type(self).__name__}
+        for name in ("add_bos_token", "add_eos_token"):
+            del config[name]
+        return config
 
     def _add(self, tokens: Sequence[Any]) -> int:
         self._target.add_tokens(tokens)
@@ -141,11 +167,6 @@ class PiecewiseTokenizer(Tokenizer):
         """Returns the engine that finds special tokens in texts, or finds none."""
         if allowed == "all" or engine.encode_special_tokens:
             return engine
-        if allowed:
-            raise ValueError(
-                f"a {type(self).__name__} allows all special tokens or none, not {allowed!r}; pass "
-                "allowed_special=set() for none"
-            )
         engine = copy.copy(engine)
         engine.encode_special_tokens = True
         return engine

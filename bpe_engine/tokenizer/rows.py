@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._core import EncodedRows, HfEncoding, arrange_rows
+from .._tensors import as_tensor, matrix_as_tensor
 from ..ragged import TokenBatch
-from ..tensors import as_tensor, matrix_as_tensor
 from .batch_encoding import BatchEncoding
 from .options import Layout
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._tensors import framework
 from ..core import Encoding
 from ..hf.component import Component
 from ..hf.components import AddedToken
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..prompt import apply_template
 from ..prompt.segments import trusted
-from ..tensors import framework
 from . import folder as folders
 from . import rows
 from .calling import Calling
