@@ -406,10 +406,14 @@ impl Engine for Tokenizer {
         let is_byte =
             |id: &u32| self.id_to_token(*id).is_some_and(|token| byte_of(&token).is_some());
         let (mut read, mut without_text) = (Vec::new(), 0);
-        for (place, id) in ids.iter().enumerate() {
+        // Decoding leaves out ids without a token.
+        let mut known = ids.iter().enumerate().filter(|(_, id)| self.id_to_token(**id).is_some());
+        let mut next = known.next();
+        while let Some((place, id)) = next {
+            next = known.next();
             Engine::append_token(self, *id, &mut read)?;
             // Bytes that stand side by side are decoded together.
-            if is_byte(id) && ids.get(place + 1).is_some_and(is_byte) {
+            if is_byte(id) && next.is_some_and(|(_, id)| is_byte(id)) {
                 continue;
             }
             let text = self.decode(&ids[..=place], false)?;
