@@ -150,7 +150,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         encoders: dict[Any, RowEncoder] = vars(tokenizer).setdefault("_encoders", {})
         encoder = encoders.get(arguments)
         if encoder is None or not encoder.is_current(tokenizer):
-            self.set_truncation_and_padding(
+            arrange = functools.partial(
+                self.set_truncation_and_padding,
                 padding_strategy=padding_strategy,
                 truncation_strategy=truncation_strategy,
                 max_length=max_length,
@@ -158,12 +159,16 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
             )
+            arrange()
             if tokenizer.encode_special_tokens != split_special_tokens:
                 tokenizer.encode_special_tokens = split_special_tokens
-            if len(encoders) >= _MOST:
-                encoders.clear()
             encoder = RowEncoder.of_settings(tokenizer, bool(add_special_tokens))
-            encoders[arguments] = encoder
+            # Another thread may have set others before they were read: then this changes them back.
+            arrange()
+            if encoder.is_current(tokenizer):
+                if len(encoders) >= _MOST:
+                    encoders.clear()
+                encoders[arguments] = encoder
         made = encoder.encode(inputs, False)
         fields = ["input_ids"]
         model_input_names = self.model_input_names
