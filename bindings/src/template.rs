@@ -93,8 +93,8 @@ impl<'py> Copier<'_, 'py> {
 /// Compares the values of a list with those kept of an earlier one. Returns the places where they
 /// differ, or only the first one.
 ///
-/// Kept are copies that nobody changes. Values are the same if both are of one type, a built-in one
-/// or `segment`, with the same content in the same order: nothing of a caller is called.
+/// The kept values are copies that nobody changes. Two values are equal if they have the same type, a
+/// built-in one or `segment`, and the same content in the same order. Calls no code of the caller.
 #[pyfunction]
 pub fn differing<'py>(
     values: &Bound<'py, PyList>,

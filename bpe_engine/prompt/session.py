@@ -702,7 +702,7 @@ def _as_list(data: Any) -> Any:
 
 
 def _kept(value: Any) -> tuple[Any, Any]:
-    """Returns what stands for data later on, and the data to copy."""
+    """Returns a copy of data to compare later data with, and the data to copy for the template."""
     try:
         as_given = kept(value)
     except Unkept:

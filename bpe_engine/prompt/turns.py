@@ -437,7 +437,7 @@ class _Reading:
                 raise Prevented(node.lineno, f"the filter {node.name} may do anything")
         is_base = isinstance(node, (nodes.Getattr, nodes.Getitem))
         for part in node.iter_child_nodes():
-            # The message that something is read of stands for it, wherever it is.
+            # A part of a message is compared with the message itself.
             if not (is_base and part is node.node and self._is_message(part, scope)):  # type: ignore[attr-defined]
                 self._walk(part, scope)
 
@@ -465,7 +465,7 @@ class _Reading:
         if not isinstance(node, nodes.Expr):
             return False
         if not is_test:
-            # Text has a place, too: its message stands for it.
+            # Text has a place, too, so its message is compared.
             if isinstance(node, (nodes.Compare, nodes.Test, *_ARITHMETIC)):
                 if not self._reads_messages(node, scope):
                     return False
@@ -717,7 +717,7 @@ def _is_none(value: Any) -> bool:
 
 
 def _token(value: Any, number_of: Callable[[Any, int], int]) -> Any:
-    """Returns what stands for a value: a number itself, and the identity of a message."""
+    """Returns a key to compare a value by: a number itself, or the identity of a message."""
     if type(value) is int or value is None or value is MISSING:
         return value
     if type(value) is bool:

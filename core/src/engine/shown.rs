@@ -13,9 +13,9 @@ const BROKEN: &str = "\u{fffd}";
 /// How decoding shows a run of tokens of single bytes that is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRuns {
-    /// U+FFFD stands for each byte outside of characters.
+    /// Each byte outside of a character becomes U+FFFD.
     Bytes,
-    /// U+FFFD stands for each byte of the run.
+    /// Each byte of the run becomes U+FFFD.
     Whole,
 }
 
