@@ -138,15 +138,16 @@ impl Charsmap {
             };
             let unit = self.trie[place];
             let base = place ^ offset(unit);
-            let mut child = first.get(base).copied().unwrap_or(NONE);
+            if base | 0xff >= self.trie.len() {
+                return Ok(false);
+            }
+            let mut child = first[base];
             if place > 0 {
                 bytes[length] = unit as u8;
                 length += 1;
                 if let Ok(text) = std::str::from_utf8(&bytes[..length]) {
-                    let rule = (unit >> 8 & 1 != 0).then(|| {
-                        let start = self.trie.get(base).copied().ok_or_else(malformed)?;
-                        self.replacement((start & !(1 << 31)) as usize)
-                    });
+                    let start = (self.trie[base] & !(1 << 31)) as usize;
+                    let rule = (unit >> 8 & 1 != 0).then(|| self.replacement(start));
                     let Ok(rule) = rule.transpose() else { return Ok(false) };
                     let character = text.chars().next().unwrap_or_default();
                     found(Part { character, rule, is_first, is_last: child == NONE })?;

@@ -71,7 +71,8 @@ fn charsmap() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The charsmap of rules: a double array, whose nodes take the lowest places for their children.
+/// The charsmap of rules: a double array, whose nodes take the lowest places for their children,
+/// which no other node has.
 fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
     let (mut list, mut starts) = (Vec::new(), BTreeMap::new());
     for (from, to) in rules.iter().filter(|(from, _)| !from.contains('\0')) {
@@ -80,13 +81,16 @@ fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
     }
     let mut units = BTreeMap::from([(0_u32, 0_u32)]);
     let mut nodes = vec![(0_u32, Vec::new())];
+    let mut bases = BTreeSet::new();
     while let Some((place, start)) = nodes.pop() {
         let longer = starts.keys().filter_map(|key| key.strip_prefix(&start[..]));
         let labels: BTreeSet<u8> = longer.map(|key| *key.first().unwrap_or(&0)).collect();
         let is_free = |base: &u32| {
-            labels.iter().all(|&label| !units.contains_key(&(base ^ u32::from(label))))
+            !bases.contains(base)
+                && labels.iter().all(|&label| !units.contains_key(&(base ^ u32::from(label))))
         };
         let base = (1..).find(is_free).unwrap();
+        bases.insert(base);
         let leaf = starts.get(&start[..]).copied();
         *units.get_mut(&place).unwrap() |= (place ^ base) << 10 | u32::from(leaf.is_some()) << 8;
         for label in labels {

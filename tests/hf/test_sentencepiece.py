@@ -161,7 +161,7 @@ def random_model(rng: random.Random, rules: bytes = b"") -> bytes:
         kind = 5 if draw < unused else 4 if draw < unused + defined else 1
         rows.append((text, scores(), kind))
     rows += [(text, -1e9, 1) for text in sorted(runs)]
-    if not any(kind in (1, 4) for *_, kind in rows):
+    if all(kind not in (1, 4) and text != "a" for text, _, kind in rows):
         rows.append(("a", -1.0, 1))
     names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
     flags = {name: rng.random() < 0.6 for name in names}
@@ -218,6 +218,19 @@ def test_random_rules() -> None:
         ours, theirs = opened(contents), processor(contents)
         for _ in range(25):
             text = "".join(rng.choices([*REPLACED, "  ", " ", " ", "(", "a", "b"], k=14))
+            assert_same(ours, theirs, text)
+
+
+@pytest.mark.parametrize("new", ["é", "a", "ab", "", "a b"])
+def test_a_rule_for_spaces(new: str) -> None:
+    """It does not replace the mark that is put before a text."""
+    rows = [("<unk>", 0.0, 2), ("▁", 0.0, 1), ("a", -1.0, 1), ("é", -1.5, 1), ("▁a", -0.5, 1)]
+    for flags in range(8):
+        names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+        options = {name: bool(flags >> bit & 1) for bit, name in enumerate(names)}
+        contents = made_model(rows, 1, charsmap=charsmap({" ": new}), **options)
+        ours, theirs = opened(contents), processor(contents)
+        for text in ["a¡", "a", "¡", " a¡", "a ¡ a", "é a¡ ", "☃ ☃", "  "]:
             assert_same(ours, theirs, text)
 
 
@@ -392,6 +405,16 @@ def test_damaged_files_fail(tmp_path: Path) -> None:
     path.write_bytes(contents[:-3])
     with pytest.raises(ValueError, match=r"cut\.model: not a SentencePiece model: it is cut off"):
         hf.Tokenizer.from_sentencepiece(path)
+
+
+@pytest.mark.parametrize("name", ["▁", "<0xff>", "<0x100>"])
+def test_byte_pieces_without_a_byte_are_refused(name: str) -> None:
+    rows = [("<unk>", 0.0, 2), ("a", -1.0, 1), (name, 0.0, 6)]
+    rows += [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
+    for model_type in (1, 2, 4):
+        contents = made_model(rows, model_type, byte_fallback=True)
+        with pytest.raises(ValueError, match=f'the byte piece "{name}" is none of <0x00> to'):
+            opened(contents)
 
 
 def test_bytes_are_refused() -> None:

@@ -23,15 +23,18 @@ def charsmap(rules: Mapping[str, str]) -> bytes:
 
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
-    """Returns the units of a double array: each node finds the lowest place for its children."""
+    """Returns the units of a double array: each node finds the lowest place for its children,
+    which no other node has: it would lead to their texts, too."""
     units = {0: 0}
+    bases = set[int]()
     nodes: list[Node] = [(0, b"")]
     for place, start in nodes:
         longer = (key[len(start) :] for key in values if key.startswith(start))
         labels = sorted({key[0] if key else 0 for key in longer})
         base = 1
-        while any(base ^ label in units for label in labels):
+        while base in bases or any(base ^ label in units for label in labels):
             base += 1
+        bases.add(base)
         units[place] |= (place ^ base) << 10 | (HAS_LEAF if start in values else 0)
         for label in labels:
             units[base ^ label] = label

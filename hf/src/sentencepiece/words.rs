@@ -42,7 +42,8 @@ impl Words {
                 return Ok(());
             }
             if let Some(place) = SPACES.iter().position(|&space| space == character) {
-                is_local &= is_last;
+                // A space of the text becomes a mark, as the one before the text does.
+                is_local &= is_last && (character != ' ' || matches!(rule, None | Some(" ")));
                 if rule == Some(" ") {
                     spaces[place] = character;
                 }
