@@ -55,6 +55,8 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
+    /// Without: an object with all fields is made for each text of a batch.
+    Rows,
 }
 
 impl Mechanism {
@@ -83,6 +85,7 @@ impl Mechanism {
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
+        ("rows", Mechanism::Rows),
     ];
 
     /// Returns true if the mechanism is enabled.
