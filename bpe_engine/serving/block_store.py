@@ -292,7 +292,7 @@ class BlockStore:
             with contextlib.suppress(FileNotFoundError):
                 found = os.stat(path)
                 if name and not stat.S_ISREG(found.st_mode):
-                    raise ValueError(f"{path} is no file: give a folder for the store alone")
+                    raise ValueError(f"{path} is not a file: give a folder for the store alone")
                 if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
                     raise ValueError(
                         f"{path} belongs to another user, or every user may write it: its ids cannot be "

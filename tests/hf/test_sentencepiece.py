@@ -413,7 +413,7 @@ def test_byte_pieces_without_a_byte_are_refused(name: str) -> None:
     rows += [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
     for model_type in (1, 2, 4):
         contents = made_model(rows, model_type, byte_fallback=True)
-        with pytest.raises(ValueError, match=f'the byte piece "{name}" is none of <0x00> to'):
+        with pytest.raises(ValueError, match=f'the byte piece "{name}" must be one of <0x00> to'):
             opened(contents)
 
 

@@ -371,7 +371,7 @@ def test_files_of_others(tmp_path: pathlib.Path) -> None:
     pipe = tmp_path / "pipe"
     pipe.mkdir()
     os.mkfifo(pipe / "data.mdb")
-    with pytest.raises(ValueError, match="is no file"):
+    with pytest.raises(ValueError, match="is not a file"):
         opened(gpt2, pipe)
     foreign = tmp_path / "foreign"
     foreign.mkdir()

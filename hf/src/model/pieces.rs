@@ -74,7 +74,9 @@ impl Pieces {
         let bytes: Option<Vec<u32>> = ids.into_iter().map(|id| id.filter(is_byte)).collect();
         let bytes = bytes.ok_or_else(|| invalid("byte_fallback needs a piece for each byte"))?;
         if let Some((text, _)) = of_kind(Kind::Byte).find(|(_, id)| !bytes.contains(id)) {
-            return Err(invalid(&format!("the byte piece {text:?} is none of <0x00> to <0xFF>")));
+            return Err(invalid(&format!(
+                "the byte piece {text:?} must be one of <0x00> to <0xFF>"
+            )));
         }
         let user_defined = UserDefined::new(of_kind(Kind::UserDefined))?;
         let order = order_of_scores(&scores, version)?;
