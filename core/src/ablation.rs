@@ -55,6 +55,14 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
+    /// Without: Python's own encoder writes the JSON of chat templates.
+    NativeJson,
+    /// Without: Python calls the methods of strings and dicts in chat templates.
+    NativeMethods,
+    /// Without: Python's collector of cycles walks over the copies of data in chat templates.
+    UntrackedCopies,
+    /// Without: the benchmark renders whole conversations, not those turns that are new.
+    Turns,
 }
 
 impl Mechanism {
@@ -83,6 +91,10 @@ impl Mechanism {
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
+        ("native-json", Mechanism::NativeJson),
+        ("native-methods", Mechanism::NativeMethods),
+        ("untracked-copies", Mechanism::UntrackedCopies),
+        ("turns", Mechanism::Turns),
     ];
 
     /// Returns true if the mechanism is enabled.
