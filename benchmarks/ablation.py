@@ -16,11 +16,18 @@ first of the process; ``first`` a new one; ``again`` the same text once more; ``
 in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
+<<<<<<< HEAD
 the encoding to which 1,000 tokens were added, or a file as it is, and ``added-often`` the same with an
 added token in every line; ``sentences`` is ``Tokenizer`` on 4,096 known lines of up to 100
 characters, padded to a matrix for each 64. The mechanism ``cuts`` is for ``tokenizer.json`` files over
 characters, ``windows`` for those of WordPiece and Unigram, ``beginnings`` for those with many added
 tokens, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
+=======
+the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
+line; ``template`` renders a chat template, whose messages, tool calls and their results are of the text, and
+``turn`` the next two messages of such a conversation. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
+WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
+>>>>>>> s40
 ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
@@ -46,6 +53,22 @@ from .harness.sides import seconds
 
 #: Bytes of a prompt and of a document, as in core/examples/ablation.rs.
 PARTS = {"prompts": 11, "documents": 4096}
+
+#: Does with messages, tool calls and their results what published templates do.
+AGENT = """\
+{%- for tool in tools %}{{ tool | tojson(indent=4) }}{% endfor %}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\\n' }}
+    {%- if m.tool_calls %}
+        {%- for call in m.tool_calls %}
+            {{- call.function.name + ' ' }}{{ call.function.arguments | tojson }}
+        {%- endfor %}
+    {%- else %}
+        {{- m.get('reasoning_content', '').strip() + m.content.split('</think>')[-1].lstrip('\\n') }}
+    {%- endif %}
+    {{- '<|im_end|>' if not loop.last }}
+{%- endfor %}
+"""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -87,6 +110,10 @@ MECHANISMS = (
     Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
     Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
     Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),
+    Mechanism("native-json", ("template",), lists=True),
+    Mechanism("native-methods", ("template",), lists=True),
+    Mechanism("untracked-copies", ("template",), lists=True),
+    Mechanism("turns", ("turn",), lists=True),
 )
 
 
@@ -188,6 +215,8 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
     import bpe_engine
     from bpe_engine.hf import Tokenizer
 
+    if row in ("template", "turn"):
+        return _rendering(row == "turn", odd)
     if row == "load":
         return lambda: Tokenizer.from_file(encoding)
     if row == "sentences":
@@ -215,6 +244,29 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
     for text in {"fresh": [], "first": [even], "again": [even, odd]}[row]:
         encode(text)
     return lambda: encode(odd)
+
+
+def _rendering(is_next: bool, text: str) -> Callable[[], object]:
+    """Returns the rendering of a conversation, or of its next turn behind the turns before."""
+    from bpe_engine.prompt import ChatTemplate
+
+    parts = documents(text, 300)[:1000]
+    chat: list[dict[str, object]] = []
+    for number, part in enumerate(parts):
+        arguments = {"path": f"src/{number}.py", "lines": number, "text": part[:100]}
+        function = {"name": f"tool_{number % 30}", "arguments": arguments}
+        chat += (
+            {"role": "assistant", "content": "", "tool_calls": [{"function": function}]},
+            {"role": "tool", "content": part},
+        )
+    tools = [{"name": f"tool_{number}", "text": part} for number, part in enumerate(parts[:30])]
+    template = ChatTemplate(AGENT)
+    if not is_next:
+        return lambda: template.render(chat, tools=tools)
+    whole = os.environ["BPE_ENGINE_ABLATION"] == "turns"
+    renderer = template if whole else template.session()
+    renderer.render(chat[:-2], tools=tools)
+    return lambda: renderer.render(chat, tools=tools)
 
 
 def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:

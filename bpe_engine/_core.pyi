@@ -38,6 +38,7 @@ __all__ = [
     "arrange_rows",
     "audit_segments",
     "audit_tokens",
+    "call_method",
     "collect_segments",
     "cost_of_joining",
     "join_traced",
@@ -63,8 +64,10 @@ __all__ = [
     "CountReader",
     "PieceCounts",
     "merge_counts",
+    "strip_traced",
     "train_bpe",
     "work_done",
+    "write_json",
 ]
 
 _Allowed = str | Iterable[str]
@@ -506,6 +509,15 @@ def differing(
 def join_traced(parts: tuple[str, ...], traced: type[str]) -> tuple[Any, int]: ...
 def cost_of_joining(parts: tuple[str, ...], traced: type[str]) -> int: ...
 def size_of_plain(value: Any) -> int | None: ...
+def call_method(
+    labels: Labels, limits: Any, context: Any, value: Any, name: str, args: tuple[Any, ...]
+) -> Any: ...
+def strip_traced(
+    text: str, characters: str | None, sides: tuple[bool, bool], traced: type[str]
+) -> Any: ...
+def write_json(
+    value: Any, is_ascii: bool, separators: tuple[str, str], indent: str | None, most: int
+) -> str | None: ...
 def collect_segments(
     output: Iterator[Any],
     traced: type[str],
@@ -527,6 +539,7 @@ class Labels:
         fields: dict[str, str],
         getattr: Callable[[Any, str], Any],
         getitem: Callable[[Any, Any], Any],
+        call: Callable[..., Any],
     ) -> Labels: ...
     has_segments: bool
     def flags(self, segment: Segment) -> int: ...

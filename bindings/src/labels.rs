@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use bpe_core::ablation::Mechanism;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -64,7 +65,7 @@ enum Known {
 /// `traced` is the type of strings with flags, and `origin` the type of origins. `scalars` has a
 /// function for each type of numbers in the arguments of calls, which returns a value with flags;
 /// `fields` has the fields of keys of messages whose names differ. `getattr` and `getitem` look up
-/// what is neither in a dict nor in a list.
+/// what is neither in a dict nor in a list, and `call` calls what was found.
 #[pyclass(module = "bpe_engine._core")]
 pub struct Labels {
     traced: Py<PyType>,
@@ -73,6 +74,7 @@ pub struct Labels {
     fields: Py<PyDict>,
     getattr: Py<PyAny>,
     getitem: Py<PyAny>,
+    call: Py<PyAny>,
     places: Vec<Place>,
     /// The caller's segment and the place of each number - 1.
     given: Vec<(Option<Py<PyTuple>>, Option<usize>)>,
@@ -98,6 +100,7 @@ impl Labels {
         fields: Py<PyDict>,
         getattr: Py<PyAny>,
         getitem: Py<PyAny>,
+        call: Py<PyAny>,
     ) -> Self {
         let (places, given, known) = (Vec::new(), Vec::new(), HashMap::default());
         let (paths, has_segments) = (Vec::new(), false);
@@ -108,6 +111,7 @@ impl Labels {
             fields,
             getattr,
             getitem,
+            call,
             places,
             given,
             known,
@@ -147,7 +151,8 @@ impl Labels {
                 message = copy;
             }
             let role = role.unbind();
-            self.note(message.as_any(), Known::Message { index, role, is_open: false })?;
+            let message = untracked(message.into_any());
+            self.note(&message, Known::Message { index, role, is_open: false })?;
         }
         Ok(())
     }
@@ -199,7 +204,7 @@ impl Labels {
     }
 
     /// Returns a list or a dict whose items are labeled, for one of the caller, or another value.
-    fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         match self.known_of(value) {
             Some(Known::Message { is_open: false, .. }) => {
@@ -215,12 +220,12 @@ impl Labels {
             Some(Known::Data { opened: Some(opened), .. }) => Ok(opened.bind(py).clone()),
             Some(&Known::Data { at, .. }) => {
                 let opened = match value.cast_exact::<PyDict>() {
-                    Ok(dict) => self.dict(dict, at)?.into_any(),
+                    Ok(dict) => untracked(self.dict(dict, at)?.into_any()),
                     Err(_) => {
                         let Ok(list) = value.cast_exact::<PyList>() else {
                             return Ok(value.clone());
                         };
-                        PyList::new(py, self.items(list.iter(), at)?)?.into_any()
+                        untracked(PyList::new(py, self.items(list.iter(), at)?)?.into_any())
                     }
                 };
                 self.note(&opened, Known::Opened { data: value.clone().unbind() })?;
@@ -300,8 +305,18 @@ impl Labels {
         opened.cast::<PyList>()?.get_item(place).map(Some)
     }
 
+    /// Returns the type of strings with flags.
+    pub fn traced<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {
+        self.traced.bind(py).clone()
+    }
+
+    /// Returns the functions that look up an attribute of a value, and that call one.
+    pub fn calls<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyAny>) {
+        (self.getattr.bind(py).clone(), self.call.bind(py).clone())
+    }
+
     /// Returns the item of a dict, labeled.
-    fn read<'py>(
+    pub fn read<'py>(
         &mut self,
         dict: &Bound<'py, PyDict>,
         key: &Bound<'py, PyAny>,
@@ -323,6 +338,7 @@ impl Labels {
                 let place = self.place_in_message(index, &role, key)?;
                 let labeled = self.label(&item, place)?;
                 dict.set_item(key, &labeled)?;
+                untracked(dict.clone().into_any());
                 Ok(labeled)
             }
             Some(Known::Data { .. }) => {
@@ -580,6 +596,16 @@ impl Labels {
         let has_tags = PyBool::new(py, has_tags).to_owned().into_any();
         new_tuple_of(self.origin.bind(py), [message, none, field, path.into_any(), has_tags])
     }
+}
+
+/// Takes a copy of a caller's list or dict away from the collector of cycles: it holds only such copies,
+/// strings and numbers, and templates cannot change it, so that it is never part of a cycle.
+pub fn untracked(copy: Bound<'_, PyAny>) -> Bound<'_, PyAny> {
+    if Mechanism::UntrackedCopies.is_used() {
+        // SAFETY: see above.
+        unsafe { untrack(&copy) };
+    }
+    copy
 }
 
 /// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a

@@ -30,6 +30,8 @@
 //! | `token_table` | the bytes of every id in one buffer |
 //! | `token_trie` | the tokens that agree with bytes to come, and healed prompts |
 //! | `template` | passes data to chat templates, and reads segments from their output |
+//! | `json` | writes JSON as Python does |
+//! | `methods` | methods of strings and dicts that chat templates call |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
 //! | `progress` | reports progress of long work |
@@ -59,7 +61,9 @@ mod ids;
 mod inspect;
 mod int_cache;
 mod interned;
+mod json;
 mod labels;
+mod methods;
 mod objects;
 mod prefix_cache;
 mod progress;
@@ -111,7 +115,11 @@ mod _core {
         hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
+    use super::json::write_json;
+    #[pymodule_export]
     use super::labels::Labels;
+    #[pymodule_export]
+    use super::methods::{call_method, strip_traced};
     #[pymodule_export]
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]

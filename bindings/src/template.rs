@@ -10,6 +10,7 @@ use pyo3::{Borrowed, ffi};
 use crate::interned::interned;
 use crate::labels::{
     Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length, plain_text,
+    untracked,
 };
 use crate::objects::{new_int, new_list, new_tuple_of, push};
 
@@ -45,7 +46,7 @@ impl<'py> Copier<'_, 'py> {
             let items: Vec<_> = list.iter().collect();
             let items: Vec<_> =
                 items.iter().map(|item| self.copy(item)).collect::<PyResult<_>>()?;
-            return Ok(PyList::new(value.py(), items)?.into_any());
+            return Ok(untracked(PyList::new(value.py(), items)?.into_any()));
         };
         let _depth = Depth::enter(value.py())?;
         // Nobody else has the copy, so it does not change during iteration.
@@ -65,7 +66,7 @@ impl<'py> Copier<'_, 'py> {
         for (key, item) in changed {
             copy.set_item(key, self.copy(&item)?)?;
         }
-        Ok(copy.into_any())
+        Ok(untracked(copy.into_any()))
     }
 
     /// Copies a dict whose keys are not all strings and which has no other owner.
@@ -74,7 +75,7 @@ impl<'py> Copier<'_, 'py> {
         for (key, item) in dict {
             copy.set_item(self.copy(&key)?, self.copy(&item)?)?;
         }
-        Ok(copy.into_any())
+        Ok(untracked(copy.into_any()))
     }
 
     /// Returns true for an immutable value of a built-in type, and counts its characters.
@@ -104,8 +105,11 @@ pub fn differing<'py>(
 ) -> PyResult<Vec<usize>> {
     let mut places = Vec::new();
     for (place, value) in values.iter().enumerate() {
-        if place < kept.len() && is_same(&value, &kept.get_item(place)?, segment)? {
-            continue;
+        if place < kept.len() {
+            let kept = kept.get_item(place)?;
+            if is_same(value.as_borrowed(), kept.as_borrowed(), segment)? {
+                continue;
+            }
         }
         push(&mut places, place)?;
         if is_first {
@@ -115,80 +119,80 @@ pub fn differing<'py>(
     Ok(places)
 }
 
-/// Whether a caller's value is the same as a copy of an earlier one.
+/// Whether a caller's value is the same as a copy of an earlier one. Runs no code of Python, so that
+/// nothing changes either of them meanwhile. An object that is in both never changes: lists and dicts
+/// were copied. So that object is not even read, which would wait for memory.
 fn is_same<'py>(
-    value: &Bound<'py, PyAny>,
-    kept: &Bound<'py, PyAny>,
+    value: Borrowed<'_, 'py, PyAny>,
+    kept: Borrowed<'_, 'py, PyAny>,
     segment: &Bound<'py, PyType>,
 ) -> PyResult<bool> {
-    // Most values are strings that are the same object, or equal.
-    let is_text = value.is_exact_instance_of::<PyString>();
+    if value.is(kept) {
+        return Ok(true);
+    }
     if value.get_type_ptr() != kept.get_type_ptr() {
         return Ok(false);
     }
-    if is_text {
+    if value.is_exact_instance_of::<PyString>() {
         // SAFETY: attached; both are instances of `str`, which the call compares, and nothing else.
-        return Ok(
-            value.is(kept) || unsafe { ffi::PyUnicode_Compare(value.as_ptr(), kept.as_ptr()) == 0 }
-        );
+        return Ok(unsafe { ffi::PyUnicode_Compare(value.as_ptr(), kept.as_ptr()) == 0 });
     }
-    if value.is_none() || value.is_exact_instance_of::<PyBool>() {
-        return Ok(value.is(kept));
+    if value.is_exact_instance_of::<PyDict>() {
+        let _depth = Depth::enter(value.py())?;
+        return are_same_dicts(value, kept, segment);
+    }
+    if value.is_exact_instance_of::<PyList>() {
+        let _depth = Depth::enter(value.py())?;
+        return are_same_lists(value, kept, segment);
     }
     if value.is_exact_instance_of::<PyInt>() {
-        return Ok(value.is(kept) || value.eq(kept)?);
+        return value.eq(kept);
     }
     if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyFloat>(), kept.cast_exact::<PyFloat>()) {
         return Ok(value.value().to_bits() == kept.value().to_bits());
     }
-    let _depth = Depth::enter(value.py())?;
-    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyDict>(), kept.cast_exact::<PyDict>()) {
-        return are_same_dicts(value, kept, segment);
-    }
-    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyList>(), kept.cast_exact::<PyList>()) {
-        return are_same(value.iter(), kept.iter(), segment);
-    }
     let (Ok(items), Ok(kept_items)) = (value.cast::<PyTuple>(), kept.cast::<PyTuple>()) else {
         return Ok(false);
     };
-    if value.get_type_ptr() == segment.as_type_ptr() {
-        // Only these of its items are read.
-        const READ: usize = 5;
-        let (items, kept_items) = (items.get_slice(0, READ), kept_items.get_slice(0, READ));
-        return Ok(value.is(kept) || are_same(items.iter(), kept_items.iter(), segment)?);
-    }
-    if !value.is_exact_instance_of::<PyTuple>() {
+    let is_segment = value.get_type_ptr() == segment.as_type_ptr();
+    if !is_segment && (!value.is_exact_instance_of::<PyTuple>() || items.len() != kept_items.len())
+    {
         return Ok(false);
     }
-    are_same(items.iter(), kept_items.iter(), segment)
+    let _depth = Depth::enter(value.py())?;
+    // Only these items of a segment are read.
+    const READ: usize = 5;
+    let most = if is_segment { READ } else { usize::MAX };
+    for (value, kept) in items.iter_borrowed().zip(kept_items.iter_borrowed()).take(most) {
+        if !is_same(value, kept, segment)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether two dicts have the same keys and values in the same order.
 fn are_same_dicts<'py>(
-    value: &Bound<'py, PyDict>,
-    kept: &Bound<'py, PyDict>,
+    value: Borrowed<'_, 'py, PyAny>,
+    kept: Borrowed<'_, 'py, PyAny>,
     segment: &Bound<'py, PyType>,
 ) -> PyResult<bool> {
     let py = value.py();
-    if value.len() != kept.len() {
-        return Ok(false);
-    }
     let (mut place, mut kept_place) = (0, 0);
     let [mut key, mut item, mut kept_key, mut kept_item] = [std::ptr::null_mut(); 4];
-    // SAFETY: attached. Comparing runs no code of Python, so that nothing changes the dicts, and
-    // their keys and values live as long as they do. `PyDict_Next` sets the pointers where it
-    // returns 1.
+    // SAFETY: attached, and both are dicts. Nothing changes them, and their keys and values live as
+    // long as they do. `PyDict_Next` sets the pointers where it returns 1.
     unsafe {
+        if ffi::PyDict_Size(value.as_ptr()) != ffi::PyDict_Size(kept.as_ptr()) {
+            return Ok(false);
+        }
         while ffi::PyDict_Next(value.as_ptr(), &mut place, &mut key, &mut item) != 0
             && ffi::PyDict_Next(kept.as_ptr(), &mut kept_place, &mut kept_key, &mut kept_item) != 0
         {
             for (one, two) in [(key, kept_key), (item, kept_item)] {
-                if one == two && ffi::PyUnicode_CheckExact(one) != 0 {
-                    continue;
-                }
                 let one = Borrowed::from_ptr(py, one);
                 let two = Borrowed::from_ptr(py, two);
-                if !is_same(&one, &two, segment)? {
+                if !is_same(one, two, segment)? {
                     return Ok(false);
                 }
             }
@@ -197,17 +201,26 @@ fn are_same_dicts<'py>(
     Ok(true)
 }
 
-fn are_same<'py>(
-    values: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
-    kept: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+/// Whether two lists have the same items.
+fn are_same_lists<'py>(
+    value: Borrowed<'_, 'py, PyAny>,
+    kept: Borrowed<'_, 'py, PyAny>,
     segment: &Bound<'py, PyType>,
 ) -> PyResult<bool> {
-    if values.len() != kept.len() {
-        return Ok(false);
-    }
-    for (value, kept) in values.zip(kept) {
-        if !is_same(&value, &kept, segment)? {
+    let py = value.py();
+    // SAFETY: attached, and both are lists. Nothing changes them, each place is within both, and their
+    // items live as long as they do.
+    unsafe {
+        let length = ffi::PyList_GET_SIZE(value.as_ptr());
+        if length != ffi::PyList_GET_SIZE(kept.as_ptr()) {
             return Ok(false);
+        }
+        for place in 0..length {
+            let one = Borrowed::from_ptr(py, ffi::PyList_GET_ITEM(value.as_ptr(), place));
+            let two = Borrowed::from_ptr(py, ffi::PyList_GET_ITEM(kept.as_ptr(), place));
+            if !is_same(one, two, segment)? {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
@@ -575,7 +588,7 @@ impl<'a, 'py> Collector<'a, 'py> {
 }
 
 /// Returns a part of a `str` or an instance of a subclass, as a plain `str`.
-fn substring<'py>(
+pub fn substring<'py>(
     text: &Bound<'py, PyAny>,
     start: usize,
     end: usize,

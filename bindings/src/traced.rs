@@ -13,7 +13,7 @@ use crate::labels::{Address, Depth, length, new_traced};
 use crate::objects::{new_list, new_tuple, push};
 
 /// Bytes that an item takes in a list, roughly.
-const ITEM: usize = 8;
+pub const ITEM: usize = 8;
 
 /// Joins a tuple of strings to one of the type `traced`, or to a `str` if none has flags. Returns it
 /// and what it costs: its characters, and the items of its flags.

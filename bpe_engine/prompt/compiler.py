@@ -11,7 +11,8 @@ from jinja2.utils import concat as jinja_concat
 
 from .limits import ITEM
 from .origin import Traced, trusted
-from .turns import Plan, Prevented, TurnReader
+from .outcomes import Plan
+from .turns import Prevented, TurnReader
 
 __all__ = [
     "DICT_METHODS",
@@ -28,6 +29,10 @@ OUTPUT_PIECES, OUTPUT_SUMMANDS = object(), object()
 _NODE = 16
 #: Names that are not keys where they follow a dot.
 DICT_METHODS = frozenset(dir(dict))
+#: Methods of strings and dicts that are called in native code.
+_NATIVE_METHODS = frozenset(
+    ["endswith", "get", "items", "lstrip", "rstrip", "split", "startswith", "strip"]
+)
 #: Attributes of a loop that a template may read.
 LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
@@ -68,8 +73,9 @@ class TracingGenerator(CodeGenerator):
         super().write_commons()
         self.writeline("traced_limits = traced_active.limits")
         self.writeline("traced_session = traced_values.session")
+        self.writeline("traced_labels = traced_values.labels")
         for name in ("attribute", "item", "opened", "turn"):
-            self.writeline(f"traced_{name} = traced_values.labels.{name}")
+            self.writeline(f"traced_{name} = traced_labels.{name}")
 
     def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
         """Compiles a block, such as the body of a loop or a macro."""
@@ -234,6 +240,15 @@ class TracingGenerator(CodeGenerator):
         super().signature(node, *args, **kwargs)
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        method = node.node
+        has_more = node.kwargs or node.dyn_args or node.dyn_kwargs or forward_caller
+        if isinstance(method, nodes.Getattr) and method.attr in _NATIVE_METHODS and not has_more:
+            self.write("traced_method(traced_labels, traced_limits, context, ")
+            self.visit(method.node, frame)
+            self.write(f", {method.attr!r}, ")
+            self._tuple(node.args, frame)
+            self.write(")")
+            return
         # Nothing that a template can call takes the variables of loops and blocks.
         frame = frame.copy()
         frame.loop_frame = frame.block_frame = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from jinja2 import pass_environment, pass_eval_context
@@ -14,6 +13,7 @@ from jinja2.nodes import EvalContext
 from jinja2.tests import TESTS
 from markupsafe import Markup
 
+from .._core import write_json
 from .escaped import escaped, marked_safe
 from .formatting import percent
 from .language import COMPARISONS, OPERATORS, add
@@ -52,89 +52,104 @@ def tojson(
     sort_keys: bool = False,
 ) -> str:
     """Returns JSON as transformers writes it, without HTML's escapes. All of it is untrusted."""
+    use(STRING + size_of(x))
     if separators is not None:
         separators = (_plain(separators[0]), _plain(separators[1]))
-    encoder = partial(
-        json.JSONEncoder, ensure_ascii=ensure_ascii, separators=separators, sort_keys=sort_keys
-    )
-    if indent is None:
-        write = encoder().encode
-        given = partial(_given, (ensure_ascii, separators, sort_keys), write)
-        return _composed(x, write, given, separators or (", ", ": "), sort_keys)
-    flags, x = found(x)
     if isinstance(indent, str):
         indent = _plain(indent)
-    else:
+    elif indent is not None:
         use(indent)
-    parts = []
+    writer = _Writer(ensure_ascii, indent, separators, sort_keys)
+    if indent is None:
+        return _composed(x, writer)
+    flags, x = found(x)
+    return flagged(writer.given(x), flags) if flags else writer(x)
 
-    def encode(x: Any) -> str:
-        for part in encoder(indent=indent).iterencode(x):
+
+class _Writer:
+    """Writes JSON as `json.JSONEncoder` does."""
+
+    __slots__ = ("indent", "is_ascii", "separators", "sorts")
+
+    def __init__(self, is_ascii: Any, indent: Any, separators: tuple[str, str] | None, sorts: Any):
+        self.is_ascii = is_ascii
+        self.indent = indent
+        self.separators = separators
+        self.sorts = sorts
+
+    def __call__(self, x: Any) -> str:
+        """Writes a value."""
+        indent: Any = self.indent
+        kind = type(indent)
+        if not self.sorts and (indent is None or kind is int or kind is str):
+            between = self.separators or (", " if indent is None else ",", ": ")
+            one = " " * indent if kind is int else indent
+            text = write_json(x, bool(self.is_ascii), between, one, active.limits.characters)
+            if text is not None:
+                if indent is not None:
+                    use(len(text))
+                return text
+        encoder = json.JSONEncoder(
+            ensure_ascii=self.is_ascii,
+            indent=indent,
+            separators=self.separators,
+            sort_keys=self.sorts,
+        )
+        if indent is None:
+            return encoder.encode(x)
+        parts = []
+        for part in encoder.iterencode(x):
             # Each line repeats the indent as often as it is deep.
             use(len(part))
             parts.append(part)
         return "".join(parts)
 
-    if not flags:
-        return encode(x)
-    key = id(x), ensure_ascii, indent, separators, sort_keys
-    return flagged(_once(key, x, encode, is_counted=True), flags)
+    def given(self, x: Any) -> str:
+        """Writes data of the caller, which a session does once outside of turns."""
+        session = values.session
+        if session is None or session.open is not None:
+            return self(x)
+        key = id(x), self.is_ascii, self.indent, self.separators, self.sorts
+        text: str | None = session.texts.get(key)
+        is_counted = self.indent is not None
+        if text is None or (is_counted and len(text) > active.limits.characters):
+            text = session.texts[key] = self(x)
+        elif is_counted:
+            use(len(text))
+        return text
 
 
-def _once(key: Any, x: Any, encode: Callable[[Any], str], is_counted: bool = False) -> str:
-    """Returns the JSON of data of the caller, which a session writes once outside of turns."""
-    session = values.session
-    if session is None or session.open is not None:
-        return encode(x)
-    text: str | None = session.texts.get(key)
-    if text is None or (is_counted and len(text) > active.limits.characters):
-        text = session.texts[key] = encode(x)
-    elif is_counted:
-        use(len(text))
-    return text
-
-
-def _given(key: Any, encode: Callable[[Any], str], x: Any) -> str:
-    """Returns the JSON of data of the caller."""
-    return _once((id(x), *key), x, encode)
-
-
-def _written(x: Any, encode: Callable[[Any], str]) -> str:
+def _written(x: Any, write: _Writer) -> str:
     """Returns the JSON of a value, with its origin if that is one place."""
     if type(x) is Traced:
         found_flags = {flags & ~(TRUSTED | GENERATED) for _, flags in unplaced(runs_of(x))}
-        return flagged(encode(x), found_flags.pop()) if len(found_flags) == 1 else encode(x)
+        return flagged(write(x), found_flags.pop()) if len(found_flags) == 1 else write(x)
     flags, plain = found(x)
-    return flagged(encode(plain), flags) if flags else encode(plain)
+    return flagged(write(plain), flags) if flags else write(plain)
 
 
-def _composed(
-    x: Any,
-    encode: Callable[[Any], str],
-    given: Callable[[Any], str],
-    separators: tuple[str, str],
-    sort_keys: bool,
-) -> str:
+def _composed(x: Any, write: _Writer) -> str:
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
     if type(x) not in (dict, list):
-        return _written(x, encode)
+        return _written(x, write)
     flags, plain = found(x)
     if flags:
-        return flagged(given(plain), flags)
+        return flagged(write.given(plain), flags)
     x = opened(x)
     if not x:
-        return encode(x)
+        return write(x)
+    comma, colon = write.separators or (", ", ": ")
     parts: list[str] = []
     if type(x) is list:
         for item in x:
-            parts += (separators[0], _composed(item, encode, given, separators, sort_keys))
+            parts += (comma, _composed(item, write))
         return concat(["[", *parts[1:], "]"])
-    for key in sorted(x) if sort_keys else x:
+    for key in sorted(x) if write.sorts else x:
         if type(key) is Traced or type(key) is str:
-            parts += (separators[0], _written(key, encode), separators[1])
+            parts += (comma, _written(key, write), colon)
         else:
-            return encode(x)  # JSON makes strings of such keys.
-        parts.append(_composed(x[key], encode, given, separators, sort_keys))
+            return write(x)  # JSON makes strings of such keys.
+        parts.append(_composed(x[key], write))
     return concat(["{", *parts[1:], "}"])
 
 
@@ -278,7 +293,7 @@ def _counting(items: Iterator[Any]) -> Iterator[Any]:
 
 
 # Filters that take no longer for a longer value, or count what they cost.
-_QUICK = frozenset(["abs", "count", "d", "default", "length", "string", "trim"])
+_QUICK = frozenset(["abs", "count", "d", "default", "length", "string", "tojson", "trim"])
 _COSTS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(["first", "last", "random"], lambda *values: 0),
     **dict.fromkeys(["map", "reject", "rejectattr", "select", "selectattr"], _lazy),
@@ -297,13 +312,9 @@ def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
     cost: Callable[..., int] = _COSTS.get(name, _deep)
     iterating = _ITERATING.get(cost)
-    # JSON is written of the caller's own data.
-    opens = name != "tojson"
 
     def filtered(*args: Any, **kwargs: Any) -> Any:
-        values = args[first:]
-        if opens:
-            values = tuple(map(opened, values))
+        values = tuple(map(opened, args[first:]))
         if iterating is not None and isinstance(values[0], Iterator):
             values = (iterating(values[0]), *values[1:])
         use(STRING + cost(*values, *kwargs.values()))

@@ -61,7 +61,9 @@ for _kind, _own in ((int, _Int), (float, _Float), (bool, _Bool), (type(None), _N
 
 def new_labels(environment: Environment) -> Labels:
     """Returns the origins of what a caller gives to one rendering: none so far."""
-    return Labels(Traced, Origin, _SCALARS, BY_KEY, environment.getattr, environment.getitem)
+    look_up = environment.getattr, environment.getitem
+    call: Any = environment.call  # type: ignore[attr-defined]
+    return Labels(Traced, Origin, _SCALARS, BY_KEY, *look_up, call)
 
 
 def label_tests() -> dict[str, Callable[..., bool]]:

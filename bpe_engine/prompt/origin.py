@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat, tee
 from typing import Any, SupportsIndex
 
-from .._core import Labels, cost_of_joining, join_traced
+from .._core import Labels, cost_of_joining, join_traced, strip_traced
 from .limits import STRING, guard, use
 
 __all__ = [
@@ -156,16 +156,25 @@ class Traced(str):
         return [traced(str.__getitem__(self, slice(*span)), cut) for span, cut in zip(spans, cuts)]
 
     def strip(self, chars: str | None = None, /) -> str:
-        if len(str.strip(self, chars)) == len(self):
-            return self
-        start = len(self) - len(str.lstrip(self, chars))
-        return self._part(start, start + len(str.strip(self, chars)))
+        return self._stripped(chars, (True, True))
 
     def lstrip(self, chars: str | None = None, /) -> str:
-        return self._part(len(self) - len(str.lstrip(self, chars)), len(self))
+        return self._stripped(chars, (True, False))
 
     def rstrip(self, chars: str | None = None, /) -> str:
-        return self._part(0, len(str.rstrip(self, chars)))
+        return self._stripped(chars, (False, True))
+
+    def _stripped(self, chars: str | None, sides: tuple[bool, bool]) -> str:
+        if chars is None or isinstance(chars, str):
+            part: str | None = strip_traced(self, chars, sides, Traced)
+            if part is not None:
+                return part
+        start, end = 0, len(self)
+        if sides[0]:
+            start = end - len(str.lstrip(self, chars))
+        if sides[1]:
+            end = max(start, len(str.rstrip(self, chars)))
+        return self if end - start == len(self) else self._part(start, end)
 
     def removeprefix(self, prefix: str, /) -> str:
         return self._part(len(self) - len(str.removeprefix(self, prefix)), len(self))

@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 from markupsafe import Markup
 
+from .._core import call_method
 from .compiler import (
     DICT_METHODS,
     LOOP_ATTRIBUTES,
@@ -42,7 +43,7 @@ from .language import (
 )
 from .limits import ITEM, STRING, TemplateLimitError, active, guard, size_of, use
 from .origin import Traced, concat, each_opened, opened, runs_of, text_of, traced, values
-from .session import looped, turns_of
+from .reuse import looped, turns_of
 from .turns import TurnReader
 
 __all__ = ["TracingEnvironment"]
@@ -121,6 +122,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "traced_each": each_opened,
             "traced_join": join,
             "traced_LoopContext": looped,
+            "traced_method": call_method,
             "traced_plans": generator.plans,
             "traced_turns": turns_of,
             "traced_pieces": OUTPUT_PIECES,

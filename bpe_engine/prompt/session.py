@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
-from operator import is_, is_not, ne
-from typing import Any, Protocol
-
-from jinja2.runtime import LoopContext, Macro
-from jinja2.utils import missing
+from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
+from typing import Any
 
 from .._core import Labels, copy_plain, differing
-from .encode import Engine
-from .language import TemplateNamespace
-from .limits import active
-from .origin import Scalar, Traced, opened, values
+from .origin import Scalar, Traced
+from .outcomes import MISSING, Plan
 from .plain import Plain, Unkept, kept
+from .records import UNWRITTEN, Record, Run, State
+from .renderer import Compiled, Renderer
 from .segments import Segment
-from .turns import MISSING, Plan
 
-__all__ = ["TemplateSession", "looped", "turns_of"]
+__all__ = ["TemplateSession"]
 
 #: Bytes that a session keeps for a message, and for a character, at most but for hostile ones.
 _MESSAGE, _CHARACTER = 4096, 8
@@ -29,46 +23,15 @@ _MESSAGE, _CHARACTER = 4096, 8
 _MOST_PARTS = 1000
 #: Labels that a session may have made in vain.
 _MOST_LABELS = 50_000
-#: The turns that are compared at once behind one that was run.
-_FEW = 8
 
 
-class _Unwritten:
-    """The value of attributes that a turn did not set."""
-
-
-_UNWRITTEN = _Unwritten()
 #: Types of values that stay what they are.
-_CONSTANTS = frozenset([str, Traced, int, bool, float, type(None), type(MISSING), type(_UNWRITTEN)])
+_CONSTANTS = frozenset([str, Traced, int, bool, float, type(None), type(MISSING), type(UNWRITTEN)])
 #: A mark in place of data that cannot be compared.
 _UNKEPT = object()
 
-_State = tuple[Any, ...]
 
-
-class Renderer(Protocol):
-    """The part of a `ChatTemplate` that a session needs."""
-
-    @property
-    def functions(self) -> Mapping[str, Any]:
-        """The functions of the template language."""
-
-    def new_labels(self) -> Labels:
-        """Returns the origins of values: none so far."""
-
-    def checked(self, variables: dict[str, Any], tokenizer: Engine | None) -> dict[str, Any]:
-        """Returns the variables of a caller, with special tokens for their names."""
-
-    def rendered(
-        self, values: dict[str, Any], labels: Labels, given: int, session: Any = None
-    ) -> list[Segment]:
-        """Renders plain values with so many characters."""
-
-    def render(self, /, messages: Any, **options: Any) -> list[Segment]:
-        """Renders a conversation."""
-
-
-class TemplateSession:
+class TemplateSession(Renderer):
     """The renderings of one conversation, which grows, is edited or branches.
 
     Renders exactly as `ChatTemplate.render`, but runs only the turns of the template's loops over
@@ -77,15 +40,15 @@ class TemplateSession:
     Made by `ChatTemplate.session`.
     """
 
-    def __init__(self, template: Renderer, max_bytes: int):
+    def __init__(self, template: Compiled, max_bytes: int):
         self._template = template
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         #: The turns of all renderings so far, and those of them that were not run.
         self.turns: int = 0
         self.reused_turns: int = 0
-        self._steps: list[tuple[_Record | None, int, list[Any]]] = []
-        self._entries: list[tuple[Plan, Any, _Run, list[Any]]] = []
+        self._steps: list[tuple[Record | None, int, list[Any]]] = []
+        self._entries: list[tuple[Plan, tuple[Any, Any, int], Run, list[Any]]] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -98,9 +61,9 @@ class TemplateSession:
         # The same of other data.
         self._data: dict[str, tuple[Any, Any, int]] = {}
         # The records of turns by loop and message, and what all turns of a loop found.
-        self._records: dict[Plan, dict[int, _Record]] = {}
-        self._fixed: dict[Plan, tuple[_State, _State]] = {}
-        self._runs: dict[Plan, _Run] = {}
+        self._records: dict[Plan, dict[int, Record]] = {}
+        self._fixed: dict[Plan, tuple[State, State]] = {}
+        self._runs: dict[Plan, Run] = {}
         #: JSON of the caller's data outside of turns.
         self.texts: dict[Any, str] = {}
         # The flags of texts of data outside of turns, by the data, in their order.
@@ -111,36 +74,19 @@ class TemplateSession:
         self._first_labels: int | None = None
         self._start()
 
-    def render(
-        self,
-        /,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = False,
-        tokenizer: Engine | None = None,
-        **variables: Any,
+    def _render(
+        self, messages: Any, tools: Any, documents: Any, named: dict[str, Any]
     ) -> list[Segment]:
-        """See `render_template`."""
-        variables = self._template.checked(variables, tokenizer)
         messages, tools, documents = map(_as_list, (messages, tools, documents))
-        named = {**variables, "add_generation_prompt": add_generation_prompt}
         with self._lock:
             if self._labels.count > 2 * (self._first_labels or 0) + _MOST_LABELS:
                 self._clear()
             try:
                 given, characters = self._given(messages, tools, documents, named)
             except Exception:
-                # `render` tells what is wrong with it.
+                # The template tells what is wrong with it.
                 self._clear()
-                return self._template.render(
-                    messages,
-                    tools=tools,
-                    documents=documents,
-                    add_generation_prompt=add_generation_prompt,
-                    **variables,
-                )
+                return self._template._render(messages, tools, documents, named)
             self._start()
             try:
                 segments = self._template.rendered(given, self._labels, characters, self)
@@ -253,7 +199,7 @@ class TemplateSession:
         # How often a text of data was made outside of turns.
         self._written: dict[int, int] = {}
         #: The record of the turn that runs.
-        self.open: _Record | None = None
+        self.open: Record | None = None
         #: The loops over later messages that ran.
         self.scans: int = 0
         #: Whether the steps of a loop are given out.
@@ -280,17 +226,18 @@ class TemplateSession:
             known.append(flags)
         return known[time]
 
-    def begin(self, plan: Plan, fixed: Any, run: _Run, turns: int) -> list[Any]:
-        """Begins a loop. Returns a list for the places of turns in the last one, and records."""
+    def begin(self, plan: Plan, found: tuple[Any, Any, int], run: Run) -> list[Any]:
+        """Begins a loop that found this, last the number of its turns. Returns a list for the places of
+        turns in the last rendering, and records."""
         self.is_stepping = True
-        self.turns += turns
+        self.turns += found[2]
         entries: list[Any] = []
-        self._entries.append((plan, fixed, run, entries))
+        self._entries.append((plan, found, run, entries))
         return entries
 
-    def run(self, plan: Plan) -> _Run:
+    def run(self, plan: Plan) -> Run:
         """Returns the turns of a loop in the last rendering."""
-        return self._runs.get(plan) or _Run(None)
+        return self._runs.get(plan) or Run()
 
     def _finish(self, segments: list[Segment]) -> None:
         """Notes what the turns wrote that were run."""
@@ -298,20 +245,25 @@ class TemplateSession:
             if record is not None:
                 record.segments = tuple(segments[output[-2] : after[-2] - reused])
                 record.characters = after[-1] - after[0] - output[-1]
-        for plan, fixed, old, entries in self._entries:
-            new, records = _Run(fixed), self._records[plan]
-            for is_part, group in itertools.groupby(entries, _is_part):
-                if is_part:
-                    for start, end in group:
-                        new.add(old, start, end)
+        for plan, found, old, entries in self._entries:
+            records, run = self._records[plan], Run()
+            if entries and _is_part(entries[0]) and entries[0][0] == 0:
+                if not any(map(_is_part, entries[1:])):
+                    # Nearly always, turns are added to those of the last rendering.
+                    run = old
+                    run.cut(entries.pop(0)[1])
+            run.fixed, run.steady, run.length = found
+            for entry in entries:
+                if _is_part(entry):
+                    run.add(old, *entry)
                     continue
-                some = list(group)
-                new.add_records(some)
-                records.update((id(it.message), it) for it in some if it.is_whole)
-            self._runs[plan] = new
+                run.add_records([entry])
+                if entry.is_whole:
+                    records[id(entry.message)] = entry
+            self._runs[plan] = run
         self._start()
 
-    def records(self, plan: Plan) -> dict[int, _Record]:
+    def records(self, plan: Plan) -> dict[int, Record]:
         """Returns the records of the turns of a loop, by the identities of messages."""
         return self._records.setdefault(plan, {})
 
@@ -320,19 +272,20 @@ class TemplateSession:
         if type(items) is not list or not items:
             return False
         copies = self._copies[len(self._copies) - len(items) :]
-        if len(copies) == len(items) and all(map(is_, items, copies)):
-            return True
+        if len(copies) == len(items):
+            if all(map(is_, items, copies)) or all(map(is_, items, reversed(copies))):
+                return True
         ids = set(map(id, items))
         return len(ids) == len(items) and ids.issubset(map(id, self._copies))
 
-    def fixed(self, plan: Plan, found: _State, outcomes: _State) -> tuple[_State, _State]:
+    def fixed(self, plan: Plan, found: State, outcomes: State) -> tuple[State, State]:
         """Returns what all turns of a loop find: the same object as before if it is the same."""
         known = self._fixed.get(plan)
         if known is None or known[1] != outcomes or not self.is_same(known[0], found):
             known = self._fixed[plan] = found, outcomes
         return known
 
-    def is_same(self, state: _State, other: _State) -> bool:
+    def is_same(self, state: State, other: State) -> bool:
         """Whether values of a template are the same, also in their origin."""
         room = [_MOST_PARTS]
         return all(one is two or self._are_same(one, two, room) for one, two in zip(state, other))
@@ -380,319 +333,9 @@ def _is_constant(value: Any) -> bool:
     return type(value) in _CONSTANTS or isinstance(value, Scalar)
 
 
-class _Record:
-    """The reads and writes of a turn."""
-
-    __slots__ = (
-        *("after", "ahead", "before", "characters", "cost", "fixed", "is_whole", "message"),
-        *("scans", "segments", "tests", "written"),
-    )
-
-    def __init__(self, message: Any, fixed: Any, tests: Any, before: _State, ahead: int):
-        self.message = message
-        self.fixed = fixed
-        self.tests = tests
-        #: Attributes of namespaces before and after it, and those that are only written.
-        self.before: _State = before
-        self.after: _State = before
-        self.written: _State = ()
-        #: The messages after it.
-        self.ahead = ahead
-        #: Whether it came to its end and wrote what can be written again.
-        self.is_whole: bool = True
-        #: Its cost, and its loops over later messages.
-        self.cost: int = 0
-        self.scans: int = 0
-        self.segments: Sequence[Segment] = ()
-        self.characters: int = 0
-
-    def cost_now(self, plan: Plan, ahead: int) -> int:
-        """Returns what the turn would cost with so many messages after it."""
-        return self.cost + self.scans * plan.scan_cost * (ahead - self.ahead)
-
-
-class _Run:
-    """The turns of a loop in one rendering, in their order: what counts of their records."""
-
-    __slots__ = (
-        *("_places", "characters", "costs", "counts", "fixed", "items", "records", "segments"),
-        *("tests", "written"),
-    )
-    _ROWS = ("characters", "costs", "counts", "items", "records", "tests", "written")
-
-    def __init__(self, fixed: Any):
-        self.fixed: Any = fixed
-        self._places: dict[int, int] | None = None
-        self.characters: list[int] = []
-        self.costs: list[int] = []
-        #: The messages; None where a turn must run again.
-        self.items: list[Any] = []
-        self.records: list[_Record] = []
-        #: The segments of all turns, and how many each has.
-        self.segments: list[Segment] = []
-        self.counts: list[int] = []
-        self.tests: list[Any] = []
-        self.written: list[_State | None] = []
-
-    def add(self, other: _Run, start: int, end: int) -> None:
-        """Adds turns of another rendering."""
-        for row in self._ROWS:
-            getattr(self, row).extend(getattr(other, row)[start:end])
-        self.segments += other.segments_of(start, end)
-
-    def add_records(self, records: list[_Record]) -> None:
-        """Adds turns."""
-        self.characters += [it.characters for it in records]
-        self.costs += [it.cost for it in records]
-        self.items += [it.message if it.is_whole else None for it in records]
-        self.records += records
-        self.counts += [len(it.segments) for it in records]
-        for it in records:
-            self.segments += it.segments
-        self.tests += [it.tests for it in records]
-        self.written += [
-            it.written if any(map(is_not, it.written, itertools.repeat(_UNWRITTEN))) else None
-            for it in records
-        ]
-
-    def segments_of(self, start: int, end: int) -> list[Segment]:
-        """Returns the segments of turns."""
-        first = sum(self.counts[:start])
-        return self.segments[first : first + sum(self.counts[start:end])]
-
-    def place(self, item: Any) -> int:
-        """Returns the place of a message, or -1."""
-        if self._places is None:
-            self._places = {id(item): place for place, item in enumerate(self.items)}
-        return self._places.get(id(item), -1)
-
-
-class _Turns:
-    """The turns of a loop that are to be run."""
-
-    def __init__(
-        self,
-        session: TemplateSession,
-        plan: Plan,
-        found: _State,
-        items: list[Any],
-        tested: Callable[[int, Any], Any] | None,
-        tested_many: Callable[[int, int], list[Any]] | None,
-        fixed: Any,
-    ):
-        self._session = session
-        self._plan = plan
-        self._items = items
-        self._tested = tested
-        self._tested_many = tested_many
-        self._fixed = fixed
-        self._read = [(_attributes(found[place]), name) for place, name in plan.read]
-        self._written = [(_attributes(found[place]), name) for place, name in plan.only_written]
-
-    def __iter__(self) -> Iterator[Any]:
-        for item, _ in self.run(None):
-            yield item
-
-    def run(self, loop: LoopContext | None) -> Iterator[tuple[Any, Any]]:
-        """Yields the messages of turns that are to be run, with the loop."""
-        session, items, tested, fixed = self._session, self._items, self._tested, self._fixed
-        limits, records, written = active.limits, session.records(self._plan), self._written
-        run, last = session.run(self._plan), len(items) - 1
-        entries = session.begin(self._plan, fixed, run, len(items))
-        read = self._read
-        state, is_behind = _state(read), False
-        tests: Any = ()
-        place, start, most = 0, 0, len(items)
-        while place <= last:
-            if start >= 0:
-                # The turns of the last rendering from `start` on may be those from here on.
-                count = self._leap(run, place, start, most, state) if run.fixed is fixed else 0
-                if count:
-                    end = start + count
-                    entries.append((start, end))
-                    session.reused_turns += count
-                    session.parts.append(run.segments_of(start, end))
-                    session.characters += sum(run.characters[start:end])
-                    if written:
-                        for values in filter(None, run.written[start:end]):
-                            _write(written, values)
-                    state, is_behind = run.records[end - 1].after, True
-                    place += count
-                    start = end if count == most else -1
-                    most *= 2
-                    continue
-                start = -1
-            item = items[place]
-            if tested is not None:
-                try:
-                    tests = tested(place, item)
-                except Exception:  # it cannot be computed: the turn runs
-                    tests = None
-            record = records.get(id(item)) if records else None
-            if (
-                record is not None
-                and record.tests == tests
-                and record.fixed is fixed
-                and (record.before is state or session.is_same(record.before, state))
-            ):
-                cost = (
-                    record.cost if not record.scans else record.cost_now(self._plan, last - place)
-                )
-                if cost <= limits.characters and cost <= limits.room:
-                    limits.room -= cost
-                    entries.append(record)
-                    session.reused_turns += 1
-                    session.parts.append(record.segments)
-                    session.characters += record.characters
-                    if record.after is not state:
-                        state, is_behind = record.after, True
-                    if record.written:
-                        _write(written, record.written)
-                    start, most = run.place(item) + 1 or -1, _FEW
-                    place += 1
-                    continue
-            if is_behind:
-                _write(read, state)
-                is_behind = False
-            if limits.room < limits.next_look:
-                limits.check(0)
-            if loop is not None:
-                _advance(loop, items, place)
-            record = _Record(item, fixed, tests, state, last - place)
-            if written:
-                unwritten = _state(written)
-                for space, name in written:
-                    space[name] = _UNWRITTEN
-            session.open, session.scans = record, 0
-            room = limits.room
-            try:
-                yield item, loop
-            finally:
-                session.open = None
-                if written:
-                    record.written = _state(written)
-                    for attribute, value, now in zip(written, unwritten, record.written):
-                        if now is _UNWRITTEN:
-                            _write([attribute], (value,))
-            record.cost, record.scans = room - limits.room, session.scans
-            if read:
-                after = _state(read)
-                new = [now for now, before in zip(after, state) if now is not before]
-                if new:
-                    record.after = state = after
-                    record.is_whole = session.is_plain(new)
-            if written:
-                record.is_whole &= session.is_plain(record.written)
-            if tests is None:
-                record.is_whole = False
-            entries.append(record)
-            place += 1
-        if is_behind:
-            _write(read, state)
-        if limits.room < limits.next_look:
-            limits.check(0)
-
-    def _leap(self, run: _Run, place: int, start: int, most: int, state: _State) -> int:
-        """Returns how many turns from a place on are those of the last rendering from `start` on,
-        and takes off what they cost."""
-        items, limits, most = self._items, active.limits, min(most, len(run.records) - start)
-        if most <= 0 or not self._session.is_same(run.records[start].before, state):
-            return 0
-        differ = map(is_not, items[place : place + most], run.items[start : start + most])
-        count: int = next(compress(itertools.count(), differ), min(most, len(items) - place))
-        if count and self._tested_many is not None:
-            try:
-                tests = self._tested_many(place, place + count)
-            except Exception:  # one of them cannot be computed
-                return 0
-            before = run.tests[start : start + count]
-            if tests != before:
-                count = next(compress(itertools.count(), map(ne, tests, before)))
-        cost = sum(run.costs[start : start + count])
-        if self._plan.scan is not None:
-            ahead = range(len(items) - place - 1, 0, -1)
-            chosen = zip(run.records[start : start + count], itertools.chain(ahead, (0,)))
-            cost = sum(record.cost_now(self._plan, messages) for record, messages in chosen)
-        if cost > limits.characters or cost > limits.room:
-            return 0
-        limits.room -= cost
-        return count
-
-
 def _is_part(entry: Any) -> bool:
     """Whether it is a part of the last rendering, and no record."""
     return type(entry) is tuple
-
-
-def turns_of(plan: Plan, found: _State) -> Callable[[Any], Any]:
-    """Returns a function that takes the items of a loop, and returns those of turns to run.
-
-    Args:
-        plan: What the turns read.
-        found: The values of the variables from outside.
-    """
-    session: TemplateSession | None = values.session
-    if session is None:
-        return opened
-
-    def chosen(items: Any) -> Any:
-        items = opened(items)
-        if not session.are_messages(items):
-            return items
-        seen = tuple(MISSING if value is missing else value for value in found)
-        functions = session.functions
-        if (
-            any(type(seen[place]) is not TemplateNamespace for place in plan.spaces)
-            or any(type(seen[place]) is not Macro for place in plan.macros)
-            or any(seen[place] is not functions[plan.names[place]] for place in plan.functions)
-        ):
-            return items
-        try:
-            tested, many, outcomes = plan.tests(seen, items, len(items), session._labels.turn)
-        except Exception:  # it cannot be computed: all turns run
-            return items
-        fixed = session.fixed(plan, tuple(seen[place] for place in sorted(plan.values)), outcomes)
-        return _Turns(session, plan, seen, items, tested, many, fixed)
-
-    return chosen
-
-
-def looped(items: Any, undefined: Any) -> Any:
-    """Returns the turns of a loop that reads its own attributes."""
-    if type(items) is _Turns:
-        return items.run(LoopContext(items._items, undefined))
-    return LoopContext(items, undefined)
-
-
-def _advance(loop: LoopContext, items: list[Any], place: int) -> None:
-    """Puts a loop before a place of its list, as if it had gone there."""
-    if loop.index0 != place - 1:
-        loop.index0 = place - 1
-        loop._current = items[place - 1]
-        loop._after = missing
-        iterator: Any = iter(items)
-        iterator.__setstate__(place)
-        loop._iterator = iterator
-    next(loop)
-
-
-def _attributes(space: TemplateNamespace) -> dict[str, Any]:
-    attributes: dict[str, Any] = object.__getattribute__(space, "_Namespace__attrs")
-    return attributes
-
-
-def _state(attributes: list[tuple[dict[str, Any], str]]) -> _State:
-    return tuple([space.get(name, MISSING) for space, name in attributes])
-
-
-def _write(
-    attributes: list[tuple[dict[str, Any], str]], state: _State, is_mark: bool = False
-) -> None:
-    for (space, name), value in zip(attributes, state):
-        if value is MISSING:
-            space.pop(name, None)
-        elif value is not _UNWRITTEN or is_mark:
-            space[name] = value
 
 
 def _as_list(data: Any) -> Any:

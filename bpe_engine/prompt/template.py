@@ -8,7 +8,8 @@ from typing import Any
 
 from .._core import Labels, collect_segments
 from .encode import Engine
-from .segments import Segment, special
+from .renderer import Compiled
+from .segments import Segment
 
 try:
     import jinja2
@@ -19,10 +20,11 @@ try:
     from .language import output as add_output
     from .limits import Limits, TemplateLimitError, limited
     from .origin import Traced, finding, text_of
+    from .outcomes import Plan
     from .plain import Plain
     from .sandbox import TracingEnvironment
     from .session import TemplateSession
-    from .turns import Plan, Prevented
+    from .turns import Prevented
 except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
         "chat templates need jinja2 3.1.6 or newer; install it with: pip install 'bpe-engine[chat]'"
@@ -38,9 +40,6 @@ __all__ = [
 
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
-# Variables whose values are names of special tokens.
-_TOKEN_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-_TOKEN_VARIABLES = frozenset(f"{name}_token" for name in _TOKEN_NAMES)
 
 
 def render_template(
@@ -107,7 +106,7 @@ def render_template(
     )
 
 
-class ChatTemplate:
+class ChatTemplate(Compiled):
     """A compiled chat template. Any number of threads may render it at once.
 
     Args:
@@ -174,31 +173,18 @@ class ChatTemplate:
         read = jinja2.meta.find_undeclared_variables(environment.parse(self.source))
         return frozenset(read) - environment.globals.keys()
 
-    def render(
-        self,
-        /,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        add_generation_prompt: bool = False,
-        tokenizer: Engine | None = None,
-        **variables: Any,
+    def _render(
+        self, messages: Any, tools: Any, documents: Any, named: dict[str, Any]
     ) -> list[Segment]:
-        """See `render_template`."""
         labels = self.new_labels()
         given = Plain(labels)
-        variables = self.checked(variables, tokenizer)
         try:
             values = {
-                **{name: given.named(name, value) for name, value in variables.items()},
+                **{name: given.named(name, value) for name, value in named.items()},
                 "messages": given.mappings("messages", messages),
                 "tools": None if tools is None else given.mappings("tools", tools),
                 "documents": (
                     None if documents is None else given.mappings("documents", documents)
-                ),
-                "add_generation_prompt": given.named(
-                    "add_generation_prompt", add_generation_prompt
                 ),
             }
             labels.note_messages(values["messages"], range(len(values["messages"])))
@@ -233,23 +219,10 @@ class ChatTemplate:
 
     @property
     def functions(self) -> Mapping[str, Any]:
-        """The functions of the template language."""
         return _environment().globals
 
     def new_labels(self) -> Labels:
-        """Returns the origins of what a caller gives to one rendering: none so far."""
         return new_labels(_environment())
-
-    def checked(self, variables: dict[str, Any], tokenizer: Engine | None) -> dict[str, Any]:
-        """Returns the variables of a caller, with special tokens for their names."""
-        if "self" in variables:
-            raise ValueError(
-                "a variable cannot be named 'self', which in a template is the template itself; "
-                "give it another name"
-            )
-        for name in _TOKEN_VARIABLES & variables.keys():
-            variables[name] = _as_special(name, variables[name], tokenizer)
-        return variables
 
     def rendered(
         self,
@@ -258,7 +231,6 @@ class ChatTemplate:
         given: int,
         session: TemplateSession | None = None,
     ) -> list[Segment]:
-        """Renders plain values with so many characters."""
         characters = self.max_characters
         if characters is None:
             characters = (1 << 24) + 4 * given
@@ -284,21 +256,6 @@ class ChatTemplate:
                 "more with ChatTemplate(template, max_characters=...)"
             )
         return segments
-
-
-def _as_special(name: str, value: Any, tokenizer: Engine | None) -> Any:
-    """Returns a variable that names a special token. Raises ValueError for a plain string that the
-    tokenizer does not know."""
-    if not isinstance(value, str) or not value:
-        return value
-    if tokenizer is not None and value in tokenizer.special_tokens_set:
-        return special(value)
-    known = "" if tokenizer is None else ", and is not a special token of the tokenizer"
-    raise ValueError(
-        f"{name} is the plain string {value!r}{known}: it would be text, not a token; pass "
-        f"{name}=special({value!r}), with special from bpe_engine.prompt, or give the tokenizer "
-        f"that knows it"
-    )
 
 
 def _too_deep() -> TemplateLimitError:

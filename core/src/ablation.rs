@@ -57,6 +57,14 @@ pub enum Mechanism {
     Windows,
     /// Without: an object with all fields is made for each text of a batch.
     Rows,
+    /// Without: Python's own encoder writes the JSON of chat templates.
+    NativeJson,
+    /// Without: Python calls the methods of strings and dicts in chat templates.
+    NativeMethods,
+    /// Without: Python's collector of cycles walks over the copies of data in chat templates.
+    UntrackedCopies,
+    /// Without: the benchmark renders whole conversations, not those turns that are new.
+    Turns,
 }
 
 impl Mechanism {
@@ -86,6 +94,10 @@ impl Mechanism {
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
         ("rows", Mechanism::Rows),
+        ("native-json", Mechanism::NativeJson),
+        ("native-methods", Mechanism::NativeMethods),
+        ("untracked-copies", Mechanism::UntrackedCopies),
+        ("turns", Mechanism::Turns),
     ];
 
     /// Returns true if the mechanism is enabled.

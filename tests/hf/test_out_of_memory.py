@@ -149,6 +149,7 @@ CALLS = {
     "merge_bytes": "_core.merge_bytes(ranks, [text.encode()[:100]] * 5_000)",
     "token_splits": "_core.token_splits(ranks)",
     "count_tokens": "_core.count_tokens(core, many)",
+    "write_json": "_core.write_json(many, False, (', ', ': '), '    ', 1 << 40)",
     "HfEncoding.ids": "encoding.ids",
     "HfEncoding.type_ids": "encoding.type_ids",
     "HfEncoding.attention_mask": "encoding.attention_mask",
@@ -195,7 +196,7 @@ CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding
 TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
 Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
 StreamPool EncodedRows.longest RowEncoder.__new__ RowEncoder.of_settings RowEncoder.is_current
-RowEncoder.source AuditedIds copy_plain differing collect_segments join_traced cost_of_joining size_of_plain Labels NameFinder.is_current
+RowEncoder.source AuditedIds copy_plain differing collect_segments join_traced cost_of_joining size_of_plain call_method strip_traced Labels NameFinder.is_current
 NameCounter ConversationState.fork ConversationState.ids ConversationState.ids_buffer
 ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_segments_to_buffer
 PrefixCache.stats PrefixCache.clear disallowed_special_message work_done learn_merges audit_tokens

@@ -99,8 +99,8 @@ CORE_ROOMS = [
 # The same for the bindings.
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
-    "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "labels", "traced",
-    "template",
+    "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "json", "labels", "traced",
+    "template", "methods",
     "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
     "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
