@@ -18,7 +18,8 @@ in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
 the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
 line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
-WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
+WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``clip`` for those with CLIP's
+pattern, ``listed-splits`` for any;
 ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
@@ -83,6 +84,7 @@ MECHANISMS = (
     Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
     Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
     Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),
+    Mechanism("clip", ("documents", "again"), lists=True, files=(".json",)),
 )
 
 

@@ -55,6 +55,8 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
+    /// Without: CLIP's pattern is matched as any other regular expression.
+    Clip,
 }
 
 impl Mechanism {
@@ -83,6 +85,7 @@ impl Mechanism {
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
+        ("clip", Mechanism::Clip),
     ];
 
     /// Returns true if the mechanism is enabled.
