@@ -16,10 +16,12 @@ first of the process; ``first`` a new one; ``again`` the same text once more; ``
 in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
-the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
-line. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
-WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``clip`` for those with CLIP's
-pattern, ``listed-splits`` for any;
+the encoding to which 1,000 tokens were added, or a file as it is, and ``added-often`` the same with an
+added token in every line; ``sentences`` is ``Tokenizer`` on 4,096 known lines of up to 100
+characters, padded to a matrix for each 64. The mechanism ``cuts`` is for ``tokenizer.json`` files over
+characters, ``windows`` for those of WordPiece and Unigram, ``beginnings`` for those with many added
+tokens, ``chunks`` and ``settled`` for those of words, ``clip`` for those with CLIP's pattern,
+``listed-splits`` for any;
 ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
@@ -35,6 +37,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .cases.corpora import Corpus, documents, find_corpora, halves
@@ -76,8 +79,9 @@ MECHANISMS = (
     Mechanism("first-parts", ("fresh", "first", "documents")),
     Mechanism("scan", ("first", "words")),
     Mechanism("vectors", ("fresh", "first", "again")),
+    Mechanism("rows", ("sentences",), lists=True),
     Mechanism("code-points", lists=True),
-    Mechanism("beginnings", ("added", "added-often"), lists=True),
+    Mechanism("beginnings", ("added", "added-often"), lists=True, files=("", ".json")),
     Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=(".json",)),
     Mechanism("chunks", ("documents", "again"), lists=True, files=(".json", ".model")),
     Mechanism("settled", ("documents", "again"), lists=True, files=(".json",)),
@@ -188,6 +192,15 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
 
     if row == "load":
         return lambda: Tokenizer.from_file(encoding)
+    if row == "sentences":
+        lines = [line[:100] for line in odd.splitlines() if line and not line.isspace()]
+        rows = [lines[at : at + 64] for at in range(0, min(len(lines), 4096), 64)]
+        tokenizer = bpe_engine.Tokenizer(
+            bpe_engine.get_encoding(encoding), pad_token="<|endoftext|>"
+        )
+        call = partial(tokenizer, padding=True, return_tensors="np")
+        deque(map(call, rows), maxlen=0)
+        return lambda: deque(map(call, rows), maxlen=0)
     if row.startswith("added"):
         return _with_added_tokens(encoding, odd, often=row == "added-often")
     if encoding.endswith((".json", ".model")):
@@ -210,15 +223,16 @@ def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], ob
     """Returns the repeated encoding of a text in a tokenizer with many added tokens."""
     from bpe_engine.hf import Tokenizer
 
-    file = Path(f"{encoding}.json")
+    file = Path(encoding if encoding.endswith(".json") else f"{encoding}.json")
     if not file.exists():
         tokenizer = Tokenizer.from_file(str(tokenizer_file(spec_of(encoding), Path.cwd())))
         tokenizer.add_special_tokens([f"<|reserved_{number}|>" for number in range(1000)])
         tokenizer.save(str(file))
     tokenizer = Tokenizer.from_file(str(file))
     if often:
+        names = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
         lines = text.splitlines(keepends=True)
-        text = "".join(f"<|reserved_{place % 1000}|>{line}" for place, line in enumerate(lines))
+        text = "".join(f"{names[place % len(names)]}{line}" for place, line in enumerate(lines))
     tokenizer.encode(text)
     return lambda: tokenizer.encode(text)
 

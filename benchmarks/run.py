@@ -30,7 +30,7 @@ from .harness.measures import CLOCKS
 from .harness.runner import Runner, last_cpu, run_rounds, tasks
 from .peers.engines import OURS, PLANS, installed_engines
 
-QUICK_ENGINES = [OURS, "tiktoken", "gigatoken", "splintr"]
+QUICK_ENGINES = [OURS, "tiktoken", "tokenizers", "gigatoken", "splintr"]
 
 
 def machine(engines: list[str]) -> dict[str, Any]:

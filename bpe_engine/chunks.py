@@ -111,15 +111,20 @@ def _preferred(
         spans = encoding._native_engine.chunk(part, max_tokens, 0, allowed_special, ())
         return spans[0][1]  # type: ignore[no-any-return]
 
-    start = reached = 0
+    start = reached = apart = 0
     while reached < len(text):
-        most = _reach(longest, text, start, max_tokens * _WINDOW, margin)
+        if start < apart:
+            most = _reach(first, text, start, max_tokens, margin)
+        else:
+            most = _reach(longest, text, start, max_tokens * _WINDOW, margin)
         if most <= reached:
             if start < reached:
                 start = reached  # The overlap leaves no room for new text.
-                continue
-            # No token ends where a chunk can; `chunk` cuts tokens apart.
-            most = _reach(first, text, start, max_tokens, margin)
+            else:
+                # No token ends where a chunk can: up to here, `first` cuts tokens apart. `longest`
+                # would read the whole window again for each chunk.
+                apart = start + max_tokens * _WINDOW
+            continue
         end = most
         if most < len(text):
             least = max(start, reached) + 1

@@ -40,8 +40,8 @@ CHIPS = "It isn't magic: 根本不是, Straßenbahn, नमस्ते, 🦜.<|
 TEXTS = {"en": "English", "code": "Code", "multi": "Many languages", "zh": "Chinese"}
 
 #: Bars of the engines, the background, letters, and quiet letters.
-LIGHT = (("#2a6fdb", "#9aa4b2", "#b9c1cc", "#d3d8df"), "#ffffff", "#1f2430", "#5d6675")
-DARK = (("#6ea8ff", "#7d8796", "#5f6877", "#474f5c"), "#0d1117", "#e6e9ef", "#9aa4b2")
+LIGHT = (("#2a6fdb", "#7f8a99", "#9aa4b2", "#b9c1cc", "#d3d8df"), "#ffffff", "#1f2430", "#5d6675")
+DARK = (("#6ea8ff", "#8f99a8", "#7d8796", "#5f6877", "#474f5c"), "#0d1117", "#e6e9ef", "#9aa4b2")
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 
@@ -92,11 +92,11 @@ def speed() -> None:
     ]
     found = {row["row"]: row for row in rows}
     values = {
-        title: [float(found[f"text -> numpy, first, {corpus}"][engine]) for engine in engines]
+        title: [float(found[f"text -> list, first, {corpus}"][engine]) for engine in engines]
         for corpus, title in TEXTS.items()
     }
     for name, colors in (("light", LIGHT), ("dark", DARK)):
-        drawn = chart("MB/s to numpy, one thread, new text, o200k_base", engines, values, *colors)
+        drawn = chart("MB/s to lists, one thread, new text, o200k_base", engines, values, *colors)
         (OUT / f"speed-{name}.svg").write_text(drawn, encoding="utf-8")
 
 

@@ -86,15 +86,20 @@ def _short() -> list[Case]:
     ]  # fmt: skip
 
 
+#: Bytes of documents, and their names in titles. All are measured as lists, the first also as arrays.
+DOCUMENTS = {4096: "4 KB", 20_000: "20 KB", 100_000: "100 KB"}
+
+
 def _batches() -> list[Case]:
+    kinds = [(size, "list") for size in DOCUMENTS] + [(4096, "numpy")]
     return [
         Case(
-            f"batch-{kind}-{threads}", "batch",
-            f"4 KB documents -> {'lists' if kind == 'list' else 'numpy'}, {threads} thread{'s' * (threads > 1)}",
-            "throughput", f"batch_{kind}", "documents", {"size": 4096}, corpora=ONE,
+            f"batch-{kind}-{threads}" + (f"-{size // 1000}k" if size > 4096 else ""), "batch",
+            f"{DOCUMENTS[size]} documents -> {'lists' if kind == 'list' else 'numpy'}, {threads} thread{'s' * (threads > 1)}",
+            "throughput", f"batch_{kind}", "documents", {"size": size}, corpora=ONE,
             threads=threads,
         )
-        for kind in ("list", "numpy")
+        for size, kind in kinds
         for threads in (1, 2)
     ] + [
         Case(

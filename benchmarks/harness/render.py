@@ -24,13 +24,15 @@ Key = tuple[str, str, str | None]
 
 #: The rows of the README's table, and their titles there.
 SHORT: dict[Key, str] = {
+    ("text-list", "first", "en"): "English text",
+    ("text-list", "first", "code"): "code",
+    ("text-list", "first", "zh"): "Chinese text",
+    ("text-list", "first", "multi"): "text of many languages",
+    ("text-list", "again", "en"): "English text, seen before",
     ("text-numpy", "first", "en"): "English text to numpy",
-    ("text-numpy", "first", "code"): "code to numpy",
-    ("text-numpy", "first", "zh"): "Chinese text to numpy",
-    ("text-numpy", "again", "en"): "English text to numpy, seen before",
-    ("text-list", "first", "en"): "English text to a list",
-    ("prompts-checked", "100 B, first", "en"): "a prompt of 100 bytes to a list",
-    ("batch-list-2", "first", "en"): "documents of 4 KB to lists, 2 threads",
+    ("prompts-checked", "100 B, first", "en"): "a prompt of 100 bytes",
+    ("batch-list-2", "first", "en"): "documents of 4 KB, 2 threads",
+    ("decode-list", "text", "en"): "decode",
     ("load", "get_encoding + first encode", None): "load, and encode two words",
 }
 
@@ -38,7 +40,8 @@ SHORT: dict[Key, str] = {
 MANUAL: tuple[Key, ...] = (
     *(("text-numpy", "first", corpus) for corpus in ("en", "code", "messy", "multi", "zh")),
     ("text-numpy", "again", "en"),
-    *(("text-list", "first", corpus) for corpus in ("en", "code", "zh")),
+    *(("text-list", "first", corpus) for corpus in ("en", "code", "messy", "multi", "zh")),
+    ("text-list", "again", "en"),
     ("text-count", "first", "en"),
     *(("prompts-checked", f"{size}, first", "en") for size in ("11 B", "100 B", "1 KB")),
     ("batch-list-2", "first", "en"),
@@ -148,7 +151,7 @@ def short_table(results: dict[str, Any]) -> str:
             parts.append(f"| {' | '.join([title, unit, *figures])} |")
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     parts.append(
-        "\nOne thread unless said; text that the engine has not seen before unless said. The ratio is "
+        "\nText to lists, one thread, text that the engine has not seen before, unless said. The ratio is "
         f"to the best peer with exact ids, more is better. {where['cpu']}, {where['cpus']} CPUs, "
         f"{where['date']}; {versions}."
     )

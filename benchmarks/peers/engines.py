@@ -391,7 +391,16 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
 def _fastokens(spec: EncodingSpec, cache: Path) -> Engine:
     import fastokens
 
-    tok = fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
+    return _flat(fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache))))
+
+
+def _snaptokens(spec: EncodingSpec, cache: Path) -> Engine:
+    import snaptokens
+
+    return _flat(snaptokens.Tokenizer.from_file(str(tokenizer_file(spec, cache))))
+
+
+def _flat(tok: Any) -> Engine:
     return Engine(
         encode_list=_ids(tok.encode, add_special_tokens=False),
         batch_list=_rows(tok.encode_batch),
@@ -524,6 +533,7 @@ PLANS = {
         Plan("tokenizers-next", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file,
              folder="BENCHMARK_TOKENIZERS_NEXT"),
         Plan("fastokens", "fastokens", "fastokens", _fastokens, tokenizer_file),
+        Plan("snaptokens", "snaptokens", "snaptokens", _snaptokens, tokenizer_file),
         Plan("kitoken", "kitoken", "kitoken", _kitoken, tokenizer_file),
         Plan("tokie", "tokie", "tokie", _tokie, tokenizer_file),
         Plan("iree", "iree-tokenizer", "iree.tokenizer", _iree, tokenizer_file),
@@ -535,6 +545,7 @@ PLANS = {
         Plan(f"{OURS}-bytes", "bpe-engine", "vocab_tools", _trainer, only="training"),
         Plan("rustbpe", "rustbpe", "rustbpe", _trainer, only="training"),
         Plan("bpeasy", "bpeasy", "bpeasy", _trainer, only="training"),
+        Plan("gigabpe", "gigabpe", "gigabpe", _trainer, only="training"),
     )
 }  # fmt: skip
 

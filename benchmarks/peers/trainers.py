@@ -93,6 +93,19 @@ def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
     return train
 
 
+def _gigabpe(path: str, size: int) -> Callable[[], Merges]:
+    import gigabpe
+
+    def train() -> Merges:
+        _, merges = gigabpe.train_bpe(
+            [path], size, special_tokens=[], min_frequency=1, pretokenizer="bytelevel",
+            threads=THREADS,
+        )  # fmt: skip
+        return list(merges)
+
+    return train
+
+
 def merges_digest(merges: list[Any]) -> dict[str, Any]:
     """Returns the number of merges and their hash; reads bytes and GPT-2's characters."""
     from bpe_engine import byte_level
@@ -105,9 +118,10 @@ def merges_digest(merges: list[Any]) -> dict[str, Any]:
     return {"tokens": len(rows), "digest": digest}
 
 
-#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face and
-#: gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order of byte
-#: values, as ours does from a base in that order.
+#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face,
+#: gigatoken and gigabpe prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order
+#: of byte values, as ours does from a base in that order. gigabpe cuts each line alone, so that its
+#: merges are another list.
 TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
     "bpe_engine": ("GPT-2's order", _ours),
     "bpe_engine-bytes": ("order of byte values", _ours_from_bytes),
@@ -115,4 +129,5 @@ TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
     "tokenizers": ("GPT-2's order", _tokenizers),
     "bpeasy": ("bpeasy's", _bpeasy),
     "gigatoken": ("GPT-2's order", _gigatoken),
+    "gigabpe": ("GPT-2's order, lines", _gigabpe),
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
 use bpe_hf::arrangement::{Arrangement, Part};
@@ -191,7 +192,7 @@ impl Call {
         detailed: bool,
     ) -> PyResult<EncodedRows> {
         let arranged = |input: &GivenInput| self.arrangement(input.second.is_some()).is_some();
-        if detailed || !given.iter().all(arranged) {
+        if detailed || !Mechanism::Rows.is_used() || !given.iter().all(arranged) {
             let (rows, samples) = self.whole(py, given, detailed)?;
             return Ok(EncodedRows(Stored::Whole { rows, samples }));
         }

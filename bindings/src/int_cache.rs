@@ -93,25 +93,53 @@ fn filled<'py>(
     count: usize,
     mut item: impl FnMut(usize) -> *mut ffi::PyObject,
 ) -> PyResult<Bound<'py, PyList>> {
-    let length = ffi::Py_ssize_t::try_from(count)?;
-    // SAFETY: attached to the interpreter (`py`). `PyList_New` returns a new list of `length`
-    // null items, or null with an exception set, which `from_owned_ptr_or_err` turns into `Err`.
-    let list = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))? };
-    // SAFETY: `PyList_New` made it; only the pointer is read.
-    let items = unsafe { (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item };
+    let (list, items) = with_room(py, count)?;
     advise_huge_pages(ptr::slice_from_raw_parts(items, count));
+    // SAFETY (of its calls): `size` items have been written, and null items may come after them.
+    let set_size = |size: usize| unsafe {
+        (*list.as_ptr().cast::<ffi::PyVarObject>()).ob_size = size as ffi::Py_ssize_t;
+    };
     for index in 0..count {
         let item = item(index);
         if item.is_null() {
+            set_size(index);
             return Err(PyErr::fetch(py));
         }
-        // SAFETY: the list has just been made, nobody else has seen it, `index` is below its
-        // length and its item there is null; it takes over our reference. If a later item fails,
-        // the list is dropped with null items, which lists allow for.
+        // SAFETY: the list has room for `count` items, nobody else has seen it, and it takes over
+        // our reference.
         unsafe { items.add(index).write(item) };
     }
-    // SAFETY: `PyList_New` made it.
-    Ok(unsafe { list.cast_into_unchecked() })
+    set_size(count);
+    Ok(list)
+}
+
+/// Returns a new list and its memory, which has room for `count` items. Python would fill that with
+/// zeros first; builds without the GIL have other memory for lists, and get it that way.
+#[inline(always)]
+fn with_room(
+    py: Python<'_>,
+    count: usize,
+) -> PyResult<(Bound<'_, PyList>, *mut *mut ffi::PyObject)> {
+    const FILLED_BY_PYTHON: bool = cfg!(Py_GIL_DISABLED);
+    let length = ffi::Py_ssize_t::try_from(count)?;
+    let bytes = count.saturating_mul(size_of::<*mut ffi::PyObject>());
+    // SAFETY: attached. `PyList_New` returns a list, or null with an exception set. A list without
+    // items has no memory for them; what it is given here comes from the allocator that frees it.
+    unsafe {
+        let made = ffi::PyList_New(if FILLED_BY_PYTHON { length } else { 0 });
+        let list = Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked();
+        let object = made.cast::<ffi::PyListObject>();
+        if !FILLED_BY_PYTHON && count > 0 {
+            let items = ffi::PyMem_Malloc(bytes).cast::<*mut ffi::PyObject>();
+            if items.is_null() {
+                ffi::PyErr_NoMemory();
+                return Err(PyErr::fetch(py));
+            }
+            (*object).ob_item = items;
+            (*object).allocated = length;
+        }
+        Ok((list, (*object).ob_item))
+    }
 }
 
 /// Appends a list to `lists` for each of `rows`, with garbage collection paused.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 
 import click
+from rich.console import Console
 
 from ..written import write_at_once
 from . import streams
@@ -33,14 +36,30 @@ from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, tem
     metavar="FILE",
     help="Write what was tried and found: .html, or .json.",
 )
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600,
+    show_default=True,
+    metavar="N",
+    help="The most seconds to take.",
+)
 @JSON
-def audit(path: str, tokenizer_name: str, judged: str, report: str | None, as_json: bool) -> None:
+def audit(
+    path: str,
+    tokenizer_name: str,
+    judged: str,
+    report: str | None,
+    max_seconds: float,
+    as_json: bool,
+) -> None:
     """Try to forge each control token from each field that a caller fills.
 
     Messages, names, tools, arguments, reasoning, documents and variables get the names of control
     tokens, by each trick: literal, split, normalized, and more. Prints the fields that forge a token
     where the prompt is rendered to one text, and where it is segments. The exit status is 1 if a
-    token is forged on the path that decides.
+    token is forged on the path that decides, or if the template writes control tokens that the
+    tokenizer does not know, and 2 if the template cannot be tried.
 
     \b
     bpe-engine audit chat_template.jinja --tokenizer ./model
@@ -49,12 +68,15 @@ def audit(path: str, tokenizer_name: str, judged: str, report: str | None, as_js
     """
     if report is not None and not report.endswith((".html", ".json")):
         raise click.UsageError(f"--report {report!r} must end with .html or .json.")
-    source = read_template(path)
-    from ..prompt.auditor import audit_template
+    with _untried():
+        source = read_template(path)
+        from ..prompt.auditor import audit_template
 
-    tokenizer = open_model(tokenizer_name)
-    with template_errors():
-        found = audit_template(source, tokenizer)
+        tokenizer = open_model(tokenizer_name)
+        with template_errors(), Console(stderr=True).status("Trying to forge control tokens"):
+            found = audit_template(source, tokenizer, max_seconds=max_seconds)
+        if not any(field.is_shown for field in found.fields):
+            raise ValueError("no field of a caller is in the prompt: there is nothing to try")
     if report is not None:
         made = found.to_html() if report.endswith(".html") else found.to_json()
         write_at_once(report, made.encode("utf-8", "replace"))
@@ -64,4 +86,20 @@ def audit(path: str, tokenizer_name: str, judged: str, report: str | None, as_js
         click.echo(for_terminal(printable(str(found)), sys.stdout))
     paths = ("naive", "segments") if judged == "both" else (judged,)
     is_forged = any(found.lets_through(each) for each in paths)  # type: ignore[arg-type]
-    raise click.exceptions.Exit(1 if is_forged else 0)
+    raise click.exceptions.Exit(1 if is_forged or found.unknown else 0)
+
+
+class _Untried(click.ClickException):
+    """An error of a template that cannot be tried."""
+
+    exit_code = 2
+
+
+@contextlib.contextmanager
+def _untried() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        raise _Untried(error.message) from None
+    except (TimeoutError, ValueError) as error:
+        raise _Untried(str(error)) from None

@@ -13,7 +13,7 @@ from .._core import RowEncoder
 from .._tensors import matrix_as_tensor
 from .tokenizers import Tokenizer
 
-__all__ = ["with_rows"]
+__all__ = ["with_plain_calls", "with_rows"]
 
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
@@ -42,6 +42,35 @@ _PARAMETERS = (
     "split_special_tokens",
     "kwargs",
 )
+#: The parameters of `__call__` in the versions that are known.
+_PARAMETERS_OF_CALLS = (
+    "self",
+    "text",
+    "text_pair",
+    "text_target",
+    "text_pair_target",
+    "add_special_tokens",
+    "padding",
+    "truncation",
+    "max_length",
+    "stride",
+    "is_split_into_words",
+    "pad_to_multiple_of",
+    "padding_side",
+    "return_tensors",
+    "return_token_type_ids",
+    "return_attention_mask",
+    "return_overflowing_tokens",
+    "return_special_tokens_mask",
+    "return_offsets_mapping",
+    "return_length",
+    "verbose",
+    "tokenizer_kwargs",
+    "kwargs",
+)
+#: The arguments that `_encode_plus` takes in another form, and all that are not for other methods.
+_STRATEGIES = frozenset(("padding", "truncation", "max_length"))
+_OPTIONS = frozenset(_PARAMETERS_OF_CALLS[5:-2]) | {"split_special_tokens"}
 #: The packages of tensors, by what `return_tensors` calls them.
 _PACKAGES = {"np": "numpy", "pt": "torch"}
 
@@ -208,6 +237,61 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         return batch if are_tensors else batch.convert_to_tensors(return_tensors)
 
     return _encode_plus
+
+
+def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
+    """Wraps `__call__` of transformers' tokenizers, which takes longer to pass its arguments on than
+    `_encode_plus` of `with_rows` to encode a sentence. Results are the same.
+
+    Args:
+        base: The class of transformers, with the `_encode_plus` that the calls are for.
+        own: The class of our tokenizers inside of theirs.
+
+    Returns:
+        The method; that of transformers for a version that is not known.
+    """
+    original: Callable[..., Any] = base.__call__
+    if tuple(inspect.signature(original).parameters) != _PARAMETERS_OF_CALLS:
+        return original
+    encode_plus: Callable[..., Any] = base._encode_plus
+    strategies: Any = base._get_padding_truncation_strategies
+
+    @functools.wraps(original)
+    def __call__(
+        self: Any, text: Any = None, text_pair: Any = None, *others: Any, **options: Any
+    ) -> Any:
+        if (
+            text is None
+            or others
+            or not _OPTIONS.issuperset(options)
+            or not isinstance(self._tokenizer, own)
+            or getattr(self._encode_plus, "__func__", None) is not encode_plus
+            # Methods that choose the language of texts.
+            or getattr(type(self), "_switch_to_input_mode", None) is not None
+            or "_switch_to_input_mode" in self.__dict__
+        ):
+            return original(self, text, text_pair, *others, **options)
+        choose = self._get_padding_truncation_strategies
+        if getattr(choose, "__func__", None) is strategies and _STRATEGIES.isdisjoint(options):
+            return encode_plus(self, text, text_pair, **options)
+        padding_strategy, truncation_strategy, max_length, _ = choose(
+            padding=options.pop("padding", False),
+            truncation=options.pop("truncation", None),
+            max_length=options.pop("max_length", None),
+            pad_to_multiple_of=options.get("pad_to_multiple_of"),
+            verbose=options.get("verbose", True),
+        )
+        return encode_plus(
+            self,
+            text,
+            text_pair,
+            padding_strategy=padding_strategy,
+            truncation_strategy=truncation_strategy,
+            max_length=max_length,
+            **options,
+        )
+
+    return __call__
 
 
 def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Iterable
 
 from .._core import UnsupportedTokenizer
-from .batches import with_rows
+from .batches import with_plain_calls, with_rows
 from .component import component_of_tokenizers
 from .deferred import Deferred, StandIns
 from .masks import with_masks
@@ -115,9 +115,10 @@ def _step_of_both(self: Any, tokenizer: Any, id: Any) -> str | None:
 _decoders.DecodeStream.step = _step_of_both
 
 
-# Both stay for the same reason; they change nothing for tokenizers that are not ours.
+# All stay for the same reason; they change nothing for tokenizers that are not ours.
 _backend.apply_chat_template = with_masks(_backend.apply_chat_template, _Backend)
 _backend._encode_plus = with_rows(_backend, transformers.BatchEncoding, _Backend)
+_backend.__call__ = with_plain_calls(_backend, _Backend)
 
 
 def is_theirs(tokenizer: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,7 +44,11 @@ _NO_TEXTS = ("messages", "tools", "documents", "add_generation_prompt")
 
 
 def audit_template(
-    template: str | ChatTemplate, tokenizer: EngineMethods, **variables: Any
+    template: str | ChatTemplate,
+    tokenizer: EngineMethods,
+    *,
+    max_seconds: float = 600.0,
+    **variables: Any,
 ) -> TemplateAudit:
     """Tries to forge each control token from each field that a caller can fill.
 
@@ -57,11 +62,14 @@ def audit_template(
         tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
             `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
             all added tokens but those of white space.
+        max_seconds: The most seconds that it may take. Each rendering has the limit of `ChatTemplate`,
+            too.
         variables: Other variables of the template, of the program itself. Those that the template
             asks for and that are missing are "[]".
 
     Raises:
         ValueError: The template refuses a plain conversation, or is too large.
+        TimeoutError: It takes more than `max_seconds`.
         jinja2.TemplateError: The template has errors.
 
     >>> import bpe_engine
@@ -75,7 +83,7 @@ def audit_template(
     """
     given = {**_roles(tokenizer), **variables}
     sample = Sample(template, tokenizer, given)
-    auditor = _Auditor(sample, tokenizer, frozenset(variables))
+    auditor = _Auditor(sample, tokenizer, frozenset(variables), max_seconds)
     auditor.try_all()
     return auditor.result()
 
@@ -112,7 +120,11 @@ class _Encoded(NamedTuple):
 class _Auditor:
     """Tries places of conversations, and keeps what came of it."""
 
-    def __init__(self, sample: Sample, tokenizer: EngineMethods, own: frozenset[str]):
+    def __init__(
+        self, sample: Sample, tokenizer: EngineMethods, own: frozenset[str], max_seconds: float
+    ):
+        self.max_seconds = max_seconds
+        self.deadline: float = time.monotonic() + max_seconds
         self.sample = sample
         self.tokenizer = tokenizer
         #: The variables that the program fills itself.
@@ -277,7 +289,13 @@ class _Auditor:
             self.forgeries[key] = Forgery(*key[:2], token, path, filled, shown)
 
     def _rendered(self, given: Mapping[str, Any]) -> list[Segment] | None:
-        """Returns the segments, or None if the template refuses them."""
+        """Returns the segments, or None if the template refuses them. Raises TimeoutError."""
+        if time.monotonic() > self.deadline:
+            tried = sum(field.prompts for field in self.fields.values())
+            raise TimeoutError(
+                f"trying to forge control tokens took more than {self.max_seconds:g} seconds (max_seconds); "
+                f"{tried:,} prompts were tried"
+            )
         # A plain text would be refused as a token.
         filled: dict[str, Any] = {
             name: untrusted(value) if isinstance(value, str) else value

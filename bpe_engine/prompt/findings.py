@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from textwrap import fill
 from typing import Literal
 
 from ..visible import SIGNS, visible
@@ -107,18 +108,28 @@ class Findings:
             of = f"{len(found)} of {len(self.fields)} fields forge control tokens"
             lines.append(f"{what}: {of if found else 'no field forges a control token'}")
             for tricks, names in _grouped(found, path).items():
-                lines += [f"  by {tricks}:", f"    {', '.join(names)}"]
+                lines += [f"  by {tricks}:", _listed(names)]
         lines += [_in_tokens(forgery) for forgery in self.forgeries[:1]]
         hidden = [tried.name for tried in self.fields if not tried.is_shown]
-        lines.append(f"not in the prompt, or refused: {', '.join(hidden) or 'none'}")
+        lines += ["not in the prompt, or refused:", _listed(hidden)]
+        lines += ["control tokens unknown to the tokenizer:", _listed(self.unknown)]
         lines.append(
-            f"control tokens unknown to the tokenizer: {', '.join(self.unknown) or 'none'}"
-        )
-        lines.append(
-            f"tried: {self.prompts:,} prompts, {len(self.controls):,} control tokens, "
-            f"{len(self.tricks)} tricks ({REQUIREMENT})"
+            f"tried: {_counted(self.prompts, 'prompt')}, {_counted(len(self.controls), 'control token')}, "
+            f"{_counted(len(self.tricks), 'trick')} ({REQUIREMENT})"
         )
         return "\n".join(lines)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Returns names in lines that fit into a terminal."""
+    return fill(
+        ", ".join(names) or "none", 100, initial_indent="    ", subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _grouped(found: Sequence[TriedField], path: Path) -> dict[str, list[str]]:
@@ -139,7 +150,7 @@ def by_trick(forged: Mapping[str, Sequence[str]]) -> str:
     for trick, names in forged.items():
         tricks.setdefault(len(names), []).append(trick)
     return "; ".join(
-        f"{', '.join(names)} ({count:,} token{'s' * (count > 1)})"
+        f"{', '.join(names)} ({_counted(count, 'token')})"
         for count, names in sorted(tricks.items(), reverse=True)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import os
 import stat
 import threading
@@ -24,39 +25,47 @@ _SIZE = b"bytes"
 _PAGE = 4096
 #: Bytes that wait to be written, at most; further blocks are dropped.
 _MOST_WAITING = 128 << 20
+#: Bytes of the file of locks, for 1,000 readers.
+_LOCK = 1 << 17
 #: The smallest store, and the share of the map that blocks may take: LMDB copies pages on writing.
 _LEAST, _FILLED = 1 << 20, 0.5
 #: Seconds for which blocks are collected before they are written, and that closing waits.
 _COLLECTED, _PATIENCE = 0.05, 5.0
 
 
-#: The stores of this process by folder: LMDB opens a file once.
+#: The stores of this process by folder: LMDB opens a file once. The lock is taken while one is opened.
 _stores: dict[str, BlockStore] = {}
+_opening = threading.RLock()
 
 
 def open_store(path: str | os.PathLike[str], max_bytes: int) -> BlockStore:
     """Returns the store of a folder: one for all that ask in a process. Raises as `BlockStore` does."""
     place = os.path.realpath(path)
-    if place not in _stores:
-        _stores.setdefault(place, BlockStore(path, max_bytes))
-    return _stores[place]
+    with _opening:
+        if place not in _stores:
+            _stores[place] = BlockStore(path, max_bytes)
+        return _stores[place]
+
+
+def _all_locks() -> list[Any]:
+    return [_opening, *(lock for store in list(_stores.values()) for lock in store._locks)]
 
 
 def _before_fork() -> None:
     """Waits for transactions: one in another thread would keep the files open in the child."""
-    for store in list(_stores.values()):
-        for lock in store._locks:
-            lock.acquire(timeout=_PATIENCE)
+    for lock in _all_locks():
+        lock.acquire(timeout=_PATIENCE)
 
 
 def _after_fork() -> None:
-    for store in list(_stores.values()):
-        for lock in store._locks:
-            with contextlib.suppress(RuntimeError):  # It took too long, or is a new store.
-                lock.release()
+    for lock in _all_locks():
+        with contextlib.suppress(RuntimeError):  # It took too long, or is of a new store.
+            lock.release()
 
 
 def _after_fork_in_child() -> None:
+    global _opening
+    _opening = threading.RLock()
     for store in list(_stores.values()):
         store._start()
 
@@ -82,7 +91,7 @@ class BlockStore:
     Raises:
         ImportError: lmdb is missing (the extra ``store``).
         ValueError: The path is that of something else, of another user, or is damaged.
-        OSError: The folder cannot be made or read.
+        OSError: The folder cannot be made or read, or its disk is full.
     """
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int):
@@ -144,7 +153,13 @@ class BlockStore:
                     self._environment, self._databases = self._opened()
                 except (OSError, ValueError) as error:
                     raise _Closed(str(error)) from None
-            transaction = self._environment.begin(db=self._databases[0])
+            try:
+                transaction = self._environment.begin(db=self._databases[0])
+            except self._lmdb.MapResizedError:
+                # A process with a larger limit made the files larger.
+                with self._locks[1]:
+                    self._environment.set_mapsize(0)
+                transaction = self._environment.begin(db=self._databases[0])
             try:
                 yield transaction.get
             finally:
@@ -188,16 +203,21 @@ class BlockStore:
             self._written.set()
 
     def _put(self, values: dict[bytes, bytes]) -> None:
+        reading, writing = self._locks
         try:
-            with self._locks[1]:
-                try:
+            try:
+                with writing:
                     self._put_and_evict(values)
-                except self._lmdb.MapFullError:
-                    # Its free pages are in pieces, or its limit was larger before.
+            except self._lmdb.MapResizedError:
+                with reading, writing:
+                    self._environment.set_mapsize(0)
+                    self._put_and_evict(values)
+            except self._lmdb.MapFullError:
+                with writing:  # Its free pages are in pieces.
                     self._drop_all()
                     self._put_and_evict(values)
-        except self._lmdb.Error as error:
-            self.error = str(error)
+        except Exception as error:  # Also of numbers that are damaged: the thread must go on.
+            self.error = f"the store cannot be written: {error}"
 
     def _put_and_evict(self, values: dict[bytes, bytes]) -> None:
         blocks, order, sizes = self._databases
@@ -236,14 +256,24 @@ class BlockStore:
         except self._lmdb.Error as error:
             if environment is not None:
                 environment.close()
+            full = os.strerror(errno.ENOSPC)
+            if full in str(error):
+                raise OSError(errno.ENOSPC, full, self.path) from None
             raise ValueError(
                 f"{self.path} is not a store of this version of bpe_engine, or is damaged ({error}); give "
                 "another folder, or delete it"
             ) from None
 
     def _at_path(self) -> Any:
-        wanted = {"map_size": self._max_bytes, "max_dbs": 3, "mode": 0o600, "metasync": False}
+        # A limit that was larger left larger files; to drop blocks takes some pages, too.
+        data = os.path.join(self.path, "data.mdb")
+        there = os.path.getsize(data) + _LEAST if os.path.exists(data) else 0
+        size = max(self._max_bytes, there)
+        wanted = {"map_size": size, "max_dbs": 3, "mode": 0o600, "metasync": False}
         if os.access(self.path, os.W_OK) and self._may_write():
+            if hasattr(os, "posix_fallocate"):
+                # LMDB maps it: a full disk would end the process.
+                _allocate(os.path.join(self.path, "lock.mdb"), _LOCK)
             return self._lmdb.open(self.path, max_readers=1024, **wanted)
         self.error = "the store is read-only"
         return self._lmdb.open(self.path, readonly=True, lock=False, create=False, **wanted)
@@ -254,11 +284,15 @@ class BlockStore:
 
     def _check_path(self) -> None:
         """Makes the folder. Raises ValueError if it or its files are not this user's alone."""
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
+            raise ValueError(f"{self.path} is not a folder: give one for the store alone")
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         for name in ("", "data.mdb", "lock.mdb"):
             path = os.path.join(self.path, name)
             with contextlib.suppress(FileNotFoundError):
                 found = os.stat(path)
+                if name and not stat.S_ISREG(found.st_mode):
+                    raise ValueError(f"{path} is no file: give a folder for the store alone")
                 if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
                     raise ValueError(
                         f"{path} belongs to another user, or every user may write it: its ids cannot be "
@@ -271,11 +305,30 @@ class BlockStore:
             )
 
     def _check_size(self, environment: Any) -> None:
-        """Raises an error for a file that was cut: reading its pages would end the process."""
+        """Fills a file up that is shorter than its pages: reading behind its end would end the process.
+
+        LMDB leaves out pages that it did not need in the end; in a file that was cut, empty pages are
+        found to be damaged. Raises an error for a file that may not be written.
+        """
+        path = os.path.join(self.path, "data.mdb")
         needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-        found = os.path.getsize(os.path.join(self.path, "data.mdb"))
-        if found < needed and environment.stat()["entries"]:
+        found = os.path.getsize(path)
+        if found >= needed or not environment.stat()["entries"]:
+            return
+        if environment.flags()["readonly"] or not hasattr(os, "posix_fallocate"):
             raise self._lmdb.CorruptedError(f"it has {found:,} of {needed:,} bytes")
+        _allocate(path, needed)
+
+
+def _allocate(path: str, size: int) -> None:
+    """Takes the disk space of the first bytes of a file, which may be longer. Raises OSError."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(file)
 
 
 class _Closed(Exception):

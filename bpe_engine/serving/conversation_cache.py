@@ -24,6 +24,8 @@ __all__ = ["CacheStats", "ConversationCache"]
 
 #: The version of the keys and the blocks in a store.
 _VERSION = "bpe_engine block 2"
+#: The largest limit of a store: LMDB takes addresses for all of it.
+_MOST_STORED = 1 << 44
 
 _Names = Literal["all"] | Collection[str]
 _Prompt = str | Iterable[Segment | tuple[Any, ...]]
@@ -125,9 +127,15 @@ class ConversationCache:
         #: Prompts, ids, and ids from the store, of prompts that were cut into stored blocks.
         self._stored = [0, 0, 0]
         if store is not None:
+            if not os.fspath(store):
+                raise ValueError("store must name a folder, and is empty")
             size = whole_number("max_store_bytes", max_store_bytes)
+            if size > _MOST_STORED:
+                raise ValueError(f"max_store_bytes must be at most 2 ** 44, not {size:,}")
             self._store = open_store(store, size)
-            names = allowed_special if allowed_special == "all" else sorted(allowed_special)
+            # What is refused is part of the keys: a block says that its text was not.
+            named = (allowed_special, disallowed_special)
+            names = [it if it == "all" else sorted(it) for it in named]
             fingerprint = tokenizer.fingerprint  # type: ignore[attr-defined]
             root = f"{_VERSION} {fingerprint} {names} {sys.byteorder}"
             digest = hashlib.sha256(root.encode("utf-8", "surrogatepass")).digest()[:16]

@@ -57,6 +57,8 @@ pub enum Mechanism {
     Windows,
     /// Without: CLIP's pattern is matched as any other regular expression.
     Clip,
+    /// Without: an object with all fields is made for each text of a batch.
+    Rows,
 }
 
 impl Mechanism {
@@ -86,6 +88,7 @@ impl Mechanism {
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
         ("clip", Mechanism::Clip),
+        ("rows", Mechanism::Rows),
     ];
 
     /// Returns true if the mechanism is enabled.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use aho_corasick::packed::Searcher;
 use aho_corasick::{Anchored, Input};
 use bpe_core::ablation::Mechanism;
 use bpe_core::memory::ask_for;
@@ -11,9 +12,12 @@ use memchr::{memchr, memchr2, memchr3};
 
 use crate::error::Result;
 
-/// The maximum number of beginnings to search for.
-const MOST_BEGINNINGS: usize = 3;
-/// A name may contain the first byte of a beginning at this many places after the longest other
+/// The maximum number of first bytes of names, and of beginnings to search for.
+const MOST_FIRST: usize = 3;
+const MOST_BEGINNINGS: usize = 16;
+/// The most bytes of one of several beginnings.
+const LONGEST: usize = 8;
+/// A name may contain the first byte of any name at this many places after the longest other
 /// name that it starts with. This bounds how often the automaton reads the same text, so that the
 /// time stays linear.
 const MOST_INSIDE: usize = 8;
@@ -21,7 +25,7 @@ const MOST_INSIDE: usize = 8;
 /// alone is faster.
 const FEW_MISSES: usize = 16;
 const BETWEEN_MISSES: usize = 32;
-/// In texts of fewer bytes, searching for the first byte of a beginning is faster.
+/// In texts of fewer bytes, searching for the first byte of a name is faster.
 const SHORT: usize = 64;
 /// An upper bound on the bytes of memory to build an automaton, per byte of a name.
 const MEMORY: usize = 64;
@@ -32,22 +36,38 @@ pub(crate) struct Names {
     /// `None` for a single name, which is its own beginning.
     automaton: Option<Automaton>,
     ids: Vec<u32>,
-    /// The beginnings of the names, often only `<|`. The automaton runs only where a search finds
-    /// one. Empty if the names have too many beginnings, or contain them too often.
-    beginnings: Vec<Finder<'static>>,
+    /// The automaton runs only where this finds the beginning of a name. `None` if the names have
+    /// too many first bytes, or contain them too often.
+    beginnings: Option<Beginnings>,
+}
+
+/// Searches for the beginnings of names.
+#[derive(Debug)]
+struct Beginnings {
+    search: Search,
+    /// The first bytes of all names, up to [`MOST_FIRST`].
+    first: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Search {
+    /// All names begin alike, often with `<|`.
+    One(Finder<'static>),
+    /// Up to [`MOST_BEGINNINGS`], of up to [`LONGEST`] bytes.
+    Several(Searcher),
 }
 
 impl Names {
     /// Builds the search. `names` must be sorted, distinct and not empty.
     pub(crate) fn new(names: &[&str], ids: Vec<u32>) -> Result<Self> {
         let beginnings =
-            if Mechanism::Beginnings.is_used() { beginnings(names) } else { Vec::new() };
-        if let ([_], [_]) = (names, &beginnings[..]) {
+            if Mechanism::Beginnings.is_used() { Beginnings::new(names) } else { None };
+        if names.len() == 1 && beginnings.is_some() {
             return Ok(Self { automaton: None, ids, beginnings });
         }
         let length: usize = names.iter().map(|name| name.len()).sum();
         ask_for(length.saturating_mul(MEMORY))?;
-        let automaton = Automaton::new(names, !beginnings.is_empty())?;
+        let automaton = Automaton::new(names, beginnings.is_some())?;
         Ok(Self { automaton: Some(automaton), ids, beginnings })
     }
 
@@ -58,34 +78,25 @@ impl Names {
         text: &str,
         mut found: impl FnMut(u32, Range<usize>) -> Result<usize>,
     ) -> Result<()> {
+        let bytes = text.as_bytes();
         let Some(automaton) = &self.automaton else {
-            let [name] = &self.beginnings[..] else { return Ok(()) };
+            let Some(Beginnings { search: Search::One(name), .. }) = &self.beginnings else {
+                return Ok(());
+            };
             let length = name.needle().len();
             return name
-                .find_iter(text.as_bytes())
+                .find_iter(bytes)
                 .try_for_each(|start| found(self.ids[0], start..start + length).map(drop));
         };
         let mut found = |(name, range): (usize, Range<usize>)| found(self.ids[name], range);
-        if self.beginnings.is_empty() {
+        let Some(beginnings) = &self.beginnings else {
             return each_from(automaton, text, 0, found);
-        }
-        if text.len() < SHORT && !self.may_begin(text.as_bytes()) {
+        };
+        if text.len() < SHORT && !beginnings.may_be_in(bytes) {
             return Ok(());
         }
         let (mut from, mut misses) = (0, 0);
-        // The next place of each beginning, at `from` or later.
-        let mut next = [None; MOST_BEGINNINGS];
-        loop {
-            for (next, beginning) in next.iter_mut().zip(&self.beginnings) {
-                if next.is_none_or(|at| at < from) {
-                    let at = beginning.find(&text.as_bytes()[from..]);
-                    *next = Some(at.map_or(usize::MAX, |at| from + at));
-                }
-            }
-            let start = next.iter().flatten().min().copied().unwrap_or(usize::MAX);
-            if start == usize::MAX {
-                return Ok(());
-            }
+        while let Some(start) = beginnings.find(bytes, from) {
             let input = Input::new(text).range(start..).anchored(Anchored::Yes);
             from = start + 1;
             if let Some(m) = automaton.find(input) {
@@ -97,18 +108,62 @@ impl Names {
                 return each_from(automaton, text, start, found);
             }
         }
+        Ok(())
+    }
+}
+
+impl Beginnings {
+    /// `names` must be sorted, distinct and not empty. `None` if searching does not pay.
+    fn new(names: &[&str]) -> Option<Self> {
+        let mut first: Vec<u8> = names.iter().map(|name| name.as_bytes()[0]).collect();
+        first.dedup();
+        if first.len() > MOST_FIRST || (names.len() > 1 && !hold_few(names, &first)) {
+            return None;
+        }
+        // Names are sorted, so a prefix of the first and the last is one of all.
+        let (one, other) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
+        let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+        let search = if alike > 1 || names.len() == 1 {
+            Search::One(Finder::new(&one[..alike]).into_owned())
+        } else {
+            Search::Several(several(names)?)
+        };
+        Some(Self { search, first })
     }
 
-    /// Whether the first byte of a beginning is anywhere in `text`.
-    fn may_begin(&self, text: &[u8]) -> bool {
-        let first = |index: usize| self.beginnings[index].needle()[0];
-        let found = match self.beginnings.len() {
-            1 => memchr(first(0), text),
-            2 => memchr2(first(0), first(1), text),
-            _ => memchr3(first(0), first(1), first(2), text),
+    /// Whether the first byte of a name is anywhere in `text`.
+    fn may_be_in(&self, text: &[u8]) -> bool {
+        let found = match self.first[..] {
+            [a] => memchr(a, text),
+            [a, b] => memchr2(a, b, text),
+            [a, b, c, ..] => memchr3(a, b, c, text),
+            [] => None,
         };
         found.is_some()
     }
+
+    /// Returns the first place at `from` or later where a name may begin.
+    fn find(&self, text: &[u8], from: usize) -> Option<usize> {
+        match &self.search {
+            Search::One(beginning) => Some(from + beginning.find(&text[from..])?),
+            Search::Several(several) => {
+                several.find_in(text, (from..text.len()).into()).map(|found| found.start())
+            }
+        }
+    }
+}
+
+/// Searches for the first bytes of names, as many as leave few beginnings. `None` if the processor has
+/// no vector instructions for it.
+fn several(names: &[&str]) -> Option<Searcher> {
+    let cut = |length: usize| {
+        let mut cut: Vec<&[u8]> =
+            names.iter().map(|name| &name.as_bytes()[..length.min(name.len())]).collect();
+        cut.dedup();
+        cut
+    };
+    let beginnings = (1..=LONGEST).rev().map(cut).find(|cut| cut.len() <= MOST_BEGINNINGS)?;
+    Searcher::new(beginnings)
 }
 
 /// Calls `found` with each match from byte `from` on; it returns where the search continues.
@@ -122,27 +177,6 @@ fn each_from(
         from = found(m)?;
     }
     Ok(())
-}
-
-/// For each first byte, the common beginning of the names that start with it. Empty if searching
-/// for them does not pay.
-fn beginnings(names: &[&str]) -> Vec<Finder<'static>> {
-    let alike = names.chunk_by(|a, b| a.as_bytes()[0] == b.as_bytes()[0]);
-    let beginnings: Vec<Finder<'_>> = alike
-        .take(MOST_BEGINNINGS + 1)
-        .map(|group| {
-            // Names are sorted, so a prefix of the first and the last is one of all.
-            let (first, last) = (group[0].as_bytes(), group[group.len() - 1].as_bytes());
-            let length = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-            Finder::new(&first[..length])
-        })
-        .collect();
-    let first: Vec<u8> = beginnings.iter().map(|beginning| beginning.needle()[0]).collect();
-    let pays = names.len() == 1 || hold_few(names, &first);
-    if beginnings.len() > MOST_BEGINNINGS || !pays {
-        return Vec::new();
-    }
-    beginnings.into_iter().map(Finder::into_owned).collect()
 }
 
 /// Whether each name contains these bytes at most [`MOST_INSIDE`] times after the longest other
@@ -194,7 +228,7 @@ mod tests {
         let letters = ["<", "a", ">", "|", "b", "A", "é", "<a>", "|||A|||"];
         for (place, names) in sets.iter().enumerate() {
             let made = Names::new(names, (0..names.len() as u32).collect()).unwrap();
-            assert_eq!(made.beginnings.is_empty(), [7, 9].contains(&place), "{names:?}");
+            assert_eq!(made.beginnings.is_none(), [7, 9].contains(&place), "{names:?}");
             let mut number = 0_usize;
             while number < 9_usize.pow(5) {
                 let digits = (0..5).map(|digit| letters[number / 9_usize.pow(digit) % 9]);
@@ -224,7 +258,7 @@ mod tests {
             names.sort_unstable();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let made = Names::new(&names, (0..2000).collect()).unwrap();
-            assert_eq!(made.beginnings.is_empty(), !begins_alike);
+            assert_eq!(made.beginnings.is_none(), !begins_alike);
             let text = "t1999t20000 t t12t3 ".repeat(40);
             let mut found = Vec::new();
             made.each(&text, |id, range| {

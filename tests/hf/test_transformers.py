@@ -102,6 +102,76 @@ def test_calls(pair, options):
     assert dict(ours(texts[3], **options)).keys() == dict(theirs(texts[3], **options)).keys()
 
 
+ONE_TEXT = [
+    *CALLS,
+    {"max_length": 5},
+    {"truncation": "only_first", "max_length": 5, "verbose": False},
+    {"padding": "max_length", "max_length": 32, "return_tensors": "np"},
+    {"return_overflowing_tokens": None, "return_tensors": "np"},
+    {"split_special_tokens": None, "verbose": False},
+    {"tokenizer_kwargs": {"add_special_tokens": False}},
+    {"text_target": "a target", "max_target_length": 2, "truncation": True},
+]
+
+
+def outcome_of(tokenizer, *given, **options):
+    """Returns the fields of a call as lists and the first row's tokens, or its error."""
+    try:
+        made = tokenizer(*given, **options)
+    except Exception as error:
+        return str(error)
+    fields = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in made.items()}
+    return fields, made.tokens(0)
+
+
+@pytest.mark.parametrize("options", ONE_TEXT, ids=str)
+def test_calls_of_one_text(pair, options):
+    for text in (TEXTS[3], "", "<|endoftext|> <pad>x"):
+        for given in ((text,), (text, "another"), (text, None), (text, "")):
+            ours, theirs = (outcome_of(tokenizer, *given, **options) for tokenizer in pair)
+            assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"padding": "some"},
+        {"truncation": "some"},
+        {"text": None},
+        {"unknown": 1},
+        {"padding": True, "truncation": True, "max_length": 9, "pad_to_multiple_of": 8},
+    ],
+    ids=str,
+)
+def test_refused_calls_of_one_text(pair, wrong):
+    ours, theirs = (outcome_of(tokenizer, **{"text": "a b", **wrong}) for tokenizer in pair)
+    assert ours == theirs and type(ours) is (tuple if "unknown" in wrong else str)
+
+
+METHODS = "_encode_plus", "_get_padding_truncation_strategies", "_switch_to_input_mode"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_calls_heed_methods_of_a_class_and_of_an_object(pair, name):
+    ours, _ = pair
+    inherited = getattr(type(ours), name, None)
+    called = []
+
+    def method(self, *args, **kwargs):
+        called.append(name)
+        return inherited(self, *args, **kwargs) if inherited else None
+
+    expected = dict(ours("a b"))
+    of_class = copy.copy(ours)
+    of_class.__class__ = type("Other", (type(ours),), {name: method})
+    of_object = copy.copy(ours)
+    vars(of_object)[name] = method.__get__(of_object)
+    for tokenizer in (of_class, of_object):
+        called.clear()
+        assert dict(tokenizer("a b")) == expected
+        assert called == [name]
+
+
 def test_pairs_and_words(pair):
     ours, theirs = pair
     firsts, seconds = TEXTS[1:6], TEXTS[5:10]

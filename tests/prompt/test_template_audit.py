@@ -260,10 +260,17 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["lets_through_segments"] == [] and "content of user" in found["lets_through_naive"]
     assert run(*options, "--path", "naive")[0] == 1
     status, _, err = run(str(broken), "--tokenizer", "qwen3")
-    assert status == 1 and "the template has errors" in err
+    assert status == 2 and "the template has errors" in err
+    broken.write_text("Hello.")
+    status, _, err = run(str(broken), "--tokenizer", "qwen3")
+    assert status == 2 and "no field of a caller is in the prompt" in err
+    assert run(str(template), "--tokenizer", "gpt2", "--path", "segments")[0] == 1
+    status, _, err = run(*options, "--max-seconds", "0.001")
+    assert status == 2 and "took more than 0.001 seconds" in err
     assert run(str(template))[0] == 2
     assert run(*options, "--report", "x.pdf")[0] == 2
     folder = tmp_path / "model"
     bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2")).save_pretrained(folder)
     status, out, _ = run(str(template), "--tokenizer", str(folder))
-    assert status == 1 and "unknown to the tokenizer: <|im_end|>, <|im_start|>" in out
+    assert status == 1 and "unknown to the tokenizer:\n    <|im_end|>, <|im_start|>" in out
+    assert max(map(len, out.splitlines())) <= 104

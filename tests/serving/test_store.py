@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import pathlib
@@ -146,6 +147,30 @@ def test_two_tokenizers_and_requests_share_a_store(tmp_path: pathlib.Path) -> No
         assert other.encode([trusted(PROMPT)]) == expected
         untold = [untrusted(PROMPT), special("<|endoftext|>")]
         assert other.encode(untold) == enc.encode_segments(untold)
+
+
+def test_a_store_hides_no_refusal(tmp_path: pathlib.Path) -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    refusing = ConversationCache(enc, store=tmp_path / "store")
+    taking = ConversationCache(enc, disallowed_special=(), store=tmp_path / "store")
+    assert taking.encode(PROMPT) == enc.encode(PROMPT, disallowed_special=())
+    taking.flush()
+    with pytest.raises(ValueError, match="endoftext"):
+        refusing.encode(PROMPT)
+
+
+def test_threads_that_open_a_store_at_once(tmp_path: pathlib.Path) -> None:
+    enc = bpe_engine.get_encoding("gpt2")
+    for number in range(10):
+        store, barrier = tmp_path / str(number), threading.Barrier(8)
+
+        def opened_at_once(store: pathlib.Path, barrier: threading.Barrier) -> list[int]:
+            barrier.wait(60)
+            return ConversationCache(enc, store=store).encode("hello")
+
+        with ThreadPoolExecutor(8) as threads:
+            made = [threads.submit(opened_at_once, store, barrier) for _ in range(8)]
+            assert [each.result() for each in made] == [enc.encode("hello")] * 8
 
 
 #: The start of programs: the store, and the encoding.
@@ -305,6 +330,18 @@ def test_a_full_disk(tmp_path: pathlib.Path) -> None:
     assert child(USE, tmp_path / "store").returncode == 0
 
 
+def test_a_disk_that_is_full_at_first(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        opened(bpe_engine.get_encoding("gpt2"), tmp_path / "store")
+    assert raised.value.errno == errno.ENOSPC and "lock.mdb" in str(raised.value)
+
+
 def test_a_store_that_is_read_only(tmp_path: pathlib.Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write any file")
@@ -325,8 +362,17 @@ def test_files_of_others(tmp_path: pathlib.Path) -> None:
     (mine / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match="give a folder for the store alone"):
         opened(gpt2, mine)
-    with pytest.raises(OSError):
+    with pytest.raises(ValueError, match="is not a folder"):
         opened(gpt2, mine / "notes.txt")
+    with pytest.raises(ValueError, match="store must name a folder"):
+        ConversationCache(gpt2, store="")
+    with pytest.raises(ValueError, match="max_store_bytes must be at most"):
+        ConversationCache(gpt2, store=tmp_path / "large", max_store_bytes=1 << 50)
+    pipe = tmp_path / "pipe"
+    pipe.mkdir()
+    os.mkfifo(pipe / "data.mdb")
+    with pytest.raises(ValueError, match="is no file"):
+        opened(gpt2, pipe)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "data.mdb").write_bytes(b"x" * 20_000)
@@ -353,6 +399,55 @@ def test_a_store_that_was_cut(tmp_path: pathlib.Path) -> None:
     os.truncate(data, data.stat().st_size // 2)
     result = child(USE, store)
     assert "is damaged" in result.stderr and result.returncode == 1
+
+
+def test_pages_that_were_not_written(tmp_path: pathlib.Path) -> None:
+    """LMDB leaves out pages at the end that a transaction took and gave back."""
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    data = store / "data.mdb"
+    with open(data, "r+b") as file:
+        # The number of the last page, in both headers.
+        for page in (0, 4096):
+            file.seek(page + 16 + 24 + 2 * 48)
+            last = int.from_bytes(file.read(8), "little")
+            assert (last + 1) * 4096 <= data.stat().st_size
+            file.seek(-8, os.SEEK_CUR)
+            file.write((last + 4).to_bytes(8, "little"))
+    assert int(child(USE, store).stdout) > 3000
+
+
+def test_limits_that_differ(tmp_path: pathlib.Path) -> None:
+    enc, store = bpe_engine.get_encoding("gpt2"), tmp_path / "store"
+    cache = ConversationCache(enc, store=store, max_store_bytes=2 << 20)
+    texts = [f"{number} some words " * 2000 for number in range(60)]
+    code = (
+        "c = ConversationCache(enc, store=sys.argv[1], max_store_bytes=int(sys.argv[3]))\n"
+        "for n in range(60):\n    assert c.encode(f'{n} some words ' * 2000)\n"
+        "c.flush()\nprint(c.stats().store_error)\n"
+    )
+    for size in (1 << 30, 2 << 20):
+        result = child(code, store, "gpt2", size)
+        assert result.stdout == "None\n", (result.stdout, result.stderr)
+        for text in texts[:3] + texts[-3:]:
+            assert cache.encode(text) == enc.encode(text)
+        cache.flush()
+        assert cache.stats().store_error is None
+
+
+def test_damaged_numbers_end_no_thread(tmp_path: pathlib.Path) -> None:
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    environment = lmdb.open(str(store), max_dbs=3)
+    sizes = environment.open_db(b"bpe_engine sizes 1")
+    with environment.begin(write=True, db=sizes) as transaction:
+        transaction.put(b"bytes", b"abc")
+    environment.close()
+    code = (
+        "c = cache()\nassert c.encode('other ' * 9000)\nc.flush()\nprint(c.stats().store_error)\n"
+    )
+    result = child(code, store)
+    assert "cannot be written: invalid literal" in result.stdout, (result.stdout, result.stderr)
 
 
 def test_damaged_ids_are_not_used(tmp_path: pathlib.Path) -> None:

