@@ -16,18 +16,13 @@ first of the process; ``first`` a new one; ``again`` the same text once more; ``
 in documents of 4 KB, one call each; ``prompts`` in prompts of 11 bytes; ``words`` in words;
 ``threads`` documents on two threads, and ``threads-again`` those documents once more, each as likely
 as not on the other thread; ``load`` reads a file; ``added`` is ``again`` for a ``tokenizer.json`` of
-<<<<<<< HEAD
 the encoding to which 1,000 tokens were added, or a file as it is, and ``added-often`` the same with an
 added token in every line; ``sentences`` is ``Tokenizer`` on 4,096 known lines of up to 100
-characters, padded to a matrix for each 64. The mechanism ``cuts`` is for ``tokenizer.json`` files over
-characters, ``windows`` for those of WordPiece and Unigram, ``beginnings`` for those with many added
-tokens, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
-=======
-the encoding to which 1,000 tokens were added, and ``added-often`` the same with one of them in every
-line; ``template`` renders a chat template, whose messages, tool calls and their results are of the text, and
-``turn`` the next two messages of such a conversation. The mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of
-WordPiece and Unigram, ``chunks`` and ``settled`` for those of words, ``listed-splits`` for any;
->>>>>>> s40
+characters, padded to a matrix for each 64; ``template`` renders a chat template, whose messages, tool
+calls and their results are of the text, and ``turn`` the next two messages of such a conversation. The
+mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of WordPiece
+and Unigram, ``beginnings`` for those with many added tokens, ``chunks`` and ``settled`` for those of
+words, ``clip`` for those with CLIP's pattern, ``listed-splits`` for any;
 ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
@@ -114,6 +109,7 @@ MECHANISMS = (
     Mechanism("native-methods", ("template",), lists=True),
     Mechanism("untracked-copies", ("template",), lists=True),
     Mechanism("turns", ("turn",), lists=True),
+    Mechanism("clip", ("documents", "again"), lists=True, files=(".json",)),
 )
 
 

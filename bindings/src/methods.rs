@@ -135,7 +135,7 @@ fn of_dict<'py>(
         return Ok(None);
     }
     let mut labels = labels.borrow_mut();
-    let found = match dict.get_item(&key)? {
+    let found = match dict.get_item(key)? {
         Some(item) => labels.read(dict, &key, item)?,
         None => labels.opened(&default)?,
     };

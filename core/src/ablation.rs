@@ -55,6 +55,8 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
+    /// Without: CLIP's pattern is matched as any other regular expression.
+    Clip,
     /// Without: an object with all fields is made for each text of a batch.
     Rows,
     /// Without: Python's own encoder writes the JSON of chat templates.
@@ -93,6 +95,7 @@ impl Mechanism {
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
+        ("clip", Mechanism::Clip),
         ("rows", Mechanism::Rows),
         ("native-json", Mechanism::NativeJson),
         ("native-methods", Mechanism::NativeMethods),

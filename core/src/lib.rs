@@ -108,7 +108,8 @@ pub(crate) mod hash;
 pub mod lookup;
 #[doc(hidden)]
 pub mod memory;
-pub(crate) mod merge;
+#[doc(hidden)]
+pub mod merge;
 pub mod normalize;
 pub mod offsets;
 #[doc(hidden)]
@@ -121,7 +122,8 @@ pub mod pool;
 pub mod prefix_cache;
 pub mod rank_file;
 pub mod request;
-pub(crate) mod rule;
+#[doc(hidden)]
+pub mod rule;
 pub mod sink;
 #[doc(hidden)]
 pub mod sorted_tokens;

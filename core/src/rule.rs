@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::memory::reserve;
 
 /// No rank.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// A table of the pairs of parts that merge.
-pub(crate) trait MergeTable {
+pub trait MergeTable {
     /// Returns the rank of the token that two neighbors merge into, or [`NONE`].
     fn merged(&self, left: u32, right: u32) -> u32;
 

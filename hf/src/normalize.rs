@@ -217,7 +217,7 @@ impl Normalizer {
             Self::SentencePiece(normalizer) => Cow::Owned(normalizer.apply(&text, limit)?),
             Self::Replace(regex, content) => {
                 let stretches = matches(regex, content, &text, limit)?;
-                if stretches.is_empty() {
+                if stretches.iter().all(|stretch| &text[stretch.clone()] == content) {
                     return Ok(text);
                 }
                 Cow::Owned(replaced(&text, &stretches, content)?)
@@ -328,7 +328,7 @@ impl Normalizer {
                 let unsettles = !(is_printable(bytes.first()) && is_printable(bytes.last()));
                 Locality { unsettles, is_everywhere: false, ..none }
             }
-            Self::Replace(Regex::Spaces(_), content) if &**content == " " => {
+            Self::Replace(Regex::Spaces, content) if &**content == " " => {
                 Locality { needs_dropped: true, is_everywhere: false, ..none }
             }
             Self::Sequence(parts) => {
@@ -386,7 +386,7 @@ impl Normalizer {
                 (!wanted.contains(character)).then_some(character)
             }
             Self::Replace(Regex::Blanks(_), _) => (character != ' ').then_some(character),
-            Self::Replace(Regex::Spaces(_), _) => (!character.is_whitespace()).then_some(character),
+            Self::Replace(Regex::Spaces, _) => (!character.is_whitespace()).then_some(character),
             Self::Sequence(parts) => {
                 parts.iter().try_fold(character, |character, part| part.single(character))
             }

@@ -22,7 +22,7 @@ pub(crate) enum Regex {
     /// At least this many spaces, U+0020, in a row.
     Blanks(usize),
     /// White space in a row.
-    Spaces(Arc<onig::Regex>),
+    Spaces,
     /// A published pattern.
     Published(Scanner),
     Pattern(Arc<onig::Regex>),
@@ -53,13 +53,13 @@ impl Regex {
         match pattern {
             " +" | " {1,}" => return Ok(Self::Blanks(1)),
             "  +" | " {2,}" => return Ok(Self::Blanks(2)),
+            r"\s+" => return Ok(Self::Spaces),
             _ => {}
         }
         if let Some(scanner) = scanner(pattern) {
             return Ok(Self::Published(scanner));
         }
-        let regex = Arc::new(compiled(pattern)?);
-        Ok(if pattern == r"\s+" { Self::Spaces(regex) } else { Self::Pattern(regex) })
+        Ok(Self::Pattern(Arc::new(compiled(pattern)?)))
     }
 
     /// Calls `found` with each match in `text`, in order; stops at the first error. Skips an empty
@@ -70,7 +70,18 @@ impl Regex {
         mut found: impl FnMut(Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let regex = match self {
-            Self::Pattern(regex) | Self::Spaces(regex) => regex,
+            Self::Pattern(regex) => regex,
+            Self::Spaces => {
+                let mut end = 0;
+                while let Some(start) = text[end..].find(char::is_whitespace) {
+                    let start = end + start;
+                    let rest = &text[start..];
+                    end =
+                        start + rest.find(|next: char| !next.is_whitespace()).unwrap_or(rest.len());
+                    found(start..end)?;
+                }
+                return Ok(());
+            }
             Self::Blanks(least) => {
                 let mut ends = 0;
                 return memchr::memchr_iter(b' ', text.as_bytes()).try_for_each(|start| {
@@ -173,5 +184,14 @@ mod tests {
             count += 1;
         }
         assert!(count > 8);
+    }
+
+    #[test]
+    fn white_space_is_what_oniguruma_matches() {
+        let oracle = Regex::Pattern(Arc::new(compiled(r"\s+").unwrap()));
+        let all = ('\0'..=char::MAX).map(|character| format!("a{character}{character}"));
+        for text in all.chain(texts()) {
+            assert_eq!(matches(&Regex::Spaces, &text), matches(&oracle, &text), "{text:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
 
-use bpe_core::memory::{collected, push, reserve};
+use bpe_core::memory::{collected, push, reserve, with_capacity};
 use bpe_core::polling::poll;
 
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl Trie {
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
         builder.grow()?;
-        builder.parents[0] = NOBODY;
+        builder.take(0, NOBODY);
         let mut branches = vec![Branch { node: Self::ROOT, start: 0, end: order.len(), depth: 0 }];
         let mut children = Vec::new();
         while let Some(branch) = branches.pop() {
@@ -136,7 +136,10 @@ struct Builder {
     parents: Vec<Node>,
     /// Whether each place is the base of a node with children.
     bases: Vec<bool>,
-    /// No place before this one is free.
+    /// For each place and the end of all: itself if it is free, or else one behind it, with no free place
+    /// between the two.
+    nexts: Vec<u32>,
+    /// Free places before this one are not used any more.
     first: usize,
 }
 
@@ -150,14 +153,32 @@ impl Builder {
         reserve(&mut self.places, BLOCK)?;
         reserve(&mut self.parents, BLOCK)?;
         reserve(&mut self.bases, BLOCK)?;
+        reserve(&mut self.nexts, BLOCK + 1)?;
         self.places.resize(length, Place { base: LEAF, value: NONE });
         self.parents.resize(length, FREE);
         self.bases.resize(length, false);
+        self.nexts.extend(self.nexts.len() as u32..=length as u32);
         Ok(())
     }
 
     fn is_free(&self, place: usize) -> bool {
         self.parents[place] == FREE
+    }
+
+    fn take(&mut self, place: usize, parent: Node) {
+        self.parents[place] = parent;
+        self.nexts[place] = place as u32 + 1;
+    }
+
+    /// The first free place from `place` on, or the end of all.
+    fn next_free(&mut self, mut place: usize) -> usize {
+        while self.nexts[place] as usize != place {
+            // The way becomes shorter for the next time.
+            let next = self.nexts[self.nexts[place] as usize];
+            self.nexts[place] = next;
+            place = next as usize;
+        }
+        place
     }
 
     /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
@@ -184,38 +205,62 @@ impl Builder {
         self.places[node as usize].base = base as u32;
         self.bases[base] = true;
         for &(byte, _) in children {
-            self.parents[base ^ usize::from(byte)] = node;
+            self.take(base ^ usize::from(byte), node);
         }
         Ok(())
     }
 
-    /// A base with free places for all children, among the first free places.
+    /// A base with free places for all children: among the first free places, of which one is given up if
+    /// there is none, or those of the last block.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
-        while self.first < self.places.len() && !self.is_free(self.first) {
-            self.first += 1;
+        let base = self.base_from(self.first, first, children);
+        if base.is_some() {
+            return base;
         }
-        let fits = |&base: &usize| {
-            !self.bases[base]
-                && children.iter().all(|&(byte, _)| self.is_free(base ^ usize::from(byte)))
-        };
-        let free = (self.first..self.places.len()).filter(|&place| self.is_free(place));
-        free.take(TRIES).map(|place| place ^ usize::from(first)).find(fits)
+        let last = self.places.len() - BLOCK;
+        self.first = last.min(self.next_free(self.first) + 1);
+        self.base_from(last, first, children)
+    }
+
+    fn base_from(
+        &mut self,
+        mut place: usize,
+        first: u8,
+        children: &[(u8, usize)],
+    ) -> Option<usize> {
+        for _ in 0..TRIES {
+            place = self.next_free(place);
+            if place == self.places.len() {
+                break;
+            }
+            let base = place ^ usize::from(first);
+            let fits = |&(byte, _): &(u8, usize)| self.is_free(base ^ usize::from(byte));
+            if !self.bases[base] && children.iter().all(fits) {
+                return Some(base);
+            }
+            place += 1;
+        }
+        None
     }
 
     fn finish(self) -> Result<Trie> {
-        let label = |(place, &parent): (usize, &Node)| match parent {
-            // Each base leads to a node in its block, so a block with such a place has other bases.
-            FREE | NOBODY => (0..=255).find(|&byte| !self.bases[place ^ usize::from(byte)]),
-            parent => Some((place as u32 ^ self.places[parent as usize].base) as u8),
-        };
-        let labels = self.parents.iter().enumerate().map(|place| label(place).unwrap_or_default());
-        let labels = collected(labels)?;
+        let mut labels = with_capacity(self.parents.len())?;
+        for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
+            // Each base leads to a node in its block, so a block with a free place has one that is none.
+            let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
+            labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
+                FREE | NOBODY => (place ^ other) as u8,
+                parent => (place as u32 ^ self.places[parent as usize].base) as u8,
+            }));
+        }
         Ok(Trie { labels, places: self.places })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -243,9 +288,15 @@ mod tests {
                 .collect();
             tokens.push((text, id));
         }
+        // Suffixes make long chains of few bytes.
+        let others = tokens.iter().map(|(text, id)| (format!("{text}</w>"), *id));
+        let tokens: Vec<_> = tokens.iter().cloned().chain(others).collect();
         let trie = Trie::new(tokens.iter().map(|(text, id)| (text.as_str(), *id))).unwrap();
         for (text, _) in &tokens {
             assert!(trie.find(text).is_some());
         }
+        let nodes: HashSet<&str> =
+            tokens.iter().flat_map(|(text, _)| (0..=text.len()).map(|end| &text[..end])).collect();
+        assert!(trie.places.len() < 2 * nodes.len(), "{} {}", trie.places.len(), nodes.len());
     }
 }

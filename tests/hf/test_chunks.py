@@ -296,6 +296,56 @@ def test_words_of_clip(normalizer, names):
             assert_same(ours.encode(text), theirs.encode(text), text)
 
 
+def long_words(seed: int) -> models.BPE:
+    """A vocabulary of few letters with merges in the order of ids, or nearly, whose words have a suffix."""
+    rng = seeded("long words", seed)
+    suffix = rng.choice(["</w>", "</w>", "", "b"])
+    letters = rng.choice(["ab", "abc", "abcde"])
+    single = [*letters, *(letter + suffix for letter in letters)]
+    tokens, merges = list(dict.fromkeys(single)), []
+    for _ in range(rng.randrange(40)):
+        left, right = rng.choice(tokens), rng.choice(tokens)
+        is_end = suffix and left.endswith(suffix)
+        if not is_end and left + right not in tokens and len(left + right) < 24:
+            merges.append((left, right))
+            tokens.append(left + right)
+    unknown = rng.choice([None, "[UNK]", tokens[-1]])
+    tokens = list(dict.fromkeys([*tokens, "[UNK]"]))
+    if merges and rng.random() < 0.3:
+        # Not in the order of ids, or two merges for a token.
+        place = rng.randrange(len(merges))
+        left, right = merges[place]
+        cut = rng.randrange(1, len(left + right))
+        parts = (left + right)[:cut], (left + right)[cut:]
+        if set(parts) <= set(tokens):
+            merges.insert(rng.randrange(len(merges) + 1), parts)
+        else:
+            merges.append(merges.pop(place))
+    options = {"unk_token": unknown} if unknown else {}
+    options |= {"end_of_word_suffix": suffix} if suffix else {}
+    vocabulary = {token: id for id, token in enumerate(tokens, rng.choice([0, 7]))}
+    return models.BPE(vocabulary, merges, fuse_unk=rng.random() < 0.5, **options)
+
+
+def test_long_words_by_their_list() -> None:
+    """In windows, where the merges are in the order of ids; with unknown characters among them."""
+    for seed in range(150):
+        theirs = tokenizers.Tokenizer(long_words(seed))
+        theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        ours, theirs = both(theirs.to_str())
+        rng = seeded("texts of long words", seed)
+        texts = []
+        for _ in range(12):
+            units = rng.choices(["a", "b", "c", "d", "e", "ab", "aab", "x", "é☃"], k=3)
+            runs = (rng.choice(units) * rng.choice([1, 1, 2, 30]) for _ in range(60))
+            texts.append("".join(runs) + " ab")
+        texts += [unit * 3000 for unit in ("a", "ab", "aabab")]
+        for text in texts:
+            assert_same(ours.encode(text), theirs.encode(text), text)
+            assert ours.encode(text, add_special_tokens=False).ids == theirs.encode(text).ids
+            assert ours.count(text) == len(theirs.encode(text).ids)
+
+
 def real_files() -> list[Path]:
     return sorted((SHARED / "tokenizers" / "models").glob("*.json"))
 

@@ -178,6 +178,21 @@ def test_random_models() -> None:
             assert_same(ours, theirs, text)
 
 
+def test_long_runs_of_marks() -> None:
+    """Of pieces with one score, the leftmost merges; of others, the best."""
+    rng = seeded("runs of sentencepiece")
+    for number in range(60):
+        lengths = rng.sample(range(2, 20), k=rng.randrange(1, 12))
+        score = (lambda: -1e9) if number % 3 else (lambda: -1e9 - rng.randrange(3) * 1e6)
+        rows = [("<unk>", 0.0, 2), ("▁", -1.0, 1), ("a", -2.0, 1), ("▁a", -3.0, 1)]
+        rows += [("▁" * length, score(), 1) for length in lengths]
+        contents = made_model(rows, 2, add_dummy_prefix=number % 2 == 0, escape_whitespaces=True)
+        ours, theirs = opened(contents), processor(contents)
+        for _ in range(12):
+            runs = [" " * rng.randrange(1, 400) + "a" * rng.randrange(3) for _ in range(4)]
+            assert_same(ours, theirs, "".join(runs))
+
+
 def test_the_unknown_piece_in_a_text() -> None:
     """Its text is ordinary, and unknown characters in a row are one piece, across words, too."""
     rng = seeded("unknown pieces of sentencepiece")

@@ -16,8 +16,8 @@ pub(crate) use lanes::{LANES_LIMIT, LaneMerger};
 use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::memory::append;
-use crate::rule::HeapMerger;
-use crate::vocabulary::{Pairs, Vocabulary};
+use crate::rule::{HeapMerger, MergeTable};
+use crate::vocabulary::Vocabulary;
 
 /// Pieces of up to this many bytes are scanned: above it a scan, whose time is quadratic, takes
 /// longer than a heap.
@@ -26,7 +26,8 @@ pub const SCAN_LIMIT: usize = 31;
 /// Appends the parts of `piece` to `out`.
 pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     if !vocabulary.is_ordered() {
-        return merge_by_rule(vocabulary.pairs(), piece, out);
+        let pairs = vocabulary.pairs();
+        return merge_by_rule(pairs, piece.iter().map(|&byte| pairs.byte(byte)), out);
     }
     if piece.len() > SCAN_LIMIT || !Mechanism::Scan.is_used() {
         return windows::merge_long(vocabulary, piece, out);
@@ -35,11 +36,24 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -
     Ok(())
 }
 
-/// Appends the parts of `piece`, for any vocabulary.
-fn merge_by_rule(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
-    let mut merger = HeapMerger::default();
-    let parts = merger.merge(pairs, piece.iter().map(|&byte| pairs.byte(byte)))?;
-    append(out, parts)
+/// Merges parts, and appends the result to `out`. In the table, every token ranks after the two that it
+/// is merged from, and no others merge into it; `width` is the number of parts that a token covers.
+pub fn merge_parts(
+    table: &impl MergeTable,
+    parts: &[u32],
+    width: impl Fn(u32) -> usize,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    windows::merge_windows(&windows::Parts { table, parts, width }, windows::WINDOW, out)
+}
+
+/// Merges parts, one for each unit, and appends the result to `out`.
+fn merge_by_rule(
+    table: &impl MergeTable,
+    parts: impl ExactSizeIterator<Item = u32>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    append(out, HeapMerger::default().merge(table, parts)?)
 }
 
 #[cfg(test)]
@@ -48,11 +62,13 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, merge_by_rule, scan, windows};
+    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, scan, windows};
     use crate::Vocabulary;
+    use crate::error::Result;
     use crate::rule::is_valid_pair;
     use crate::split::Piece;
     use crate::tier::Tier;
+    use crate::vocabulary::Pairs;
 
     /// Ordered vocabularies: every token is made of two that rank before it.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
@@ -86,6 +102,10 @@ mod tests {
         let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
         assert!(vocabulary.is_ordered());
         vocabulary
+    }
+
+    fn merge_by_rule(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
+        super::merge_by_rule(pairs, piece.iter().map(|&byte| pairs.byte(byte)), out)
     }
 
     /// Returns the parts of a piece by every algorithm.
@@ -233,7 +253,15 @@ mod tests {
             merge_by_rule(vocabulary.pairs(), &piece, &mut by_the_letter).unwrap();
             for window in [1, 7, 64, 512] {
                 let mut parts = vec![0];
-                windows::merge_windows(&vocabulary, &piece, window, &mut parts).unwrap();
+                let bytes = windows::Bytes { vocabulary: &vocabulary, piece: &piece };
+                windows::merge_windows(&bytes, window, &mut parts).unwrap();
+                prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
+                // Bytes that are parts already.
+                let (table, width) = (vocabulary.pairs(), |part| windows::Units::width(&bytes, part));
+                let units: Vec<u32> = piece.iter().map(|&byte| table.byte(byte)).collect();
+                let units = windows::Parts { table, parts: &units, width };
+                let mut parts = vec![0];
+                windows::merge_windows(&units, window, &mut parts).unwrap();
                 prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
             }
         }

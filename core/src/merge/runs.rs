@@ -8,11 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::initial::first_parts;
+use super::initial::FirstPart;
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::polling::poll;
-use crate::vocabulary::{NONE, Pairs};
+use crate::rule::{MergeTable, NONE};
 
 /// A part, and its number of repetitions. Neighboring runs have different parts.
 #[derive(Debug, Clone, Copy)]
@@ -54,30 +54,45 @@ fn candidate(rank: u32, run: u32, is_outer: bool) -> Reverse<u64> {
 }
 
 impl Runs {
-    /// Merges `bytes`, which are not empty.
-    pub(super) fn merge(&mut self, pairs: &Pairs, bytes: &[u8]) -> Result<()> {
+    /// Starts again, with room for so many parts.
+    pub(super) fn clear(&mut self, count: usize) -> Result<()> {
         self.head = 0;
         self.runs.clear();
-        reserve(&mut self.runs, bytes.len())?;
-        self.start(pairs, bytes);
-        self.merge_all(pairs)
+        reserve(&mut self.runs, count)
+    }
+
+    /// Appends one of the parts that merging starts with.
+    #[inline(always)]
+    pub(super) fn add(&mut self, table: &impl MergeTable, first: FirstPart) {
+        let runs = &mut self.runs;
+        let index = runs.len() as u32;
+        if let Some(last) = runs.last_mut() {
+            if last.part == first.part {
+                last.count += 1;
+                return;
+            }
+            last.outer =
+                if first.is_known { first.rank } else { table.merged(last.part, first.part) };
+            last.next = index;
+        }
+        runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
     }
 
     /// Merges one run.
-    pub(super) fn merge_one(&mut self, pairs: &Pairs, run: Run) -> Result<()> {
-        self.head = 0;
-        self.runs.clear();
+    pub(super) fn merge_one(&mut self, table: &impl MergeTable, run: Run) -> Result<()> {
+        self.clear(1)?;
         self.runs.push(run);
-        self.merge_all(pairs)
+        self.merge_all(table)
     }
 
-    fn merge_all(&mut self, pairs: &Pairs) -> Result<()> {
+    /// Merges what was added, which is not empty.
+    pub(super) fn merge_all(&mut self, table: &impl MergeTable) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates).into_vec();
         candidates.clear();
         reserve(&mut candidates, self.runs.len())?;
         for (run, index) in self.runs.iter_mut().zip(0..) {
             if run.count > 1 {
-                run.inner = pairs.merged(run.part, run.part);
+                run.inner = table.merged(run.part, run.part);
                 if run.inner != NONE {
                     candidates.push(candidate(run.inner, index, false));
                 }
@@ -94,44 +109,26 @@ impl Runs {
             let Run { inner, outer, .. } = self.runs[run as usize];
             if candidate & 1 != 0 {
                 if outer == rank {
-                    self.merge_outer(pairs, run, rank)?;
+                    self.merge_outer(table, run, rank)?;
                 }
             } else if inner == rank {
-                self.merge_inner(pairs, run, rank)?;
+                self.merge_inner(table, run, rank)?;
             }
             merges += 1;
         }
         poll(BYTES_PER_MERGE * merges)
     }
 
-    /// Sets the runs that merging starts with.
-    fn start(&mut self, pairs: &Pairs, bytes: &[u8]) {
-        let runs = &mut self.runs;
-        first_parts(pairs, bytes, |first| {
-            let index = runs.len() as u32;
-            if let Some(last) = runs.last_mut() {
-                if last.part == first.part {
-                    last.count += 1;
-                    return;
-                }
-                last.outer =
-                    if first.is_known { first.rank } else { pairs.merged(last.part, first.part) };
-                last.next = index;
-            }
-            runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
-        });
-    }
-
     /// Merges the parts of a run two by two.
-    fn merge_inner(&mut self, pairs: &Pairs, run: u32, merged: u32) -> Result<()> {
+    fn merge_inner(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
         let Run { count, .. } = self.runs[run as usize];
         self.runs[run as usize].count = count % 2;
         self.runs[run as usize].inner = NONE;
-        self.insert_before(pairs, run, merged, count / 2)
+        self.insert_before(table, run, merged, count / 2)
     }
 
     /// Merges the last part of a run with the first of the next.
-    fn merge_outer(&mut self, pairs: &Pairs, run: u32, merged: u32) -> Result<()> {
+    fn merge_outer(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
         let next = self.runs[run as usize].next;
         for run in [run, next] {
             let run = &mut self.runs[run as usize];
@@ -143,7 +140,7 @@ impl Runs {
         if self.runs[run as usize].count == 0 {
             self.unlink(run);
         }
-        self.insert_before(pairs, next, merged, 1)
+        self.insert_before(table, next, merged, 1)
     }
 
     fn unlink(&mut self, run: u32) {
@@ -162,7 +159,13 @@ impl Runs {
 
     /// Inserts parts before a run, removes the run if none of its parts are left, and finds the
     /// ranks of the resulting merges.
-    fn insert_before(&mut self, pairs: &Pairs, next: u32, part: u32, count: u32) -> Result<()> {
+    fn insert_before(
+        &mut self,
+        table: &impl MergeTable,
+        next: u32,
+        part: u32,
+        count: u32,
+    ) -> Result<()> {
         let previous = self.runs[next as usize].previous;
         let mut this = END;
         // Equal neighbors become one run.
@@ -201,24 +204,24 @@ impl Runs {
         let run = &mut self.runs[this as usize];
         run.count += count;
         if run.count > 1 && run.inner == NONE {
-            run.inner = pairs.merged(part, part);
+            run.inner = table.merged(part, part);
             if run.inner != NONE {
                 self.candidates.push(candidate(run.inner, this, false));
             }
         }
-        self.find_outer(pairs, this);
+        self.find_outer(table, this);
         let previous = self.runs[this as usize].previous;
         if previous != END {
-            self.find_outer(pairs, previous);
+            self.find_outer(table, previous);
         }
         Ok(())
     }
 
     /// Finds the rank of the merge of a run with the next one.
-    fn find_outer(&mut self, pairs: &Pairs, index: u32) {
+    fn find_outer(&mut self, table: &impl MergeTable, index: u32) {
         let Run { part, next, .. } = self.runs[index as usize];
         let next = if next == END { None } else { self.runs.get(next as usize) };
-        let rank = next.map_or(NONE, |next| pairs.merged(part, next.part));
+        let rank = next.map_or(NONE, |next| table.merged(part, next.part));
         self.runs[index as usize].outer = rank;
         if rank != NONE {
             self.candidates.push(candidate(rank, index, true));

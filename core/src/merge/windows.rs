@@ -8,21 +8,109 @@
 //!
 //! For ordered vocabularies only.
 
+use std::ops::Range;
+
+use super::initial::{FirstPart, first_parts};
 use super::merge_by_rule;
 use super::runs::{Run, Runs};
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::polling::poll;
-use crate::rule::is_valid_pair;
+use crate::rule::{MergeTable, is_valid_pair};
 use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 
-/// The number of bytes merged at once, as long as windows meet in valid pairs.
-const WINDOW: usize = 512;
+/// The number of units merged at once, as long as windows meet in valid pairs.
+pub(super) const WINDOW: usize = 512;
+
+/// What is merged: bytes, or parts.
+pub(super) trait Units {
+    type Table: MergeTable;
+
+    fn table(&self) -> &Self::Table;
+
+    /// The number of units.
+    fn len(&self) -> usize;
+
+    /// Adds the parts that merging a window starts with.
+    fn start(&self, window: Range<usize>, runs: &mut Runs);
+
+    /// The number of units that a part covers.
+    fn width(&self, part: u32) -> usize;
+
+    /// Appends the parts of all units, merged by the rule.
+    fn merge_by_rule(&self, out: &mut Vec<u32>) -> Result<()>;
+}
+
+/// A piece of text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bytes<'a> {
+    pub(super) vocabulary: &'a Vocabulary,
+    pub(super) piece: &'a [u8],
+}
+
+impl Units for Bytes<'_> {
+    type Table = Pairs;
+
+    fn table(&self) -> &Pairs {
+        self.vocabulary.pairs()
+    }
+
+    fn len(&self) -> usize {
+        self.piece.len()
+    }
+
+    fn start(&self, window: Range<usize>, runs: &mut Runs) {
+        let pairs = self.table();
+        first_parts(pairs, &self.piece[window], |first| runs.add(pairs, first));
+    }
+
+    fn width(&self, part: u32) -> usize {
+        if (part as usize) < self.vocabulary.len() { self.vocabulary.token(part).len() } else { 1 }
+    }
+
+    fn merge_by_rule(&self, out: &mut Vec<u32>) -> Result<()> {
+        merge_by_rule(self.table(), self.piece.iter().map(|&byte| self.table().byte(byte)), out)
+    }
+}
+
+/// Parts, and the number of them that a token is merged from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<'a, T, W> {
+    pub(super) table: &'a T,
+    pub(super) parts: &'a [u32],
+    pub(super) width: W,
+}
+
+impl<T: MergeTable, W: Fn(u32) -> usize> Units for Parts<'_, T, W> {
+    type Table = T;
+
+    fn table(&self) -> &T {
+        self.table
+    }
+
+    fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn start(&self, window: Range<usize>, runs: &mut Runs) {
+        for &part in &self.parts[window] {
+            runs.add(self.table, FirstPart { part, is_known: false, rank: NONE });
+        }
+    }
+
+    fn width(&self, part: u32) -> usize {
+        (self.width)(part)
+    }
+
+    fn merge_by_rule(&self, out: &mut Vec<u32>) -> Result<()> {
+        merge_by_rule(self.table, self.parts.iter().copied(), out)
+    }
+}
 
 /// Appends the parts of `piece` to `out`.
 pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     let Some(run) = single_run(vocabulary.pairs(), piece) else {
-        return merge_windows(vocabulary, piece, WINDOW, out);
+        return merge_windows(&Bytes { vocabulary, piece }, WINDOW, out);
     };
     let mut runs = Runs::default();
     runs.merge_one(vocabulary.pairs(), run)?;
@@ -42,56 +130,55 @@ fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
     (part != NONE && repeats).then_some(Run::new(part, count))
 }
 
-/// Merges in windows, the first of `window` bytes.
+/// Merges in windows, the first of `window` units.
 pub(super) fn merge_windows(
-    vocabulary: &Vocabulary,
-    piece: &[u8],
+    units: &impl Units,
     mut window: usize,
     out: &mut Vec<u32>,
 ) -> Result<()> {
-    let pairs = vocabulary.pairs();
-    let length = |part: u32| {
-        if (part as usize) < vocabulary.len() { vocabulary.token(part).len() } else { 1 }
-    };
+    let table = units.table();
     let first = out.len();
     let mut runs = Runs::default();
     let mut start = 0_usize;
-    loop {
-        let end = piece.len().min(start.saturating_add(window));
+    while start < units.len() {
+        let end = units.len().min(start.saturating_add(window));
         poll(end - start)?;
         if u32::try_from(end - start).is_err() {
             // Runs are counted in 32 bits.
             out.truncate(first);
-            return merge_by_rule(pairs, piece, out);
+            return units.merge_by_rule(out);
         }
-        runs.merge(pairs, &piece[start..end])?;
+        runs.clear(end - start)?;
+        units.start(start..end, &mut runs);
+        runs.merge_all(table)?;
         let before = out[first..].last().copied();
-        if before.is_some_and(|before| !is_valid_pair(pairs, before, runs.first_part())) {
+        if before.is_some_and(|before| !is_valid_pair(table, before, runs.first_part())) {
             // Parts that were considered settled are not.
             let mut back = 0;
             while back < window && out.len() > first {
-                back += out.pop().map_or(0, length);
+                back += out.pop().map_or(0, |part| units.width(part));
             }
             start -= back;
             window *= 2;
             continue;
         }
-        if end == piece.len() {
+        if end == units.len() {
             return runs.append_all(out);
         }
-        // The last eighth is merged again, with the text after it.
+        // The last eighth is merged again, with what is after it.
         let settled = end - start - (end - start).div_ceil(8);
         let from = start;
         runs.each(|part, count| {
-            let length = length(part);
-            let count = count.min((from + settled - start) / length);
+            let width = units.width(part);
+            let count = count.min((from + settled - start) / width);
             reserve(out, count)?;
             out.resize(out.len() + count, part);
-            start += count * length;
-            Ok(start + length <= from + settled)
+            start += count * width;
+            Ok(start + width <= from + settled)
         })?;
         if start == from {
             window *= 2;
         }
     }
+    Ok(())
 }

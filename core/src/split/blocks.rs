@@ -4,8 +4,8 @@
 //! text before the window does not matter. A position counts as the start of a piece only if no
 //! text after the window could change that; the next window begins at the last one found. A few
 //! characters of few texts, which masks cannot decide, are marked as hard: the window is used up to
-//! the piece with the first of them. That piece is cut by the scanner, as are pieces longer than a
-//! window.
+//! the piece with the first of them. That piece is cut by the scanner, with some after it where such
+//! windows are many, and so are pieces longer than a window.
 
 use super::chars::{self, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 use super::masks::{Classifier, Kernel, WINDOW, Window};
@@ -30,6 +30,8 @@ impl<F: Family> Kernel for Fill<'_, F> {
         let text = self.text;
         let mut at = *self.position;
         let mut count = 0;
+        // The pieces for the scanner after a window that is hard.
+        let mut hard = 0;
         // A window begins at most 64 pieces.
         while at < text.len() {
             let Some(out) = self.batch[count..].first_chunk_mut::<WINDOW>() else { break };
@@ -41,17 +43,22 @@ impl<F: Family> Kernel for Fill<'_, F> {
             let pieces = block.pieces::<F, _>(&window);
             classifier.emit(pieces.starts, at, out);
             count += pieces.starts.count_ones() as usize;
-            let start = at + highest_position(pieces.starts);
-            at = start;
-            let end = if pieces.is_hard || (pieces.starts == 0 && !block.is_last) {
-                scan::next_piece::<F>(text, start)
-            } else if block.is_last {
-                text.len()
-            } else {
-                continue;
+            let used = highest_position(pieces.starts);
+            at += used;
+            hard = match pieces.is_hard {
+                true if used < FEW => (2 * hard + 1).min(MOST_SCANNED),
+                is_hard => usize::from(is_hard),
             };
-            if let Some(slot) = self.batch.get_mut(count) {
-                *slot = Piece { start, end };
+            let is_long = pieces.starts == 0 && !block.is_last;
+            for _ in 0..hard.max(usize::from(is_long || block.is_last)) {
+                let end = match hard > 0 || is_long {
+                    true => scan::next_piece::<F>(text, at),
+                    false => text.len(),
+                };
+                let Some(slot) = self.batch.get_mut(count).filter(|_| at < text.len()) else {
+                    break;
+                };
+                *slot = Piece { start: at, end };
                 count += 1;
                 at = end;
             }
@@ -61,6 +68,11 @@ impl<F: Family> Kernel for Fill<'_, F> {
         count
     }
 }
+
+/// The most pieces that the scanner cuts before the next window. Each window in a row of which a hard
+/// character leaves few bytes gives it twice as many.
+const MOST_SCANNED: usize = 31;
+const FEW: usize = 16;
 
 /// How many bytes ahead text is prefetched: the processor prefetches by itself, but not beyond a
 /// page.

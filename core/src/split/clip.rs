@@ -7,6 +7,7 @@ use super::Piece;
 use super::chars::{LETTER, NUMBER, SPACE, class_at};
 use super::rules::Contraction;
 use super::scan::{contraction, skip};
+use crate::ablation::Mechanism;
 
 /// The pattern of CLIP's tokenizer files.
 pub const CLIP: &str = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+";
@@ -29,7 +30,8 @@ impl Clip {
     /// Returns the scanner for `pattern`, if it is one of CLIP's.
     pub(super) fn of_pattern(pattern: &str) -> Option<Self> {
         let has_names = pattern == CLIP_WITH_NAMES;
-        (has_names || pattern == CLIP).then_some(Self { has_names })
+        let is_one = (has_names || pattern == CLIP) && Mechanism::Clip.is_used();
+        is_one.then_some(Self { has_names })
     }
 
     /// Returns the first piece from `from` on, which is the start of the text or the end of a piece;

@@ -22,7 +22,7 @@ use bpe_core::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
 use super::header::Header;
-use super::merge_list::{FastMap, Listed, Pair, Unknown};
+use super::merge_list::{FastMap, Listed, Pair, PairTable, Unknown};
 use super::token_lists::{MergeList, TokenList};
 use crate::bytes::{CHAR_OF, Spelling, append_bytes, bytes_of, is_in_utf8};
 use crate::error::{Error, Result};
@@ -328,8 +328,7 @@ impl General<'_> {
             (0..=255).map(|byte| self.by_bytes.get(&[byte][..]).copied()).collect();
         let has_all =
             (0..=255u8).all(|byte| !is_in_utf8(byte) || bytes[usize::from(byte)].is_some());
-        let mut pairs: FastMap<Pair, (u32, u32)> = FastMap::default();
-        pairs.reserve(self.merges.len());
+        let mut table = PairTable::with_capacity(self.merges.len())?;
         let mut products = Vec::with_capacity(self.merges.len());
         let mut buffer = Vec::new();
         for (place, &(left, right)) in (0..).zip(self.merges) {
@@ -351,16 +350,16 @@ impl General<'_> {
             buffer.extend_from_slice(a);
             buffer.extend_from_slice(b);
             let Some(&product) = self.by_bytes.get(&buffer[..]) else { continue };
-            pairs.insert((left, right), (place, product));
+            table.add((left, right), place, product)?;
             products.push(product);
         }
-        if let Some((vocabulary, ids)) = self.as_ranks(&bytes, &products, &pairs)? {
-            let listed = (!has_all).then_some(Listed { bytes, fallback, unknown, pairs });
+        if let Some((vocabulary, ids)) = self.as_ranks(&bytes, &products, &table)? {
+            let listed = (!has_all).then_some(Listed { bytes, fallback, unknown, merges: table });
             return Ok(Parts { vocabulary, ids, listed, is_core: true });
         }
         let all = self.tokens.iter().map(|(&id, bytes)| (bytes.to_vec(), id)).collect();
         let vocabulary = Vocabulary::build(all)?;
-        let listed = Some(Listed { bytes, fallback, unknown, pairs });
+        let listed = Some(Listed { bytes, fallback, unknown, merges: table });
         Ok(Parts { vocabulary, ids: None, listed, is_core: false })
     }
 
@@ -371,7 +370,7 @@ impl General<'_> {
         &self,
         bytes: &[Option<u32>],
         products: &[u32],
-        pairs: &FastMap<Pair, (u32, u32)>,
+        table: &PairTable,
     ) -> Result<Option<(Vocabulary, Option<Ids>)>> {
         let mut order: Vec<u32> = bytes.iter().copied().flatten().collect();
         let has_bytes =
@@ -415,7 +414,7 @@ impl General<'_> {
         }
         let id_of_core: FastMap<u32, u32> =
             (0..).zip(&order).map(|(place, &id)| (core_id(place, id), id)).collect();
-        if !self.gives_same_ids(&vocabulary, &id_of_core, pairs, &dropped) {
+        if !self.gives_same_ids(&vocabulary, &id_of_core, table, &dropped) {
             return Ok(None);
         }
         let ids = (!by_id).then(|| Ids {
@@ -431,7 +430,7 @@ impl General<'_> {
         &self,
         vocabulary: &Vocabulary,
         id_of_core: &FastMap<u32, u32>,
-        pairs: &FastMap<Pair, (u32, u32)>,
+        table: &PairTable,
         dropped: &[u32],
     ) -> bool {
         let id = |rank: u32| id_of_core[&vocabulary.id(rank)];
@@ -450,9 +449,9 @@ impl General<'_> {
             if !is_token(left) || !is_token(right) {
                 return false;
             }
-            let listed = pairs.get(&(id(left), id(right)));
+            let listed = table.get((id(left), id(right)));
             match listed {
-                Some(&(place, product)) if product == id(rank) && last < Some(place) => {
+                Some((place, product)) if product == id(rank) && last < Some(place) => {
                     last = Some(place);
                 }
                 _ => return false,
@@ -462,7 +461,7 @@ impl General<'_> {
             // The last merge of this token's own bytes must not be in the list.
             let parts = merge_alone(vocabulary, self.tokens[lost]).unwrap_or_default();
             let is_listed =
-                |left, right| pairs.contains_key(&(id_of_core[left], id_of_core[right]));
+                |left, right| table.get((id_of_core[left], id_of_core[right])).is_some();
             !matches!(&parts[..], [left, right] if is_listed(left, right))
         })
     }

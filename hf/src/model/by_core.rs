@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use bpe_core::memory::{append, push};
+use bpe_core::memory::{append, push, reserve};
 use bpe_core::polling::poll;
 use bpe_core::pool::Pool;
 
@@ -37,6 +37,8 @@ struct Runs {
     mark: u32,
     /// The ids of short runs, by their length.
     short: Vec<Vec<u32>>,
+    /// The ids of pieces of marks by their length, if their scores are equal.
+    equal: Option<Vec<Option<u32>>>,
 }
 
 /// A piece of several characters, and its id.
@@ -149,7 +151,7 @@ impl Core {
 
     /// Merges the marks side by side among the ids from `from` on. Returns true.
     fn merge_runs(&self, pieces: &Pieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
-        let Some(Runs { mark, short }) = &self.runs else { return Ok(true) };
+        let Some(runs @ Runs { mark, short, .. }) = &self.runs else { return Ok(true) };
         if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
             return Ok(true);
         }
@@ -160,7 +162,7 @@ impl Core {
             match short.get(run.len()) {
                 _ if run[0] != *mark => append(ids, run)?,
                 Some(made) => append(ids, made)?,
-                None => append(ids, &run_ids(pieces, run.len())?)?,
+                None => runs.append_long(pieces, run.len(), ids)?,
             }
         }
         Ok(true)
@@ -172,8 +174,46 @@ impl Runs {
         let Some(mark) = pieces.vocab.id(MARK.encode_utf8(&mut [0; 4])) else { return Ok(None) };
         let mut short = Vec::new();
         (0..SHORT).try_for_each(|length| push(&mut short, run_ids(pieces, length)?))?;
-        Ok(Some(Self { mark, short }))
+        Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
     }
+
+    /// Appends the ids of so many marks.
+    fn append_long(&self, pieces: &Pieces, length: usize, ids: &mut Vec<u32>) -> Result<()> {
+        let Some(equal) = &self.equal else { return append(ids, &run_ids(pieces, length)?) };
+        // Of equal scores the leftmost merges, so that all marks behind those that merge are single.
+        let id = |length: usize| equal.get(length).copied().flatten();
+        let mut made: Vec<usize> = Vec::new();
+        poll(length)?;
+        for _ in 0..length {
+            let mut last = 1;
+            while let Some(before) = made.pop_if(|before| id(*before + last).is_some()) {
+                last += before;
+            }
+            push(&mut made, last)?;
+        }
+        made.into_iter().filter_map(id).try_for_each(|id| push(ids, id))
+    }
+}
+
+/// The ids of pieces of marks by their length, if those of several have one score.
+fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
+    let (mut ids, mut orders) = (Vec::new(), Vec::new());
+    for (text, id) in pieces.vocab.iter() {
+        if pieces.kind(id) != Kind::Normal || !text.chars().all(|character| character == MARK) {
+            continue;
+        }
+        let length = text.len() / MARK.len_utf8();
+        if length >= ids.len() {
+            let more = length + 1 - ids.len();
+            reserve(&mut ids, more)?;
+            ids.resize(length + 1, None);
+        }
+        ids[length] = Some(id);
+        if length > 1 {
+            push(&mut orders, pieces.order_of(id))?;
+        }
+    }
+    Ok(orders.windows(2).all(|pair| pair[0] == pair[1]).then_some(ids))
 }
 
 /// The ids of so many marks.

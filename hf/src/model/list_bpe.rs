@@ -4,11 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::memory::{append, push, push_text, with_capacity};
 use serde::{Serialize, Serializer};
 
 use super::header::Header;
-use super::merge_list::{FastMap, Pair, Unknown, Waiting, merge_parts};
+use super::merge_list::{Pair, PairTable, Unknown, Waiting};
 use super::random::{self, Sampling};
 use super::token_lists::{MergeList, TokenList};
 use super::vocab::Vocab;
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 pub(crate) struct ListBpe {
     header: Header,
     state: State,
-    pairs: Arc<Pairs>,
+    merges: Box<PairTable>,
     unknown: Unknown,
     /// The token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
@@ -45,9 +46,6 @@ fn place_of(is_first: bool, is_last: bool) -> usize {
     usize::from(is_first) + 2 * usize::from(is_last)
 }
 
-/// For each pair, its place in the list and the id of the token that it becomes.
-type Pairs = FastMap<Pair, (u32, u32)>;
-
 impl ListBpe {
     /// Whether this model is needed for the fields of a file.
     pub(crate) fn is_needed(header: &Header) -> bool {
@@ -58,11 +56,7 @@ impl ListBpe {
 
     pub(crate) fn new(header: Header, tokens: &TokenList, merges: &MergeList) -> Result<Self> {
         let vocab = Vocab::new(tokens)?;
-        let pairs = pairs(&vocab, merges, header.merged_prefix())?;
-        Self::of_lists(header, Arc::new(vocab), Arc::new(pairs))
-    }
-
-    fn of_lists(header: Header, vocab: Arc<Vocab>, pairs: Arc<Pairs>) -> Result<Self> {
+        let merges = Box::new(pair_table(&vocab, merges, header.merged_prefix())?);
         let unknown = Unknown::new(&header, |token| vocab.id(token));
         let bytes = if header.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
         let mut common = Vec::new();
@@ -76,7 +70,8 @@ impl ListBpe {
             push(&mut common, places)?;
         }
         let is_plain = header.dropout() == 0.0 && header.merged_prefix() == header.prefix().len();
-        Ok(Self { header, state: State::new(vocab), pairs, unknown, bytes, common, is_plain })
+        let state = State::new(Arc::new(vocab));
+        Ok(Self { header, state, merges, unknown, bytes, common, is_plain })
     }
 
     /// Appends the ids of a short word of common characters. Returns false for any other.
@@ -94,7 +89,7 @@ impl ListBpe {
         }
         // The place in the list of each part's merge with the next one, and the product.
         let mut merges = [(NONE, NONE); SHORT];
-        let merge = |pair: Pair| self.pairs.get(&pair).copied().unwrap_or((NONE, NONE));
+        let merge = |pair: Pair| self.merges.get(pair).unwrap_or((NONE, NONE));
         for at in 1..count {
             merges[at - 1] = merge((parts[at - 1], parts[at]));
         }
@@ -177,11 +172,9 @@ fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> Re
 }
 
 /// Looks up the pairs of the list, and the tokens that they become.
-fn pairs(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<Pairs> {
+fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTable> {
     merges.check_lines()?;
-    let mut pairs = Pairs::default();
-    let bytes = merges.len() * size_of::<(Pair, (u32, u32))>();
-    pairs.try_reserve(merges.len()).map_err(|_| Error::OutOfMemory { bytes })?;
+    let mut table = PairTable::with_capacity(merges.len())?;
     let mut product = String::new();
     for (place, [left, right]) in merges.iter().enumerate() {
         let invalid = |reason: String| Error::Invalid(format!("model.merges[{place}]: {reason}"));
@@ -194,9 +187,9 @@ fn pairs(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<Pairs> {
         product.clear();
         push_text(&mut product, left)?;
         push_text(&mut product, rest)?;
-        pairs.insert((id(left)?, id(right)?), (place as u32, id(&product)?));
+        table.add((id(left)?, id(right)?), place as u32, id(&product)?)?;
     }
-    Ok(pairs)
+    Ok(table)
 }
 
 impl Merging for ListBpe {
@@ -208,11 +201,10 @@ impl Merging for ListBpe {
         &self,
         mut found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let pairs = self.pairs.iter();
-        let mut pairs: Vec<_> = pairs.map(|(pair, merge)| (merge.0, pair)).collect();
+        let mut pairs: Vec<_> = self.merges.iter().map(|(pair, place)| (place, pair)).collect();
         pairs.sort_unstable();
         let token = |id: u32| self.state.vocab.token(id).unwrap_or_default();
-        pairs.into_iter().try_for_each(|(_, &(left, right))| found(token(left), token(right)))
+        pairs.into_iter().try_for_each(|(_, (left, right))| found(token(left), token(right)))
     }
 }
 
@@ -222,7 +214,8 @@ impl Words for ListBpe {
     }
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        if self.is_plain && !self.header.ignore_merges && self.append_short(piece, ids)? {
+        let is_short = self.is_plain && !self.header.ignore_merges && Mechanism::Scan.is_used();
+        if is_short && self.append_short(piece, ids)? {
             return Ok(());
         }
         self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
@@ -242,12 +235,16 @@ impl Words for ListBpe {
             return found(Token::new(id, 0..piece.len()));
         }
         let mut start = 0;
-        let is_dropped = || dropout > 0.0 && random::next_f32() < dropout;
-        merge_parts(self.singles(piece)?, &self.pairs, is_dropped, |id, length| {
+        let covers = |id, length| {
             let span = start..start + length;
             start = span.end;
             found(Token::new(id, span))
-        })
+        };
+        let singles = self.singles(piece)?;
+        match dropout > 0.0 {
+            true => self.merges.merge_skipping(&singles, || random::next_f32() < dropout, covers),
+            false => self.merges.merge(&singles, covers),
+        }
     }
 
     fn can_bar(&self) -> bool {

@@ -1,11 +1,12 @@
 //! Merges pieces by the list of a file: for files whose merges ranks cannot express, and for pieces
 //! with bytes that are not tokens.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
-use bpe_core::memory::{collected, push, reserve};
+use bpe_core::agenda::Agenda;
+use bpe_core::memory::{collected, push, reserve, with_capacity};
 use bpe_core::polling::poll;
+use bpe_core::rule::{MergeTable, NONE};
 use foldhash::fast::FixedState;
 
 use super::header::Header;
@@ -79,8 +80,7 @@ pub(crate) struct Listed {
     /// vocabulary lacks one of them.
     pub(crate) fallback: Vec<Vec<u32>>,
     pub(crate) unknown: Unknown,
-    /// For each pair, its place in the list and the id of the token that it becomes.
-    pub(crate) pairs: FastMap<Pair, (u32, u32)>,
+    pub(crate) merges: PairTable,
 }
 
 impl Listed {
@@ -122,85 +122,171 @@ impl Listed {
         piece: &[u8],
         found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        merge_parts(self.parts(piece)?, &self.pairs, || false, found)
+        self.merges.merge(&self.parts(piece)?, found)
     }
 }
 
-/// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the list,
-/// and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped` waits for the
-/// next that is merged. Calls `found` with the id of each token and the length of its text, until it
-/// fails.
-pub(crate) fn merge_parts(
-    singles: Vec<(u32, usize)>,
-    pairs: &FastMap<Pair, (u32, u32)>,
-    mut is_skipped: impl FnMut() -> bool,
-    mut found: impl FnMut(u32, usize) -> Result<()>,
-) -> Result<()> {
-    let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
-    let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
-    let end = parts.len();
-    if u32::try_from(end).is_err() {
-        return Err(Error::OutOfMemory { bytes: end * size_of::<Merge>() });
+/// The merges of a list.
+#[derive(Debug, Default)]
+pub(crate) struct PairTable {
+    /// For each pair, its place in the list and the id of the token that it becomes.
+    pairs: FastMap<Pair, (u32, u32)>,
+    /// The token that each place makes; [`NONE`] for places that were left out.
+    products: Vec<u32>,
+    /// Where each id comes from, if the list is in the order of ids: no two merges make one token, and
+    /// each makes one with an id above those before it and those of its parts. `None` for any other.
+    origins: Option<Vec<Origin>>,
+}
+
+/// The pair that a token is merged from, [`NONE`] twice without one, and the parts that merging starts
+/// with for it.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    pair: [u32; 2],
+    width: u32,
+}
+
+/// The origin of a token that no merge makes.
+const SINGLE: Origin = Origin { pair: [NONE; 2], width: 1 };
+/// How far apart the ids of a list may be for a table of them: so many, and more for each merge.
+const GAP: usize = 1 << 16;
+const GAP_A_MERGE: usize = 4;
+
+impl PairTable {
+    /// No merges, and room for so many.
+    pub(crate) fn with_capacity(count: usize) -> Result<Self> {
+        let mut pairs = FastMap::default();
+        let bytes = count * size_of::<(Pair, (u32, u32))>();
+        pairs.try_reserve(count).map_err(|_| Error::OutOfMemory { bytes })?;
+        Ok(Self { pairs, products: with_capacity(count)?, origins: Some(Vec::new()) })
     }
-    // 0 marks a part that was merged into the one before.
-    let mut next: Vec<usize> = collected(1..=end)?;
-    let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
-    let merge = |parts: &[u32], next: &[usize], left: usize| -> Option<Merge> {
-        let right = *parts.get(next[left])?;
-        let &(place, product) = pairs.get(&(parts[left], right))?;
-        Some(Reverse((place, left as u32, product)))
-    };
-    let first = (0..end).filter_map(|left| merge(&parts, &next, left));
-    let mut queue: BinaryHeap<Merge> = collected(first)?.into();
-    let mut skipped = Vec::new();
-    while let Some(top) = queue.pop() {
-        poll(WORK)?;
-        if is_skipped() {
-            push(&mut skipped, top)?;
-            continue;
+
+    /// Adds the merge at a place after those that were added before.
+    pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) -> Result<()> {
+        self.pairs.insert(pair, (place, product));
+        self.products.resize(place as usize, NONE);
+        push(&mut self.products, product)?;
+        let Some(origins) = &mut self.origins else { return Ok(()) };
+        let index = product as usize;
+        let is_near = index <= GAP + GAP_A_MERGE * place as usize;
+        if !is_near || index < origins.len() || pair.0.max(pair.1) >= product {
+            self.origins = None;
+            return Ok(());
         }
-        for again in skipped.drain(..) {
-            enqueue(&mut queue, again)?;
+        let width = |id: u32| origins.get(id as usize).map_or(1, |origin| origin.width);
+        let width = width(pair.0).saturating_add(width(pair.1));
+        reserve(origins, index + 1 - origins.len())?;
+        origins.resize(index, SINGLE);
+        origins.push(Origin { pair: pair.into(), width });
+        Ok(())
+    }
+
+    /// The place of a pair in the list, and the token that it becomes.
+    #[inline(always)]
+    pub(crate) fn get(&self, pair: Pair) -> Option<(u32, u32)> {
+        self.pairs.get(&pair).copied()
+    }
+
+    /// All pairs, with their places in the list, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Pair, u32)> {
+        self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
+    }
+
+    fn origin(&self, id: u32) -> Origin {
+        let origins = self.origins.as_deref().unwrap_or_default();
+        origins.get(id as usize).copied().unwrap_or(SINGLE)
+    }
+
+    /// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the
+    /// list, and of equal pairs the leftmost, until no pair is left. Calls `found` with the id of each
+    /// token and the length of its text, until it fails.
+    pub(crate) fn merge(
+        &self,
+        singles: &[(u32, usize)],
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        // The unknown token may also be one that merging makes.
+        let are_single = || singles.iter().all(|&(id, _)| self.origin(id).pair[0] == NONE);
+        if self.origins.is_none() || !are_single() {
+            return self.merge_skipping(singles, || false, found);
         }
-        let Reverse((_, left, product)) = top;
-        let left = left as usize;
-        let is_valid = |&Reverse((_, _, now)): &Merge| next[left] != 0 && now == product;
-        if merge(&parts, &next, left).filter(is_valid).is_none() {
-            continue;
-        }
-        let right = next[left];
-        parts[left] = product;
-        lengths[left] += lengths[right];
-        next[left] = next[right];
-        next[right] = 0;
-        if next[left] < end {
-            previous[next[left]] = left;
-        }
-        for left in [previous[left], left] {
-            if left < end
-                && let Some(more) = merge(&parts, &next, left)
-            {
-                enqueue(&mut queue, more)?;
+        let parts = collected(singles.iter().map(|part| part.0))?;
+        let width = |id: u32| self.origin(id).width as usize;
+        let mut ids = Vec::new();
+        bpe_core::merge::merge_parts(self, &parts, width, &mut ids)?;
+        let mut lengths = singles.iter().map(|part| part.1);
+        ids.iter().try_for_each(|&id| found(id, lengths.by_ref().take(width(id)).sum()))
+    }
+
+    /// [`Self::merge`], where a pair for which `is_skipped` waits for the next that is merged.
+    pub(crate) fn merge_skipping(
+        &self,
+        singles: &[(u32, usize)],
+        mut is_skipped: impl FnMut() -> bool,
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
+        let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
+        let end = parts.len();
+        // 0 marks a part that was merged into the one before.
+        let mut next: Vec<usize> = collected(1..=end)?;
+        let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
+        let merge = |parts: &[u32], next: &[usize], left: usize| match next[left] {
+            0 => None,
+            right => self.get((parts[left], *parts.get(right)?)),
+        };
+        let mut agenda = Agenda::default();
+        for left in 0..end {
+            if let Some((place, _)) = merge(&parts, &next, left) {
+                agenda.push(place, left)?;
             }
         }
+        let mut skipped = Vec::new();
+        while let Some((place, left)) = agenda.pop() {
+            poll(WORK)?;
+            if is_skipped() {
+                push(&mut skipped, (place, left))?;
+                continue;
+            }
+            skipped.drain(..).try_for_each(|(place, left)| agenda.push(place, left))?;
+            // A part is gone or has another neighbor by now. As in `tokenizers`, the place of a pair
+            // counts for another one that makes the same token.
+            let product = self.products[place as usize];
+            if merge(&parts, &next, left).is_none_or(|now| now.1 != product) {
+                continue;
+            }
+            let right = next[left];
+            parts[left] = product;
+            lengths[left] += lengths[right];
+            next[left] = next[right];
+            next[right] = 0;
+            if next[left] < end {
+                previous[next[left]] = left;
+            }
+            for left in [previous[left], left] {
+                if left < end
+                    && let Some((place, _)) = merge(&parts, &next, left)
+                {
+                    agenda.push(place, left)?;
+                }
+            }
+        }
+        let mut at = 0;
+        while at < end {
+            found(parts[at], lengths[at])?;
+            at = next[at];
+        }
+        Ok(())
     }
-    let mut at = 0;
-    while at < end {
-        found(parts[at], lengths[at])?;
-        at = next[at];
-    }
-    Ok(())
 }
 
-/// The place of a pair in the list, its first part, and the token that it becomes.
-type Merge = Reverse<(u32, u32, u32)>;
-
-fn enqueue(queue: &mut BinaryHeap<Merge>, merge: Merge) -> Result<()> {
-    if queue.len() == queue.capacity() {
-        let more = queue.capacity().max(8);
-        let bytes = more * size_of::<Merge>();
-        queue.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes })?;
+impl MergeTable for PairTable {
+    #[inline(always)]
+    fn merged(&self, left: u32, right: u32) -> u32 {
+        self.get((left, right)).map_or(NONE, |merge| merge.1)
     }
-    queue.push(merge);
-    Ok(())
+
+    fn split(&self, part: u32) -> [u32; 2] {
+        self.origin(part).pair
+    }
 }

@@ -167,6 +167,21 @@ fn blocks_cut_at_every_offset_as_the_scanner() {
     }
 }
 
+/// Characters that masks cannot decide, close to each other, over more than one batch.
+#[test]
+fn blocks_cut_hard_characters_in_a_row_as_the_scanner() {
+    let tiers = Tier::all();
+    let units = ["👩\u{200D}", "a\u{200D}b", "\u{0}", "٣٣", "!!\u{301}", "的⺀", "アａ\u{3097}x"];
+    for unit in units {
+        for gap in ["", " ", "word ", "a long word and \n others "] {
+            let unit = format!("{unit}{gap}");
+            for count in [2, 9, 40, 1500] {
+                check_tiers(&tiers, &unit.repeat(count));
+            }
+        }
+    }
+}
+
 fn check_random_texts(seed: u64, count: usize) {
     let tiers = Tier::all();
     let mut random = Random::new(seed);
