@@ -342,7 +342,10 @@ class Outcomes:
 def _look(value: Any, key: Any) -> Any:
     kind = type(value)
     if kind is dict and type(key) is str:
-        return value.get(key, MISSING)
+        found = value.get(key, MISSING)
+        if found is MISSING and key in _DICT_METHODS:
+            raise Unknown
+        return found
     if kind is list and type(key) is int:
         try:
             return value[key]
