@@ -124,7 +124,9 @@ class TracingGenerator(CodeGenerator):
             self.indent()
             self.writeline("traced_session.scans += 1")
             self.outdent()
+        # A loop inside of turns that writes nothing separates no text, whatever it goes over.
         is_output = self._is_output(frame) and not node.recursive
+        is_output = is_output and (len(self._turns) == 1 or _writes(node))
         if is_output and isinstance(node.target, nodes.Name):
             self._loops[id(node.body)] = node.target.name
             self._find_turns(node, frame)
@@ -363,6 +365,12 @@ class TracingGenerator(CodeGenerator):
             super()._output_child_pre(node, frame, finalize)
         else:
             self.write("traced_text(")
+
+
+def _writes(node: nodes.Node) -> bool:
+    """Whether anything in it may be output."""
+    kinds = (nodes.Output, nodes.CallBlock, nodes.FilterBlock, nodes.Block, nodes.Include)
+    return next(node.find_all(kinds), None) is not None
 
 
 def _cost_of(body: Sequence[nodes.Node]) -> int:

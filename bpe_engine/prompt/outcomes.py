@@ -310,6 +310,7 @@ class Outcomes:
         ]
         columns = [part for part in shared if part.startswith("column(")]
         lists = dict.fromkeys(part[len("column(") : part.rindex(", ")] for part in columns)
+        whole = [shared[part] for part in columns]
         inputs = [name for part, name in shared.items() if part not in columns]
         if any(map(_OTHER.search, varying)):
             lists["items"] = None
@@ -326,8 +327,8 @@ class Outcomes:
             "        except (TypeError, Fails, IndexError):",
             "            return tuple(tried(one, i, item) for one in each)",
             f"    fixed = [{', '.join(f'lambda: {text}' for text in fixed)}]",
-            "    def many(start, stop):",
-            *(f"        {shared[part]} = {part}" for part in columns),
+            f"    def many(start, stop{''.join(f', {name}={name}' for name in whole)}):",
+            *(f"        {name} = {name}.whole()" for name in whole),
             "        turns = zip(range(start, stop), items[start:stop])",
             f"        return [({''.join(f'{text}, ' for text in varying)}) for i, item in turns]",
             f"    both = {'tested, many' if each else 'None, None'}",
@@ -342,7 +343,10 @@ class Outcomes:
 def _look(value: Any, key: Any) -> Any:
     kind = type(value)
     if kind is dict and type(key) is str:
-        return value.get(key, MISSING)
+        found = value.get(key, MISSING)
+        if found is MISSING and key in _DICT_METHODS:
+            raise Unknown
+        return found
     if kind is list and type(key) is int:
         try:
             return value[key]
@@ -363,13 +367,20 @@ def _column(items: Any, key: str) -> list[Any]:
 class _Column:
     """What messages have under a key, as `_column` returns it."""
 
-    __slots__ = ("_items", "_key")
+    __slots__ = ("_items", "_key", "_whole")
 
     def __init__(self, items: Any, key: str):
         if type(items) is not list:
             raise Unknown
         self._items: list[Any] = items
         self._key = key
+        self._whole: list[Any] | None = None
+
+    def whole(self) -> list[Any]:
+        """Returns the list, which is made once: many turns are tested at once more than once."""
+        if self._whole is None:
+            self._whole = _column(self._items, self._key)
+        return self._whole
 
     def __getitem__(self, place: int) -> Any:
         item = self._items[place]

@@ -26,7 +26,7 @@ class Record:
 
     __slots__ = (
         *("after", "ahead", "before", "characters", "cost", "fixed", "is_whole", "message"),
-        *("scans", "segments", "tests", "written"),
+        *("scans", "segments", "size", "tests", "written"),
     )
 
     def __init__(self, message: Any, fixed: Any, tests: Any, before: State, ahead: int):
@@ -46,6 +46,14 @@ class Record:
         self.scans: int = 0
         self.segments: Sequence[Segment] = ()
         self.characters: int = 0
+        #: The bytes of values of the template that it holds, roughly.
+        self.size: int = 0
+
+    def forget(self) -> None:
+        """Keeps no values of the template: the turn runs again."""
+        self.is_whole = False
+        self.before = self.after = self.written = ()
+        self.size = 0
 
     def cost_now(self, plan: Plan, ahead: int) -> int:
         """Returns what the turn would cost with so many messages after it."""
@@ -57,10 +65,10 @@ class Run:
 
     __slots__ = (
         *("_places", "characters", "costs", "ends", "fixed", "items", "length", "records"),
-        *("segments", "steady", "tests", "written"),
+        *("segments", "sizes", "steady", "tests", "written"),
     )
     _ROWS = ("items", "records", "tests", "written")
-    _SUMS = ("characters", "costs", "ends")
+    _SUMS = ("characters", "costs", "ends", "sizes")
 
     def __init__(self) -> None:
         self.fixed: Any = None
@@ -68,10 +76,11 @@ class Run:
         self.steady: Any = None
         self.length: int = 0
         self._places: dict[int, int] | None = None
-        #: The characters, costs and segments up to the end of each turn.
+        #: The characters, costs, segments and bytes of values up to the end of each turn.
         self.characters: list[int] = []
         self.costs: list[int] = []
         self.ends: list[int] = []
+        self.sizes: list[int] = []
         #: The messages; None where a turn must run again.
         self.items: list[Any] = []
         self.records: list[Record] = []
@@ -103,6 +112,7 @@ class Run:
             self.characters.append(sum_of(self.characters) + it.characters)
             self.costs.append(sum_of(self.costs) + it.cost)
             self.ends.append(sum_of(self.ends) + len(it.segments))
+            self.sizes.append(sum_of(self.sizes) + it.size)
             self.items.append(it.message if it.is_whole else None)
             self.records.append(it)
             self.segments += it.segments

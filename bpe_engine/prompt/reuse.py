@@ -59,7 +59,7 @@ class Turns:
         run, last = session.run(self._plan), len(items) - 1
         entries = session.begin(self._plan, (fixed, self._steady, len(items)), run)
         read = self._read
-        state, is_behind = _state(read), False
+        state, is_behind, is_known = _state(read), False, True
         tests: Any = ()
         place, start, most = 0, 0, len(items)
         while place <= last:
@@ -134,16 +134,21 @@ class Turns:
                         if now is UNWRITTEN:
                             _write([attribute], (value,))
             record.cost, record.scans = room - limits.room, session.scans
+            was_known, new = is_known, []
             if read:
                 after = _state(read)
                 new = [now for now, before in zip(after, state) if now is not before]
                 if new:
                     record.after = state = after
-                    record.is_whole = session.is_plain(new)
-            if written:
-                record.is_whole &= session.is_plain(record.written)
-            if tests is None:
-                record.is_whole = False
+                    is_known = session.is_plain(new if is_known else after)
+            if new or written:
+                record.size = session.size_of((*new, *record.written))
+            if (
+                not (was_known and is_known and tests is not None)
+                or not session.has_room(record.size)
+                or not session.is_plain(record.written)
+            ):
+                record.forget()
             entries.append(record)
             place += 1
         if is_behind:

@@ -108,7 +108,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
         generator.splits_output = tree.find(nodes.Block) is None
-        generator.reader = TurnReader(tree)
+        generator.reader = TurnReader(tree, self.globals)
         generator.visit(tree)
         code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
         namespace = {

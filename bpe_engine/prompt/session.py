@@ -5,28 +5,39 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
+from sys import getsizeof
 from typing import Any
 
-from .._core import Labels, copy_plain, differing
+from .._core import Labels, copy_plain, differing, size_of_plain
+from .limits import ITEM
 from .origin import Scalar, Traced
 from .outcomes import MISSING, Plan
 from .plain import Plain, Unkept, kept
-from .records import UNWRITTEN, Record, Run, State
+from .records import UNWRITTEN, Record, Run, State, sum_of
 from .renderer import Compiled, Renderer
 from .segments import Segment
 
 __all__ = ["TemplateSession"]
 
-#: Bytes that a session keeps for a message, and for a character, at most but for hostile ones.
-_MESSAGE, _CHARACTER = 4096, 8
+#: Bytes that a session keeps for a message with its turn, for a value in it (a text, a number or a
+#: container, in both copies), for a character, a segment and a label, roughly at most.
+_MESSAGE, _VALUE, _CHARACTER, _SEGMENT, _LABEL = 1024, 192, 4, 288, 192
+#: The parts of a value of a template whose size is looked at; others are like them.
+_SAMPLE = 64
 #: The parts of a value of a template that are compared.
 _MOST_PARTS = 1000
+#: The most renderings in a row that are not recorded, after others that reused little.
+_MOST_RESTS = 32
+#: Turns that may run again without a reason to rest.
+_FEW_TURNS = 4
 #: Labels that a session may have made in vain.
 _MOST_LABELS = 50_000
 
 
 #: Types of values that stay what they are.
 _CONSTANTS = frozenset([str, Traced, int, bool, float, type(None), type(MISSING), type(UNWRITTEN)])
+#: Types of values that hold no more than a few bytes.
+_NUMBERS = frozenset([int, bool, float, type(None), type(MISSING), type(UNWRITTEN)])
 #: A mark in place of data that cannot be compared.
 _UNKEPT = object()
 
@@ -49,6 +60,10 @@ class TemplateSession(Renderer):
         self.reused_turns: int = 0
         self._steps: list[tuple[Record | None, int, list[Any]]] = []
         self._entries: list[tuple[Plan, tuple[Any, Any, int], Run, list[Any]]] = []
+        #: Whether it does not record some renderings, where recording does not pay.
+        self.rests: bool = True
+        # The renderings that are not recorded from here on, and how many those were the last time.
+        self._rests = self._last_rests = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -58,8 +73,10 @@ class TemplateSession(Renderer):
         self._kept: list[Any] = []
         self._copies: list[dict[Any, Any]] = []
         self._sizes: list[int] = []
+        # The values in them.
+        self._counts: list[int] = []
         # The same of other data.
-        self._data: dict[str, tuple[Any, Any, int]] = {}
+        self._data: dict[str, tuple[Any, Any, int, int]] = {}
         # The records of turns by loop and message, and what all turns of a loop found.
         self._records: dict[Plan, dict[int, Record]] = {}
         self._fixed: dict[Plan, tuple[State, State]] = {}
@@ -70,6 +87,8 @@ class TemplateSession(Renderer):
         self._flags: dict[int, list[int]] = {}
         #: The bytes that it keeps, roughly.
         self.memory: int = 0
+        # The turns of the last rendering.
+        self._last_turns = 0
         # The labels after the first rendering.
         self._first_labels: int | None = None
         self._start()
@@ -79,12 +98,23 @@ class TemplateSession(Renderer):
     ) -> list[Segment]:
         messages, tools, documents = map(_as_list, (messages, tools, documents))
         with self._lock:
+            if self._rests:
+                self._rests -= 1
+                return self._template._render(messages, tools, documents, named)
+            turns, reused = self.turns, self.reused_turns
             if self._labels.count > 2 * (self._first_labels or 0) + _MOST_LABELS:
                 self._clear()
             try:
-                given, characters = self._given(messages, tools, documents, named)
+                changed = differing(messages, self._kept, Segment, False)
+                is_another = self.rests and self._is_another(messages, changed)
+                if is_another:
+                    self._rest()
+                else:
+                    given, characters = self._given(messages, changed, tools, documents, named)
             except Exception:
                 # The template tells what is wrong with it.
+                is_another = True
+            if is_another:
                 self._clear()
                 return self._template._render(messages, tools, documents, named)
             self._start()
@@ -98,10 +128,43 @@ class TemplateSession(Renderer):
             if self._first_labels is None:
                 self._first_labels = self._labels.count
             written += sum(map(len, self.texts.values()))
-            self.memory = _CHARACTER * (characters + written) + _MESSAGE * len(self._copies)
-            if self.memory > self._max_bytes:
+            self.memory = self._kept_bytes(characters + written)
+            is_full = self.memory > self._max_bytes
+            if is_full:
                 self._clear()
+            self._weigh(self.turns - turns, self.reused_turns - reused, is_full)
             return segments
+
+    def _weigh(self, turns: int, reused: int, is_full: bool) -> None:
+        """Rests if recording did not pay."""
+        is_first, known = not self._last_turns, min(turns, self._last_turns)
+        self._last_turns = 0 if is_full else turns
+        if is_full or not turns or known > 2 * reused + _FEW_TURNS:
+            self._rest()
+        elif not is_first:
+            self._last_rests = 0
+
+    def _rest(self) -> None:
+        """Renders whole without recording, for longer and longer."""
+        self._last_rests = min(2 * self._last_rests or 1, _MOST_RESTS)
+        self._rests = self._last_rests if self.rests else 0
+
+    def _is_another(self, messages: list[Any], changed: list[int]) -> bool:
+        """Whether most messages are others than before, from the places of those that are."""
+        known = min(len(messages), len(self._kept))
+        return 2 * (len(changed) - len(messages) + known) > known + _FEW_TURNS
+
+    def _kept_bytes(self, characters: int) -> int:
+        values = sum(self._counts) + sum(count for *_, count in self._data.values())
+        runs = self._runs.values()
+        return (
+            _MESSAGE * (1 + len(self._copies))
+            + _VALUE * values
+            + _CHARACTER * characters
+            + _SEGMENT * sum(len(run.segments) for run in runs)
+            + _LABEL * self._labels.count
+            + sum(sum_of(run.sizes) for run in runs)
+        )
 
     @property
     def functions(self) -> Mapping[str, Any]:
@@ -112,13 +175,6 @@ class TemplateSession(Renderer):
         """Forgets the conversation."""
         with self._lock:
             self._clear()
-
-    def shared(self, messages: Sequence[Any]) -> int:
-        """Returns how many messages at the beginning are those of the last rendering."""
-        if type(messages) is not list:
-            return 0
-        different = differing(messages, self._kept, Segment, True)
-        return different[0] if different else len(messages)
 
     @property
     def messages(self) -> int:
@@ -131,12 +187,17 @@ class TemplateSession(Renderer):
     # ---- What is given ----
 
     def _given(
-        self, messages: Any, tools: Any, documents: Any, named: dict[str, Any]
+        self,
+        messages: list[Any],
+        changed: list[int],
+        tools: Any,
+        documents: Any,
+        named: dict[str, Any],
     ) -> tuple[dict[str, Any], int]:
         """Returns the variables of the template, and their characters."""
-        characters = self._take_messages(messages)
+        characters = self._take_messages(messages, changed)
         taken: dict[str, Any] = {"messages": list(self._copies)}
-        data: dict[str, tuple[Any, Any, int]] = {}
+        data: dict[str, tuple[Any, Any, int, int]] = {}
         for name, value in {**named, "tools": tools, "documents": documents}.items():
             known = self._data.get(name)
             if known is None or differing([value], [known[0]], Segment, True):
@@ -147,7 +208,7 @@ class TemplateSession(Renderer):
         self._data = data
         return taken, characters
 
-    def _taken(self, name: str, value: Any) -> tuple[Any, Any, int]:
+    def _taken(self, name: str, value: Any) -> tuple[Any, Any, int, int]:
         before = self._plain.characters
         as_given, source = _kept(value)
         if name not in ("tools", "documents"):
@@ -157,18 +218,19 @@ class TemplateSession(Renderer):
         else:
             copy = self._plain.mappings(name, source)
             self._labels.note_data(name, copy)
-        return as_given, copy, self._plain.characters - before
+        characters = self._plain.characters - before
+        return as_given, copy, characters, _values_in(copy, characters)
 
-    def _take_messages(self, messages: list[Any]) -> int:
+    def _take_messages(self, messages: list[Any], changed: list[int]) -> int:
         """Copies the messages that are new, and returns the characters of all."""
-        changed = differing(messages, self._kept, Segment, False)
         first_new = len(self._kept)
         gone = [self._copies[place] for place in changed if place < first_new]
         gone += self._copies[len(messages) :]
         for records in self._records.values():
             for copy in gone:
                 records.pop(id(copy), None)
-        for row in (self._kept, self._copies, self._sizes):
+        rows: tuple[list[Any], ...] = (self._kept, self._copies, self._sizes, self._counts)
+        for row in rows:
             del row[len(messages) :]
         other = self._plain.other
         for place in changed:
@@ -178,13 +240,8 @@ class TemplateSession(Renderer):
             if type(copy) is not dict:
                 raise TypeError("a message must be a dict")
             size += self._plain.characters - before
-            if place == len(self._kept):
-                self._kept.append(as_given)
-                self._copies.append(copy)
-                self._sizes.append(size)
-                continue
-            for row, item in zip((self._kept, self._copies, self._sizes), (as_given, copy, size)):
-                row[place] = item
+            for row, item in zip(rows, (as_given, copy, size, _values_in(copy, size))):
+                row[place : place + 1] = (item,)
         self._labels.note_messages(self._copies, changed)
         return sum(self._sizes)
 
@@ -200,6 +257,8 @@ class TemplateSession(Renderer):
         self._written: dict[int, int] = {}
         #: The record of the turn that runs.
         self.open: Record | None = None
+        # The bytes of values of the template that the records of this rendering hold.
+        self._recorded: int = 0
         #: The loops over later messages that ran.
         self.scans: int = 0
         #: Whether the steps of a loop are given out.
@@ -327,6 +386,30 @@ class TemplateSession(Renderer):
             return False
         parts = [*value, *value.values()] if type(value) is dict else value
         return self._labels.knows(value) or all(self._is_plain(part, room) for part in parts)
+
+    def size_of(self, state: Sequence[Any]) -> int:
+        """Returns the bytes of values of a template, roughly."""
+        return sum(_size_of(value, [_SAMPLE]) for value in state if type(value) not in _NUMBERS)
+
+    def has_room(self, size: int) -> bool:
+        """Whether a turn may be recorded that holds so many bytes of values of the template."""
+        self._recorded += size
+        return self._recorded <= self._max_bytes
+
+
+def _values_in(copy: Any, characters: int) -> int:
+    """Returns how many values are in a copy of data with so many characters."""
+    return max(0, (size_of_plain(copy) or 0) - characters) // ITEM
+
+
+def _size_of(value: Any, room: list[int]) -> int:
+    room[0] -= 1
+    size = getsizeof(value)
+    if type(value) not in (dict, list, tuple) or not value:
+        return size
+    parts = [*value, *value.values()] if type(value) is dict else value
+    looked = [_size_of(part, room) for part in parts[: max(1, room[0])]]
+    return size + sum(looked) * len(parts) // len(looked)
 
 
 def _is_constant(value: Any) -> bool:

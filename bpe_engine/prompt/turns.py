@@ -37,9 +37,20 @@ class Prevented(Exception):  # noqa: N818 - it is returned, too
 
 
 class TurnReader:
-    """Reads the loops of a template."""
+    """Reads the loops of a template.
 
-    def __init__(self, tree: nodes.Template):
+    Args:
+        tree: The template.
+        functions: The names of all functions that a template may call.
+    """
+
+    def __init__(self, tree: nodes.Template, functions: Iterable[str]):
+        #: Names that are read other than for an attribute, a call or a test, and their first lines:
+        #: their values may have other names, too.
+        self.handed: dict[str, int] = dict(_handed(tree))
+        macros = (node.name for node in tree.find_all(nodes.Macro))
+        # What these do is known where they are called by their names.
+        self._called = ("self", "caller", *macros, *(set(functions) - _FUNCTIONS))
         self.macros: dict[str, nodes.Macro] = {}
         self.spaces: set[str] = set()
         #: Variables that hold the messages, or some of them.
@@ -87,6 +98,9 @@ class TurnReader:
             raise Prevented(loop.lineno, "the loop is filtered, recursive or takes items apart")
         if loop.else_:
             raise Prevented(loop.lineno, "the loop has an else")
+        for name in self._called:
+            if name in self.handed:
+                raise Prevented(self.handed[name], f"{name} is handed over")
         return _Reading(self, loop).plan
 
 
@@ -112,6 +126,10 @@ class _Reading:
         only = sorted(self._written - self._read)
         self.plan.only_written = [(self.plan.place(name), attribute) for name, attribute in only]
         self.plan.source = self._outcomes.source()
+        spaces = {name for name, _ in (*self._read, *self._written)}
+        spaces.update(self.plan.names[place] for place in self.plan.spaces)
+        for name in sorted(spaces & reader.handed.keys()):
+            raise Prevented(reader.handed[name], f"the namespace {name} is handed over")
 
     # ---- What is written ----
 
@@ -268,10 +286,9 @@ class _Reading:
                 raise Prevented(node.lineno, f"loop.{function.attr} is called")
             self._walk(function.node, scope)
             return
-        if not isinstance(function, nodes.Name) or function.name in scope.own:
-            self._walk(function, scope)
-            return
-        name = function.name
+        name = function.name if isinstance(function, nodes.Name) else "a value"
+        if name in scope.own and name != "caller":
+            raise Prevented(node.lineno, f"{name} is called")
         if name in ("caller",):
             return
         if name in self.reader.macros:
@@ -353,6 +370,22 @@ class _Reading:
 
 def _is_call(node: nodes.Node, name: str) -> bool:
     return isinstance(node, nodes.Call) and getattr(node.node, "name", None) == name
+
+
+def _handed(tree: nodes.Template) -> Iterator[tuple[str, int]]:
+    """Yields names that are read for what they hold, the first uses last."""
+    found = []
+    for node in tree.find_all(nodes.Node):
+        known: nodes.Node | None = None
+        if isinstance(node, (nodes.Getattr, nodes.Call, nodes.Test, nodes.Not)):
+            known = node.node
+        elif isinstance(node, (nodes.If, nodes.CondExpr)):
+            known = node.test
+        for part in node.iter_child_nodes():
+            if isinstance(part, nodes.Name) and part.ctx == "load":
+                if part is not known or part.name == "self":
+                    found.append((part.name, part.lineno))
+    return reversed(found)
 
 
 def _all(parts: Iterable[nodes.Node]) -> Iterator[nodes.Node]:

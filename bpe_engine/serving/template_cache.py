@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,33 @@ if TYPE_CHECKING:
 
 __all__ = ["TemplateCache"]
 
-#: The most conversations: each is compared with the beginning of a request.
+#: The most conversations.
 _MOST = 1024
+#: The bytes of what is kept of a conversation that came only once.
+_BASE = 4096
+#: The characters of a longer content that its mark depends on, at each end and between.
+_LOOKED_AT = 512
+
+
+class _Known:
+    """A conversation that no thread uses. It has no session while it came only once."""
+
+    __slots__ = ("keys", "memory", "session")
+
+    def __init__(self, session: TemplateSession | None, keys: list[int]):
+        self.session = session
+        self.keys = keys
+        self.memory: int = _BASE + (session.memory if session is not None else 0)
 
 
 class TemplateCache:
     """Renders requests by the turns that earlier requests did not have.
 
     For servers: each turn of a conversation comes as a whole request again. Requests need no
-    session: the conversation that goes on is found by its messages, compared in full. What is
-    rendered is exactly what `ChatTemplate.render` renders. The conversations that were not used for
-    longest are dropped first. Any number of threads may use a cache.
+    session: the conversation that goes on is found by its messages. The first request of one is
+    rendered whole, the second one is recorded. What is rendered is exactly what
+    `ChatTemplate.render` renders. The conversations that were not used for longest are dropped
+    first. Any number of threads may use a cache.
 
     Args:
         max_bytes: The most memory for conversations, roughly.
@@ -33,7 +50,8 @@ class TemplateCache:
     >>> template = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
     >>> messages = [{"role": "user", "content": f"Number {i}"} for i in range(100)]
     >>> cache = TemplateCache()
-    >>> first = cache.render(template, messages[:99])
+    >>> for count in (98, 99):
+    ...     segments = cache.render(template, messages[:count])
     >>> [segment.text for segment in cache.render(template, messages)[-4:]]
     ['<|', 'user', '|>', 'Number 99']
     >>> cache.turns, cache.reused_turns
@@ -43,9 +61,12 @@ class TemplateCache:
     def __init__(self, *, max_bytes: int = 256 << 20):
         self._max_bytes = whole_number("max_bytes", max_bytes)
         self._lock = threading.Lock()
-        # Those that no thread uses, the one that was used last at the end.
-        self._idle: list[tuple[str, TemplateSession]] = []
-        #: The turns of all requests, and those of them that were not run.
+        # Those that no thread uses, the one that was used last at the end, by their identities.
+        self._idle: dict[int, _Known] = {}
+        # The same by marks of their beginnings.
+        self._places: dict[int, dict[int, _Known]] = {}
+        self._memory = 0
+        #: The turns of requests that continue conversations, and those of them that were not run.
         self.turns: int = 0
         self.reused_turns: int = 0
 
@@ -59,47 +80,65 @@ class TemplateCache:
             messages: The conversation.
             options: The other arguments of `render_template`.
         """
-        session = self._taken(template, messages)
-        turns, reused = session.turns, session.reused_turns
+        marks = _marks(template, messages)
+        from ..prompt.template import chat_template
+
+        known, session = self._taken(marks), None
         try:
+            if known is None:
+                # Most requests are no part of a conversation, or begin one.
+                return chat_template(template).render(messages, **options)
+            session = known.session or chat_template(template).session(max_bytes=self._max_bytes)
+            turns, reused = session.turns, session.reused_turns
             return session.render(messages, **options)
         finally:
             with self._lock:
-                self.turns += session.turns - turns
-                self.reused_turns += session.reused_turns - reused
-                self._put_back(template, session)
+                if session is not None:
+                    self.turns += session.turns - turns
+                    self.reused_turns += session.reused_turns - reused
+                self._put_back(session, marks)
 
     def clear(self) -> None:
         """Drops all conversations that no thread uses."""
         with self._lock:
-            self._idle.clear()
+            for known in [*self._idle.values()]:
+                self._drop(known)
 
-    def _taken(self, template: str, messages: Any) -> TemplateSession:
-        """Returns the conversation that a request continues, or a new one."""
-        from ..prompt.template import chat_template
-
-        best, most = None, 0
+    def _taken(self, marks: list[int]) -> _Known | None:
+        """Returns the conversation that a request continues, which no other thread has then."""
         with self._lock:
-            for place in range(len(self._idle) - 1, -1, -1):
-                source, session = self._idle[place]
-                if source != template or session.messages <= most:
-                    continue
-                shared = session.shared(messages)
-                # One that differs early is another conversation.
-                if shared > most and 4 * (session.messages - shared) <= shared:
-                    best, most = place, shared
-            if best is not None:
-                return self._idle.pop(best)[1]
-        return chat_template(template).session(max_bytes=self._max_bytes)
+            # The longest beginning that both have.
+            for mark in reversed(marks):
+                found = self._places.get(mark)
+                if found:
+                    known = next(reversed(found.values()))
+                    self._drop(known)
+                    return known
+        return None
 
-    def _put_back(self, template: str, session: TemplateSession) -> None:
-        if session.memory:
-            self._idle.append((template, session))
-        while self._idle and (
-            len(self._idle) > _MOST
-            or sum(session.memory for _, session in self._idle) > self._max_bytes
-        ):
-            del self._idle[0]
+    def _put_back(self, session: TemplateSession | None, marks: list[int]) -> None:
+        if not marks:
+            return
+        # What differs before these is another conversation.
+        length, keys, back = len(marks), [], 0
+        while 5 * back <= length > back:
+            keys.append(marks[length - 1 - back])
+            back = 2 * back or 1
+        known = _Known(session, keys)
+        self._idle[id(known)] = known
+        for key in keys:
+            self._places.setdefault(key, {})[id(known)] = known
+        self._memory += known.memory
+        while self._idle and (len(self._idle) > _MOST or self._memory > self._max_bytes):
+            self._drop(next(iter(self._idle.values())))
+
+    def _drop(self, known: _Known) -> None:
+        del self._idle[id(known)]
+        self._memory -= known.memory
+        for key in known.keys:
+            del self._places[key][id(known)]
+            if not self._places[key]:
+                del self._places[key]
 
     def __copy__(self) -> TemplateCache:
         return self
@@ -117,3 +156,31 @@ class TemplateCache:
 
 def _new(max_bytes: int) -> TemplateCache:
     return TemplateCache(max_bytes=max_bytes)
+
+
+def _marks(template: str, messages: Any) -> list[int]:
+    """Returns a number for each beginning of a conversation: different ones seldom have the same."""
+    marks: list[int] = []
+    if type(messages) is list:
+        mark = hash(template)
+        for message in messages:
+            mark = hash((mark, _mark(message)))
+            marks.append(mark)
+    return marks
+
+
+def _mark(message: Any) -> int:
+    if type(message) is not dict:
+        return 0
+    content = message.get("content")
+    if type(content) is str and len(content) > 4 * _LOOKED_AT:
+        ends = content[:_LOOKED_AT], content[-_LOOKED_AT:]
+        content = len(content), *ends, content[:: len(content) // _LOOKED_AT]
+        message = {**message, "content": content}
+    try:
+        # No code of the caller; the second version gives the same for the same.
+        return hash(marshal.dumps(message, 2))
+    except ValueError:
+        # Segments and other objects.
+        texts = [value for value in message.values() if type(value) is str]
+        return hash((len(message), *texts))

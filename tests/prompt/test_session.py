@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import random
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -166,6 +168,8 @@ def check(rng: random.Random, source: str, steps: int) -> tuple[int, int]:
     """Compares a session with the template; returns its turns, and those that were not run."""
     template = ChatTemplate(source)
     session = template.session()
+    # Each rendering is recorded, whether that pays or not.
+    session.rests = False
     messages, saved = [message(rng)], []
     more: dict[str, Any] = {}
     for _ in range(steps):
@@ -209,6 +213,7 @@ STATEMENTS = [
     "{% if ns.b == 2 %}{% break %}{% endif %}", "{% set ns.c = messages[1:]|map(attribute='role')|join %}",
     "{% for c in m.content|string %}{{ c }}{% if loop.last %}{% set ns.a = c %}{% endif %}{% endfor %}",
     "{% for n in messages %}{{ n.role if loop.first }}{% endfor %}", "{{ loop.nextitem.role }}",
+    "<|im_", "end|>",
 ]  # fmt: skip
 TESTS = [
     "loop.first", "loop.last", "loop.index0 > ns.b", "ns.a", "m.role == 'user'", "extra is defined",
@@ -219,13 +224,39 @@ TESTS = [
 ]  # fmt: skip
 
 
-def template(rng: random.Random) -> str:
+FLAGS = [
+    "{% set g.f = true %}", "{% set g.f = n.role %}", "{% set g.n = g.n + 1 %}", "{% set ns.b = loop.index %}",
+    "{% set g.f = true %}{% break %}", "{{ n.role }}",
+]  # fmt: skip
+LISTS = [
+    *["messages[loop.index:]"] * 12, "messages[:loop.index]", "messages[loop.index:]|reverse",
+    "messages[::-1]", "messages[loop.index0:]", "[m]", "m.tool_calls or []", "[messages[-1]]",
+]  # fmt: skip
+ALIASES = [
+    "{% set a = ns %}{{ a.a }}", "{{ [ns][0].b }}", "{% set ns.c = namespace(n=ns) %}{{ ns.c.n.a }}", "{{ g.a }}",
+    "{{ h(ns) }}", "{{ [f][0](m) }}", "{{ k.f(m) }}", "{{ h(caller=f) }}", "{% set a = f %}{{ a(m) }}",
+]  # fmt: skip
+
+
+def inner_loop(rng: random.Random) -> str:
+    """A loop inside of a turn, with flags."""
+    test = rng.choice(["n.role == 'user'", "n.role != 'tool'", "n.content", "'tool_calls' in n"])
+    body = f"{{% if {test} %}}{rng.choice(FLAGS)}{{% endif %}}"
+    source = "{% set g = namespace(f=false, n=0) %}<|im_" if rng.random() < 0.7 else "<|im_"
+    source += f"{{% for n in {rng.choice(LISTS)} %}}{body}{{% endfor %}}end|>"
+    return source + rng.choice(["", "{{ g.f }}", "{% if g.f %}+{% endif %}", "{{ g.n }}"])
+
+
+def template(rng: random.Random, is_odd: bool = False) -> str:
     """A template whose loops read and write what they like."""
+    has_aliases = is_odd and rng.random() < 0.3
 
     def body(depth: int) -> str:
         parts = []
         for _ in range(rng.randrange(1, 4)):
             part = rng.choice(STATEMENTS)
+            if is_odd and rng.random() < 0.3:
+                part = rng.choice(ALIASES) if has_aliases else inner_loop(rng)
             if depth and rng.random() < 0.4:
                 test = " and ".join(rng.choices(TESTS, k=rng.randrange(1, 3)))
                 part = f"{{% if {test} %}}{body(depth - 1)}{{% else %}}{body(0)}{{% endif %}}"
@@ -239,6 +270,10 @@ def template(rng: random.Random) -> str:
     source += "{% endmacro %}" + rng.choice(
         ["", "{% set x = messages[0].content %}", "{% set y = 'y' %}"]
     )
+    if is_odd:
+        source += "{% macro h(s) %}{{ s.a }}{{ caller(messages[0]) if caller }}{% endmacro %}"
+        odd = ["{% set g = ns %}", "{% set g = [ns][0] %}", "{% set k = {'f': f} %}"]
+        source += rng.choice(odd) if has_aliases else "{% set g = namespace(f=false, n=0) %}"
     for _ in range(rng.randrange(1, 3)):
         items = rng.choice(
             ["messages", "messages", "messages[1:]", "messages[::-1]", "messages|list"]
@@ -255,6 +290,15 @@ def test_random_templates() -> None:
         found = check(rng, source, 12)
         turns, reused = turns + found[0], reused + found[1]
     assert reused > turns // 20
+
+
+def test_random_inner_loops_and_aliases() -> None:
+    turns = reused = 0
+    for case in range(200):
+        rng = seeded("session inner loops", case)
+        found = check(rng, template(rng, is_odd=True), 10)
+        turns, reused = turns + found[0], reused + found[1]
+    assert reused > turns // 50
 
 
 CHAT = "{% for m in messages %}" + BODY + "{% if loop.last %}.{% endif %}{% endfor %}"
@@ -279,6 +323,32 @@ def test_only_turns_that_read_something_new_are_run() -> None:
     assert (session.turns, session.reused_turns) == (306, 99 + 100)
 
 
+def test_a_session_rests_where_recording_does_not_pay() -> None:
+    """Where all messages are others each time, few renderings are recorded, and none is wrong."""
+    template = ChatTemplate(CHAT)
+    session = template.session()
+    messages = chat(200)
+    for number in range(60):
+        window = messages[2 * number :][:80]
+        assert session.render(window) == template.render(window)
+    # The first, and those after others and rests of 1, 2, 4, 8 and 16.
+    assert (session.turns, session.reused_turns) == (80 * 6, 0)
+    grown = messages[:100]
+    for _ in range(40):
+        grown = [*grown, *chat(2)]
+        assert session.render(grown) == template.render(grown)
+    # It was not given up.
+    assert session.reused_turns > 0
+
+
+def test_growing_conversations_never_rest() -> None:
+    template = ChatTemplate(CHAT)
+    session = template.session()
+    for count in range(1, 60):
+        assert session.render(chat(count)) == template.render(chat(count))
+    assert session.turns == sum(range(1, 60))
+
+
 def test_loops_over_later_messages_are_asked_for_their_outcome() -> None:
     template = ChatTemplate(TEMPLATES["later"])
     session = template.session()
@@ -291,6 +361,30 @@ def test_loops_over_later_messages_are_asked_for_their_outcome() -> None:
     assert session.render(messages) == template.render(messages)
     # It is another outcome for all of them.
     assert session.turns - session.reused_turns == 81 + 82
+
+
+def test_loops_that_write_nothing_separate_no_text() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}<|im_{% set f = namespace(v=false) %}{% for k in messages[loop.index:] %}"
+        "{% if k.role == 'user' %}{% set f.v = true %}{% endif %}{% endfor %}end|>{% endfor %}"
+    )
+    session = template.session()
+    assert template.whole_loops == []
+    for count in range(1, 4):
+        messages = [{"role": "tool"}] * count
+        segments = session.render(messages)
+        assert segments == template.render(messages)
+        assert [segment.text for segment in segments] == ["<|im_end|>"] * count
+    assert session.reused_turns == 1 + 2
+
+
+def test_keys_that_are_methods_of_dicts_are_defined() -> None:
+    template = ChatTemplate(
+        "{% for m in messages %}{% if m[x] is defined %}D{% else %}U{% endif %}{% endfor %}"
+    )
+    session = template.session()
+    for key in ("foo", "items", "foo", "role", "keys"):
+        assert session.render(chat(2), x=key) == template.render(chat(2), x=key)
 
 
 class Odd(dict[str, Any]):
@@ -376,6 +470,42 @@ def test_a_session_keeps_no_more_than_it_may() -> None:
     assert session.messages == 0
 
 
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [
+        ("{% for m in messages %}{{ m.content|length }}{% endfor %}", "[{}]"),
+        ("{% for m in messages %}{{ m.content|length }}{% endfor %}", "[[[]]]"),
+        ("{% for m in messages %}{{ m.content|length }}{% endfor %}", "[1.5]"),
+        ("{% for m in messages %}{% for c in m.content %}{{ c[0] }}{% endfor %}{% endfor %}", '[["a"]]'),
+        ("{% for m in messages %}{{ extra|length }}{% endfor %}", "[{}]"),
+        ("{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [m.content] %}{% endfor %}", None),
+        ("{% for m in messages %}{% for c in m.content %}{{ c }}-{% endfor %}{% endfor %}", "text"),
+    ],
+)  # fmt: skip
+def test_memory_is_that_of_all_parts(source: str, content: str | None) -> None:
+    if content == "text":
+        messages = [{"content": "abc" * 40} for _ in range(300)]
+    elif content is None:
+        messages = [{"content": f"{number}"} for number in range(900)]
+    else:
+        messages = [{"content": json.loads(content) * 20_000} for _ in range(1)]
+    session = ChatTemplate(source).session()
+    tracemalloc.start()
+    try:
+        extra = json.loads("[" + ",".join(["{}"] * 20_000) + "]")
+        segments = session.render(messages, extra=extra)
+        del segments, extra
+        gc.collect()
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert session.memory > 0.7 * used
+    small = ChatTemplate(source).session(max_bytes=session.memory // 2)
+    small.render(messages, extra=[])
+    small.render(messages, extra=[{}] * 20_000)
+    assert small.memory == small.messages == 0
+
+
 def test_labels_do_not_grow_without_end() -> None:
     template = ChatTemplate(
         "{% for m in messages %}{{ messages|tojson|length }}{{ m|tojson }}{% endfor %}"
@@ -415,6 +545,14 @@ def test_threads_share_a_session() -> None:
         ("{% for m in messages %}{{ strftime_now('%Y') }}{% endfor %}", "line 1: strftime_now is called"),
         ("{% for m in messages %}a{% else %}b{% endfor %}", "line 1: the loop has an else"),
         ("{% for m in messages %}{{ [1, 2]|random }}{% endfor %}", "line 1: the filter random may do anything"),
+        ("{% set ns = namespace() %}\n{% set a = [ns] %}{% for m in messages %}{{ ns.a }}{% endfor %}", "line 2: the namespace ns is handed over"),
+        ("{% set ns = namespace() %}\n{{ ns }}{% for m in messages %}{% set ns.a = 1 %}{% endfor %}", "line 2: the namespace ns is handed over"),
+        ("{% set ns = namespace() %}\n{{ ns.a }}{{ ns is defined }}{% for m in messages %}{% set ns.a = 1 %}{% endfor %}", None),
+        ("{% for m in messages %}\n{{ [strftime_now][0]('%f') }}{% endfor %}", "line 2: strftime_now is handed over"),
+        ("{% set d = {'f': strftime_now} %}{% for m in messages %}{{ d.f('%f') }}{% endfor %}", "line 1: strftime_now is handed over"),
+        ("{% if strftime_now is defined %}{% set d = strftime_now('%f') %}{% endif %}{% for m in messages %}{{ d }}{% endfor %}", None),
+        ("{% macro f() %}{% endmacro %}{% set d = {'f': f} %}{% for m in messages %}{{ d.f() }}{% endfor %}", "line 1: f is handed over"),
+        ("{% macro f(g) %}{{ g() }}{% endmacro %}{% for m in messages %}{{ f(range) }}{% endfor %}", "line 1: g is called"),
         ("{{ messages|length }}", "no loop over messages is outermost"),
     ],
 )  # fmt: skip

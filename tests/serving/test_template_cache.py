@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import threading
 from typing import Any
@@ -12,6 +13,7 @@ from seeds import seeded
 from bpe_engine.prompt import ChatTemplate, trusted
 from bpe_engine.serving import TemplateCache
 from bpe_engine.serving.chat import render_request
+from bpe_engine.serving.template_cache import _marks
 
 SOURCE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ '.' if loop.last }}{% endfor %}"
 
@@ -36,7 +38,9 @@ def test_conversations_of_many_clients() -> None:
 def test_an_edited_end_is_the_same_conversation() -> None:
     cache, template = TemplateCache(), ChatTemplate(SOURCE)
     messages = conversation("a", 40)
-    cache.render(SOURCE, messages)
+    for _ in range(2):
+        cache.render(SOURCE, messages)
+    assert (cache.turns, cache.reused_turns) == (41, 0)
     messages[-1]["content"] = "other"
     assert cache.render(SOURCE, messages) == template.render(messages)
     assert cache.reused_turns == 40
@@ -51,11 +55,69 @@ def test_an_edited_end_is_the_same_conversation() -> None:
 def test_memory_is_bounded() -> None:
     cache = TemplateCache(max_bytes=200_000)
     for number in range(50):
-        cache.render(SOURCE, conversation(str(number), 5))
+        for _ in range(2):
+            cache.render(SOURCE, conversation(str(number), 5))
     assert repr(cache) != "<TemplateCache of 0 conversations>"
-    assert sum(session.memory for _, session in cache._idle) <= 200_000
+    assert cache._memory == sum(known.memory for known in cache._idle.values()) <= 200_000
     cache.clear()
     assert repr(cache) == "<TemplateCache of 0 conversations>"
+
+
+def test_memory_of_many_small_parts_is_bounded() -> None:
+    cache = TemplateCache(max_bytes=16 << 20)
+    for number in range(4):
+        messages = [{"content": [{} for _ in range(50_000)]}, {"content": str(number)}]
+        for _ in range(2):
+            cache.render("{% for m in messages %}{{ m.content|length }}{% endfor %}", messages)
+    # One takes some 8 MB.
+    assert repr(cache) == "<TemplateCache of 1 conversations>"
+
+
+def test_a_conversation_is_found_at_a_small_cost() -> None:
+    """Many that share their beginning; that which goes on is found, whatever came later."""
+    cache, template = TemplateCache(), ChatTemplate(SOURCE)
+    shared = conversation("few-shot example", 100)
+    chats = [shared + conversation(f"client {number}", 40) for number in range(100)]
+    for chat in chats * 2:
+        cache.render(SOURCE, chat)
+    reused = cache.reused_turns
+    longer = chats[40] + conversation("more", 3)
+    assert cache.render(SOURCE, longer) == template.render(longer)
+    # All but the one that was the last.
+    assert cache.reused_turns - reused == len(chats[40]) - 1
+    marks = _marks(SOURCE, shared + conversation("new", 40))
+    looked_up: list[int] = []
+
+    class Places(dict[Any, Any]):
+        def get(self, key: Any, default: Any = None) -> Any:
+            looked_up.append(key)
+            return super().get(key, default)
+
+    cache._places = Places(cache._places)
+    cache._taken(marks)
+    assert len(looked_up) <= len(marks)
+
+
+def test_marks_of_beginnings() -> None:
+    contents: list[Any] = [
+        "a",
+        "b",
+        1,
+        1.0,
+        True,
+        None,
+        ["a"],
+        {"a": 1},
+        "a" * 5000,
+        "a" * 5001,
+        "b" + "a" * 4999,
+    ]
+    marks = [_marks(SOURCE, [{"content": content}, {"content": "x"}]) for content in contents]
+    assert len({mark for each in marks for mark in each}) == 2 * len(contents)
+    assert _marks(SOURCE, [{"content": "".join(["a"] * 5000)}]) == marks[8][:1]
+    assert _marks(SOURCE, json.loads('[{"content": {"a": 1}}]')) == marks[7][:1]
+    assert len(_marks(SOURCE, [{"content": trusted("a")}, {"content": object()}, 5])) == 3
+    assert _marks(SOURCE, iter([])) == []
 
 
 def test_threads_and_copies() -> None:
@@ -80,7 +142,7 @@ def test_threads_and_copies() -> None:
 
 def test_requests_of_clients_use_it() -> None:
     cache = TemplateCache()
-    for count in (30, 31):
+    for count in (29, 30, 31):
         messages = conversation("a", count)
         options: dict[str, Any] = {"variables": {}}
         expected = render_request(SOURCE, messages, {}, **options)
