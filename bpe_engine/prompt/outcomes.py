@@ -365,7 +365,7 @@ def _column(items: Any, key: str) -> list[Any]:
 
 
 class _Column:
-    """What messages have under a key, as `_column` returns it."""
+    """The values of messages under a key, as `_column` returns them."""
 
     __slots__ = ("_items", "_key", "_whole")
 

@@ -1,4 +1,4 @@
-"""What the turns of a template's loop read and wrote, as a session keeps it."""
+"""Records of turns: what they read and wrote, as a session keeps it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Run:
 
     def __init__(self) -> None:
         self.fixed: Any = None
-        #: What its outcomes depend on, and the messages of the loop.
+        #: The values that its outcomes depend on, and the messages of the loop.
         self.steady: Any = None
         self.length: int = 0
         self._places: dict[int, int] | None = None

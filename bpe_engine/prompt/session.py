@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
@@ -55,6 +56,7 @@ class TemplateSession(Renderer):
         self._template = template
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
+        self._process = os.getpid()
         #: The turns of all renderings so far, and those of them that were not run.
         self.turns: int = 0
         self.reused_turns: int = 0
@@ -65,6 +67,14 @@ class TemplateSession(Renderer):
         # The renderings that are not recorded from here on, and how many those were the last time.
         self._rests = self._last_rests = 0
         self._clear()
+
+    def _own_lock(self) -> threading.Lock:
+        """Returns the lock; in a forked process a new one, since a thread of its parent may have it."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._lock = threading.Lock()
+            self._clear()
+        return self._lock
 
     def _clear(self) -> None:
         self._labels: Labels = self._template.new_labels()
@@ -97,7 +107,7 @@ class TemplateSession(Renderer):
         self, messages: Any, tools: Any, documents: Any, named: dict[str, Any]
     ) -> list[Segment]:
         messages, tools, documents = map(_as_list, (messages, tools, documents))
-        with self._lock:
+        with self._own_lock():
             if self._rests:
                 self._rests -= 1
                 return self._template._render(messages, tools, documents, named)
@@ -173,7 +183,7 @@ class TemplateSession(Renderer):
 
     def clear(self) -> None:
         """Forgets the conversation."""
-        with self._lock:
+        with self._own_lock():
             self._clear()
 
     @property

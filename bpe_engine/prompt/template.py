@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .._arguments import whole_number
 from .._core import Labels, collect_segments
 from .encode import Engine
 from .renderer import Compiled
@@ -215,7 +216,7 @@ class ChatTemplate(Compiled):
         >>> session.turns, session.reused_turns
         (199, 99)
         """
-        return TemplateSession(self, max_bytes)
+        return TemplateSession(self, whole_number("max_bytes", max_bytes))
 
     @property
     def functions(self) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class TemplateCache:
     session: the conversation that goes on is found by its messages. The first request of one is
     rendered whole, the second one is recorded. What is rendered is exactly what
     `ChatTemplate.render` renders. The conversations that were not used for longest are dropped
-    first. Any number of threads may use a cache.
+    first. Any number of threads may use a cache; a forked process begins without conversations.
 
     Args:
         max_bytes: The most memory for conversations, roughly.
@@ -60,15 +61,25 @@ class TemplateCache:
 
     def __init__(self, *, max_bytes: int = 256 << 20):
         self._max_bytes = whole_number("max_bytes", max_bytes)
+        #: The turns of requests that continue conversations, and those of them that were not run.
+        self.turns: int = 0
+        self.reused_turns: int = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         # Those that no thread uses, the one that was used last at the end, by their identities.
         self._idle: dict[int, _Known] = {}
         # The same by marks of their beginnings.
         self._places: dict[int, dict[int, _Known]] = {}
         self._memory = 0
-        #: The turns of requests that continue conversations, and those of them that were not run.
-        self.turns: int = 0
-        self.reused_turns: int = 0
+
+    def _own_lock(self) -> threading.Lock:
+        """Returns the lock. A forked process begins anew: a thread of its parent may have the old one."""
+        if self._process != os.getpid():
+            self._start()
+        return self._lock
 
     def render(
         self, template: str, /, messages: Sequence[Mapping[str, Any]], **options: Any
@@ -92,7 +103,7 @@ class TemplateCache:
             turns, reused = session.turns, session.reused_turns
             return session.render(messages, **options)
         finally:
-            with self._lock:
+            with self._own_lock():
                 if session is not None:
                     self.turns += session.turns - turns
                     self.reused_turns += session.reused_turns - reused
@@ -100,13 +111,13 @@ class TemplateCache:
 
     def clear(self) -> None:
         """Drops all conversations that no thread uses."""
-        with self._lock:
+        with self._own_lock():
             for known in [*self._idle.values()]:
                 self._drop(known)
 
     def _taken(self, marks: list[int]) -> _Known | None:
         """Returns the conversation that a request continues, which no other thread has then."""
-        with self._lock:
+        with self._own_lock():
             # The longest beginning that both have.
             for mark in reversed(marks):
                 found = self._places.get(mark)

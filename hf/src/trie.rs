@@ -211,7 +211,7 @@ impl Builder {
     }
 
     /// A base with free places for all children: among the first free places, of which one is given up if
-    /// there is none, or those of the last block.
+    /// nothing fits, or those of the last block.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
         let base = self.base_from(self.first, first, children);
         if base.is_some() {
@@ -246,7 +246,7 @@ impl Builder {
     fn finish(self) -> Result<Trie> {
         let mut labels = with_capacity(self.parents.len())?;
         for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
-            // Each base leads to a node in its block, so a block with a free place has one that is none.
+            // Each base leads to a node in its block, so a block with a free place has another place that is not a base.
             let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
             labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
                 FREE | NOBODY => (place ^ other) as u8,

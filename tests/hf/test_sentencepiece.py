@@ -179,7 +179,7 @@ def test_random_models() -> None:
 
 
 def test_long_runs_of_marks() -> None:
-    """Of pieces with one score, the leftmost merges; of others, the best."""
+    """The leftmost of pieces with one score merges, the best of others."""
     rng = seeded("runs of sentencepiece")
     for number in range(60):
         lengths = rng.sample(range(2, 20), k=rng.randrange(1, 12))

@@ -1,4 +1,4 @@
-"""What templates do in native code is what Python does: JSON, and methods of strings and dicts."""
+"""Native code of templates does what Python does: JSON, and methods of strings and dicts."""
 
 from __future__ import annotations
 

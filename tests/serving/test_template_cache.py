@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import faulthandler
 import json
+import os
 import pickle
 import threading
 from typing import Any
 
+import pytest
 from seeds import seeded
 
 from bpe_engine.prompt import ChatTemplate, trusted
@@ -151,3 +154,23 @@ def test_requests_of_clients_use_it() -> None:
     assert expected[0] == trusted("<|system|>")._replace(
         source="template", origin=expected[0].origin
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_while_another_thread_renders() -> None:
+    cache, session = TemplateCache(), ChatTemplate(SOURCE).session()
+    messages = [{"role": "user", "content": f"Number {number}"} for number in range(9)]
+    expected = [segment.text for segment in session.render(messages)]
+    with cache._lock, session._lock:
+        child = os.fork()
+        if not child:
+            same = False
+            try:
+                faulthandler.dump_traceback_later(60, exit=True)
+                for size in (8, 9, 9, 9):
+                    part = messages[:size]
+                    both = cache.render(SOURCE, part), session.render(part)
+                    same = all([it.text for it in each] == expected for each in both)
+            finally:
+                os._exit(0 if same else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -22,7 +22,7 @@ use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 /// The number of units merged at once, as long as windows meet in valid pairs.
 pub(super) const WINDOW: usize = 512;
 
-/// What is merged: bytes, or parts.
+/// Units that are merged: bytes, or parts.
 pub(super) trait Units {
     type Table: MergeTable;
 
