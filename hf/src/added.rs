@@ -341,6 +341,23 @@ impl AddedTokens {
         self.normalized.0.is_some()
     }
 
+    /// Marks of ASCII, of which each of these tokens has one once normalized. `None` if a token has none,
+    /// or has white space, or depends on the text beside it.
+    pub(crate) fn marks(&self) -> Option<Vec<u8>> {
+        self.inside.as_ref()?;
+        let mut marks = Vec::new();
+        for (id, token) in self.tokens.iter().filter(|(_, token)| token.normalized) {
+            let name = self.normal_forms.get(id).unwrap_or(&token.content);
+            if name.contains(char::is_whitespace) {
+                return None;
+            }
+            marks.push(name.bytes().filter(u8::is_ascii_punctuation).min()?);
+        }
+        marks.sort_unstable();
+        marks.dedup();
+        Some(marks)
+    }
+
     /// Whether a text can be cut between two ASCII characters without changing which of these tokens are
     /// found, where normalization changes ASCII characters to lower case at most.
     pub(crate) fn are_apart(&self, before: u8, after: u8) -> bool {

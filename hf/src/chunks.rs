@@ -11,6 +11,7 @@ use bpe_core::memory::filled;
 use bpe_core::once::OnceBox;
 use bpe_core::polling::poll;
 use bpe_core::split::{Permits, WordRules, WordSplitter};
+use unicode_normalization_alignments::UnicodeNormalization;
 
 use crate::added::AddedTokens;
 use crate::error::Result;
@@ -41,6 +42,48 @@ pub(crate) struct Chunks {
     only_blank: bool,
     /// The characters that a run can be cut beside; `None` for all.
     permitted: Option<Box<Bits>>,
+    /// The words that are searched for added tokens; `None` without such tokens.
+    names: Option<Names>,
+}
+
+/// The words in which added tokens are searched for, once they are normalized: those with a mark that
+/// such tokens have.
+#[derive(Debug)]
+struct Names {
+    marks: Vec<u8>,
+    /// Whether each character of ASCII may become a mark.
+    ascii: [bool; 128],
+    /// Other characters that become none, whatever is beside them.
+    others: Box<Bits>,
+}
+
+impl Names {
+    /// `None` if the characters of a word do not tell.
+    fn new(added: &AddedTokens, normalizer: &Normalizer) -> Option<Self> {
+        let marks = added.marks().filter(|marks| !normalizer.writes(marks))?;
+        let ascii = |byte| may_become(normalizer, char::from(byte as u8), &marks);
+        let ascii = std::array::from_fn(ascii);
+        Some(Self { marks, ascii, others: Box::new(Bits::new()) })
+    }
+
+    /// The first character that may become a mark.
+    fn find(&self, text: &str, normalizer: &Normalizer) -> Option<usize> {
+        let is_other = |character| !may_become(normalizer, character, &self.marks);
+        let may_become = |character: char| match self.ascii.get(character as usize) {
+            Some(&may_become) => may_become,
+            None => !self.others.get(character, is_other),
+        };
+        text.find(may_become)
+    }
+}
+
+/// Whether a character may become one of these marks. A mark that forms join with what is beside it is in
+/// the decomposition of both.
+fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
+    let is_mark = |it: char| u8::try_from(it).is_ok_and(|byte| marks.contains(&byte));
+    let has_mark = |text: &str| text.nfkd().any(|(it, _)| is_mark(it));
+    let text = String::from(character);
+    has_mark(&text) || normalizer.apply(text.into()).map_or(true, |made| has_mark(&made))
 }
 
 /// The character that each character up to U+FFFF becomes in a chunk that is one piece, 0 where that
@@ -93,7 +136,7 @@ impl Chunks {
         normalizer: Option<&Normalizer>,
         added: &AddedTokens,
     ) -> Option<Self> {
-        if !model.takes_words() || added.has_normalized() {
+        if !model.takes_words() {
             return None;
         }
         let always = |metaspace: &Metaspace| {
@@ -115,6 +158,10 @@ impl Chunks {
         let whole = normalizer.unwrap_or(&whole);
         let (normalizer, ends) = whole.without_ends(is_space);
         let locality = normalizer.locality()?;
+        let names = match added.has_normalized() {
+            true => Some(Names::new(added, &normalizer)?),
+            false => None,
+        };
         // White space that is left out has no ends.
         let has_ends = keeps_space && (ends.left || ends.right || !ends.rows.is_empty());
         let needs_permits = locality.needs_settled || has_ends;
@@ -152,7 +199,28 @@ impl Chunks {
             keeps_space,
             only_blank,
             permitted: needs_permits.then(|| Box::new(Bits::new())),
+            names,
         })
+    }
+
+    /// Whether a run has added tokens once it is normalized.
+    pub(crate) fn has_names(&self, run: &str, added: &AddedTokens) -> Result<bool> {
+        let Some(names) = &self.names else { return Ok(false) };
+        let (mut start, mut has_names) = (0, false);
+        let is_space = |character| self.is_space(character);
+        while !has_names && let Some(at) = names.find(&run[start..], &self.normalizer) {
+            let at = start + at;
+            let first = run[start..at].rfind(is_space).map_or(start, |space| start + space + 1);
+            let end = run[at..].find(is_space).map_or(run.len(), |space| at + space);
+            poll(end - first)?;
+            let word = self.normalizer.apply(run[first..end].into())?;
+            added.each_normalized(&word, &mut |_, id| {
+                has_names |= id.is_some();
+                Ok(())
+            })?;
+            start = end;
+        }
+        Ok(has_names)
     }
 
     /// Whether a run can be cut at white space beside a character.

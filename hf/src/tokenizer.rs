@@ -362,7 +362,9 @@ impl Tokenizer {
         let mut added = AddedTokens::clone(&self.added);
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
-        if added.has_normalized() != self.added.has_normalized() && self.model.looks_up_runs() {
+        let is_as_before = added.has_normalized() == self.added.has_normalized()
+            && added.marks() == self.added.marks();
+        if !is_as_before && self.model.looks_up_runs() {
             // The cache has chunks or pieces.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }

@@ -174,11 +174,19 @@ impl Tracer for Vec<u32> {
         text: Cow<'_, str>,
         start: Option<usize>,
     ) -> Result<()> {
-        tokenizer.model().encode_stretch(&text, start == Some(0), tokenizer.split(), self)
+        let (model, split) = (tokenizer.model(), tokenizer.split());
+        match tokenizer.chunks() {
+            // The cache has chunks.
+            Some(_) => model.encode_chunk(&text, split, self),
+            None => model.encode_stretch(&text, start == Some(0), split, self),
+        }
     }
 
     fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
         if let Some(chunks) = tokenizer.chunks() {
+            if chunks.has_names(text, tokenizer.added())? {
+                return Ok(false);
+            }
             let (model, split) = (tokenizer.model(), tokenizer.split());
             chunks.append(text, model, split, tokenizer.normalizer(), self)?;
             return Ok(true);

@@ -188,6 +188,30 @@ def test_chunks_in_every_pipeline_many(kind, name):
         check(ours, theirs, [text_of(rng) for _ in range(60)])
 
 
+#: Parts of names that are searched for in normalized text, and characters that become parts of them.
+NAMED = [
+    "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
+    "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+@pytest.mark.parametrize("kind", ["WordPiece", "Unigram, exact", "WordLevel", "BPE"])
+def test_chunks_beside_names_in_normalized_text(kind, name):
+    for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
+        pair = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
+        ours, theirs = pair
+        rng = seeded(f"chunks and names {kind} {name}", place)
+        names = rng.sample(["<|A|>", "a-b", "\u226e|a", "=a"], k=rng.randrange(1, 4))
+        for tokenizer, package in zip(pair, (hf, tokenizers)):
+            tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
+        texts = []
+        for _ in range(40):
+            parts = text_of(rng), *rng.choices(NAMED, k=rng.choice([0, 0, 1, 3])), text_of(rng)
+            texts.append("".join(rng.sample(parts, len(parts))))
+        check(ours, theirs, texts)
+
+
 def bytes_of_clip(seed: int) -> models.BPE:
     """A vocabulary of bytes with random merges, whose words end with a suffix."""
     rng = seeded("clip", seed)
