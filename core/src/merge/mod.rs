@@ -1,6 +1,6 @@
 //! Merges the bytes of a piece that is not a token itself into tokens.
 //!
-//! Four algorithms give the same parts. [`HeapMerger`] follows the rule literally (see
+//! Four algorithms give the same parts. `HeapMerger` follows the rule literally (see
 //! [`crate::rule`]), for any vocabulary, in O(n log n). For ordered vocabularies (see
 //! [`Vocabulary::is_ordered`]) `scan` is faster on short pieces, `windows` on long ones, and
 //! `lanes` merges many short pieces at once.
