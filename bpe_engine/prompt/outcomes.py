@@ -33,7 +33,7 @@ _NUMBERS = ("index", "index0", "length", "revindex", "revindex0")
 _DICT_METHODS = frozenset(dir(dict))
 _COMPARISONS = {"eq": "==", "ne": "!=", "gt": ">", "gteq": ">=", "lt": "<", "lteq": "<="}
 #: Operators that numbers are computed with.
-ARITHMETIC = {nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*"}
+ARITHMETIC: dict[type[nodes.BinExpr], str] = {nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*"}
 _SCALARS = frozenset([int, float, bool, type(None)])
 _TESTS = {
     "defined": "not is_missing({})",
@@ -121,7 +121,7 @@ class Scope:
         bound: frozenset[str] = frozenset(),
     ):
         #: Names that the turn may set, and those that it has always set.
-        self.own = own | bound
+        self.own: frozenset[str] = own | bound
         self.bound = bound
         self.item = item
         #: Whether `loop` is the loop of the turns.
