@@ -18,14 +18,8 @@ __all__ = ["with_plain_calls", "with_rows"]
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
 
-#: The parameters of `_encode_plus` in the versions that are known. Others are left as they are.
-_PARAMETERS = (
-    "self",
-    "text",
-    "text_pair",
-    "add_special_tokens",
-    "padding_strategy",
-    "truncation_strategy",
+#: Parameters that both methods have in a row.
+_SHARED = (
     "max_length",
     "stride",
     "is_split_into_words",
@@ -39,34 +33,19 @@ _PARAMETERS = (
     "return_offsets_mapping",
     "return_length",
     "verbose",
-    "split_special_tokens",
-    "kwargs",
+)
+#: The parameters of `_encode_plus` in the versions that are known. Others are left as they are.
+_PARAMETERS = (
+    *("self", "text", "text_pair", "add_special_tokens", "padding_strategy", "truncation_strategy"),
+    *_SHARED,
+    *("split_special_tokens", "kwargs"),
 )
 #: The parameters of `__call__` in the versions that are known.
 _PARAMETERS_OF_CALLS = (
-    "self",
-    "text",
-    "text_pair",
-    "text_target",
-    "text_pair_target",
-    "add_special_tokens",
-    "padding",
-    "truncation",
-    "max_length",
-    "stride",
-    "is_split_into_words",
-    "pad_to_multiple_of",
-    "padding_side",
-    "return_tensors",
-    "return_token_type_ids",
-    "return_attention_mask",
-    "return_overflowing_tokens",
-    "return_special_tokens_mask",
-    "return_offsets_mapping",
-    "return_length",
-    "verbose",
-    "tokenizer_kwargs",
-    "kwargs",
+    *("self", "text", "text_pair", "text_target", "text_pair_target"),
+    *("add_special_tokens", "padding", "truncation"),
+    *_SHARED,
+    *("tokenizer_kwargs", "kwargs"),
 )
 #: The arguments that `_encode_plus` takes in another form, and all that are not for other methods.
 _STRATEGIES = frozenset(("padding", "truncation", "max_length"))

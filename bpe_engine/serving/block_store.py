@@ -271,9 +271,8 @@ class BlockStore:
         size = max(self._max_bytes, there)
         wanted = {"map_size": size, "max_dbs": 3, "mode": 0o600, "metasync": False}
         if os.access(self.path, os.W_OK) and self._may_write():
-            if hasattr(os, "posix_fallocate"):
-                # LMDB maps it: a full disk would end the process.
-                _allocate(os.path.join(self.path, "lock.mdb"), _LOCK)
+            # LMDB maps it: a full disk would end the process.
+            _allocate(os.path.join(self.path, "lock.mdb"), _LOCK)
             return self._lmdb.open(self.path, max_readers=1024, **wanted)
         self.error = "the store is read-only"
         return self._lmdb.open(self.path, readonly=True, lock=False, create=False, **wanted)
@@ -315,17 +314,22 @@ class BlockStore:
         found = os.path.getsize(path)
         if found >= needed or not environment.stat()["entries"]:
             return
-        if environment.flags()["readonly"] or not hasattr(os, "posix_fallocate"):
+        if environment.flags()["readonly"] or not _allocate(path, needed):
             raise self._lmdb.CorruptedError(f"it has {found:,} of {needed:,} bytes")
-        _allocate(path, needed)
 
 
-def _allocate(path: str, size: int) -> None:
-    """Takes the disk space of the first bytes of a file, which may be longer. Raises OSError."""
+def _allocate(path: str, size: int) -> bool:
+    """Takes the disk space of the first bytes of a file, which may be longer. Returns false where the
+    system cannot. Raises OSError for a full disk."""
+    if not hasattr(os, "posix_fallocate"):
+        return False
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(file, 0, size)
+        return True
     except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+            return False
         raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(file)

@@ -339,14 +339,15 @@ impl Normalizer {
         })
     }
 
-    /// Whether it may make one of these marks of a text whose characters, each alone, become none.
+    /// Whether it may make one of these marks of a text whose characters, each alone, become none, or
+    /// join what white space separates.
     pub(crate) fn writes(&self, marks: &[u8]) -> bool {
         let has_mark = |text: &str| text.bytes().any(|byte| marks.contains(&byte));
         match self {
             Self::Replace(_, content) | Self::Prepend(content) => has_mark(content),
-            Self::Precompiled(charsmap) => has_mark(charsmap.replacements()),
             Self::Sequence(parts) => parts.iter().any(|part| part.writes(marks)),
-            Self::SentencePiece(_) => true,
+            // Rules may take a space and what is beside it for one unit.
+            Self::Precompiled(_) | Self::SentencePiece(_) => true,
             Self::Form(_) | Self::Lowercase | Self::Each(_) | Self::Keep(_) | Self::Bert(_) => {
                 false
             }

@@ -191,7 +191,7 @@ def test_chunks_in_every_pipeline_many(kind, name):
 #: Parts of names that are searched for in normalized text, and characters that become parts of them.
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
-    "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338",
+    "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
 ]  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def test_chunks_beside_names_in_normalized_text(kind, name):
         pair = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
         ours, theirs = pair
         rng = seeded(f"chunks and names {kind} {name}", place)
-        names = rng.sample(["<|A|>", "a-b", "\u226e|a", "=a"], k=rng.randrange(1, 4))
+        names = rng.sample(["<|A|>", "a-b", "\u226e|a", "=a", "<|ax|>"], k=rng.randrange(1, 5))
         for tokenizer, package in zip(pair, (hf, tokenizers)):
             tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
         texts = []
