@@ -360,9 +360,8 @@ class _Job:
         )
         all_ranks = {**ranks, **{token: first_id + place for place, token in enumerate(new)}}
         tokens_by_place = list(all_ranks)
-        row_of = TrainedMerge._make
         rows = [
-            row_of((tokens_by_place[left], tokens_by_place[right], frequency, corpus))
+            TrainedMerge(tokens_by_place[left], tokens_by_place[right], frequency, corpus)
             for left, right, _, frequency, corpus in merges
         ]
         base_merges = list(vocabulary.token_splits(dict(ranks)).values())
