@@ -157,7 +157,7 @@ impl RowEncoder {
         RowSource { call: self.call.clone(), inputs }
     }
 
-    /// Encodes inputs at once to what calls need: the fields, as of [`EncodedRows::fields`], the
+    /// Encodes inputs at once to what calls need: the fields, as of `EncodedRows.fields`, the
     /// function that makes objects, the number of rows, and the largest number of ids of a row.
     fn answer<'py>(
         &self,
