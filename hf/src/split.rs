@@ -515,6 +515,11 @@ impl Split {
         self.drops_spaces
     }
 
+    /// Whether it cuts between ASCII punctuation, but for `'` and `|`, and letters and digits.
+    pub(crate) fn separates_punctuation(&self) -> bool {
+        self.is_of_clip
+    }
+
     /// Whether each character of ASCII punctuation is a piece.
     pub(crate) fn isolates_punctuation(&self) -> bool {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
