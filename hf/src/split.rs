@@ -310,12 +310,39 @@ impl spec::Metaspace {
 
     /// The parts of a text with `mark` as the replacement.
     pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
-        if !self.split {
-            return Ok(Vec::from_iter((!text.is_empty()).then_some(0..text.len())));
-        }
-        let marks = By::Regex(Regex::Text(mark.encode_utf8(&mut [0; 4]).into()));
-        marks.parts(text, Behavior::MergedWithNext, false)
+        let mut parts = Vec::new();
+        self.each_part(text, mark, |part| push(&mut parts, part))?;
+        Ok(parts)
     }
+
+    /// Calls `found` with [`Self::parts`].
+    pub(crate) fn each_part(
+        &self,
+        text: &str,
+        mark: char,
+        mut found: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        match self.split {
+            true => each_marked(text, mark, found),
+            false if text.is_empty() => Ok(()),
+            false => found(0..text.len()),
+        }
+    }
+}
+
+/// Calls `found` with the parts of a text that are not empty: it is cut before each mark.
+pub(crate) fn each_marked(
+    text: &str,
+    mark: char,
+    mut found: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    for (at, _) in text.match_indices(mark).filter(|&(at, _)| at > 0) {
+        poll(at - start)?;
+        found(start..at)?;
+        start = at;
+    }
+    if start < text.len() { found(start..text.len()) } else { Ok(()) }
 }
 
 /// A stretch of a text, and whether it is a match.
