@@ -356,6 +356,9 @@ impl By {
             Self::Bert => bert(text, &mut |part| push(&mut parts, part))?,
             Self::Scripts => scripts(text, &mut |part| push(&mut parts, part))?,
             Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
+            Self::Characters(is_match) if behavior == Behavior::Removed && !invert => {
+                each_between(text, is_match, |part| push(&mut parts, part))?;
+            }
             _ => parts = behave(self.cut(text, invert)?, behavior)?,
         }
         parts.retain(|part| !part.is_empty());
@@ -437,6 +440,21 @@ fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
             found(start..at)?;
         }
         (last, start) = (script, at);
+    }
+    found(start..text.len())
+}
+
+/// Calls `found` with the stretches between characters that are left out.
+fn each_between(
+    text: &str,
+    is_left_out: impl Fn(char) -> bool,
+    mut found: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    for (at, character) in text.char_indices().filter(|&(_, it)| is_left_out(it)) {
+        poll(at - start)?;
+        found(start..at)?;
+        start = at + character.len_utf8();
     }
     found(start..text.len())
 }
