@@ -126,15 +126,19 @@ impl SentencePiece {
     fn each_token(
         &self,
         text: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
         each: impl FnOnce(Placed<'_>) -> Result<()>,
         found: Found<'_>,
     ) -> Result<()> {
         let Pieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
         let nameless = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
-        let unknown = |span: Range<usize>| match self.pieces.id_of_unknown(&text[span.clone()]) {
-            Some(id) => Token::new(id, span),
-            None => nameless(span),
+        let unknown = |span: Range<usize>| {
+            let id = self.pieces.id_of_unknown(&text[span.clone()]);
+            match id.filter(|&id| !is_barred(id, span.clone())) {
+                Some(id) => Token::new(id, span),
+                None => nameless(span),
+            }
         };
         each(&mut |id, span| {
             if id != UNKNOWN {
@@ -270,7 +274,7 @@ impl Questions for SentencePiece {
             Search::Bpe(Some(core)) => core.each_piece(&self.pieces, piece, found),
             _ => self.each_piece(piece, |_, _| false, found),
         };
-        self.each_token(piece, each, found)
+        self.each_token(piece, |_, _| false, each, found)
     }
 
     fn encode_piece_without(
@@ -279,16 +283,9 @@ impl Questions for SentencePiece {
         is_barred: Barred<'_>,
         found: Found<'_>,
     ) -> Result<bool> {
-        let (mut tokens, mut is_kept_out) = (Vec::new(), true);
         let each = |found: Placed<'_>| self.each_piece(piece, is_barred, found);
-        self.each_token(piece, each, &mut |token| {
-            is_kept_out &= !is_barred(token.id, token.span.clone());
-            push(&mut tokens, token)
-        })?;
-        if is_kept_out {
-            tokens.into_iter().try_for_each(found)?;
-        }
-        Ok(is_kept_out)
+        self.each_token(piece, is_barred, each, found)?;
+        Ok(true)
     }
 
     fn size(&self) -> usize {
@@ -316,7 +313,10 @@ impl Questions for SentencePiece {
 
     fn may_make(&self, id: u32) -> bool {
         let kind = self.pieces.kinds.get(id as usize).filter(|_| self.pieces.is_named(id));
-        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
+        kind.is_some_and(|kind| match kind {
+            Kind::Control => self.pieces.looks_up,
+            kind => *kind != Kind::Unknown,
+        })
     }
 
     fn unspelled(&self) -> Option<u32> {
