@@ -87,7 +87,7 @@ use pyo3::prelude::*;
 
 /// The native module of `bpe_engine`. It asks free-threaded Python for the GIL, since it was never
 /// tried there (docs/releasing.md).
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 mod _core {
     use super::*;
 
