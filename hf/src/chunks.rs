@@ -158,7 +158,10 @@ impl Chunks {
         let whole = normalizer.unwrap_or(&whole);
         let (normalizer, ends) = whole.without_ends(is_space);
         let locality = normalizer.locality()?;
+        let mark_bytes = mark.map_or(Vec::new(), |(mark, _)| mark.to_string().into_bytes());
         let names = match added.has_normalized() {
+            // What is written for white space may be a part of a name.
+            true if ends.rows.iter().any(|row| row.writes(&mark_bytes)) => return None,
             true => Some(Names::new(added, &normalizer)?),
             false => None,
         };
@@ -171,8 +174,8 @@ impl Chunks {
             true => blank == Some(' ') && !(only_blank && needs_permits),
             false => controls.iter().all(Option::is_some) && blank.is_some(),
         };
-        let has_borders =
-            !has_ends || ('!'..='~').all(|character| keeps_ends(&normalizer, character));
+        let stays = |character| keeps_ends(&normalizer, character, mark);
+        let has_borders = !has_ends || !locality.unsettles && ('!'..='~').all(stays);
         if !are_kept || !has_borders || keeps_space && locality.needs_dropped {
             return None;
         }
@@ -227,7 +230,8 @@ impl Chunks {
     fn permits(&self, character: char) -> bool {
         let Some(permitted) = &self.permitted else { return true };
         permitted.get(character, |character| {
-            is_settled(character) && (!self.has_ends || keeps_ends(&self.normalizer, character))
+            let stays = || keeps_ends(&self.normalizer, character, self.mark);
+            is_settled(character) && (!self.has_ends || stays())
         })
     }
 
@@ -314,9 +318,12 @@ fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<cha
 }
 
 /// Whether a character becomes text that begins and ends with other characters than white space.
-fn keeps_ends(normalizer: &Normalizer, character: char) -> bool {
+fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool)>) -> bool {
+    let is_space = |it: char| it.is_whitespace() || mark.is_some_and(|(mark, _)| it == mark);
     let form = normalizer.apply(String::from(character).into());
-    form.is_ok_and(|form| !form.is_empty() && form.trim().len() == form.len())
+    form.is_ok_and(|form| {
+        !form.is_empty() && !form.starts_with(is_space) && !form.ends_with(is_space)
+    })
 }
 
 /// Finds the ids of chunks that are not cached.

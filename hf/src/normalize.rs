@@ -66,8 +66,8 @@ pub(crate) struct Ends {
 pub(crate) struct Locality {
     /// Only text between characters that are [settled](crate::settled::is_settled) is apart.
     pub(crate) needs_settled: bool,
-    /// It may put characters that are not settled in the place of others.
-    unsettles: bool,
+    /// It may put characters that are not settled, or white space, in the place of others.
+    pub(crate) unsettles: bool,
     /// Text is apart at every ASCII character, which stays what it is.
     pub(crate) is_everywhere: bool,
     /// It puts spaces around Han characters.
@@ -314,8 +314,11 @@ impl Normalizer {
     pub(crate) fn locality(&self) -> Option<Locality> {
         let none = Locality { is_everywhere: true, ..Locality::default() };
         Some(match self {
-            Self::Form(Form::Nfc | Form::Nfkc) => Locality { is_everywhere: false, ..none },
-            Self::Form(_) | Self::Lowercase | Self::Keep(_) => none,
+            // NFKD makes other characters than punctuation of some punctuation, as of U+203E.
+            Self::Form(Form::Nfc | Form::Nfkc | Form::Nfkd) => {
+                Locality { is_everywhere: false, ..none }
+            }
+            Self::Form(Form::Nfd) | Self::Lowercase | Self::Keep(_) => none,
             Self::Bert(bert) => Locality { isolates_han: bert.handle_chinese_chars, ..none },
             Self::Each(_) => none,
             Self::Precompiled(_) => Locality { needs_settled: true, is_everywhere: false, ..none },

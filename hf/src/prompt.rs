@@ -209,11 +209,13 @@ impl Tokenizer {
             let is_barred = |id: u32, span: Range<usize>| {
                 !self.may_keep(prompt, id, &place(piece.origin(span))).unwrap_or(false)
             };
+            let mut is_kept_out = true;
             let can_bar =
                 self.model().encode_piece_without(&piece.text, &is_barred, &mut |token| {
+                    is_kept_out &= !is_barred(token.id, token.span.clone());
                     push(&mut made, (token.id, place(piece.origin(token.span))))
                 })?;
-            if !can_bar {
+            if !can_bar || !is_kept_out {
                 return Err(self.made_of_text(first));
             }
         }

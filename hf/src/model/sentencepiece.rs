@@ -129,11 +129,14 @@ impl SentencePiece {
         let Pieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
         let nameless = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
-        let unknown = |span: Range<usize>| match self.pieces.id_of_unknown(&text[span.clone()]) {
-            Some(id) => Token::new(id, span),
-            None => nameless(span),
+        let unknown = |span: Range<usize>| {
+            let id = self.pieces.id_of_unknown(&text[span.clone()]);
+            match id.filter(|&id| !is_barred(id, span.clone())) {
+                Some(id) => Token::new(id, span),
+                None => nameless(span),
+            }
         };
-        self.each_piece(text, is_barred, |id, span| {
+        self.each_piece(text, &is_barred, |id, span| {
             if id != UNKNOWN {
                 run.take().map_or(Ok(()), |run| found(unknown(run)))?;
                 let is_named = self.pieces.is_named(id);
@@ -282,15 +285,8 @@ impl Questions for SentencePiece {
         is_barred: Barred<'_>,
         found: Found<'_>,
     ) -> Result<bool> {
-        let (mut tokens, mut is_kept_out) = (Vec::new(), true);
-        self.each_token(piece, is_barred, &mut |token| {
-            is_kept_out &= !is_barred(token.id, token.span.clone());
-            push(&mut tokens, token)
-        })?;
-        if is_kept_out {
-            tokens.into_iter().try_for_each(found)?;
-        }
-        Ok(is_kept_out)
+        self.each_token(piece, is_barred, found)?;
+        Ok(true)
     }
 
     fn size(&self) -> usize {
@@ -318,7 +314,10 @@ impl Questions for SentencePiece {
 
     fn may_make(&self, id: u32) -> bool {
         let kind = self.pieces.kinds.get(id as usize).filter(|_| self.pieces.is_named(id));
-        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
+        kind.is_some_and(|kind| match kind {
+            Kind::Control => self.pieces.looks_up,
+            kind => *kind != Kind::Unknown,
+        })
     }
 
     fn unspelled(&self) -> Option<u32> {
