@@ -206,7 +206,20 @@ def test_chunks_in_every_pipeline_many(kind, name):
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
     "a  <|a", "a-  a", "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
+    "<=\u0338a", "<=a", "<=\x01\u0338a", "<\u2260a", "<", "AB>", "b>", "<|\u0301", "<b='a'>", "</a>", "a<", "<\x01|a|>",
 ]  # fmt: skip
+NAMES = [
+    "<|A|>",
+    "a-b",
+    "\u226e|a",
+    "=a",
+    "<|ax|>",
+    "<\u2260a",
+    "ab>",
+    "<",
+    "\u2581<|a",
+    "a-\u2581a",
+]
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)
@@ -216,8 +229,7 @@ def test_chunks_beside_names_in_normalized_text(kind, name):
         pair = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
         ours, theirs = pair
         rng = seeded(f"chunks and names {kind} {name}", place)
-        some = ["<|A|>", "a-b", "\u226e|a", "=a", "<|ax|>", "\u2581<|a", "a-\u2581a"]
-        names = rng.sample(some, k=rng.randrange(1, 6))
+        names = rng.sample(NAMES, k=rng.randrange(1, 6))
         for tokenizer, package in zip(pair, (hf, tokenizers)):
             tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
         texts = []
@@ -309,6 +321,21 @@ PARTS += [
     "ǅ",
     "ß",
     "İ",
+    *(
+        "a.b",
+        "self._x",
+        "x='y'",
+        "f(",
+        ")",
+        "-1",
+        "a|b",
+        "A'B",
+        '"',
+        "`",
+        "0x1F",
+        "a\u0338.",
+        ".\u0338b",
+    ),
     "x" * 40,
     "\u0301",
 ]
