@@ -239,8 +239,10 @@ class Calling(Decoding):
             )
 
     def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
-        """Returns the ids of a text. The arguments are those of a call."""
-        return list(self(text, text_pair, **kwargs)["input_ids"])
+        """Returns the ids of a text, as a tensor with `return_tensors`. The arguments are those of a
+        call."""
+        ids: list[int] = self(text, text_pair, **kwargs)["input_ids"]
+        return ids
 
     def encode_plus(self, text: Any, text_pair: Any = None, **kwargs: Any) -> BatchEncoding:
         """Calls the tokenizer."""

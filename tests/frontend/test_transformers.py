@@ -252,6 +252,13 @@ def test_tokens_and_text(both: tuple[Any, Any]) -> None:
     )
 
 
+def test_encode_gives_tensors(both: tuple[Any, Any]) -> None:
+    text = TEXTS[4]
+    ours, theirs = (tokenizer.encode(text, return_tensors="np") for tokenizer in both)
+    assert ours.shape == theirs.shape and np.array_equal(ours, theirs)
+    assert both[0].encode(text) == both[1].encode(text)
+
+
 def test_pad(both: tuple[Any, Any]) -> None:
     ours, theirs = both
     one = theirs(SOME[1], return_special_tokens_mask=True, return_token_type_ids=True)
