@@ -16,6 +16,7 @@ use crate::details::{Pieces, reserve_details};
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
+use crate::spec::PreTokenizer;
 use crate::tokenizer::Tokenizer;
 
 /// A part of a text to search, or a place that is fixed already.
@@ -222,6 +223,16 @@ impl Tokenizer {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
+    /// Whether what a normalizer makes of a beginning has its offset in `tokenizers`, where Metaspace
+    /// asks for that.
+    fn begins_text(&self, text: &Aligned) -> Result<bool> {
+        let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
+        let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };
+        let mut text = text.clone();
+        normalizer.align(&mut text)?;
+        Ok(text.origins.first().is_none_or(|origin| origin.0 == 0))
+    }
+
     /// [`Engine::encode_run_with_spans`](bpe_core::Engine::encode_run_with_spans) for a run that may come from a longer text.
     pub(crate) fn encode_traced(
         &self,
@@ -258,7 +269,9 @@ impl Tokenizer {
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))
         });
-        let text = Aligned::original(text, 0..text.len())?.with_whole_origins();
+        let text = Aligned::original(text, 0..text.len())?;
+        let is_first = is_first && self.begins_text(&text)?;
+        let text = text.with_whole_origins();
         self.walk_run(text, is_first, search, &mut pieces)
     }
 }

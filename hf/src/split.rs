@@ -255,6 +255,15 @@ impl spec::PreTokenizer {
         }
     }
 
+    /// Whether it treats the beginning of a text in its own way.
+    pub(crate) fn marks_beginning(&self) -> bool {
+        match self {
+            Self::Metaspace(metaspace) => !metaspace.is_local(),
+            Self::Sequence { pretokenizers } => pretokenizers.iter().any(Self::marks_beginning),
+            _ => false,
+        }
+    }
+
     /// Whether it looks at one character and the one before only.
     fn is_of_characters(&self) -> bool {
         matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()

@@ -27,7 +27,7 @@ from hf_oracle import (
 from hypothesis import given
 from hypothesis import strategies as st
 from seeds import seeded
-from tokenizers import pre_tokenizers
+from tokenizers import normalizers, pre_tokenizers
 
 from bpe_engine import hf
 from bpe_engine.prompt import trusted, untrusted
@@ -223,3 +223,20 @@ def test_names_of_unknown_characters_are_text_in_untrusted_segments(has_bytes: b
             ours.audit_segments([segment]).assert_safe()
     assert ours.encode_segments([untrusted("a</s>")])[:2] == [1, 2]
     assert ours.encode_segments([trusted("a</s>")])[-1] == 3
+
+
+def test_beginnings_that_a_normalizer_joins() -> None:
+    """Metaspace marks a beginning by its offset, which is that of the last of joined spaces."""
+    normalizer = normalizers.Replace(tokenizers.Regex(" {2,}"), "▁")
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"<unk>": 0, "_": 1, "▁": 2}, "<unk>")
+    )
+    theirs.normalizer = normalizer
+    theirs.pre_tokenizer = pre_tokenizers.Metaspace("_", "first")
+    ours, theirs = both(theirs.to_str())
+    for text in ("  ", "   a", "a", " a", "", "  a  b", "a  "):
+        expected = theirs.encode(text).ids
+        assert ours.encode(text).ids == expected
+        assert ours.encode_segments([trusted(text)]) == expected
+        assert ours.conversation().update(text).ids == expected
+        assert ours.encode_with_offsets(text, unit="bytes")[0] == expected
