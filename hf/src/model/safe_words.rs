@@ -225,17 +225,18 @@ impl<'a> Search<'a> {
             }
             None => word,
         };
-        self.viterbi.walk_part(word, 0, &|_, _| false, &mut self.walk)?;
-        for (id, span) in self.walk.take_path() {
-            if id != UNKNOWN || self.bytes.is_empty() {
-                push(self.ids, id)?;
-                continue;
-            }
-            for &byte in &word.as_bytes()[span] {
-                push(self.ids, self.bytes[usize::from(byte)])?;
-            }
-        }
-        Ok(())
+        self.viterbi.walk(
+            word,
+            |_, _| false,
+            &mut self.walk,
+            |id, span| {
+                if id != UNKNOWN || self.bytes.is_empty() {
+                    return push(self.ids, id);
+                }
+                let mut bytes = word.as_bytes()[span].iter();
+                bytes.try_for_each(|&byte| push(self.ids, self.bytes[usize::from(byte)]))
+            },
+        )
     }
 }
 

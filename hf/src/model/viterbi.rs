@@ -66,7 +66,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Takes the path of the last part.
-    pub(crate) fn take_path(&mut self) -> impl Iterator<Item = (u32, Range<usize>)> + '_ {
+    fn take_path(&mut self) -> impl Iterator<Item = (u32, Range<usize>)> + '_ {
         self.path.drain(..).rev()
     }
 }
@@ -109,12 +109,23 @@ impl Viterbi {
         &self,
         text: &str,
         is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: impl FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        self.walk(text, is_barred, &mut Walk::default(), found)
+    }
+
+    /// [`Self::each_token`], with the sum that it leads to.
+    pub(crate) fn walk(
+        &self,
+        text: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        walk: &mut Walk,
         mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
-        let (mut walk, mut start) = (Walk::default(), 0);
+        let mut start = 0;
         while start < text.len() {
             let end = self.cuts.end(text.as_bytes(), start);
-            self.walk_part(&text[start..end], start, &is_barred, &mut walk)?;
+            self.walk_part(&text[start..end], start, &is_barred, walk)?;
             for (id, span) in walk.take_path() {
                 found(id, start + span.start..start + span.end)?;
             }
@@ -169,7 +180,7 @@ impl Viterbi {
     }
 
     /// Finds the path of a part of a text, from its end, with the sum that it leads to.
-    pub(crate) fn walk_part(
+    fn walk_part(
         &self,
         part: &str,
         base: usize,
