@@ -75,7 +75,7 @@ verify-types:  ## check that every public name of the installed package has a ty
 	$(PYTHON) -m pyright --verifytypes vocab_tools --ignoreexternal
 
 PLATFORMS ?= manylinux-x86_64 musllinux-x86_64 manylinux-aarch64
-PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.15
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.14t 3.15
 ROOTS ?= target/roots
 
 wheels:  ## build the sdist and the wheels of PLATFORMS and PYTHONS in dist/ (docs/releasing.md)

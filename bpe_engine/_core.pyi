@@ -438,6 +438,14 @@ class RowEncoder:
     def is_current(self, tokenizer: HfTokenizer) -> bool: ...
     def encode(self, inputs: Iterable[Any], detailed: bool) -> EncodedRows: ...
     def source(self, inputs: Iterable[Any]) -> RowSource: ...
+    def answer(
+        self,
+        inputs: Iterable[Any],
+        detailed: bool,
+        names: tuple[str, ...],
+        is_batch: bool,
+        as_matrix: bool,
+    ) -> tuple[dict[str, Any], RowSource, int, int]: ...
 
 @final
 class RowSource:

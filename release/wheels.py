@@ -28,7 +28,7 @@ PLATFORMS = {
     "musllinux-x86_64": ("x86_64-unknown-linux-musl", "musllinux_1_2"),
     "musllinux-aarch64": ("aarch64-unknown-linux-musl", "musllinux_1_2"),
 }
-PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.14t", "3.15"]
 
 
 def main() -> None:

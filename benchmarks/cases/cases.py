@@ -223,6 +223,7 @@ def _vocabularies() -> list[Case]:
     ]
     train = {"english": ("en", 10), "chinese": ("zh", 10), "mixed": ("mixed", 50)}
     grow = {f"growth-{size}": ("mixed", size) for size in (10, 25, 50, 100, 200)}
+    grow |= {f"english-{size}": ("en", size) for size in (100, 1000)}
     return [
         *(
             Case(

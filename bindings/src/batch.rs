@@ -156,6 +156,21 @@ impl RowEncoder {
     fn source(&self, inputs: Py<PyAny>) -> RowSource {
         RowSource { call: self.call.clone(), inputs }
     }
+
+    /// Encodes inputs at once to what calls need: the fields, as of [`EncodedRows::fields`], the
+    /// function that makes objects, the number of rows, and the largest number of ids of a row.
+    fn answer<'py>(
+        &self,
+        inputs: &Bound<'py, PyAny>,
+        detailed: bool,
+        names: &Bound<'py, PyTuple>,
+        is_batch: bool,
+        as_matrix: bool,
+    ) -> PyResult<(Bound<'py, PyDict>, RowSource, usize, usize)> {
+        let rows = self.encode(inputs, detailed)?;
+        let fields = rows.fields(inputs.py(), names, is_batch, as_matrix)?;
+        Ok((fields, self.source(inputs.clone().unbind()), rows.count(), rows.longest()))
+    }
 }
 
 #[pymethods]

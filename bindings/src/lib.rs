@@ -86,9 +86,8 @@ mod vocab_tools;
 
 use pyo3::prelude::*;
 
-/// The native module of `bpe_engine`. It asks free-threaded Python for the GIL, since it was never
-/// tried there (docs/releasing.md).
-#[pymodule(gil_used = true)]
+/// The native module of `bpe_engine`. It runs without the GIL (tests/engine/test_free_threading.py).
+#[pymodule(gil_used = false)]
 mod _core {
     use super::*;
 

@@ -18,7 +18,8 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     // More than the average of tokens.
     const BYTES: usize = 8;
     let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise()?;
-    for (token, rank) in ranks {
+    // A rank may be an object whose conversion runs Python code, which may change the dict.
+    for (token, rank) in &ranks.copy()? {
         let Ok(bytes) = token.cast::<PyBytes>() else {
             return Err(PyTypeError::new_err(format!(
                 "the keys of mergeable_ranks must be bytes, not {}: {}",
@@ -41,6 +42,7 @@ fn of_token(py: Python<'_>, token: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 /// Reads the special tokens of a `dict[str, int]`, in its order.
 pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> {
     special
+        .copy()?
         .iter()
         .map(|(name, id)| {
             let Ok(text) = name.cast::<PyString>() else {

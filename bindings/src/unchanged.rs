@@ -78,7 +78,7 @@ impl Marks {
 
     /// Marks a value, which is the same as a copy that is kept.
     fn note(&mut self, place: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !Mechanism::Marks.is_used() {
+        if cfg!(Py_3_12) || !Mechanism::Marks.is_used() {
             return Ok(());
         }
         while self.of.len() <= place {
@@ -221,8 +221,11 @@ pub fn differing<'py>(
     Ok(places)
 }
 
+/// Whether other threads may change a caller's list or dict while it is read. Then a copy is read.
+const IS_SHARED: bool = cfg!(Py_GIL_DISABLED);
+
 /// Whether a caller's value is the same as a copy of an earlier one. Runs no code of Python, so that
-/// nothing changes either of them meanwhile. An object that is in both never changes: lists and dicts
+/// nothing changes either of them meanwhile, or only what was copied. An object that is in both never changes: lists and dicts
 /// were copied. So that object is not even read, which would wait for memory.
 fn is_same<'py>(
     value: Borrowed<'_, 'py, PyAny>,
@@ -241,11 +244,21 @@ fn is_same<'py>(
     }
     if value.is_exact_instance_of::<PyDict>() {
         let _depth = Depth::enter(value.py())?;
-        return are_same_dicts(value, kept, segment);
+        return match value.cast::<PyDict>() {
+            Ok(dict) if IS_SHARED => {
+                are_same_dicts(dict.copy()?.as_any().as_borrowed(), kept, segment)
+            }
+            _ => are_same_dicts(value, kept, segment),
+        };
     }
     if value.is_exact_instance_of::<PyList>() {
         let _depth = Depth::enter(value.py())?;
-        return are_same_lists(value, kept, segment);
+        return match value.cast::<PyList>() {
+            Ok(list) if IS_SHARED => {
+                are_same_lists(list.get_slice(0, list.len()).as_any().as_borrowed(), kept, segment)
+            }
+            _ => are_same_lists(value, kept, segment),
+        };
     }
     if value.is_exact_instance_of::<PyInt>() {
         return value.eq(kept);

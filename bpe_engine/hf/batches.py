@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import inspect
 import sys
@@ -177,7 +176,6 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 if len(encoders) >= _MOST:
                     encoders.clear()
                 encoders[arguments] = encoder
-        made = encoder.encode(inputs, False)
         fields = ["input_ids"]
         model_input_names = self.model_input_names
         if (
@@ -196,20 +194,24 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
             fields.append("special_tokens_mask")
         if return_length:
             fields.append("length")
-        if max_length is None and verbose and made.longest() > self.model_max_length:
-            rows = made.fields(("input_ids",), True)["input_ids"]
+        are_lists = return_tensors is None
+        package = (
+            None if are_lists else _PACKAGES.get(getattr(return_tensors, "value", return_tensors))
+        )
+        module = None if package is None else sys.modules.get(package)
+        data, source, count, longest = encoder.answer(
+            inputs, False, tuple(fields), is_batch or not are_lists, module is not None
+        )
+        if max_length is None and verbose and longest > self.model_max_length:
+            rows = encoder.encode(inputs, False).fields(("input_ids",), True)["input_ids"]
             for row in rows:
                 self._eventual_warn_about_too_long_sequence(row, max_length, verbose)
-        source = encoder.source(inputs)
-        if return_tensors is None:
-            return lazy.of(made.fields(tuple(fields), is_batch), source)
-        package = _PACKAGES.get(getattr(return_tensors, "value", return_tensors))
-        module = None if package is None else sys.modules.get(package)
-        data = made.fields(tuple(fields), True, module is not None)
+        if are_lists:
+            return lazy.of(data, source)
         are_tensors = True
         for name, value in data.items():
             if type(value) is tuple:
-                data[name] = matrix_as_tensor(module, value[0], (len(made), value[1]))
+                data[name] = matrix_as_tensor(module, value[0], (count, value[1]))
             else:
                 are_tensors = False
         batch = lazy.of(data, source)
@@ -334,7 +336,7 @@ def _lazy(result: Any) -> Any:
             return "_source" in self.__dict__ or self._encodings is not None
 
         def __reduce_ex__(self, protocol: Any) -> Any:
-            return copyreg.__newobj__, (result,), self.__getstate__()  # type: ignore[attr-defined]
+            return result, (), self.__getstate__()
 
     BatchEncoding.__qualname__ = result.__qualname__
     return BatchEncoding

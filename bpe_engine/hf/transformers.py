@@ -139,6 +139,9 @@ def _swap(tokenizer: Any) -> Any:
         own.encode_special_tokens = inner.encode_special_tokens
         restore_scores(own, contents)
         tokenizer._tokenizer = own
+        # CLIP's class puts spaces where words end, by a wrapper around the object that was swapped.
+        if wrap := getattr(tokenizer, "_wrap_decode_method_backend_tokenizer", None):
+            wrap()
     return tokenizer
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
 from .._core import PrefixCache, StoredBlocks
-from ..core import Encoding
 from ..prompt.segments import Segment
 from .block_store import BlockStore, open_store
 
@@ -115,11 +114,7 @@ class ConversationCache:
                 "tokenizer must be an Encoding, a bpe_engine.hf.Tokenizer or a "
                 f"bpe_engine.Tokenizer, not {type(tokenizer).__name__}"
             )
-        is_encoding = isinstance(tokenizer, Encoding)
-        if allowed_special is None:
-            allowed_special = frozenset() if is_encoding else "all"
-        if disallowed_special is None:
-            disallowed_special = "all" if is_encoding else ()
+        allowed_special, disallowed_special = tokenizer._names(allowed_special, disallowed_special)
         self._max_bytes = whole_number("max_bytes", max_bytes)
         self._tokenizer = tokenizer
         self._cache = PrefixCache(engine, self._max_bytes, allowed_special, disallowed_special)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
-from .._core import EncodedRows
 from .._engine import Names
 from .._tensors import framework
 from . import rows
@@ -19,6 +19,55 @@ __all__ = ["Calling"]
 
 _logger = logging.getLogger(__name__)
 
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def _planned(read: _Call) -> _Call:
+    """Makes a call of a method that reads its keyword arguments into a plan.
+
+    A tokenizer keeps its plans by the arguments that were given: filling in the defaults of the others
+    takes longer than encoding a few words. To type checkers and people, the method is the call.
+    """
+
+    @functools.wraps(read)
+    def __call__(
+        self: Calling,
+        text: Any = None,
+        text_pair: Any = None,
+        text_target: Any = None,
+        text_pair_target: Any = None,
+        **options: Any,
+    ) -> BatchEncoding:
+        if text is None and text_target is None:
+            raise ValueError("You need to specify either `text` or `text_target`.")
+        # Numbers of different types may be equal.
+        given = (*options.items(), *map(type, options.values())) if options else ()
+        plans = self._plans
+        try:
+            plan = plans.get(given)
+        except TypeError:  # a set of names
+            plan = read(self, **options)
+        else:
+            if (
+                plan is None
+                or plan.input_names != self.model_input_names
+                or not plan.encoder.is_current(self._engine)
+            ):
+                plan = cast(Plan, read(self, **options))
+                if len(plans) >= MOST:
+                    plans.clear()
+                if plan.is_kept:
+                    plans[given] = plan
+        if text is None:
+            return self._encode_target(text_target, text_pair_target, plan)
+        result = self._encode(text, text_pair, plan)
+        if text_target is not None:
+            target = self._encode_target(text_target, text_pair_target, plan)
+            result["labels"] = target["input_ids"]
+        return result
+
+    return cast(_Call, __call__)
+
 
 class Calling(Decoding):
     """Texts to rows of ids, and rows to padded rows."""
@@ -29,6 +78,7 @@ class Calling(Decoding):
     model_input_names: list[str]
     _warned: bool
 
+    @_planned
     def __call__(
         self,
         text: Any = None,
@@ -107,82 +157,6 @@ class Calling(Decoding):
         >>> tokenizer(["hello world", "a<|endoftext|>"], allowed_special=set())["input_ids"]
         [[31373, 995], [64, 27, 91, 437, 1659, 5239, 91, 29]]
         """
-        if text is None and text_target is None:
-            raise ValueError("You need to specify either `text` or `text_target`.")
-        arguments = (
-            add_special_tokens,
-            padding,
-            truncation,
-            max_length,
-            stride,
-            is_split_into_words,
-            pad_to_multiple_of,
-            padding_side,
-            return_tensors,
-            return_token_type_ids,
-            return_attention_mask,
-            return_overflowing_tokens,
-            return_special_tokens_mask,
-            return_offsets_mapping,
-            return_length,
-            allowed_special,
-            disallowed_special,
-            split_special_tokens,
-            num_threads,
-            verbose,
-            # Numbers of different types may be equal.
-            max_length.__class__,
-            stride.__class__,
-            pad_to_multiple_of.__class__,
-        )
-        plans = self._plans
-        try:
-            plan = plans.get(arguments)
-        except TypeError:  # a set of names
-            plan = self._plan(*arguments[:-3])
-        else:
-            if (
-                plan is None
-                or plan.input_names != self.model_input_names
-                or not plan.encoder.is_current(self._engine)
-            ):
-                plan = self._plan(*arguments[:-3])
-                if len(plans) >= MOST:
-                    plans.clear()
-                if plan.is_kept:
-                    plans[arguments] = plan
-        if text is None:
-            return self._encode_target(text_target, text_pair_target, plan)
-        result = self._encode(text, text_pair, plan)
-        if text_target is not None:
-            target = self._encode_target(text_target, text_pair_target, plan)
-            result["labels"] = target["input_ids"]
-        return result
-
-    def _plan(
-        self,
-        add_special_tokens: bool,
-        padding: bool | str,
-        truncation: bool | str | None,
-        max_length: int | None,
-        stride: int,
-        is_split_into_words: bool,
-        pad_to_multiple_of: int | None,
-        padding_side: str | None,
-        return_tensors: str | None,
-        return_token_type_ids: bool | None,
-        return_attention_mask: bool | None,
-        return_overflowing_tokens: bool,
-        return_special_tokens_mask: bool,
-        return_offsets_mapping: bool,
-        return_length: bool,
-        allowed_special: Names | None,
-        disallowed_special: Names,
-        split_special_tokens: bool | None,
-        num_threads: int | None,
-        verbose: bool,
-    ) -> Plan:
-        """Reads the arguments of a call."""
         strategies = resolve(
             padding,
             truncation,
@@ -214,7 +188,7 @@ class Calling(Decoding):
             "overflow_to_sample_mapping": return_overflowing_tokens,
         }
         warns = verbose and strategies.max_length is None and self.model_max_length < NO_LIMIT
-        return Plan(
+        plan = Plan(
             arguments,
             arguments.encoder(self._engine),
             ("input_ids", *(name for name, is_wanted in optional.items() if is_wanted)),
@@ -226,6 +200,7 @@ class Calling(Decoding):
             self.model_max_length if warns else None,
             not strategies.warned,
         )
+        return cast(BatchEncoding, plan)
 
     def _is_input(self, name: str, is_wanted: bool | None) -> bool:
         return name in self.model_input_names if is_wanted is None else is_wanted
@@ -235,28 +210,32 @@ class Calling(Decoding):
             inputs, is_batch = [text], False
         else:
             inputs, is_batch = rows.inputs_of(text, text_pair, plan.is_pretokenized)
-        made = plan.encoder.encode(inputs, plan.has_offsets)
-        self._warn_if_too_long(made, plan)
-        return rows.result(
-            made,
-            plan.encoder.source(inputs),
+        module = plan.module
+        fields, source, count, longest = plan.encoder.answer(
+            inputs,
+            plan.has_offsets,
             plan.names,
-            plan.module,
-            is_batch or plan.has_overflow,
+            is_batch or plan.has_overflow or module is not None,
+            module is not None,
         )
+        if plan.limit is not None:
+            self._warn_if_too_long(longest, plan.limit)
+        if module is not None:
+            rows.make_tensors(module, fields, count)
+        return BatchEncoding.of(fields, source)
 
     def _encode_target(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
         return self._encode(text, text_pair, plan)
 
-    def _warn_if_too_long(self, made: EncodedRows, plan: Plan) -> None:
-        if plan.limit is not None and not self._warned and made.longest() > plan.limit:
+    def _warn_if_too_long(self, longest: int, limit: int) -> None:
+        if longest > limit and not self._warned:
             self._warned = True
             _logger.warning(
                 "Token indices sequence length is longer than the specified maximum sequence length "
                 "for this model (%d > %d). Running this sequence through the model will result in "
                 "indexing errors",
-                made.longest(),
-                plan.limit,
+                longest,
+                limit,
             )
 
     def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:

@@ -129,8 +129,9 @@ class PiecewiseTokenizer(Tokenizer):
         ]
         fields = {name: [row[place] for row in made] for place, name in enumerate(_FIELDS)}
         arranged = rows.arranged(fields, call.layout._replace(truncation=None))
-        self._warn_if_too_long(arranged, plan)
-        result = rows.result(arranged, None, plan.names, plan.module, is_batch)
+        if plan.limit is not None:
+            self._warn_if_too_long(arranged.longest(), plan.limit)
+        result = rows.result(arranged, plan.names, plan.module, is_batch)
         if "length" in plan.names and not is_batch and plan.module is None:
             (result.data["length"],) = result.data["length"]
         return result

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core import EncodedRows, HfEncoding, arrange_rows
+from .._core import EncodedRows, arrange_rows
 from .._tensors import as_tensor, matrix_as_tensor
 from ..ragged import TokenBatch
 from .batch_encoding import BatchEncoding
 from .options import Layout
 
-__all__ = ["arranged", "inputs_of", "padded", "plain_ids", "result"]
+__all__ = ["arranged", "inputs_of", "make_tensors", "padded", "plain_ids", "result"]
 
 # The fields with a number for each id.
 _PER_ID = ("input_ids", "token_type_ids", "attention_mask", "special_tokens_mask")
@@ -66,24 +66,23 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def result(
-    rows: EncodedRows,
-    encodings: Callable[[], list[HfEncoding]] | None,
-    names: tuple[str, ...],
-    module: Any,
-    is_batch: bool,
-) -> BatchEncoding:
-    """Returns the fields of rows: as tensors of a package, or as lists; without a batch, those of the
-    only row."""
+def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: bool) -> BatchEncoding:
+    """Returns the fields of rows of ids: as tensors of a package, or as lists; without a batch, those
+    of the only row."""
     if module is None:
-        return BatchEncoding.of(rows.fields(names, is_batch), encodings)
+        return BatchEncoding.of(rows.fields(names, is_batch), None)
     data = rows.fields(names, True, True)
-    for name, value in data.items():
+    make_tensors(module, data, len(rows))
+    return BatchEncoding.of(data, None)
+
+
+def make_tensors(module: Any, fields: dict[str, Any], count: int) -> None:
+    """Makes tensors of a package of the fields of `count` rows, lists and matrices."""
+    for name, value in fields.items():
         if type(value) is tuple:
-            data[name] = matrix_as_tensor(module, value[0], (len(rows), value[1]))
+            fields[name] = matrix_as_tensor(module, value[0], (count, value[1]))
         else:
-            data[name] = as_tensor(module, name, value)
-    return BatchEncoding.of(data, encodings)
+            fields[name] = as_tensor(module, name, value)
 
 
 def arranged(fields: Mapping[str, Sequence[Any]], layout: Layout) -> EncodedRows:
@@ -134,7 +133,7 @@ def padded(
         # Stays unpadded, as in transformers.
         names.remove("attention_mask")
         fields.pop("attention_mask")
-    made = result(arranged(fields, layout), None, tuple(names), None, is_batch)
+    made = result(arranged(fields, layout), tuple(names), None, is_batch)
     return BatchEncoding({**data, **made.data}, None, tensor_type)
 
 

@@ -386,8 +386,8 @@ class Tokenizer(Calling):
         pair = "input_ids", "attention_mask"
         names = tuple(name for name in pair if name in self.model_input_names)
         module = None if return_tensors is None else framework(return_tensors)
-        output = rows.result(made, None, names, module, is_batch)
-        types = rows.result(made, None, ("token_type_ids",), module, is_batch)
+        output = rows.result(made, names, module, is_batch)
+        types = rows.result(made, ("token_type_ids",), module, is_batch)
         if return_assistant_tokens_mask:
             output["assistant_masks"] = types["token_type_ids"]
         elif "token_type_ids" in self.model_input_names:

@@ -260,7 +260,7 @@ def of_words(
 def put_typed(tokenizer: FileTokenizer, settings: Mapping[str, Any], first_type: int = 0) -> None:
     """Adds the special tokens, and the post-processor of BERT: ``[CLS] A [SEP] B [SEP]``."""
     add_roles(tokenizer, settings)
-    cls, sep = (content_of(settings[role]) for role in ("cls_token", "sep_token"))
+    cls, sep = (_content_of_role(settings, role) for role in ("cls_token", "sep_token"))
     first = f"{cls}:{first_type}"
     tokenizer.post_processor = TemplateProcessing(
         [first, "$A:0", f"{sep}:0"],
@@ -293,6 +293,14 @@ def add_roles(tokenizer: FileTokenizer, settings: Mapping[str, Any]) -> None:
     tokenizer.add_tokens(tokens)
 
 
+def _content_of_role(settings: Mapping[str, Any], role: str) -> str:
+    if settings.get(role) is None:
+        raise ValueError(
+            f"tokenizer_config.json has no {role}, which this class puts around each text"
+        )
+    return content_of(settings[role])
+
+
 def id_of(tokenizer: FileTokenizer, token: str) -> int:
     """Returns the id of a token that the tokenizer has."""
     id = tokenizer.token_to_id(token)
@@ -305,7 +313,7 @@ def _put_around(
 ) -> None:
     """Adds the special tokens, and the post-processor of RoBERTa: ``<s> A </s></s> B </s>``."""
     add_roles(tokenizer, settings)
-    cls, sep = (content_of(settings[role]) for role in (first, last))
+    cls, sep = (_content_of_role(settings, role) for role in (first, last))
     tokenizer.post_processor = RobertaProcessing(
         (sep, id_of(tokenizer, sep)), (cls, id_of(tokenizer, cls)), **flags
     )

@@ -55,7 +55,7 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
-    /// Without: CLIP's pattern is matched as any other regular expression.
+    /// Without: CLIP's pattern is matched as any other regular expression, and words end at spaces only.
     Clip,
     /// Without: an object with all fields is made for each text of a batch.
     Rows,

@@ -341,21 +341,25 @@ impl AddedTokens {
         self.normalized.0.is_some()
     }
 
-    /// Marks of ASCII, of which each of these tokens has one once normalized. `None` if a token has none,
-    /// or has white space, or depends on the text beside it.
-    pub(crate) fn marks(&self) -> Option<Vec<u8>> {
+    /// Marks of ASCII, of which each of these tokens has one once normalized, and whether each has it
+    /// before other characters. `None` if a token has none, or has white space, or depends on the text
+    /// beside it.
+    pub(crate) fn marks(&self) -> Option<(Vec<u8>, bool)> {
         self.inside.as_ref()?;
-        let mut marks = Vec::new();
+        let (mut marks, mut are_inside) = (Vec::new(), true);
         for (id, token) in self.tokens.iter().filter(|(_, token)| token.normalized) {
             let name = self.normal_forms.get(id).unwrap_or(&token.content);
             if name.contains(char::is_whitespace) {
                 return None;
             }
-            marks.push(name.bytes().filter(u8::is_ascii_punctuation).min()?);
+            let (last, rest) = name.as_bytes().split_last()?;
+            let inside = rest.iter().filter(|byte| byte.is_ascii_punctuation()).min();
+            are_inside &= inside.is_some();
+            marks.push(*inside.or_else(|| last.is_ascii_punctuation().then_some(last))?);
         }
         marks.sort_unstable();
         marks.dedup();
-        Some(marks)
+        Some((marks, are_inside))
     }
 
     /// Whether a text can be cut between two ASCII characters without changing which of these tokens are

@@ -3,6 +3,7 @@
 use bpe_core::Request;
 use bpe_core::conversation::beginning;
 use bpe_core::request::Disallowed;
+use bpe_core::special_tokens::Selection;
 
 use crate::encoding::Encoding;
 use crate::error::Result;
@@ -65,6 +66,10 @@ impl Tokenizer {
         if let Some(encoding) = self.encoding() {
             return beginning(&**encoding, text, most, self.request(), ids);
         }
-        beginning(self, text, most, &Request::allowing(self.request().allowed.clone()), ids)
+        let allowed = match self.encodes_special_tokens() {
+            true => Selection::None,
+            false => self.request().allowed.clone(),
+        };
+        beginning(self, text, most, &Request::allowing(allowed), ids)
     }
 }

@@ -5,6 +5,7 @@
 //! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
 //! The model's cache then has chunks instead of pieces.
 
+use bpe_core::ablation::Mechanism;
 use bpe_core::char_boundary::ceil;
 use bpe_core::lookup::Resolve;
 use bpe_core::memory::filled;
@@ -51,30 +52,55 @@ pub(crate) struct Chunks {
 #[derive(Debug)]
 struct Names {
     marks: Vec<u8>,
-    /// Whether each character of ASCII may become a mark.
-    ascii: [bool; 128],
-    /// Other characters that become none, whatever is beside them.
+    /// Whether each byte is a character that may become a mark, or begins one that is not of ASCII.
+    bytes: [bool; 256],
+    /// Characters that are not of ASCII and become none, whatever is beside them.
     others: Box<Bits>,
+    /// Whether the character behind a mark may tell that it is in no name.
+    has_pairs: bool,
 }
 
 impl Names {
     /// `None` if the characters of a word do not tell.
-    fn new(added: &AddedTokens, normalizer: &Normalizer) -> Option<Self> {
-        let marks = added.marks().filter(|marks| !normalizer.writes(marks))?;
-        let ascii = |byte| may_become(normalizer, char::from(byte as u8), &marks);
-        let ascii = std::array::from_fn(ascii);
-        Some(Self { marks, ascii, others: Box::new(Bits::new()) })
+    fn new(added: &AddedTokens, normalizer: &Normalizer, keeps_printable: bool) -> Option<Self> {
+        let (marks, are_inside) = added.marks()?;
+        if normalizer.writes(&marks) {
+            return None;
+        }
+        let bytes = std::array::from_fn(|byte| match u8::try_from(byte) {
+            Ok(byte @ ..128) => may_become(normalizer, char::from(byte), &marks),
+            Ok(byte) => byte >= FIRST_OF_SEVERAL,
+            Err(_) => false,
+        });
+        let others = Box::new(Bits::new());
+        Some(Self { marks, bytes, others, has_pairs: keeps_printable && are_inside })
     }
 
-    /// The first character that may become a mark.
-    fn find(&self, text: &str, normalizer: &Normalizer) -> Option<usize> {
+    /// The first character that may become a mark of a name.
+    fn find(&self, text: &str, normalizer: &Normalizer, added: &AddedTokens) -> Option<usize> {
         let is_other = |character| !may_become(normalizer, character, &self.marks);
-        let may_become = |character: char| match self.ascii.get(character as usize) {
-            Some(&may_become) => may_become,
-            None => !self.others.get(character, is_other),
-        };
-        text.find(may_become)
+        let (bytes, mut from) = (text.as_bytes(), 0);
+        loop {
+            let at = from + bytes[from..].iter().position(|&it| self.bytes[usize::from(it)])?;
+            let character = text[at..].chars().next()?;
+            let is_none = match character.is_ascii() {
+                true => self.has_pairs && is_in_no_name(&bytes[at..], added),
+                false => self.others.get(character, is_other),
+            };
+            if !is_none {
+                return Some(at);
+            }
+            from = at + character.len_utf8();
+        }
     }
+}
+
+/// Whether the character behind a mark is printable, stays what it is, and is behind it in no name.
+fn is_in_no_name(text: &[u8], added: &AddedTokens) -> bool {
+    let [mark, next, rest @ ..] = text else { return false };
+    let is_next = |byte: &u8| byte.is_ascii_graphic() || SPACES.contains(&char::from(*byte));
+    let is_kept = next.is_ascii_graphic() && rest.first().is_none_or(is_next);
+    is_kept && added.are_apart(*mark, *next)
 }
 
 /// Whether a character may become one of these marks. A mark that forms join with what is beside it is in
@@ -85,6 +111,9 @@ fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
     let text = String::from(character);
     has_mark(&text) || normalizer.apply(text.into()).map_or(true, |made| has_mark(&made))
 }
+
+/// The least first byte of a character of several bytes.
+const FIRST_OF_SEVERAL: u8 = 0xc2;
 
 /// The character that each character up to U+FFFF becomes in a chunk that is one piece, 0 where that
 /// takes all steps: for 64 at a time, found when one of them is first asked for.
@@ -158,8 +187,11 @@ impl Chunks {
         let whole = normalizer.unwrap_or(&whole);
         let (normalizer, ends) = whole.without_ends(is_space);
         let locality = normalizer.locality()?;
+        let mark_bytes = mark.map_or(Vec::new(), |(mark, _)| mark.to_string().into_bytes());
         let names = match added.has_normalized() {
-            true => Some(Names::new(added, &normalizer)?),
+            // What is written for white space may be a part of a name.
+            true if ends.rows.iter().any(|row| row.writes(&mark_bytes)) => return None,
+            true => Some(Names::new(added, &normalizer, locality.keeps_printable)?),
             false => None,
         };
         // White space that is left out has no ends.
@@ -171,8 +203,8 @@ impl Chunks {
             true => blank == Some(' ') && !(only_blank && needs_permits),
             false => controls.iter().all(Option::is_some) && blank.is_some(),
         };
-        let has_borders =
-            !has_ends || ('!'..='~').all(|character| keeps_ends(&normalizer, character));
+        let stays = |character| keeps_ends(&normalizer, character, mark);
+        let has_borders = !has_ends || !locality.unsettles && ('!'..='~').all(stays);
         if !are_kept || !has_borders || keeps_space && locality.needs_dropped {
             return None;
         }
@@ -187,6 +219,9 @@ impl Chunks {
             only_blank,
             isolates_punctuation: is_everywhere && split.isolates_punctuation(),
             isolates_han: is_everywhere && locality.isolates_han,
+            separates_punctuation: split.separates_punctuation()
+                && locality.keeps_printable
+                && Mechanism::Clip.is_used(),
         });
         Some(Self {
             splitter,
@@ -208,7 +243,7 @@ impl Chunks {
         let Some(names) = &self.names else { return Ok(false) };
         let (mut start, mut has_names) = (0, false);
         let is_space = |character| self.is_space(character);
-        while !has_names && let Some(at) = names.find(&run[start..], &self.normalizer) {
+        while !has_names && let Some(at) = names.find(&run[start..], &self.normalizer, added) {
             let at = start + at;
             let first = run[start..at].rfind(is_space).map_or(start, |space| start + space + 1);
             let end = run[at..].find(is_space).map_or(run.len(), |space| at + space);
@@ -227,7 +262,8 @@ impl Chunks {
     fn permits(&self, character: char) -> bool {
         let Some(permitted) = &self.permitted else { return true };
         permitted.get(character, |character| {
-            is_settled(character) && (!self.has_ends || keeps_ends(&self.normalizer, character))
+            let stays = || keeps_ends(&self.normalizer, character, self.mark);
+            is_settled(character) && (!self.has_ends || stays())
         })
     }
 
@@ -314,9 +350,12 @@ fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<cha
 }
 
 /// Whether a character becomes text that begins and ends with other characters than white space.
-fn keeps_ends(normalizer: &Normalizer, character: char) -> bool {
+fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool)>) -> bool {
+    let is_space = |it: char| it.is_whitespace() || mark.is_some_and(|(mark, _)| it == mark);
     let form = normalizer.apply(String::from(character).into());
-    form.is_ok_and(|form| !form.is_empty() && form.trim().len() == form.len())
+    form.is_ok_and(|form| {
+        !form.is_empty() && !form.starts_with(is_space) && !form.ends_with(is_space)
+    })
 }
 
 /// Finds the ids of chunks that are not cached.

@@ -66,10 +66,12 @@ pub(crate) struct Ends {
 pub(crate) struct Locality {
     /// Only text between characters that are [settled](crate::settled::is_settled) is apart.
     pub(crate) needs_settled: bool,
-    /// It may put characters that are not settled in the place of others.
-    unsettles: bool,
+    /// It may put characters that are not settled, or white space, in the place of others.
+    pub(crate) unsettles: bool,
     /// Text is apart at every ASCII character, which stays what it is.
     pub(crate) is_everywhere: bool,
+    /// Text is apart between two printable characters of ASCII, which stay what they are but for case.
+    pub(crate) keeps_printable: bool,
     /// It puts spaces around Han characters.
     pub(crate) isolates_han: bool,
     /// Only text whose white space is left out is apart.
@@ -84,6 +86,7 @@ impl Locality {
             needs_settled: self.needs_settled || next.needs_settled,
             unsettles: self.unsettles || next.unsettles,
             is_everywhere: self.is_everywhere && next.is_everywhere,
+            keeps_printable: self.keeps_printable && next.keeps_printable,
             isolates_han: self.isolates_han || next.isolates_han,
             needs_dropped: self.needs_dropped || next.needs_dropped,
         })
@@ -312,13 +315,16 @@ impl Normalizer {
     /// Its treatment of text near white space, if the text between spaces, tabs and line ends can be
     /// normalized by itself.
     pub(crate) fn locality(&self) -> Option<Locality> {
-        let none = Locality { is_everywhere: true, ..Locality::default() };
+        let none = Locality { is_everywhere: true, keeps_printable: true, ..Locality::default() };
         Some(match self {
-            Self::Form(Form::Nfc | Form::Nfkc) => Locality { is_everywhere: false, ..none },
-            Self::Form(_) | Self::Lowercase | Self::Keep(_) => none,
+            // NFKD makes other characters than punctuation of some punctuation, as of U+203E.
+            Self::Form(Form::Nfc | Form::Nfkc | Form::Nfkd) => {
+                Locality { is_everywhere: false, ..none }
+            }
+            Self::Form(Form::Nfd) | Self::Lowercase | Self::Keep(_) => none,
             Self::Bert(bert) => Locality { isolates_han: bert.handle_chinese_chars, ..none },
             Self::Each(_) => none,
-            Self::Precompiled(_) => Locality { needs_settled: true, is_everywhere: false, ..none },
+            Self::Precompiled(_) => Locality { needs_settled: true, ..Locality::default() },
             Self::Replace(Regex::Text(wanted), _) if wanted.contains(char::is_whitespace) => {
                 return None;
             }
@@ -326,7 +332,7 @@ impl Normalizer {
                 let is_printable = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
                 let bytes = content.as_bytes();
                 let unsettles = !(is_printable(bytes.first()) && is_printable(bytes.last()));
-                Locality { unsettles, is_everywhere: false, ..none }
+                Locality { unsettles, ..Locality::default() }
             }
             Self::Replace(Regex::Spaces, content) if &**content == " " => {
                 Locality { needs_dropped: true, is_everywhere: false, ..none }

@@ -16,6 +16,7 @@ use crate::details::{Pieces, reserve_details};
 use crate::error::{Error, Result};
 use crate::normalize::Normalizer;
 use crate::offsets::Aligned;
+use crate::spec::PreTokenizer;
 use crate::tokenizer::Tokenizer;
 
 /// A part of a text to search, or a place that is fixed already.
@@ -209,15 +210,27 @@ impl Tokenizer {
             let is_barred = |id: u32, span: Range<usize>| {
                 !self.may_keep(prompt, id, &place(piece.origin(span))).unwrap_or(false)
             };
+            let mut is_kept_out = true;
             let can_bar =
                 self.model().encode_piece_without(&piece.text, &is_barred, &mut |token| {
+                    is_kept_out &= !is_barred(token.id, token.span.clone());
                     push(&mut made, (token.id, place(piece.origin(token.span))))
                 })?;
-            if !can_bar {
+            if !can_bar || !is_kept_out {
                 return Err(self.made_of_text(first));
             }
         }
         made.into_iter().try_for_each(|(id, span)| found(id, span))
+    }
+
+    /// Whether what a normalizer makes of a beginning has its offset in `tokenizers`, where Metaspace
+    /// asks for that.
+    fn begins_text(&self, text: &Aligned) -> Result<bool> {
+        let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
+        let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };
+        let mut text = text.clone();
+        normalizer.align(&mut text)?;
+        Ok(text.origins.first().is_none_or(|origin| origin.0 == 0))
     }
 
     /// [`Engine::encode_run_with_spans`](bpe_core::Engine::encode_run_with_spans) for a run that may come from a longer text.
@@ -256,7 +269,9 @@ impl Tokenizer {
             }
             self.each_span(piece, added, |id, (start, end)| take(id, base + start..base + end))
         });
-        let text = Aligned::original(text, 0..text.len())?.with_whole_origins();
+        let text = Aligned::original(text, 0..text.len())?;
+        let is_first = is_first && self.begins_text(&text)?;
+        let text = text.with_whole_origins();
         self.walk_run(text, is_first, search, &mut pieces)
     }
 }

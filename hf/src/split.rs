@@ -255,6 +255,15 @@ impl spec::PreTokenizer {
         }
     }
 
+    /// Whether it treats the beginning of a text in its own way.
+    pub(crate) fn marks_beginning(&self) -> bool {
+        match self {
+            Self::Metaspace(metaspace) => !metaspace.is_local(),
+            Self::Sequence { pretokenizers } => pretokenizers.iter().any(Self::marks_beginning),
+            _ => false,
+        }
+    }
+
     /// Whether it looks at one character and the one before only.
     fn is_of_characters(&self) -> bool {
         matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
@@ -310,12 +319,39 @@ impl spec::Metaspace {
 
     /// The parts of a text with `mark` as the replacement.
     pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
-        if !self.split {
-            return Ok(Vec::from_iter((!text.is_empty()).then_some(0..text.len())));
-        }
-        let marks = By::Regex(Regex::Text(mark.encode_utf8(&mut [0; 4]).into()));
-        marks.parts(text, Behavior::MergedWithNext, false)
+        let mut parts = Vec::new();
+        self.each_part(text, mark, |part| push(&mut parts, part))?;
+        Ok(parts)
     }
+
+    /// Calls `found` with [`Self::parts`].
+    pub(crate) fn each_part(
+        &self,
+        text: &str,
+        mark: char,
+        mut found: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        match self.split {
+            true => each_marked(text, mark, found),
+            false if text.is_empty() => Ok(()),
+            false => found(0..text.len()),
+        }
+    }
+}
+
+/// Calls `found` with the parts of a text that are not empty: it is cut before each mark.
+pub(crate) fn each_marked(
+    text: &str,
+    mark: char,
+    mut found: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    for (at, _) in text.match_indices(mark).filter(|&(at, _)| at > 0) {
+        poll(at - start)?;
+        found(start..at)?;
+        start = at;
+    }
+    if start < text.len() { found(start..text.len()) } else { Ok(()) }
 }
 
 /// A stretch of a text, and whether it is a match.
@@ -329,6 +365,9 @@ impl By {
             Self::Bert => bert(text, &mut |part| push(&mut parts, part))?,
             Self::Scripts => scripts(text, &mut |part| push(&mut parts, part))?,
             Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
+            Self::Characters(is_match) if behavior == Behavior::Removed && !invert => {
+                each_between(text, is_match, |part| push(&mut parts, part))?;
+            }
             _ => parts = behave(self.cut(text, invert)?, behavior)?,
         }
         parts.retain(|part| !part.is_empty());
@@ -410,6 +449,21 @@ fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
             found(start..at)?;
         }
         (last, start) = (script, at);
+    }
+    found(start..text.len())
+}
+
+/// Calls `found` with the stretches between characters that are left out.
+fn each_between(
+    text: &str,
+    is_left_out: impl Fn(char) -> bool,
+    mut found: impl FnMut(Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0;
+    for (at, character) in text.char_indices().filter(|&(_, it)| is_left_out(it)) {
+        poll(at - start)?;
+        found(start..at)?;
+        start = at + character.len_utf8();
     }
     found(start..text.len())
 }
@@ -513,6 +567,11 @@ impl Split {
     /// other.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
+    }
+
+    /// Whether it cuts between ASCII punctuation, but for `'` and `|`, and letters and digits.
+    pub(crate) fn separates_punctuation(&self) -> bool {
+        self.is_of_clip
     }
 
     /// Whether each character of ASCII punctuation is a piece.

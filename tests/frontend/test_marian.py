@@ -16,6 +16,7 @@ from sentencepiece_oracle import MODELS, ODD, WORDS, random_text, sentencepiece,
 
 import bpe_engine
 from bpe_engine import Tokenizer
+from bpe_engine.prompt import untrusted
 from bpe_engine.tokenizer.m2m100 import M2M100Tokenizer
 from bpe_engine.tokenizer.marian import MarianTokenizer
 
@@ -325,3 +326,18 @@ def test_m2m100_without_languages_is_refused(tmp_path: Path) -> None:
     (path / "tokenizer_config.json").write_text("{}")
     with pytest.raises(ValueError, match="does not list the tokens of all languages"):
         Tokenizer.from_pretrained(path)
+
+
+def test_names_of_unknown_characters_are_text_in_untrusted_segments(tmp_path: Path) -> None:
+    """Marian looks a run of unknown characters up in its vocabulary, where languages are, too."""
+    path = write_folder(tmp_path / "model")
+    vocab = json.loads((path / "vocab.json").read_text())
+    vocab |= {name: len(vocab) + place for place, name in enumerate(["界界", "界"])}
+    (path / "vocab.json").write_text(json.dumps(vocab))
+    ours = MarianTokenizer.from_pretrained(path)
+    ours.add_special_tokens({"extra_special_tokens": ["界界", "界"]})
+    control = set(ours.all_special_ids) - {ours.unk_token_id}
+    for text in ("a 界界", "界界", "x界 y", "</s>", "日</s>", "<pad>日"):
+        ids = ours.encode_segments([untrusted(text)])
+        assert not control & set(ids), (text, ids)
+        ours.audit_segments([untrusted(text)]).assert_safe()

@@ -71,6 +71,20 @@ NORMALIZERS = {
     "odd, rows": normalizers.Sequence([ODD, SPACES]),
     "deleting": normalizers.Sequence([normalizers.Replace("a", ""), CHARSMAP]),
     "nmt, rows": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), SPACES]),
+    "nfkd": normalizers.NFKD(),
+    "nmt, moved": normalizers.Sequence(
+        [normalizers.Nmt(), normalizers.Replace("ab", "a "), SPACES]
+    ),
+    "nmt, removed": normalizers.Sequence(
+        [normalizers.Nmt(), normalizers.Replace("ab", ""), normalizers.Strip(True, False)]
+    ),
+    "twice, rows": normalizers.Sequence(
+        [
+            normalizers.BertNormalizer(),
+            normalizers.BertNormalizer(),
+            normalizers.Replace(Regex(" {2,}"), "▁"),
+        ]
+    ),
     "clip": normalizers.Sequence(
         [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
     ),
@@ -107,7 +121,7 @@ EDGES = [
     *("\u0301", "\u0308\u0301", "\u200d", "\ufe0f", "\u0600", "\u0903", "\u093f", "\u1100", "\u1161"),
     *("\u00a0", "\u3000", "\u2003", "\u200b", "\u2581", "\u00ad", "\x00", "\x0b", "\x1c", "\x85"),
     *("\uff76\uff9e", "\uff76", "\uff9e", "\u00a8", "\u00bd", "\uff0c", "\u3002", "😀", "👩\u200d👩"),
-    *("\U0001f1e9", "\U0001f3fb", ",", ".", "-", "_", "\ufeff", "\ufffd", "\u4dc0", "\u3400", "中", "각"),
+    *("\u203e", "\u2017", "\U0001f1e9", "\U0001f3fb", ",", ".", "-", "_", "\ufeff", "\ufffd", "\u4dc0", "\u3400", "中", "각"),
 ]  # fmt: skip
 GAPS = [" ", " ", " ", "  ", "\n", "\r\n", "\t", " \t", "\n\n", "\r", "\u2028"]
 
@@ -191,8 +205,21 @@ def test_chunks_in_every_pipeline_many(kind, name):
 #: Parts of names that are searched for in normalized text, and characters that become parts of them.
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
-    "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
+    "a  <|a", "a-  a", "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
+    "<=\u0338a", "<=a", "<=\x01\u0338a", "<\u2260a", "<", "AB>", "b>", "<|\u0301", "<b='a'>", "</a>", "a<", "<\x01|a|>",
 ]  # fmt: skip
+NAMES = [
+    "<|A|>",
+    "a-b",
+    "\u226e|a",
+    "=a",
+    "<|ax|>",
+    "<\u2260a",
+    "ab>",
+    "<",
+    "\u2581<|a",
+    "a-\u2581a",
+]
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)
@@ -202,7 +229,7 @@ def test_chunks_beside_names_in_normalized_text(kind, name):
         pair = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
         ours, theirs = pair
         rng = seeded(f"chunks and names {kind} {name}", place)
-        names = rng.sample(["<|A|>", "a-b", "\u226e|a", "=a", "<|ax|>"], k=rng.randrange(1, 5))
+        names = rng.sample(NAMES, k=rng.randrange(1, 6))
         for tokenizer, package in zip(pair, (hf, tokenizers)):
             tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
         texts = []
@@ -294,6 +321,21 @@ PARTS += [
     "ǅ",
     "ß",
     "İ",
+    *(
+        "a.b",
+        "self._x",
+        "x='y'",
+        "f(",
+        ")",
+        "-1",
+        "a|b",
+        "A'B",
+        '"',
+        "`",
+        "0x1F",
+        "a\u0338.",
+        ".\u0338b",
+    ),
     "x" * 40,
     "\u0301",
 ]

@@ -279,6 +279,17 @@ def test_added_tokens_around_the_place_where_reading_ends():
         assert_same(ours.encode(text), theirs.encode(text), number)
 
 
+def test_special_tokens_that_are_text_where_reading_ends(plain):
+    ours, theirs = both(plain)
+    text = "some <|end|> words and " + WORDS * 100
+    for tokenizer in (ours, theirs):
+        tokenizer.encode_special_tokens = True
+        tokenizer.enable_truncation(20)
+    assert_same(ours.encode(text), theirs.encode(text), text[:30])
+    [row] = ours.encode_batch([text])
+    assert_same(row, theirs.encode(text), text[:30])
+
+
 def test_disallowed_names_are_found_in_all_of_a_text(plain):
     tokenizer = Tokenizer(hf.Tokenizer(plain))
     text = WORDS * 100

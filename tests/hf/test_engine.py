@@ -27,9 +27,10 @@ from hf_oracle import (
 from hypothesis import given
 from hypothesis import strategies as st
 from seeds import seeded
-from tokenizers import pre_tokenizers
+from tokenizers import normalizers, pre_tokenizers
 
 from bpe_engine import hf
+from bpe_engine.prompt import trusted, untrusted
 
 WORDS = (
     "Hello world, don't STOP  12345 \n\n e\u0301 日本語。 😀 <s> </s> <mask>x <|endoftext|> a_b ﬁ "
@@ -204,3 +205,38 @@ def test_a_run_of_bytes_is_cut_between_characters() -> None:
         assert all(count <= most for *_, count in spans)
         assert tokenizer.truncate(text, most) == text[: most // 3]
         assert tokenizer.truncate(text, most, side="left") == text[-(most // 2) :]
+
+
+@pytest.mark.parametrize("has_bytes", [False, True])
+def test_names_of_unknown_characters_are_text_in_untrusted_segments(has_bytes: bool) -> None:
+    """Unigram looks a run of unknown characters up, which may be the name of a special token."""
+    bytes_of = [(f"<0x{byte:02X}>", 0.0) for byte in range(256)] if has_bytes else []
+    pieces = [("<unk>", 0.0), ("▁", -1.0), ("a", -1.0), ("</s>", 0.0), ("#", -1.0), *bytes_of]
+    theirs = tokenizers.Tokenizer(tokenizers.models.Unigram(pieces, 0, has_bytes))
+    theirs.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always", True)
+    theirs.add_special_tokens(["</s>", "#"])
+    ours, _ = both(theirs.to_str())
+    for text in ("a</s>", "</s>", "a#a", "#", "日本</s>"):
+        for segment in (untrusted(text), untrusted(text.replace("a", "a "))):
+            ids = ours.encode_segments([segment])
+            assert not {3, 4} & set(ids), (segment, ids)
+            ours.audit_segments([segment]).assert_safe()
+    assert ours.encode_segments([untrusted("a</s>")])[:2] == [1, 2]
+    assert ours.encode_segments([trusted("a</s>")])[-1] == 3
+
+
+def test_beginnings_that_a_normalizer_joins() -> None:
+    """Metaspace marks a beginning by its offset, which is that of the last of joined spaces."""
+    normalizer = normalizers.Replace(tokenizers.Regex(" {2,}"), "▁")
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"<unk>": 0, "_": 1, "▁": 2}, "<unk>")
+    )
+    theirs.normalizer = normalizer
+    theirs.pre_tokenizer = pre_tokenizers.Metaspace("_", "first")
+    ours, theirs = both(theirs.to_str())
+    for text in ("  ", "   a", "a", " a", "", "  a  b", "a  "):
+        expected = theirs.encode(text).ids
+        assert ours.encode(text).ids == expected
+        assert ours.encode_segments([trusted(text)]) == expected
+        assert ours.conversation().update(text).ids == expected
+        assert ours.encode_with_offsets(text, unit="bytes")[0] == expected

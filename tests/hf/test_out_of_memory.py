@@ -126,6 +126,7 @@ CALLS = {
         ('all', ()), (set(), ()))""",
     "RowEncoder.encode": "made().encode(many, False)",
     "RowEncoder.encode, detailed": "made().encode(many[:20_000], True)",
+    "RowEncoder.answer": "made().answer(many, False, ('input_ids',), True, True)",
     "RowSource": "made().source(many[:20_000])()",
     "arrange_rows": """_core.arrange_rows(rows, token_type_ids=None, attention_mask=None,
         special_tokens_mask=None, truncation=None, padding=None)""",

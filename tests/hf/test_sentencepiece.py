@@ -134,7 +134,10 @@ def test_long_texts(name: str) -> None:
     rng = seeded("sentencepiece long", name)
     for size in (2000, 60_000):
         text = random_text(rng, size)
-        assert ours.encode(text).ids == theirs.encode(text)
+        expected = pieces(theirs, text)
+        ids, spans = ours.encode_with_offsets(text, unit="bytes")
+        assert list(zip(ids, spans)) == [(id, (start, end)) for _, id, start, end in expected]
+        assert ours.encode(text).ids == ids
     for text in ("a" * 100_000, "ab" * 50_000, " " * 100_000, "é" * 30_000, "\u2581" * 9000):
         assert ours.encode(text).ids == theirs.encode(text)
 

@@ -243,6 +243,19 @@ def test_added_tokens(pair):
     )
 
 
+@pytest.mark.parametrize("options", [{}, {"padding": True, "return_tensors": "np"}], ids=str)
+def test_results_can_be_copied_and_sent_to_processes(pair, options):
+    for text in (TEXTS[4], [TEXTS[4], "another"]):
+        ours, theirs = (tokenizer(text, **options) for tokenizer in pair)
+        made = [pickle.loads(pickle.dumps(ours, protocol)) for protocol in range(6)]
+        for result in (*made, copy.copy(ours), copy.deepcopy(ours)):
+            assert list(result) == list(theirs)
+            for name, values in theirs.items():
+                assert np.array_equal(result[name], values) if options else result[name] == values
+            assert result.is_fast and result.tokens(0) == theirs.tokens(0)
+        assert {type(result) for result in made} == {type(theirs)}
+
+
 def test_save_load_pickle_and_collate(pair, tmp_path):
     ours, theirs = pair
     ours.save_pretrained(tmp_path / "ours")

@@ -299,3 +299,14 @@ def test_a_fork_while_threads_encode() -> None:
         done.set()
         for thread in threads:
             thread.join()
+
+
+def test_special_tokens_are_text_where_the_tokenizer_says_so() -> None:
+    ours = file(None)
+    whole, text = bpe_engine.Tokenizer(file(None)), "a<|endoftext|>b"
+    assert 1000 in ConversationCache(ours).encode(text)
+    ours.encode_special_tokens = whole.split_special_tokens = True
+    expected = ours.encode(text).ids
+    assert 1000 not in expected
+    for tokenizer in (ours, whole):
+        assert list(ConversationCache(tokenizer).encode(text)) == expected

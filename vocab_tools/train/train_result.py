@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import bpe_engine
 from bpe_engine import byte_level, vocabulary
@@ -25,8 +25,7 @@ from ..ranks import dump_ranks
 from ..text import plural
 
 
-@dataclass(frozen=True)
-class TrainedMerge:
+class TrainedMerge(NamedTuple):
     """One merge, in the order of learning."""
 
     left: bytes

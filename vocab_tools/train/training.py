@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Union
+from typing import NamedTuple, Union
 
 from bpe_engine import byte_level, vocabulary
 
@@ -152,28 +152,27 @@ def train_vocabulary(
         "num_threads": num_threads,
     }
 
-    def counted(cut: Cutting) -> list[CorpusCounts]:
+    def counted(cut: Cutting) -> list[_Part]:
         parts: list[Corpus] = list(corpus) if balance else [corpus]  # type: ignore[arg-type, list-item]
         found = []
         for number, part in enumerate(parts):
             counts = _counted(part, cut, progress, reading)
             counts.load(drop_rare, max_memory)
-            _check_not_empty(counts, number if balance else None)
-            found.append(counts)
+            found.append(_part(counts, number if balance else None))
         return found
 
-    counts = counted(cut)
+    parts = counted(cut)
     until = vocab_size if superwords_from is None else superwords_from
     taken = max([*ranks.values(), *old_special.values()]) + 1
     result = job.train(
-        ranks, taken, cut, counts, until - special, _units(corpus, counts, balance, field, errors)
+        ranks, taken, cut, parts, until - special, _units(corpus, parts, balance, field, errors)
     )
     if superwords_from is not None:
         lines = replace(cut, pattern=LINES)
         again = counted(lines)
         units = _units(corpus, again, balance, field, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
-    result.notes += [note for part in counts if (note := dropped_note(part))]
+    result.notes += [note for part in parts if (note := dropped_note(part.counts))]
     result.files = _names(corpus)
     result.recognized = None if base is None else identify(ranks, base).recognized
     return job.finish(result, old_special, special_tokens)
@@ -246,16 +245,27 @@ def _is_piece(piece: object) -> bool:
     return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
 
 
-def _check_not_empty(counts: CorpusCounts, number: int | None) -> None:
-    if counts.pieces.totals()[0] == 0:
+class _Part(NamedTuple):
+    """A corpus of several."""
+
+    counts: CorpusCounts
+    #: Distinct pieces, and their occurrences, bytes and characters: each is read for them.
+    totals: tuple[int, int, int, int]
+
+
+def _part(counts: CorpusCounts, number: int | None) -> _Part:
+    """Adds up counts. Raises ValueError if there are none."""
+    totals = counts.pieces.totals()
+    if totals[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
         rare = f" but {counts.dropped[0]:,} rare pieces" if counts.dropped[0] else ""
         raise ValueError(f"{what} is empty: it has no pieces{rare}; give more text")
+    return _Part(counts, totals)
 
 
 def _units(
     corpus: Corpus | Sequence[Corpus],
-    counts: Sequence[CorpusCounts],
+    parts: Sequence[_Part],
     balance: str | None,
     field: str,
     errors: str,
@@ -264,7 +274,7 @@ def _units(
     if balance == "lines":
         return [count_lines(part, field, errors) for part in corpus]  # type: ignore[union-attr]
     place = 3 if balance == "characters" else 2
-    return [part.pieces.totals()[place] for part in counts]
+    return [part.totals[place] for part in parts]
 
 
 class _Job:
@@ -324,20 +334,20 @@ class _Job:
         ranks: Mapping[bytes, int],
         first_id: int,
         cut: Cutting,
-        counts: Sequence[CorpusCounts],
+        parts: Sequence[_Part],
         tokens: int,
         units: Sequence[int],
         max_words: int | None = None,
     ) -> TrainResult:
         """Trains one stage: adds tokens to those of ``ranks``, up to ``tokens``, with the ids
         from ``first_id`` on."""
-        sizes = [part.pieces.totals()[2] for part in counts]
+        sizes = [part.totals[2] for part in parts]
 
         def update(done: int, total: int) -> None:
             if self.progress is not None:
                 self.progress("merging", done, total)
 
-        corpora = [(part.pieces, unit) for part, unit in zip(counts, units)]
+        corpora = [(part.counts.pieces, unit) for part, unit in zip(parts, units)]
         new, merges, corpus_tokens = vocabulary.train_bpe(
             list(ranks),
             corpora,
@@ -350,8 +360,9 @@ class _Job:
         )
         all_ranks = {**ranks, **{token: first_id + place for place, token in enumerate(new)}}
         tokens_by_place = list(all_ranks)
+        row_of = TrainedMerge._make
         rows = [
-            TrainedMerge(tokens_by_place[left], tokens_by_place[right], frequency, corpus)
+            row_of((tokens_by_place[left], tokens_by_place[right], frequency, corpus))
             for left, right, _, frequency, corpus in merges
         ]
         base_merges = list(vocabulary.token_splits(dict(ranks)).values())
@@ -365,14 +376,14 @@ class _Job:
         first: TrainResult,
         taken: int,
         lines: Cutting,
-        counts: Sequence[CorpusCounts],
+        parts: Sequence[_Part],
         tokens: int,
         units: Sequence[int],
         max_words: int,
     ) -> TrainResult:
         """Trains the second stage: its base is the vocabulary of the first, and it cuts only lines."""
         first_id = max(first.ranks.values()) + 1 if first.new_tokens else taken
-        result = self.train(first.ranks, first_id, lines, counts, tokens, units, max_words)
+        result = self.train(first.ranks, first_id, lines, parts, tokens, units, max_words)
         result.base_size = first.base_size
         result.merges = first.merges + result.merges
         result.base_merges = first.base_merges

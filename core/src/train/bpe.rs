@@ -173,6 +173,7 @@ impl BaseEncoder {
 
     fn corpus(&self, symbols: &Symbols, table: &PieceTable, options: &Options) -> Result<Corpus> {
         let mut corpus = Corpus::new(options.ties, options.limits);
+        corpus.reserve(table.len(), table.bytes())?;
         let mut tokens = Vec::new();
         let order = match options.ties {
             Ties::First => table.by_count()?,

@@ -112,6 +112,11 @@ impl Corpus {
         (cells.saturating_add(positions), merged)
     }
 
+    /// Makes room for so many pieces, of so many bytes together.
+    pub(super) fn reserve(&mut self, pieces: usize, bytes: usize) -> Result<()> {
+        reserve(&mut self.cells, bytes.saturating_add(pieces).saturating_add(1).min(MOST_CELLS))
+    }
+
     /// Adds a piece, as tokens. The order of pieces is that of [`Ties::First`].
     pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
         self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));

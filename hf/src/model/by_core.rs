@@ -5,6 +5,7 @@
 //! score that is below all others, merge last, and among themselves only: they are merged here.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use bpe_core::memory::{append, push, reserve};
 use bpe_core::polling::poll;
@@ -13,7 +14,7 @@ use bpe_core::pool::Pool;
 use super::Questions;
 use super::bpe::Bpe;
 use super::header::Header;
-use super::piece::Kind;
+use super::piece::{Kind, UNKNOWN};
 use super::pieces::Pieces;
 use super::scored::Merging;
 use super::token_lists::{MergeList, TokenList};
@@ -133,6 +134,36 @@ impl Core {
         self.append_stretch(pieces, &text[start..], ids)
     }
 
+    /// Calls `found` with the id of each piece of a text, and its bytes: [`UNKNOWN`] for characters that
+    /// are not pieces.
+    pub(crate) fn each_piece(
+        &self,
+        pieces: &Pieces,
+        text: &str,
+        found: &mut dyn FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let mut ids = Vec::new();
+        self.append(pieces, text, &mut ids)?;
+        let (mut ids, mut start) = (ids.into_iter(), 0);
+        while let Some(id) = ids.next() {
+            let rest = &text[start..];
+            let first = rest.chars().next().map_or(0, char::len_utf8);
+            let (id, length) = match pieces.kind(id) {
+                // Each byte of the character has a token.
+                Kind::Byte => {
+                    ids.by_ref().take(first - 1).for_each(drop);
+                    (UNKNOWN, first)
+                }
+                Kind::Unknown => (UNKNOWN, unknown_length(pieces, rest)),
+                _ => (id, pieces.vocab.token(id).map_or(0, str::len)),
+            };
+            poll(length)?;
+            found(id, start..start + length)?;
+            start += length;
+        }
+        Ok(())
+    }
+
     fn append_stretch(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         self.append_swapped(pieces, &swapped(text)?, ids)
     }
@@ -230,6 +261,16 @@ fn is_run(text: &str) -> bool {
 
 fn is_normal(pieces: &Pieces, text: &str) -> bool {
     pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == Kind::Normal)
+}
+
+/// The length of the characters at the beginning of a text that are not pieces.
+fn unknown_length(pieces: &Pieces, text: &str) -> usize {
+    let is_piece = |at: usize, character: char| {
+        pieces.first(text, at, |_, _| false).1
+            || is_normal(pieces, character.encode_utf8(&mut [0; 4]))
+    };
+    let end = text.char_indices().find(|&(at, character)| is_piece(at, character));
+    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// The first character of a piece that is not a normal piece.

@@ -25,7 +25,7 @@ pub(crate) struct Pieces {
     /// The number of pieces that have an id of their own.
     named: u32,
     /// Whether unknown text is looked up.
-    looks_up: bool,
+    pub(super) looks_up: bool,
 }
 
 impl Pieces {

@@ -154,7 +154,15 @@ impl<'a> Search<'a> {
         let mut cut = words.map(|(_, words)| words.cut(text, &permits));
         let mut start = 0;
         let fill = |batch: &mut Batch| match &mut cut {
-            Some(cut) => cut.fill(batch),
+            Some(cut) => {
+                let count = cut.fill(batch);
+                if let Some((normalizer, words)) = words
+                    && normalizer.collapses()
+                {
+                    words.leave_out_spaces(text.as_bytes(), &mut batch[..count]);
+                }
+                count
+            }
             None => viterbi.fill(text, &mut start, batch),
         };
         let (walk, word) = (Walk::default(), String::new());

@@ -24,7 +24,10 @@ use crate::error::{Error, Result};
 use crate::json::json;
 use crate::offsets::limit;
 use crate::sentencepiece::{Normalizer, Words};
-use crate::split::Split;
+use crate::split::{Split, each_marked};
+
+/// Takes the id of each piece of a text, and its bytes.
+type Placed<'a> = &'a mut dyn FnMut(u32, Range<usize>) -> Result<()>;
 
 /// The model, ready to run.
 #[derive(Debug)]
@@ -102,7 +105,7 @@ impl SentencePiece {
         match &self.search {
             Search::Unigram(viterbi) => viterbi.each_token(text, is_barred, found),
             Search::Bpe(_) => Merging::each_token(pieces, text, is_barred, found),
-            Search::Word => each_word(text, |word| {
+            Search::Word => each_marked(text, MARK, |word| {
                 poll(word.len())?;
                 found(pieces.whole_id(&text[word.clone()])?, word)
             }),
@@ -119,21 +122,25 @@ impl SentencePiece {
         }
     }
 
-    /// Calls `found` with each token of a text.
+    /// Calls `found` with each token of a text, whose pieces `each` finds.
     fn each_token(
         &self,
         text: &str,
         is_barred: impl Fn(u32, Range<usize>) -> bool,
+        each: impl FnOnce(Placed<'_>) -> Result<()>,
         found: Found<'_>,
     ) -> Result<()> {
         let Pieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
         let nameless = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
-        let unknown = |span: Range<usize>| match self.pieces.id_of_unknown(&text[span.clone()]) {
-            Some(id) => Token::new(id, span),
-            None => nameless(span),
+        let unknown = |span: Range<usize>| {
+            let id = self.pieces.id_of_unknown(&text[span.clone()]);
+            match id.filter(|&id| !is_barred(id, span.clone())) {
+                Some(id) => Token::new(id, span),
+                None => nameless(span),
+            }
         };
-        self.each_piece(text, is_barred, |id, span| {
+        each(&mut |id, span| {
             if id != UNKNOWN {
                 run.take().map_or(Ok(()), |run| found(unknown(run)))?;
                 let is_named = self.pieces.is_named(id);
@@ -199,16 +206,6 @@ fn check_split(split: &Split) -> Result<()> {
     }
 }
 
-/// Calls `found` with the words of a text, which begin with marks.
-fn each_word(text: &str, mut found: impl FnMut(Range<usize>) -> Result<()>) -> Result<()> {
-    let mut start = 0;
-    for (at, _) in text.match_indices(MARK).filter(|&(at, _)| at > 0) {
-        found(start..at)?;
-        start = at;
-    }
-    if start < text.len() { found(start..text.len()) } else { Ok(()) }
-}
-
 impl Questions for SentencePiece {
     fn workspaces(&self) -> &Pool {
         match &self.search {
@@ -230,7 +227,7 @@ impl Questions for SentencePiece {
         if is_done {
             return Ok(());
         }
-        self.each_token(text, |_, _| false, &mut |token| push(ids, token.id))
+        self.encode_piece(text, &mut |token| push(ids, token.id))
     }
 
     fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
@@ -250,7 +247,7 @@ impl Questions for SentencePiece {
                 }
                 // The cache has words that are not normalized.
                 let text = normalizer.apply(run, limit(run.len()))?;
-                self.each_token(&text, |_, _| false, &mut |token| push(ids, token.id))?;
+                self.encode_piece(&text, &mut |token| push(ids, token.id))?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -273,7 +270,11 @@ impl Questions for SentencePiece {
     }
 
     fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        self.each_token(piece, |_, _| false, found)
+        let each = |found: Placed<'_>| match &self.search {
+            Search::Bpe(Some(core)) => core.each_piece(&self.pieces, piece, found),
+            _ => self.each_piece(piece, |_, _| false, found),
+        };
+        self.each_token(piece, |_, _| false, each, found)
     }
 
     fn encode_piece_without(
@@ -282,15 +283,9 @@ impl Questions for SentencePiece {
         is_barred: Barred<'_>,
         found: Found<'_>,
     ) -> Result<bool> {
-        let (mut tokens, mut is_kept_out) = (Vec::new(), true);
-        self.each_token(piece, is_barred, &mut |token| {
-            is_kept_out &= !is_barred(token.id, token.span.clone());
-            push(&mut tokens, token)
-        })?;
-        if is_kept_out {
-            tokens.into_iter().try_for_each(found)?;
-        }
-        Ok(is_kept_out)
+        let each = |found: Placed<'_>| self.each_piece(piece, is_barred, found);
+        self.each_token(piece, is_barred, each, found)?;
+        Ok(true)
     }
 
     fn size(&self) -> usize {
@@ -318,7 +313,10 @@ impl Questions for SentencePiece {
 
     fn may_make(&self, id: u32) -> bool {
         let kind = self.pieces.kinds.get(id as usize).filter(|_| self.pieces.is_named(id));
-        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
+        kind.is_some_and(|kind| match kind {
+            Kind::Control => self.pieces.looks_up,
+            kind => *kind != Kind::Unknown,
+        })
     }
 
     fn unspelled(&self) -> Option<u32> {

@@ -201,7 +201,8 @@ impl Unigram {
                 }
                 let first = ids.len();
                 let text = &piece[start..end];
-                self.each_unknown(id, text, start..end, &mut |token| push(ids, token.id))?;
+                let none = |_: u32, _: Range<usize>| false;
+                self.each_unknown(id, text, start..end, none, &mut |token| push(ids, token.id))?;
                 ids[first..].reverse();
             }
             end = start;
@@ -238,6 +239,7 @@ impl Unigram {
         &self,
         piece: &str,
         path: &[(u32, Range<usize>)],
+        is_barred: &impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
         // Unknown characters in a row are one.
@@ -245,25 +247,29 @@ impl Unigram {
         for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
             let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);
             match self.unknown == Some(id) {
-                true => self.each_unknown(id, &piece[span.clone()], span, &mut *found)?,
+                true => {
+                    self.each_unknown(id, &piece[span.clone()], span, is_barred, &mut *found)?;
+                }
                 false => found(Token::new(id, span))?,
             }
         }
         Ok(())
     }
 
-    /// Calls `found` with the tokens for unknown text.
+    /// Calls `found` with the tokens for unknown text, which may be a token as a whole.
     fn each_unknown(
         &self,
         id: u32,
         text: &str,
         span: Range<usize>,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        if let Some(id) = self.state.vocab.id(text) {
+        let is_kept = |id: &u32| !is_barred(*id, span.clone());
+        if let Some(id) = self.state.vocab.id(text).filter(is_kept) {
             return found(Token::new(id, span));
         }
-        let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten();
+        let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten().filter(is_kept);
         if text.bytes().all(|it| byte(it).is_some()) {
             let mut ids = text.bytes().filter_map(byte);
             return ids.try_for_each(|id| found(Token::new(id, span.clone())));
@@ -312,7 +318,8 @@ impl Words for Unigram {
         is_barred: impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        self.each_of_path(piece, &self.path(piece, is_barred)?, found)
+        let path = self.path(piece, &is_barred)?;
+        self.each_of_path(piece, &path, &is_barred, found)
     }
 
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {

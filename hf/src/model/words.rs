@@ -22,6 +22,7 @@ use super::{Barred, Found, Questions};
 use crate::bytes::CHAR_OF;
 use crate::error::{Error, Result};
 use crate::json::json;
+use crate::spec::Metaspace;
 use crate::split::{Plan, Split};
 
 /// A model that needs nothing but a piece to find its tokens.
@@ -228,18 +229,37 @@ fn encode_stretch<M: Words>(
         Plan::Metaspace(metaspace) => {
             let mark = metaspace.replacement;
             let is_marked = text.starts_with([' ', mark]);
-            let text = marked(text, mark, !is_marked && metaspace.prepends(text, is_first))?;
-            encode_parts(model, pool, &text, metaspace.parts(&text, mark)?, ids)
+            let (is_prefixed, new) =
+                (!is_marked && metaspace.prepends(text, is_first), &mut String::new());
+            encode_marked(model, pool, metaspace, marked(text, mark, is_prefixed, new)?, ids)
         }
-        Plan::Marked(steps, metaspace) => steps.cut(text)?.into_iter().try_for_each(|range| {
-            let (mark, piece) = (metaspace.replacement, &text[range]);
-            let text = marked(piece, mark, metaspace.prepends(piece, false))?;
-            encode_parts(model, pool, &text, metaspace.parts(&text, mark)?, ids)
-        }),
+        Plan::Marked(steps, metaspace) => {
+            let new = &mut String::new();
+            steps.cut(text)?.into_iter().try_for_each(|range| {
+                let (mark, piece) = (metaspace.replacement, &text[range]);
+                let text = marked(piece, mark, metaspace.prepends(piece, false), new)?;
+                encode_marked(model, pool, metaspace, text, ids)
+            })
+        }
         _ => {
             let encode = |piece: &str| encode_word(model, pool, piece, ids);
             split.each_piece(text, encode)
         }
+    }
+}
+
+/// Appends the ids of a text with marks.
+fn encode_marked<M: Words>(
+    model: &M,
+    pool: Option<&Pool>,
+    metaspace: &Metaspace,
+    text: &str,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let mark = metaspace.replacement;
+    match pool {
+        Some(_) => encode_parts(model, pool, text, metaspace.parts(text, mark)?, ids),
+        None => metaspace.each_part(text, mark, |part| encode_word(model, None, &text[part], ids)),
     }
 }
 
@@ -286,18 +306,24 @@ fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Result<Cow<'a, 
     Ok(Cow::Owned(new))
 }
 
-/// A text with marks for spaces, after one if `is_prefixed`.
-fn marked(text: &str, mark: char, is_prefixed: bool) -> Result<Cow<'_, str>> {
+/// A text with marks for spaces, after one if `is_prefixed`: the text itself, or the new contents of
+/// `new`.
+fn marked<'a>(
+    text: &'a str,
+    mark: char,
+    is_prefixed: bool,
+    new: &'a mut String,
+) -> Result<&'a str> {
     let spaces = memchr_iter(b' ', text.as_bytes()).count();
     if spaces == 0 && !is_prefixed {
-        return Ok(Cow::Borrowed(text));
+        return Ok(text);
     }
-    let mut new = String::new();
-    reserve_text(&mut new, text.len() + (spaces + 1) * mark.len_utf8())?;
+    new.clear();
+    reserve_text(new, text.len() + (spaces + 1) * mark.len_utf8())?;
     new.extend(is_prefixed.then_some(mark));
     for (index, part) in text.split(' ').enumerate() {
         new.extend((index > 0).then_some(mark));
         new.push_str(part);
     }
-    Ok(Cow::Owned(new))
+    Ok(new)
 }

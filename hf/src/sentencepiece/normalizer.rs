@@ -118,6 +118,11 @@ impl Normalizer {
         if self.escape_whitespaces { "\u{2581}" } else { " " }
     }
 
+    /// Whether white space in a row becomes one mark.
+    pub(crate) fn collapses(&self) -> bool {
+        self.remove_extra_whitespaces
+    }
+
     /// Whether it puts a mark before a text that is not empty.
     pub(crate) fn prepends(&self) -> bool {
         self.add_dummy_prefix

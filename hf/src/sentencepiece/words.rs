@@ -1,7 +1,7 @@
 //! Cuts a text before white space into words that can be normalized one by one.
 
 use bpe_core::memory::push;
-use bpe_core::split::{WordRules, WordSplitter, Words as Cut};
+use bpe_core::split::{Piece, WordRules, WordSplitter, Words as Cut};
 
 use super::user_defined::UserDefined;
 use crate::bytes::MARK;
@@ -75,6 +75,17 @@ impl Words {
 
     pub(crate) fn is_space(&self, character: char) -> bool {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
+    }
+
+    /// Leaves out white space before white space at the beginnings of words, where a row of it becomes
+    /// one mark.
+    pub(crate) fn leave_out_spaces(&self, text: &[u8], words: &mut [Piece]) {
+        let is_space = |at: usize| text[at] <= b' ' && self.is_space(text[at].into());
+        for Piece { start, end } in words {
+            while *start + 1 < *end && is_space(*start + 1) && is_space(*start) {
+                *start += 1;
+            }
+        }
     }
 
     /// The words of a text, cut beside the characters that [`Words::permits`].
