@@ -109,6 +109,7 @@ MECHANISMS = (
     Mechanism("native-methods", ("template",), lists=True),
     Mechanism("untracked-copies", ("template",), lists=True),
     Mechanism("turns", ("turn",), lists=True),
+    Mechanism("marks", ("turn",), lists=True),
     Mechanism("clip", ("documents", "again"), lists=True, files=(".json",)),
 )
 
@@ -261,7 +262,8 @@ def _rendering(is_next: bool, text: str) -> Callable[[], object]:
         return lambda: template.render(chat, tools=tools)
     whole = os.environ["BPE_ENGINE_ABLATION"] == "turns"
     renderer = template if whole else template.session()
-    renderer.render(chat[:-2], tools=tools)
+    for left in (4, 2):
+        renderer.render(chat[:-left], tools=tools)
     return lambda: renderer.render(chat, tools=tools)
 
 

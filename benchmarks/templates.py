@@ -7,7 +7,8 @@ tool calls with their results, reasoning and 30 tools, to segments with origins;
 them to a text as transformers compiles it. Everything runs in one process on one CPU, the sides in
 turn; the texts are compared. A ratio is the median of the ratios of CPU time. Then come the time in
 which a session renders the next turn (two messages more, segments compared), how often that goes into
-rendering it whole, and the time in which a `ConversationCache` encodes it.
+rendering it whole, and the time in which a `ConversationCache` encodes it. At the end, a `TemplateCache`
+finds one of 1,000 conversations, whose first 400 messages are the same.
 
     python -m benchmarks.templates FOLDER --only NAME --tokenizer FILE --bos TOKEN --eos TOKEN
 
@@ -30,7 +31,7 @@ from typing import Any
 import bpe_engine
 import bpe_engine.hf
 from bpe_engine.prompt import ChatTemplate, special
-from bpe_engine.serving import ConversationCache
+from bpe_engine.serving import ConversationCache, TemplateCache
 
 from .harness.sides import on_one_cpu, ratio, seconds
 from .prompts import CHATML, WORDS, messages
@@ -173,6 +174,33 @@ def session_turn(side: Side, chat: Any, tools: Any, rounds: int) -> tuple[float,
     return statistics.median(times[1:]), statistics.median(ratios[1:])
 
 
+def found_again(count: int, rounds: int) -> dict[str, float]:
+    """Returns the seconds of the next turn of one of many conversations: in a cache that finds it among
+    them, in a session of its own, and rendered whole."""
+    shared = messages(400, 40)
+    chats = [
+        [*shared, *({**it, "content": f"{number} {it['content']}"} for it in messages(100, 40))]
+        for number in range(count)
+    ]
+    cache, template = TemplateCache(), ChatTemplate(CHATML)
+    for chat in chats:
+        cache.render(CHATML, chat)
+    session, chat = template.session(), chats[count // 2]
+    sides = {
+        "in a cache": lambda: cache.render(CHATML, chat),
+        "in a session": lambda: session.render(chat),
+        "whole": lambda: template.render(chat),
+    }
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds + 2):
+        chat += messages(2, 40, number)
+        found: list[Any] = []
+        for name, render in sides.items():
+            times[name].append(seconds(lambda: found.append(render())))
+        assert found[0] == found[1] == found[2]
+    return {name: statistics.median(each[2:]) for name, each in times.items()}
+
+
 def pipeline(source: str, file: Path, tokens: dict[str, str], rounds: int) -> tuple[float, float]:
     """Returns the seconds from messages to ids at turn 20, and how much longer transformers takes."""
     from transformers import PreTrainedTokenizerFast
@@ -268,6 +296,12 @@ def main() -> None:
         print(f"| mean of {len(found)} | | | {mean:.2f} | | {times:.1f} | |")
         largest, least = max(found.values()), min(parts.values())
         print(f"| the worst | | | {largest:.2f} | | {least:.1f} | |")
+    count = 1000
+    turn = found_again(count, options.rounds)
+    print(f"\n| the next turn of one of {count:,} conversations | ms |\n|---|---:|")
+    for name, took in turn.items():
+        print(f"| {name} | {took * 1e3:.2f} |")
+    print(f"| of the cache, finding it | {(turn['in a cache'] - turn['in a session']) * 1e3:.2f} |")
     print("\nRefused by plain Jinja:\n")
     print("\n".join(refused))
 

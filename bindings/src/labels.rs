@@ -76,8 +76,8 @@ pub struct Labels {
     getitem: Py<PyAny>,
     call: Py<PyAny>,
     places: Vec<Place>,
-    /// The caller's segment and the place of each number - 1.
-    given: Vec<(Option<Py<PyTuple>>, Option<usize>)>,
+    /// The values with the numbers from 1 on.
+    given: Vec<Given>,
     /// Lists and dicts by their addresses, which stay theirs: each is kept alive.
     known: HashMap<usize, (Py<PyAny>, Known), BuildHasherDefault<Address>>,
     /// Paths of one key: most origins have one of a few.
@@ -87,8 +87,18 @@ pub struct Labels {
     has_segments: bool,
 }
 
-/// The segment and the origin of a value.
-pub type GivenValue<'py> = (Option<Bound<'py, PyTuple>>, Bound<'py, PyAny>);
+/// A value that has a number.
+struct Given {
+    /// The caller's segment.
+    segment: Option<Py<PyTuple>>,
+    place: Option<usize>,
+    /// The caller's string.
+    text: Option<Py<PyAny>>,
+}
+
+/// The segment and the origin of a value, and the caller's string.
+pub type GivenValue<'py> =
+    (Option<Bound<'py, PyTuple>>, Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 #[pymethods]
 impl Labels {
@@ -122,7 +132,7 @@ impl Labels {
 
     /// Returns the flags of text of a caller's segment.
     fn flags(&mut self, segment: Py<PyTuple>) -> PyResult<u64> {
-        self.number(Some(segment), None)
+        self.number(Some(segment), None, None)
     }
 
     /// Notes the messages at these places of a list, whose values are labeled in place when they are
@@ -352,7 +362,7 @@ impl Labels {
     /// Whether text with flags has a label, and is not as the caller gave it.
     fn has_place(&self, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let number = number_of(self.only_flags(text)?);
-        Ok(number.and_then(|number| self.given.get(number)).is_some_and(|(_, at)| at.is_some()))
+        Ok(number.and_then(|number| self.given.get(number)).is_some_and(|it| it.place.is_some()))
     }
 
     fn known_of(&self, value: &Bound<'_, PyAny>) -> Option<&Known> {
@@ -381,17 +391,22 @@ impl Labels {
     }
 
     /// Returns the flags of the next number; none if there are too many.
-    fn number(&mut self, segment: Option<Py<PyTuple>>, place: Option<usize>) -> PyResult<u64> {
+    fn number(
+        &mut self,
+        segment: Option<Py<PyTuple>>,
+        place: Option<usize>,
+        text: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
         if self.given.len() >= MOST_LABELS {
             return Ok(0);
         }
-        push(&mut self.given, (segment, place))?;
+        push(&mut self.given, Given { segment, place, text })?;
         Ok((self.given.len() as u64) << GIVEN_SHIFT)
     }
 
     /// Returns the flags of text that is written for a whole value or key.
     fn rewritten(&mut self, place: usize) -> PyResult<u64> {
-        let flags = self.number(None, Some(place))?;
+        let flags = self.number(None, Some(place), None)?;
         Ok(if flags == 0 { 0 } else { flags | NOWHERE << START_SHIFT })
     }
 
@@ -495,7 +510,11 @@ impl Labels {
     ) -> PyResult<Bound<'py, PyAny>> {
         let flags = match self.only_flags(value)? {
             0 if is_key => self.rewritten(at)?,
-            0 => self.number(None, Some(at))?,
+            0 => {
+                let is_plain = value.is_exact_instance_of::<PyString>();
+                let text = is_plain.then(|| value.clone().unbind());
+                self.number(None, Some(at), text)?
+            }
             flags => {
                 let segment = self.segment(flags, value.py());
                 let is_plain = match &segment {
@@ -506,7 +525,7 @@ impl Labels {
                     // The template may build a control token from it, which no border may cut.
                     TRUSTED
                 } else {
-                    flags & (TRUSTED | GENERATED) | self.number(segment, Some(at))?
+                    flags & (TRUSTED | GENERATED) | self.number(segment, Some(at), None)?
                 }
             }
         };
@@ -523,7 +542,7 @@ impl Labels {
     }
 
     fn segment(&self, flags: u64, py: Python<'_>) -> Option<Py<PyTuple>> {
-        self.given.get(number_of(flags)?)?.0.as_ref().map(|segment| segment.clone_ref(py))
+        self.given.get(number_of(flags)?)?.segment.as_ref().map(|segment| segment.clone_ref(py))
     }
 
     /// Returns a text whose characters all have these flags.
@@ -533,18 +552,21 @@ impl Labels {
         new_traced(self.traced.bind(text.py()), text, &flags.into_pyobject(text.py())?.into_any())
     }
 
-    /// Returns the segment and the origin of text with these flags, of which either may be None.
+    /// Returns the segment and the origin of text with these flags, of which either may be None, and the
+    /// caller's string, if it is plain.
     pub fn given<'py>(&mut self, py: Python<'py>, flags: u64) -> PyResult<Option<GivenValue<'py>>> {
-        let Some((segment, place)) = number_of(flags).and_then(|number| self.given.get(number))
+        let Some(Given { segment, place, text }) =
+            number_of(flags).and_then(|number| self.given.get(number))
         else {
             return Ok(None);
         };
         let (segment, place) = (segment.as_ref().map(|it| it.bind(py).clone()), *place);
+        let text = text.as_ref().map(|text| text.bind(py).clone());
         let origin = match place {
             Some(place) => self.origin_of(py, place)?,
             None => py.None().into_bound(py),
         };
-        Ok(Some((segment, origin)))
+        Ok(Some((segment, origin, text)))
     }
 
     /// Returns the path to a place.

@@ -81,6 +81,7 @@ mod token_trie;
 mod traced;
 mod train;
 mod truncate;
+mod unchanged;
 mod vocab_tools;
 
 use pyo3::prelude::*;
@@ -133,7 +134,7 @@ mod _core {
     #[pymodule_export]
     use super::stream_pool::{PyStreamPool, StreamStop};
     #[pymodule_export]
-    use super::template::{collect_segments, copy_plain, differing};
+    use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::token_table::PyTokenTable;
     #[pymodule_export]
@@ -142,6 +143,8 @@ mod _core {
     use super::traced::{cost_of_joining, join_traced, size_of_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
+    #[pymodule_export]
+    use super::unchanged::{Marks, differing};
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_tokens, learn_merges, merge_bytes, parse_rank_lines, token_splits,

@@ -1,37 +1,41 @@
 //! Copies the variables of chat templates, and collects their output, for `bpe_engine.prompt`.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
-use pyo3::{Borrowed, ffi};
 
 use crate::interned::interned;
 use crate::labels::{
-    Depth, GENERATED, GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, TRUSTED, length, plain_text,
-    untracked,
+    Address, Depth, GENERATED, GIVEN_SHIFT, GivenValue, Labels, NOWHERE, START_SHIFT, TRUSTED,
+    length, plain_text, untracked,
 };
 use crate::objects::{new_int, new_list, new_tuple_of, push};
 
 /// Copies data that a caller gives to a template.
 ///
 /// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
-/// calls `other` for everything else. Returns the copy, and the number of characters in its strings
-/// without those that `other` copied.
+/// calls `other` for everything else. Returns the copy, the number of characters in its strings, that of
+/// its values, and that of the calls. What `other` copied counts as one value without characters.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyAny>, usize)> {
-    let mut copier = Copier { other, characters: 0 };
+) -> PyResult<(Bound<'py, PyAny>, usize, usize, usize)> {
+    let mut copier = Copier { other, characters: 0, values: 0, calls: 0 };
     let copy = copier.copy(value)?;
-    Ok((copy, copier.characters))
+    Ok((copy, copier.characters, copier.values, copier.calls))
 }
 
 struct Copier<'a, 'py> {
     other: &'a Bound<'py, PyAny>,
     characters: usize,
+    values: usize,
+    calls: usize,
 }
 
 impl<'py> Copier<'_, 'py> {
@@ -40,8 +44,12 @@ impl<'py> Copier<'_, 'py> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
         }
+        self.values += 1;
         let Ok(dict) = value.cast_exact::<PyDict>() else {
-            let Ok(list) = value.cast_exact::<PyList>() else { return self.other.call1((value,)) };
+            let Ok(list) = value.cast_exact::<PyList>() else {
+                self.calls += 1;
+                return self.other.call1((value,));
+            };
             let _depth = Depth::enter(value.py())?;
             let items: Vec<_> = list.iter().collect();
             let items: Vec<_> =
@@ -51,14 +59,15 @@ impl<'py> Copier<'_, 'py> {
         let _depth = Depth::enter(value.py())?;
         // Nobody else has the copy, so it does not change during iteration.
         let copy = dict.copy()?;
-        let before = self.characters;
+        let before = (self.characters, self.values);
         let mut changed = Vec::new();
         for (key, item) in &copy {
             if !key.is_exact_instance_of::<PyString>() {
-                self.characters = before;
+                (self.characters, self.values) = before;
                 return self.copy_items(&dict.copy()?);
             }
             self.characters += length(&key)?;
+            self.values += 1;
             if !self.is_scalar(&item)? {
                 push(&mut changed, (key, item))?;
             }
@@ -82,161 +91,16 @@ impl<'py> Copier<'_, 'py> {
     fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         if value.is_exact_instance_of::<PyString>() {
             self.characters += length(value)?;
+            self.values += 1;
             return Ok(true);
         }
-        Ok(value.is_none()
+        let is_scalar = value.is_none()
             || value.is_exact_instance_of::<PyBool>()
             || value.is_exact_instance_of::<PyInt>()
-            || value.is_exact_instance_of::<PyFloat>())
+            || value.is_exact_instance_of::<PyFloat>();
+        self.values += usize::from(is_scalar);
+        Ok(is_scalar)
     }
-}
-
-/// Compares the values of a list with those kept of an earlier one. Returns the places where they
-/// differ, or only the first one.
-///
-/// The kept values are copies that nobody changes. Two values are equal if they have the same type, a
-/// built-in one or `segment`, and the same content in the same order. Calls no code of the caller.
-#[pyfunction]
-pub fn differing<'py>(
-    values: &Bound<'py, PyList>,
-    kept: &Bound<'py, PyList>,
-    segment: &Bound<'py, PyType>,
-    is_first: bool,
-) -> PyResult<Vec<usize>> {
-    let mut places = Vec::new();
-    for (place, value) in values.iter().enumerate() {
-        if place < kept.len() {
-            let kept = kept.get_item(place)?;
-            if is_same(value.as_borrowed(), kept.as_borrowed(), segment)? {
-                continue;
-            }
-        }
-        push(&mut places, place)?;
-        if is_first {
-            break;
-        }
-    }
-    Ok(places)
-}
-
-/// Whether other threads may change a caller's list or dict while it is read. Then a copy is read.
-const IS_SHARED: bool = cfg!(Py_GIL_DISABLED);
-
-/// Whether a caller's value is the same as a copy of an earlier one. Runs no code of Python, so that
-/// nothing changes either of them meanwhile, or only what was copied. An object that is in both never changes: lists and dicts
-/// were copied. So that object is not even read, which would wait for memory.
-fn is_same<'py>(
-    value: Borrowed<'_, 'py, PyAny>,
-    kept: Borrowed<'_, 'py, PyAny>,
-    segment: &Bound<'py, PyType>,
-) -> PyResult<bool> {
-    if value.is(kept) {
-        return Ok(true);
-    }
-    if value.get_type_ptr() != kept.get_type_ptr() {
-        return Ok(false);
-    }
-    if value.is_exact_instance_of::<PyString>() {
-        // SAFETY: attached; both are instances of `str`, which the call compares, and nothing else.
-        return Ok(unsafe { ffi::PyUnicode_Compare(value.as_ptr(), kept.as_ptr()) == 0 });
-    }
-    if value.is_exact_instance_of::<PyDict>() {
-        let _depth = Depth::enter(value.py())?;
-        return match value.cast::<PyDict>() {
-            Ok(dict) if IS_SHARED => {
-                are_same_dicts(dict.copy()?.as_any().as_borrowed(), kept, segment)
-            }
-            _ => are_same_dicts(value, kept, segment),
-        };
-    }
-    if value.is_exact_instance_of::<PyList>() {
-        let _depth = Depth::enter(value.py())?;
-        return match value.cast::<PyList>() {
-            Ok(list) if IS_SHARED => {
-                are_same_lists(list.get_slice(0, list.len()).as_any().as_borrowed(), kept, segment)
-            }
-            _ => are_same_lists(value, kept, segment),
-        };
-    }
-    if value.is_exact_instance_of::<PyInt>() {
-        return value.eq(kept);
-    }
-    if let (Ok(value), Ok(kept)) = (value.cast_exact::<PyFloat>(), kept.cast_exact::<PyFloat>()) {
-        return Ok(value.value().to_bits() == kept.value().to_bits());
-    }
-    let (Ok(items), Ok(kept_items)) = (value.cast::<PyTuple>(), kept.cast::<PyTuple>()) else {
-        return Ok(false);
-    };
-    let is_segment = value.get_type_ptr() == segment.as_type_ptr();
-    if !is_segment && (!value.is_exact_instance_of::<PyTuple>() || items.len() != kept_items.len())
-    {
-        return Ok(false);
-    }
-    let _depth = Depth::enter(value.py())?;
-    // Only these items of a segment are read.
-    const READ: usize = 5;
-    let most = if is_segment { READ } else { usize::MAX };
-    for (value, kept) in items.iter_borrowed().zip(kept_items.iter_borrowed()).take(most) {
-        if !is_same(value, kept, segment)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Whether two dicts have the same keys and values in the same order.
-fn are_same_dicts<'py>(
-    value: Borrowed<'_, 'py, PyAny>,
-    kept: Borrowed<'_, 'py, PyAny>,
-    segment: &Bound<'py, PyType>,
-) -> PyResult<bool> {
-    let py = value.py();
-    let (mut place, mut kept_place) = (0, 0);
-    let [mut key, mut item, mut kept_key, mut kept_item] = [std::ptr::null_mut(); 4];
-    // SAFETY: attached, and both are dicts. Nothing changes them, and their keys and values live as
-    // long as they do. `PyDict_Next` sets the pointers where it returns 1.
-    unsafe {
-        if ffi::PyDict_Size(value.as_ptr()) != ffi::PyDict_Size(kept.as_ptr()) {
-            return Ok(false);
-        }
-        while ffi::PyDict_Next(value.as_ptr(), &mut place, &mut key, &mut item) != 0
-            && ffi::PyDict_Next(kept.as_ptr(), &mut kept_place, &mut kept_key, &mut kept_item) != 0
-        {
-            for (one, two) in [(key, kept_key), (item, kept_item)] {
-                let one = Borrowed::from_ptr(py, one);
-                let two = Borrowed::from_ptr(py, two);
-                if !is_same(one, two, segment)? {
-                    return Ok(false);
-                }
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Whether two lists have the same items.
-fn are_same_lists<'py>(
-    value: Borrowed<'_, 'py, PyAny>,
-    kept: Borrowed<'_, 'py, PyAny>,
-    segment: &Bound<'py, PyType>,
-) -> PyResult<bool> {
-    let py = value.py();
-    // SAFETY: attached, and both are lists. Nothing changes them, each place is within both, and their
-    // items live as long as they do.
-    unsafe {
-        let length = ffi::PyList_GET_SIZE(value.as_ptr());
-        if length != ffi::PyList_GET_SIZE(kept.as_ptr()) {
-            return Ok(false);
-        }
-        for place in 0..length {
-            let one = Borrowed::from_ptr(py, ffi::PyList_GET_ITEM(value.as_ptr(), place));
-            let two = Borrowed::from_ptr(py, ffi::PyList_GET_ITEM(kept.as_ptr(), place));
-            if !is_same(one, two, segment)? {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
 }
 
 /// Collects the output of a template into segments.
@@ -312,21 +176,23 @@ struct Given<'py> {
     /// The name and the names of a special token.
     special: Option<[Bound<'py, PyAny>; 2]>,
     is_labeled: bool,
+    /// The caller's string.
+    text: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> Given<'py> {
-    fn new(segment: Option<Bound<'py, PyTuple>>, origin: Bound<'py, PyAny>) -> PyResult<Self> {
+    fn new((segment, origin, text): GivenValue<'py>) -> PyResult<Self> {
         let Some(segment) = segment else {
             let none = origin.py().None().into_bound(origin.py());
             let (role, source) = (none.clone(), none);
-            return Ok(Self { origin, role, source, special: None, is_labeled: false });
+            return Ok(Self { origin, role, source, special: None, is_labeled: false, text });
         };
         let item = |place| segment.get_item(place);
         let (role, source) = (item(2)?, item(3)?);
         let is_labeled = !role.is_none() || !source.is_none();
         let is_special = item(4)?.eq(interned!(segment.py(), "special"))?;
         let special = if is_special { Some([item(0)?, item(1)?]) } else { None };
-        Ok(Self { origin, role, source, special, is_labeled })
+        Ok(Self { origin, role, source, special, is_labeled, text })
     }
 }
 
@@ -343,6 +209,8 @@ struct Collector<'a, 'py> {
     next: u64,
     text: Option<Bound<'py, PyAny>>,
     more: Vec<Bound<'py, PyAny>>,
+    /// Texts of the template, by their addresses, which stay theirs, as `str`.
+    constants: HashMap<usize, (Bound<'py, PyAny>, Bound<'py, PyAny>), BuildHasherDefault<Address>>,
     /// Values for all segments.
     kind: Bound<'py, PyAny>,
     special: Bound<'py, PyAny>,
@@ -382,6 +250,7 @@ impl<'a, 'py> Collector<'a, 'py> {
             next: 0,
             text: None,
             more: Vec::new(),
+            constants: HashMap::default(),
             kind: interned!(py, "text").clone().into_any(),
             special: interned!(py, "special").clone().into_any(),
             ids: PyTuple::empty(py).into_any(),
@@ -528,10 +397,10 @@ impl<'a, 'py> Collector<'a, 'py> {
             return Ok(Some(given.clone()));
         }
         let found = self.labels.borrow_mut().given(self.segments.py(), flags)?;
-        let Some((segment, origin)) = found else {
+        let Some(found) = found else {
             return Ok(None);
         };
-        let given = Rc::new(Given::new(segment, origin)?);
+        let given = Rc::new(Given::new(found)?);
         self.last = Some((flags, given.clone()));
         Ok(Some(given))
     }
@@ -553,13 +422,40 @@ impl<'a, 'py> Collector<'a, 'py> {
             };
         }
         if !text.is_exact_instance_of::<PyString>() {
-            text = plain_text(&text)?;
+            text = self.plain(&text)?;
         }
         if length(&text)? == 0 {
             return Ok(());
         }
         let trust = PyBool::new(py, self.flags & TRUSTED != 0).to_owned().into_any();
         self.append([text, trust], &self.kind.clone())
+    }
+
+    /// Returns a `str` with the characters of the open segment, whose only text this is: without a copy
+    /// where the caller or an earlier segment has it.
+    fn plain(&mut self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        const MOST: usize = 256;
+        if self.flags == TRUSTED {
+            let at = text.as_ptr() as usize;
+            if let Some((_, plain)) = self.constants.get(&at) {
+                return Ok(plain.clone());
+            }
+            let plain = plain_text(text)?;
+            if self.constants.len() < MOST {
+                self.constants.insert(at, (text.clone(), plain.clone()));
+            }
+            return Ok(plain);
+        }
+        // From the first character on.
+        if self.flags >> START_SHIFT == 0
+            && let Some(given) = self.given(self.flags)?
+            && let Some(whole) = &given.text
+            && length(whole)? == length(text)?
+            && whole.eq(text)?
+        {
+            return Ok(whole.clone());
+        }
+        plain_text(text)
     }
 
     /// Adds a segment with this text, its trust, and the labels of the flags.

@@ -182,12 +182,19 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     if not isinstance(width, str):
         use(width)
     indention = width if isinstance(width, str) else " " * width
-    lines = (_as_traced(s) + trusted("\n")).splitlines()
-    use(len(lines) * len(indention))
+    text = _as_traced(s)
+    lines = text.splitlines()
+    last = str.__str__(text)[-1:]
+    if not lines or (last != "\r" and last.splitlines() == [""]):
+        # As if another line end came after it.
+        lines.append(trusted(""))
+    use(len(lines) * (1 + len(indention)))
     if isinstance(s, Markup):
         return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
-    rest = [indention + line if line or blank else line for line in lines[1:]]
-    return concat([indention if first else "", _as_traced("\n").join([lines[0], *rest])])
+    parts = [indention if first else "", lines[0]]
+    for line in lines[1:]:
+        parts += ("\n", indention, line) if line or blank else ("\n", line)
+    return concat(parts)
 
 
 def _format(value: Any, *args: Any, **kwargs: Any) -> str:

@@ -17,20 +17,20 @@ class Unkept(Exception):  # noqa: N818
     """A value that may be another one the next time."""
 
 
-def kept(value: Any) -> Any:
-    """Copies data as it is, to compare it with later data.
+def kept(value: Any) -> tuple[Any, int, int, int]:
+    """Copies data as it is, to compare it with later data. Returns the same as `copy_plain`.
 
     Raises:
         Unkept: Something in it is neither plain data nor a segment.
     """
-    return copy_plain(value, _kept_other)[0]
+    return copy_plain(value, _kept_other)
 
 
 def _kept_other(value: Any) -> Any:
     if type(value) is Segment:
         return value
     if type(value) is tuple:
-        return tuple(map(kept, value))
+        return tuple(kept(item)[0] for item in value)
     raise Unkept
 
 
@@ -38,8 +38,9 @@ class Plain:
     """Copies the caller's values into plain data, so that a template cannot call into objects."""
 
     def __init__(self, labels: Labels) -> None:
-        #: Counts the characters of the caller's strings.
+        #: Counts the characters of the caller's strings, and its values.
         self.characters: int = 0
+        self.values: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
 
@@ -70,8 +71,9 @@ class Plain:
 
     def data(self, value: Any) -> Any:
         """Copies plain data. Anything else becomes a placeholder."""
-        copy, characters = copy_plain(value, self.other)
+        copy, characters, count, _ = copy_plain(value, self.other)
         self.characters += characters
+        self.values += count
         return copy
 
     def other(self, value: Any) -> Any:

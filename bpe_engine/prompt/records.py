@@ -89,6 +89,14 @@ class Run:
         self.tests: list[Any] = []
         self.written: list[State | None] = []
 
+    def copy(self) -> Run:
+        """Returns the same turns, to which others are added."""
+        other = Run()
+        other.fixed, other.steady, other.length = self.fixed, self.steady, self.length
+        for row in (*self._ROWS, *self._SUMS, "segments"):
+            setattr(other, row, getattr(self, row).copy())
+        return other
+
     def cut(self, end: int) -> None:
         """Keeps so many turns."""
         del self.segments[sum_of(self.ends, 0, end) :]
@@ -108,17 +116,21 @@ class Run:
 
     def add_records(self, records: Iterable[Record]) -> None:
         """Adds turns."""
+        characters, costs, sizes = map(sum_of, (self.characters, self.costs, self.sizes))
         for it in records:
-            self.characters.append(sum_of(self.characters) + it.characters)
-            self.costs.append(sum_of(self.costs) + it.cost)
-            self.ends.append(sum_of(self.ends) + len(it.segments))
-            self.sizes.append(sum_of(self.sizes) + it.size)
+            characters, costs, sizes = characters + it.characters, costs + it.cost, sizes + it.size
+            self.segments += it.segments
+            self.characters.append(characters)
+            self.costs.append(costs)
+            self.ends.append(len(self.segments))
+            self.sizes.append(sizes)
             self.items.append(it.message if it.is_whole else None)
             self.records.append(it)
-            self.segments += it.segments
             self.tests.append(it.tests)
-            has_written = any(value is not UNWRITTEN for value in it.written)
-            self.written.append(it.written if has_written else None)
+            written = it.written
+            if written and all(value is UNWRITTEN for value in written):
+                written = ()
+            self.written.append(written or None)
 
     def segments_of(self, start: int, end: int) -> list[Segment]:
         """Returns the segments of turns."""

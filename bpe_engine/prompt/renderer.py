@@ -57,6 +57,11 @@ class Compiled(Renderer):
     def functions(self) -> Mapping[str, Any]:
         """The functions of the template language."""
 
+    @property
+    @abstractmethod
+    def reuses_turns(self) -> bool:
+        """Whether turns of any loop can be reused."""
+
     @abstractmethod
     def new_labels(self) -> Labels:
         """Returns the origins of what a caller gives to one rendering: none so far."""

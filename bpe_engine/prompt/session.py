@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from operator import is_
 from sys import getsizeof
 from typing import Any
 
-from .._core import Labels, copy_plain, differing, size_of_plain
-from .limits import ITEM
+from .._core import Labels, Marks, copy_plain, differing
 from .origin import Scalar, Traced
 from .outcomes import MISSING, Plan
 from .plain import Plain, Unkept, kept
@@ -81,12 +81,13 @@ class TemplateSession(Renderer):
         self._plain = Plain(self._labels)
         # What messages were, their labeled copies, and their characters.
         self._kept: list[Any] = []
+        self._marks = Marks()
         self._copies: list[dict[Any, Any]] = []
         self._sizes: list[int] = []
         # The values in them.
         self._counts: list[int] = []
         # The same of other data.
-        self._data: dict[str, tuple[Any, Any, int, int]] = {}
+        self._data: dict[str, tuple[Any, Any, int, int, Marks]] = {}
         # The records of turns by loop and message, and what all turns of a loop found.
         self._records: dict[Plan, dict[int, Record]] = {}
         self._fixed: dict[Plan, tuple[State, State]] = {}
@@ -108,14 +109,14 @@ class TemplateSession(Renderer):
     ) -> list[Segment]:
         messages, tools, documents = map(_as_list, (messages, tools, documents))
         with self._own_lock():
-            if self._rests:
-                self._rests -= 1
+            if self._rests or not self._template.reuses_turns:
+                self._rests = max(0, self._rests - 1)
                 return self._template._render(messages, tools, documents, named)
             turns, reused = self.turns, self.reused_turns
             if self._labels.count > 2 * (self._first_labels or 0) + _MOST_LABELS:
                 self._clear()
             try:
-                changed = differing(messages, self._kept, Segment, False)
+                changed = differing(messages, self._kept, self._marks, Segment, False)
                 is_another = self.rests and self._is_another(messages, changed)
                 if is_another:
                     self._rest()
@@ -165,7 +166,7 @@ class TemplateSession(Renderer):
         return 2 * (len(changed) - len(messages) + known) > known + _FEW_TURNS
 
     def _kept_bytes(self, characters: int) -> int:
-        values = sum(self._counts) + sum(count for *_, count in self._data.values())
+        values = sum(self._counts) + sum(count for *_, count, _ in self._data.values())
         runs = self._runs.values()
         return (
             _MESSAGE * (1 + len(self._copies))
@@ -185,6 +186,28 @@ class TemplateSession(Renderer):
         """Forgets the conversation."""
         with self._own_lock():
             self._clear()
+
+    def fork(self) -> TemplateSession:
+        """Returns a session of the same conversation, which goes on for itself from here."""
+        other = TemplateSession(self._template, self._max_bytes)
+        with self._own_lock():
+            # Messages that both have are labeled once, so only one of the two renders at a time.
+            other._lock, other._labels, other._plain = self._lock, self._labels, self._plain
+            for name in ("_kept", "_copies", "_sizes", "_counts", "_data", "_fixed", "texts"):
+                setattr(other, name, getattr(self, name).copy())
+            other._records = {plan: records.copy() for plan, records in self._records.items()}
+            other._runs = {plan: run.copy() for plan, run in self._runs.items()}
+            other._flags = {data: flags.copy() for data, flags in self._flags.items()}
+            for name in (
+                "rests",
+                "_rests",
+                "_last_rests",
+                "memory",
+                "_last_turns",
+                "_first_labels",
+            ):
+                setattr(other, name, getattr(self, name))
+        return other
 
     @property
     def messages(self) -> int:
@@ -207,10 +230,10 @@ class TemplateSession(Renderer):
         """Returns the variables of the template, and their characters."""
         characters = self._take_messages(messages, changed)
         taken: dict[str, Any] = {"messages": list(self._copies)}
-        data: dict[str, tuple[Any, Any, int, int]] = {}
+        data: dict[str, tuple[Any, Any, int, int, Marks]] = {}
         for name, value in {**named, "tools": tools, "documents": documents}.items():
             known = self._data.get(name)
-            if known is None or differing([value], [known[0]], Segment, True):
+            if known is None or differing([value], [known[0]], known[4], Segment, True):
                 known = self._taken(name, value)
             data[name] = known
             taken[name] = known[1]
@@ -218,9 +241,9 @@ class TemplateSession(Renderer):
         self._data = data
         return taken, characters
 
-    def _taken(self, name: str, value: Any) -> tuple[Any, Any, int, int]:
-        before = self._plain.characters
-        as_given, source = _kept(value)
+    def _taken(self, name: str, value: Any) -> tuple[Any, Any, int, int, Marks]:
+        before, values = self._plain.characters, self._plain.values
+        as_given, source, *_ = _kept(value)
         if name not in ("tools", "documents"):
             copy = self._plain.named(name, source)
         elif value is None:
@@ -229,7 +252,7 @@ class TemplateSession(Renderer):
             copy = self._plain.mappings(name, source)
             self._labels.note_data(name, copy)
         characters = self._plain.characters - before
-        return as_given, copy, characters, _values_in(copy, characters)
+        return as_given, copy, characters, self._plain.values - values, Marks()
 
     def _take_messages(self, messages: list[Any], changed: list[int]) -> int:
         """Copies the messages that are new, and returns the characters of all."""
@@ -244,14 +267,22 @@ class TemplateSession(Renderer):
             del row[len(messages) :]
         other = self._plain.other
         for place in changed:
-            before = self._plain.characters
-            as_given, source = _kept(messages[place])
-            copy, size = copy_plain(source, other)
+            before, values = self._plain.characters, self._plain.values
+            as_given, source, size, count, others = _kept(messages[place])
+            if others:
+                copy, size, count, _ = copy_plain(source, other)
+                size += self._plain.characters - before
+                count += self._plain.values - values
+            else:
+                # Nothing changes what is in it, so the template may read the copy itself.
+                copy = source.copy() if type(source) is dict else source
             if type(copy) is not dict:
                 raise TypeError("a message must be a dict")
-            size += self._plain.characters - before
-            for row, item in zip(rows, (as_given, copy, size, _values_in(copy, size))):
-                row[place : place + 1] = (item,)
+            for row, item in zip(rows, (as_given, copy, size, count)):
+                if place < len(row):
+                    row[place] = item
+                else:
+                    row.append(item)
         self._labels.note_messages(self._copies, changed)
         return sum(self._sizes)
 
@@ -322,13 +353,14 @@ class TemplateSession(Renderer):
                     run = old
                     run.cut(entries.pop(0)[1])
             run.fixed, run.steady, run.length = found
-            for entry in entries:
-                if _is_part(entry):
-                    run.add(old, *entry)
+            for is_part, some in groupby(entries, _is_part):
+                if is_part:
+                    for part in some:
+                        run.add(old, *part)
                     continue
-                run.add_records([entry])
-                if entry.is_whole:
-                    records[id(entry.message)] = entry
+                new = list(some)
+                run.add_records(new)
+                records.update((id(it.message), it) for it in new if it.is_whole)
             self._runs[plan] = run
         self._start()
 
@@ -407,11 +439,6 @@ class TemplateSession(Renderer):
         return self._recorded <= self._max_bytes
 
 
-def _values_in(copy: Any, characters: int) -> int:
-    """Returns how many values are in a copy of data with so many characters."""
-    return max(0, (size_of_plain(copy) or 0) - characters) // ITEM
-
-
 def _size_of(value: Any, room: list[int]) -> int:
     room[0] -= 1
     size = getsizeof(value)
@@ -437,10 +464,11 @@ def _as_list(data: Any) -> Any:
     return data if is_other or type(data) is list else list(data)
 
 
-def _kept(value: Any) -> tuple[Any, Any]:
-    """Returns a copy of data to compare later data with, and the data to copy for the template."""
+def _kept(value: Any) -> tuple[Any, Any, int, int, int]:
+    """Returns a copy of data to compare later data with, the data to copy for the template, and the
+    numbers of characters, of values, and of those that are not plain."""
     try:
-        as_given = kept(value)
+        as_given, *counts = kept(value)
     except Unkept:
-        return _UNKEPT, value
-    return as_given, as_given
+        return _UNKEPT, value, 0, 0, 1
+    return as_given, as_given, *counts

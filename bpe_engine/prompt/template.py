@@ -222,6 +222,11 @@ class ChatTemplate(Compiled):
     def functions(self) -> Mapping[str, Any]:
         return _environment().globals
 
+    @property
+    def reuses_turns(self) -> bool:
+        plans: list[Plan | Prevented] = vars(self._template)["plans"]
+        return any(isinstance(it, Plan) for it in plans)
+
     def new_labels(self) -> Labels:
         return new_labels(_environment())
 

@@ -44,6 +44,7 @@ def open_store(path: str | os.PathLike[str], max_bytes: int) -> BlockStore:
     with _opening:
         if place not in _stores:
             _stores[place] = BlockStore(path, max_bytes)
+        _stores[place].refresh()
         return _stores[place]
 
 
@@ -82,7 +83,8 @@ class BlockStore:
     Blocks are checked before they are used, so that a wrong value counts as missing. They are written
     by a thread, in transactions: a process may be killed at any time. What cannot be written is
     dropped. The blocks that came first are dropped first, to keep the files below their limit. A forked
-    process opens the files again when it first needs them.
+    process opens the files again when it first needs them. If the files are removed, those that are open
+    are read on, and nothing more is written.
 
     Args:
         path: A folder, which is made. No other file may be in it.
@@ -107,6 +109,7 @@ class BlockStore:
         """Starts without files: in a fork, LMDB leaves those of the parent as they are."""
         self._environment = None
         self._databases = []
+        self._opened_files: list[Any] = []
         #: The reason for which nothing more is written.
         self.error: str | None = None
         #: The thread that writes, and the blocks that wait for it.
@@ -121,6 +124,25 @@ class BlockStore:
         self._written.set()
         #: Taken while a transaction reads, and while one writes.
         self._locks = threading.RLock(), threading.RLock()
+
+    def refresh(self) -> None:
+        """Opens the files of the folder if those that are open were removed. Raises as `BlockStore` does."""
+        if self._environment is None or self._files() == self._opened_files:
+            return
+        reading, writing = self._locks
+        with reading, writing:
+            self._environment.close()
+            self._environment, self.error = None, None
+            self._environment, self._databases = self._opened()
+
+    def _files(self) -> list[Any]:
+        """Returns the identities of the files in the folder."""
+        found: list[Any] = []
+        for name in ("data.mdb", "lock.mdb"):
+            with contextlib.suppress(OSError):
+                file = os.stat(os.path.join(self.path, name))
+                found.append((name, file.st_dev, file.st_ino))
+        return found
 
     # ---- Reading and writing ----
 
@@ -203,6 +225,10 @@ class BlockStore:
             self._written.set()
 
     def _put(self, values: dict[bytes, bytes]) -> None:
+        if self._files() != self._opened_files:
+            # Without the file of locks, two processes would write at once.
+            self.error = f"the files of {self.path} were removed or replaced"
+            return
         reading, writing = self._locks
         try:
             try:
@@ -252,6 +278,7 @@ class BlockStore:
             self._check_size(environment)
             is_new = environment.stat()["entries"] == 0 and not environment.flags()["readonly"]
             databases = [environment.open_db(name, create=is_new) for name in _DATABASES]
+            self._opened_files = self._files()
             return environment, databases
         except self._lmdb.Error as error:
             if environment is not None:

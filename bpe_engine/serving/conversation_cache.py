@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CacheStats", "ConversationCache"]
 
 #: The version of the keys and the blocks in a store.
-_VERSION = "bpe_engine block 2"
+_VERSION = "bpe_engine block 3"
 #: The largest limit of a store: LMDB takes addresses for all of it.
 _MOST_STORED = 1 << 44
 

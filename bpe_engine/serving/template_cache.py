@@ -20,12 +20,15 @@ __all__ = ["TemplateCache"]
 _MOST = 1024
 #: The bytes of what is kept of a conversation that came only once.
 _BASE = 4096
+#: The messages at the end of a conversation of which others may take the place.
+_REPLACED = 2
 #: The characters of a longer content that its mark depends on, at each end and between.
 _LOOKED_AT = 512
 
 
 class _Known:
-    """A conversation that no thread uses. It has no session while it came only once."""
+    """A conversation that no thread uses. It has no session while it came only once. Its keys are the
+    marks of its last beginnings, the longest first."""
 
     __slots__ = ("keys", "memory", "session")
 
@@ -41,8 +44,8 @@ class TemplateCache:
     For servers: each turn of a conversation comes as a whole request again. Requests need no
     session: the conversation that goes on is found by its messages. The first request of one is
     rendered whole, the second one is recorded. What is rendered is exactly what
-    `ChatTemplate.render` renders. The conversations that were not used for longest are dropped
-    first. Any number of threads may use a cache; a forked process begins without conversations.
+    `ChatTemplate.render` renders. Conversations that branch live side by side. Those that were not used
+    for longest are dropped first. Any number of threads may use a cache; a forked process begins without conversations.
 
     Args:
         max_bytes: The most memory for conversations, roughly.
@@ -94,12 +97,15 @@ class TemplateCache:
         marks = _marks(template, messages)
         from ..prompt.template import chat_template
 
-        known, session = self._taken(marks), None
+        (known, is_branch), session = self._taken(marks), None
         try:
             if known is None:
                 # Most requests are no part of a conversation, or begin one.
                 return chat_template(template).render(messages, **options)
-            session = known.session or chat_template(template).session(max_bytes=self._max_bytes)
+            if known.session is None:
+                session = chat_template(template).session(max_bytes=self._max_bytes)
+            else:
+                session = known.session.fork() if is_branch else known.session
             turns, reused = session.turns, session.reused_turns
             return session.render(messages, **options)
         finally:
@@ -115,17 +121,20 @@ class TemplateCache:
             for known in [*self._idle.values()]:
                 self._drop(known)
 
-    def _taken(self, marks: list[int]) -> _Known | None:
-        """Returns the conversation that a request continues, which no other thread has then."""
+    def _taken(self, marks: list[int]) -> tuple[_Known | None, bool]:
+        """Returns the conversation that a request continues, and whether it goes on from inside of it.
+        One that goes on from its end no other thread has then."""
         with self._own_lock():
             # The longest beginning that both have.
             for mark in reversed(marks):
                 found = self._places.get(mark)
                 if found:
                     known = next(reversed(found.values()))
-                    self._drop(known)
-                    return known
-        return None
+                    is_branch = known.keys.index(mark) > _REPLACED
+                    if not is_branch:
+                        self._drop(known)
+                    return known, is_branch
+        return None, False
 
     def _put_back(self, session: TemplateSession | None, marks: list[int]) -> None:
         if not marks:

@@ -65,6 +65,8 @@ pub enum Mechanism {
     NativeMethods,
     /// Without: Python's collector of cycles walks over the copies of data in chat templates.
     UntrackedCopies,
+    /// Without: all values of all messages are compared with those of the rendering before.
+    Marks,
     /// Without: the benchmark renders whole conversations, not those turns that are new.
     Turns,
 }
@@ -100,6 +102,7 @@ impl Mechanism {
         ("native-json", Mechanism::NativeJson),
         ("native-methods", Mechanism::NativeMethods),
         ("untracked-copies", Mechanism::UntrackedCopies),
+        ("marks", Mechanism::Marks),
         ("turns", Mechanism::Turns),
     ];
 

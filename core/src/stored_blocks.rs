@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::engine::conversation::normalize_runs;
 use crate::engine::segments::{Fixed, FixedIds, Prompt};
 use crate::error::Result;
-use crate::hash::{fold, hash_bytes};
+use crate::hash::{FIXED_SEEDS, fold, hash_bytes};
 use crate::memory::{collected, push, reserve};
 use crate::normalize::Normalization;
 use crate::prefix_cache::{
@@ -25,6 +25,9 @@ const KEYED: usize = 2048;
 
 /// The fewest bytes of a block that ends inside text.
 const SPACING: usize = 8192;
+
+/// The bytes before the end of a prompt in which a shorter last block ends.
+const TAIL: usize = 512;
 
 /// The most bytes of the text of a block, and the most given ids.
 const MOST: usize = 1 << 24;
@@ -47,6 +50,8 @@ pub struct StoredPrompt<'a> {
     end: End,
     /// The ids up to there.
     ids: Vec<u32>,
+    /// Whether another block has the next key.
+    has_rival: bool,
 }
 
 #[derive(Debug)]
@@ -89,7 +94,8 @@ impl<'a> StoredPrompt<'a> {
     }
 
     fn new(text: Cow<'a, str>, kind: Kind, root: Key) -> Self {
-        Self { text, kind, root, key: root, end: End::default(), ids: Vec::new() }
+        let (end, ids, has_rival) = (End::default(), Vec::new(), false);
+        Self { text, kind, root, key: root, end, ids, has_rival }
     }
 
     /// Returns the bytes that are not known.
@@ -117,7 +123,10 @@ impl<'a> StoredPrompt<'a> {
         key: Key,
         value: &[u8],
     ) -> Result<bool> {
-        let Some((end, ids)) = self.checked(engine, request, value)? else { return Ok(false) };
+        let Some((end, ids)) = self.checked(engine, request, value)? else {
+            self.has_rival = true;
+            return Ok(false);
+        };
         let (start, count) = (self.ids.len(), ids.len() / size_of::<u32>());
         // The first block tells how many ids there will be, about.
         let likely = if start == 0 { self.text.len() / (end.at / count.max(1)).max(1) } else { 0 };
@@ -146,7 +155,7 @@ impl<'a> StoredPrompt<'a> {
             && self.text.is_char_boundary(at)
             && text.len() >= KEYED
             && ids.len().is_multiple_of(size_of::<u32>())
-            && sum == hash_bytes(ids, self.root);
+            && sum == checksum(ids, self.root);
         if !is_same {
             return Ok(None);
         }
@@ -204,7 +213,13 @@ impl<'a> StoredPrompt<'a> {
             Kind::Given => {
                 let Some(names) = names(engine, request)? else { return Ok((self.end, false)) };
                 let rest = &self.text[self.end.at..];
-                let cut = given_cut(engine, rest, SPACING, &names);
+                // A shorter block never takes the place of a longer one.
+                let tail = rest.len().saturating_sub(if self.has_rival { 0 } else { TAIL });
+                let mut places = [SPACING, tail.max(KEYED)].into_iter();
+                let cut = places.find_map(|near| match near < rest.len() {
+                    true => given_cut(engine, rest, near, &names),
+                    false => None,
+                });
                 let at = self.end.at + cut.unwrap_or(rest.len());
                 return Ok((End { at, index: 0 }, cut.is_some()));
             }
@@ -272,7 +287,7 @@ impl<'a> StoredPrompt<'a> {
                 Kind::Fixed(places, _) => written(&places[self.end.index..end.index], start)?,
             };
             let sizes = (end.at - start) as u64 | (fixed.len() as u64) << 32;
-            let header = [self.root[0], self.root[1], hash_bytes(ids, self.root), sizes];
+            let header = [self.root[0], self.root[1], checksum(ids, self.root), sizes];
             let text = &self.text.as_bytes()[start..end.at];
             let mut value = Vec::new();
             reserve(&mut value, HEADER + text.len() + fixed.len() + ids.len())?;
@@ -280,9 +295,23 @@ impl<'a> StoredPrompt<'a> {
                 value.extend_from_slice(part);
             }
             push(&mut blocks, (key, value))?;
-            (self.key, self.end) = (key, end);
+            (self.key, self.end, self.has_rival) = (key, end, false);
         }
     }
+}
+
+/// Returns a hash of ids in four lanes, of which none waits for another.
+fn checksum(ids: &[u8], root: Key) -> u64 {
+    const LANES: usize = 4;
+    let mut lanes = [root[0], root[1], !root[0], !root[1]];
+    let (chunks, rest) = ids.as_chunks::<{ LANES * size_of::<Key>() }>();
+    for chunk in chunks {
+        let keys: [Key; LANES] = bytemuck::cast(*chunk);
+        for (lane, key) in lanes.iter_mut().zip(keys) {
+            *lane = fold(*lane ^ key[0], key[1] ^ FIXED_SEEDS[0]) ^ key[0];
+        }
+    }
+    hash_bytes(bytemuck::cast_slice(&lanes), root) ^ hash_bytes(rest, [ids.len() as u64, root[1]])
 }
 
 /// Returns the bytes that [`written`] takes for a place.

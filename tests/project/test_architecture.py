@@ -100,7 +100,7 @@ CORE_ROOMS = [
 BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "json", "labels", "traced",
-    "template", "methods",
+    "template", "methods", "unchanged",
     "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
     "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",

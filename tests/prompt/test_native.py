@@ -9,10 +9,12 @@ from typing import Any
 
 import jinja2
 import pytest
+from jinja2.filters import do_indent
 from seeds import seeded
 
 from bpe_engine._core import call_method, strip_traced, write_json
 from bpe_engine.prompt import ChatTemplate, trusted
+from bpe_engine.prompt.filters import string_filters
 from bpe_engine.prompt.limits import Limits
 from bpe_engine.prompt.origin import Traced, flagged, runs_of
 
@@ -218,3 +220,34 @@ def test_native_calls_are_counted() -> None:
     labels = ChatTemplate("").new_labels()
     assert call_method(labels, limits, None, "  a", "strip", ()) == "a"
     assert limits.room < 1 << 90
+
+
+def test_indent_is_that_of_jinja() -> None:
+    rng, indent = seeded("indent"), string_filters()["indent"]
+    ends = ["\n", "\r", "\r\n", "\v", "\x85", "\u2028", "\n\n"]
+    for _ in range(2000):
+        plain = "".join(rng.choices([*TEXTS, *ends], k=rng.randrange(8)))
+        options = rng.randrange(5), rng.random() < 0.5, rng.random() < 0.5
+        expected = do_indent(plain, *options)
+        for given in (plain, flagged(plain, 1), flagged(plain, 4)):
+            found = indent(given, *options)
+            assert found == expected
+            at = 0
+            for length, flags in runs_of(found):
+                start = flags >> 32
+                if flags >= 4:
+                    # The characters are where the flags say.
+                    assert found[at : at + length] == plain[start : start + length]
+                at += length
+            assert at == len(found)
+
+
+def test_literals_are_filtered_once() -> None:
+    template = ChatTemplate(
+        "{{ ' a\n b '|trim|indent(2, first=true) }}{{ 'c\nd'|indent(width=3) }}"
+    )
+    text = "".join(it.text for it in template.render([]))
+    assert text == jinja2.Template(template.source).render()
+    for wrong in ("{{ 'a'|indent('x', 1, 2, 3) }}", "{{ 'a'|trim(1) }}", "{{ 'a'|indent(no=1) }}"):
+        with pytest.raises(TypeError):
+            ChatTemplate(wrong).render([])

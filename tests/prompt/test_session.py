@@ -165,12 +165,13 @@ def outcome(render: Callable[[], Any]) -> Any:
 
 
 def check(rng: random.Random, source: str, steps: int) -> tuple[int, int]:
-    """Compares a session with the template; returns its turns, and those that were not run."""
+    """Compares a session and its branches with the template; returns their turns, and those that were
+    not run."""
     template = ChatTemplate(source)
     session = template.session()
     # Each rendering is recorded, whether that pays or not.
     session.rests = False
-    messages, saved = [message(rng)], []
+    messages, saved, sessions = [message(rng)], [], [session]
     more: dict[str, Any] = {}
     for _ in range(steps):
         kind = rng.random()
@@ -179,9 +180,11 @@ def check(rng: random.Random, source: str, steps: int) -> tuple[int, int]:
         elif kind < 0.75:
             edit(rng, messages)
         elif kind < 0.82:
-            saved.append(copy.deepcopy(messages))
+            sessions.append(session.fork())
+            saved.append((copy.deepcopy(messages), sessions[-1]))
         elif kind < 0.9 and saved:
-            messages = copy.deepcopy(rng.choice(saved))
+            given, branch = rng.choice(saved)
+            messages, session = copy.deepcopy(given), rng.choice([session, branch])
         elif kind < 0.93:
             messages = [*messages, messages[0]]
         if rng.random() < 0.2:
@@ -194,7 +197,7 @@ def check(rng: random.Random, source: str, steps: int) -> tuple[int, int]:
         options = {**more, "add_generation_prompt": rng.random() < 0.7}
         expected = outcome(lambda: template.render(messages, **options))
         assert outcome(lambda: session.render(messages, **options)) == expected
-    return session.turns, session.reused_turns
+    return sum(it.turns for it in sessions), sum(it.reused_turns for it in sessions)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -341,6 +344,34 @@ def test_a_session_rests_where_recording_does_not_pay() -> None:
     assert session.reused_turns > 0
 
 
+def test_branches_go_on_for_themselves() -> None:
+    template = ChatTemplate(CHAT)
+    session = template.session()
+    session.render(chat(100))
+    branch = session.fork()
+    assert branch.memory == session.memory > 0
+    for number in range(5):
+        for each, name in ((session, "a"), (branch, "b")):
+            messages = [
+                *chat(90),
+                *({"role": "user", "content": f"{name}{i}"} for i in range(number)),
+            ]
+            assert each.render(messages) == template.render(messages)
+    # Each has what it had before, without the turn that was the last one.
+    assert (branch.turns, branch.reused_turns) == (460, 89 * 5 + 0 + 0 + 1 + 2 + 3)
+    assert session.reused_turns == branch.reused_turns
+    session.clear()
+    assert branch.render(chat(100)) == template.render(chat(100))
+
+
+def test_templates_that_reuse_nothing_are_not_recorded() -> None:
+    template = ChatTemplate("{% for m in messages %}{{ messages|length ~ messages }}{% endfor %}")
+    session = template.session()
+    for count in (3, 4):
+        assert session.render(chat(count)) == template.render(chat(count))
+    assert (session.turns, session.messages) == (0, 0)
+
+
 def test_growing_conversations_never_rest() -> None:
     template = ChatTemplate(CHAT)
     session = template.session()
@@ -427,6 +458,49 @@ def test_messages_are_compared_by_their_content() -> None:
             assert session.render(messages) == template.render(messages)
             messages[0] = Odd(messages[0])
             assert session.render(messages) == template.render(messages)
+
+
+def test_data_that_changes_deep_inside_is_compared() -> None:
+    """In place, after it was the same; new objects often have the addresses of those that went."""
+    rng = seeded("deep changes")
+    template = ChatTemplate(
+        "{% for m in messages %}{{ m.content|tojson }}{{ tools|tojson }}{% endfor %}"
+    )
+    session = template.session()
+    session.rests = False
+
+    def made(depth: int) -> Any:
+        kind = rng.randrange(5 if depth < 4 else 2)
+        if kind < 2:
+            return rng.choice([f"{rng.random():.1f}", rng.randrange(10_000), rng.random(), None])
+        if kind == 2:
+            return {rng.choice("abc"): made(depth + 1) for _ in range(rng.randrange(3))}
+        return [made(depth + 1) for _ in range(rng.randrange(4))]
+
+    def change(data: Any) -> None:
+        keys = list(data) if isinstance(data, dict) else range(len(data))
+        if not keys:
+            return
+        key = rng.choice(list(keys))
+        if isinstance(data[key], (dict, list)) and data[key] and rng.random() < 0.8:
+            change(data[key])
+        elif rng.random() < 0.2:
+            del data[key]
+        else:
+            data[key] = made(2)
+
+    messages = [{"role": "user", "content": [made(0), made(0), made(0)]} for _ in range(6)]
+    tools = [{"a": [made(0)]}]
+    for _ in range(1500):
+        kind = rng.random()
+        if kind < 0.5:
+            change(rng.choice(messages)["content"])
+        elif kind < 0.6:
+            change(tools[0]["a"])
+        elif kind < 0.7:
+            rng.choice(messages)["content"] = [made(0), made(0)]
+        expected = template.render(messages, tools=tools)
+        assert session.render(messages, tools=tools) == expected
 
 
 def test_hostile_messages_are_refused_as_by_the_template() -> None:

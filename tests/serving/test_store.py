@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -353,6 +354,37 @@ def test_a_store_that_is_read_only(tmp_path: pathlib.Path) -> None:
         assert int(result.stdout) > 3000, result.stderr
     finally:
         store.chmod(0o700)
+
+
+def test_a_store_that_is_removed(tmp_path: pathlib.Path) -> None:
+    """It reads what it has open, says why it writes no more, and the next cache begins anew."""
+    enc, chance, folder = bpe_engine.get_encoding("gpt2"), seeded("removed"), tmp_path / "s"
+    one, two = ("<|endoftext|>".join(text(chance, 9000) for _ in range(3)) for _ in range(2))
+    cache = opened(enc, folder)
+    expected = [enc.encode(it, allowed_special="all") for it in (one, two)]
+    assert cache.encode(one) == expected[0]
+    cache.flush()
+    shutil.rmtree(folder)
+    assert [cache.encode(it) for it in (one, two)] == expected
+    cache.flush()
+    assert cache.stats().stored_tokens > 0
+    assert f"the files of {folder} were removed" in str(cache.stats().store_error)
+    assert not folder.exists()
+    again = opened(enc, folder)
+    assert again.stats().store_error is cache.stats().store_error is None
+    for _ in range(2):
+        assert [each.encode(it) for each in (again, cache) for it in (one, two)] == 2 * expected
+        again.flush()
+    assert again.stats().stored_tokens > 0
+    # Another store in its place, as after a backup.
+    for kind in ("data", "lock"):
+        (folder / f"{kind}.new").write_bytes((folder / f"{kind}.mdb").read_bytes())
+        (folder / f"{kind}.new").replace(folder / f"{kind}.mdb")
+    assert cache.encode(one + two) == enc.encode(one + two, allowed_special="all")
+    cache.flush()
+    assert "were removed or replaced" in str(cache.stats().store_error)
+    assert opened(enc, folder).encode(one) == expected[0]
+    assert cache.stats().store_error is None
 
 
 def test_files_of_others(tmp_path: pathlib.Path) -> None:

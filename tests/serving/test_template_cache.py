@@ -55,6 +55,34 @@ def test_an_edited_end_is_the_same_conversation() -> None:
     assert cache.reused_turns == 40 + 41
 
 
+def test_branches_live_side_by_side() -> None:
+    """Conversations that share nearly all do not take the place of each other."""
+    cache, template = TemplateCache(), ChatTemplate(SOURCE)
+    shared = conversation("shared", 90)
+    chats = [[*shared, *conversation(name, 9)] for name in "abc"]
+    for chat in chats[:1] * 2 + chats[1:]:
+        assert cache.render(SOURCE, chat) == template.render(chat)
+    # The others went on from the first one.
+    assert cache.reused_turns == 2 * (len(shared) + 1)
+    assert repr(cache) == "<TemplateCache of 3 conversations>"
+    reused = cache.reused_turns
+    for chat in chats * 2:
+        chat += conversation("next", 1)
+        assert cache.render(SOURCE, chat) == template.render(chat)
+    # All but the one that was the last.
+    assert cache.reused_turns - reused == 3 * (100 + 102)
+    assert repr(cache) == "<TemplateCache of 3 conversations>"
+
+
+def test_a_branch_of_what_came_once_is_recorded() -> None:
+    cache = TemplateCache()
+    shared = conversation("shared", 90)
+    for name in "ab":
+        cache.render(SOURCE, [*shared, *conversation(name, 9)])
+    assert (cache.turns, cache.reused_turns) == (101, 0)
+    assert repr(cache) == "<TemplateCache of 2 conversations>"
+
+
 def test_memory_is_bounded() -> None:
     cache = TemplateCache(max_bytes=200_000)
     for number in range(50):
