@@ -225,8 +225,8 @@ pub fn differing<'py>(
 const IS_SHARED: bool = cfg!(Py_GIL_DISABLED);
 
 /// Whether a caller's value is the same as a copy of an earlier one. Runs no code of Python, so that
-/// nothing changes either of them meanwhile, or only what was copied. An object that is in both never changes: lists and dicts
-/// were copied. So that object is not even read, which would wait for memory.
+/// nothing changes either of them meanwhile, or only what was copied. An object that is in both never
+/// changes: lists and dicts were copied. So that object is not even read, which would wait for memory.
 fn is_same<'py>(
     value: Borrowed<'_, 'py, PyAny>,
     kept: Borrowed<'_, 'py, PyAny>,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ..prompt.encode import Engine
+    from .._engine import EngineMethods
 
 __all__ = ["CacheStats", "ConversationCache"]
 
@@ -100,7 +100,7 @@ class ConversationCache:
 
     def __init__(
         self,
-        tokenizer: Engine,
+        tokenizer: EngineMethods,
         *,
         max_bytes: int = 1 << 30,
         allowed_special: _Names | None = None,
@@ -131,7 +131,7 @@ class ConversationCache:
             # What is refused is part of the keys: a block says that its text was not.
             named = (allowed_special, disallowed_special)
             names = [it if it == "all" else sorted(it) for it in named]
-            fingerprint = tokenizer.fingerprint  # type: ignore[attr-defined]
+            fingerprint = tokenizer.fingerprint
             root = f"{_VERSION} {fingerprint} {names} {sys.byteorder}"
             digest = hashlib.sha256(root.encode("utf-8", "surrogatepass")).digest()[:16]
             self._blocks = StoredBlocks(engine, digest, allowed_special, disallowed_special)
