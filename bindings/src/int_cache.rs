@@ -223,6 +223,7 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
     if made.is_null() {
         return made;
     }
+    live_forever(made);
     // The table keeps the reference that `make` returned, unless another thread was faster.
     let int =
         match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
@@ -237,6 +238,19 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
     unsafe { ffi::Py_INCREF(int) };
     int
 }
+
+/// Without the GIL, spares threads that share an `int` the counting of its references, for which each
+/// would wait for the memory that another has just written. The table keeps it anyway; one of two that
+/// threads make at once stays in memory.
+#[cfg(Py_GIL_DISABLED)]
+fn live_forever(int: *mut ffi::PyObject) {
+    // SAFETY: nobody else has seen the object. Python counts no references of objects with this number,
+    // as of None.
+    unsafe { (*int).ob_ref_local.store(u32::MAX, Ordering::Relaxed) };
+}
+
+#[cfg(not(Py_GIL_DISABLED))]
+fn live_forever(_: *mut ffi::PyObject) {}
 
 /// Returns a new `int`, or null with an exception set.
 fn make(_: Python<'_>, id: u32) -> *mut ffi::PyObject {
