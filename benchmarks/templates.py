@@ -7,7 +7,8 @@ tool calls with their results, reasoning and 30 tools, to segments with origins;
 them to a text as transformers compiles it. Everything runs in one process on one CPU, the sides in
 turn; the texts are compared. A ratio is the median of the ratios of CPU time. Then come the time in
 which a session renders the next turn (two messages more, segments compared), how often that goes into
-rendering it whole, and the time in which a `ConversationCache` encodes it. At the end, a `TemplateCache`
+rendering it whole, the time in which a `ConversationCache` encodes it, and the first rendering of the
+session, which it records, with rendering whole as 1. At the end, a `TemplateCache`
 finds one of 1,000 conversations, whose first 400 messages are the same.
 
     python -m benchmarks.templates FOLDER --only NAME --tokenizer FILE --bos TOKEN --eos TOKEN
@@ -269,10 +270,12 @@ def main() -> None:
     for kind, (chat, given, wanted) in kinds.items():
         print(
             f"\n| {kind} | plain Jinja, ms | render, ms | ratio | next turn in a session, ms "
-            "| whole / session | its ids, ms |"
+            "| whole / session | its ids, ms | first in a session / whole |"
         )
-        print("|---|---:|---:|---:|---:|---:|---:|")
-        found, parts = {}, {}
+        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        found: dict[str, float] = {}
+        parts: dict[str, float] = {}
+        firsts: dict[str, float] = {}
         for name, source in sources.items():
             side = Side(source)
             try:
@@ -285,17 +288,22 @@ def main() -> None:
                 options.rounds, lambda: side.ours(shape, given), lambda: side.plain(shape, given)
             )
             turn, parts[name] = session_turn(side, shape, given, options.rounds)
+            firsts[name] = ratio(
+                options.rounds,
+                lambda: side.ours(shape, given, side.template.session()),
+                lambda: side.ours(shape, given),
+            )
             ids = next_turn(enc, lambda chat: side.ours(chat, given), shape)
             own = plain * found[name]
             print(
                 f"| {name} | {plain * 1e3:.2f} | {own * 1e3:.2f} | {found[name]:.2f} "
-                f"| {turn * 1e3:.2f} | {parts[name]:.1f} | {ids * 1e3:.2f} |",
+                f"| {turn * 1e3:.2f} | {parts[name]:.1f} | {ids * 1e3:.2f} | {firsts[name]:.2f} |",
                 flush=True,
             )
-        mean, times = (statistics.geometric_mean(each.values()) for each in (found, parts))
-        print(f"| mean of {len(found)} | | | {mean:.2f} | | {times:.1f} | |")
-        largest, least = max(found.values()), min(parts.values())
-        print(f"| the worst | | | {largest:.2f} | | {least:.1f} | |")
+        means = [statistics.geometric_mean(each.values()) for each in (found, parts, firsts)]
+        worst = max(found.values()), min(parts.values()), max(firsts.values())
+        for title, (mean, times, first) in ((f"mean of {len(found)}", means), ("the worst", worst)):
+            print(f"| {title} | | | {mean:.2f} | | {times:.1f} | | {first:.2f} |")
     count = 1000
     turn = found_again(count, options.rounds)
     print(f"\n| the next turn of one of {count:,} conversations | ms |\n|---|---:|")
