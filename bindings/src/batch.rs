@@ -49,6 +49,8 @@ struct Call {
 pub struct RowSource {
     call: Arc<Call>,
     inputs: Py<PyAny>,
+    /// The rows, where encoding again would make others.
+    made: Option<Vec<Encoding>>,
 }
 
 /// Rows of ids, and the fields that go with them.
@@ -154,7 +156,7 @@ impl RowEncoder {
 
     /// Returns the function that encodes inputs again, to a list of objects.
     fn source(&self, inputs: Py<PyAny>) -> RowSource {
-        RowSource { call: self.call.clone(), inputs }
+        RowSource { call: self.call.clone(), inputs, made: None }
     }
 
     /// Encodes inputs at once to what calls need: the fields, as of `EncodedRows.fields`, the
@@ -167,9 +169,15 @@ impl RowEncoder {
         is_batch: bool,
         as_matrix: bool,
     ) -> PyResult<(Bound<'py, PyDict>, RowSource, usize, usize)> {
-        let rows = self.encode(inputs, detailed)?;
+        let is_random = self.call.tokenizer.is_random();
+        let rows = self.encode(inputs, detailed || is_random)?;
         let fields = rows.fields(inputs.py(), names, is_batch, as_matrix)?;
-        Ok((fields, self.source(inputs.clone().unbind()), rows.count(), rows.longest()))
+        let (count, longest) = (rows.count(), rows.longest());
+        let mut source = self.source(inputs.clone().unbind());
+        if let (true, Stored::Whole { rows, .. }) = (is_random, rows.0) {
+            source.made = Some(rows);
+        }
+        Ok((fields, source, count, longest))
     }
 }
 
@@ -177,6 +185,9 @@ impl RowEncoder {
 impl RowSource {
     fn __call__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let Call { add_special_tokens, threads, objects, .. } = &*self.call;
+        if let Some(rows) = &self.made {
+            return hf::list_of_encodings(py, rows.iter().cloned().map(HfEncoding::complete));
+        }
         let given = self.call.read(self.inputs.bind(py), true)?;
         if let Some(tokenizer) = objects {
             return hf::encode_all(py, tokenizer, given, *add_special_tokens, *threads);
@@ -555,7 +566,7 @@ impl EncodedRows {
         field: Field,
         length: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let size = (length * size_of::<i64>()).saturating_mul(self.count());
+        let size = length.saturating_mul(size_of::<i64>()).saturating_mul(self.count());
         filled_bytearray(py, size, |bytes| {
             let (places, _) = bytes.as_chunks_mut::<8>();
             let mut places = Places(places);

@@ -57,6 +57,8 @@ pub fn filled_bytearray(
     length: usize,
     fill: impl FnOnce(&mut [u8]),
 ) -> PyResult<Bound<'_, PyByteArray>> {
+    let more_than_any = |_| PyMemoryError::new_err("no memory for that many bytes");
+    ffi::Py_ssize_t::try_from(length).map_err(more_than_any)?;
     // SAFETY: attached; the call returns a new reference to a `bytearray`, or null with an exception
     // set. Nobody else sees the array while it grows and while `fill` writes to it.
     unsafe {

@@ -16,6 +16,8 @@ __all__ = ["with_plain_calls", "with_rows"]
 
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
+#: How often settings are read that other threads change meanwhile.
+_MOST_TRIES = 100
 
 #: Parameters that both methods have in a row.
 _SHARED = (
@@ -166,16 +168,21 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
             )
-            arrange()
-            if tokenizer.encode_special_tokens != split_special_tokens:
-                tokenizer.encode_special_tokens = split_special_tokens
-            encoder = RowEncoder.of_settings(tokenizer, bool(add_special_tokens))
-            # Another thread may have set others before they were read: then this changes them back.
-            arrange()
-            if encoder.is_current(tokenizer):
-                if len(encoders) >= _MOST:
-                    encoders.clear()
-                encoders[arguments] = encoder
+            adds_special_tokens = bool(add_special_tokens)
+            for _ in range(_MOST_TRIES):
+                arrange()
+                if tokenizer.encode_special_tokens != split_special_tokens:
+                    tokenizer.encode_special_tokens = split_special_tokens
+                encoder = RowEncoder.of_settings(tokenizer, adds_special_tokens)
+                # Another thread may have set others before they were read: then this changes them back.
+                arrange()
+                is_same = tokenizer.encode_special_tokens == split_special_tokens
+                if is_same and encoder.is_current(tokenizer):
+                    if len(encoders) >= _MOST:
+                        encoders.clear()
+                    encoders[arguments] = encoder
+                    break
+        assert encoder is not None  # It was tried at least once.
         fields = ["input_ids"]
         model_input_names = self.model_input_names
         if (
@@ -288,7 +295,8 @@ def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
     if text_pair is None:
         if isinstance(first, (list, tuple)):
             first = first[0] if len(first) == 2 and isinstance(first[1], str) else None
-        return (list(text) if isinstance(first, str) else None), True
+        pairs = [each.copy() if type(each) is list else each for each in text]
+        return (pairs if isinstance(first, str) else None), True
     is_usual = isinstance(text_pair, (list, tuple)) and len(text_pair) == len(text)
     if is_usual and isinstance(first, str) and isinstance(text_pair[0], str):
         return list(zip(text, text_pair)), True

@@ -213,6 +213,8 @@ class TracingGenerator(CodeGenerator):
         is_literal = all(isinstance(it, nodes.Const) for it in parts)
         if node.name not in _CONSTANT_FILTERS or not is_literal or type(text) is not str:
             return None
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            return None
         args: Any = [it.value for it in node.args if isinstance(it, nodes.Const)]
         named: Any = {
             it.key: it.value.value for it in node.kwargs if isinstance(it.value, nodes.Const)

@@ -178,7 +178,8 @@ def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
     if not isinstance(s, str):
-        return FILTERS["indent"](s, width, first, blank)
+        # Jinja appends to a list before it fails.
+        return FILTERS["indent"](list(s) if type(s) is list else s, width, first, blank)
     if not isinstance(width, str):
         use(width)
     indention = width if isinstance(width, str) else " " * width

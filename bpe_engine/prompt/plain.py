@@ -41,6 +41,8 @@ class Plain:
         #: Counts the characters of the caller's strings, and its values.
         self.characters: int = 0
         self.values: int = 0
+        #: The bytes of all that was labeled for sessions, roughly: labels keep it.
+        self.labeled: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
 

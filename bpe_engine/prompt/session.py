@@ -10,6 +10,7 @@ from operator import is_
 from sys import getsizeof
 from typing import Any
 
+from .. import _forks
 from .._core import Labels, Marks, copy_plain, differing
 from .origin import Scalar, Traced
 from .outcomes import MISSING, Plan
@@ -33,6 +34,8 @@ _MOST_RESTS = 32
 _FEW_TURNS = 4
 #: Labels that a session may have made in vain.
 _MOST_LABELS = 50_000
+#: The bytes of what others replaced, or branches have, above which a conversation may begin anew.
+_MOST_GONE = 4 << 20
 
 
 #: Types of values that stay what they are.
@@ -71,9 +74,11 @@ class TemplateSession(Renderer):
     def _own_lock(self) -> threading.Lock:
         """Returns the lock; in a forked process a new one, since a thread of its parent may have it."""
         if self._process != os.getpid():
-            self._process = os.getpid()
-            self._lock = threading.Lock()
-            self._clear()
+            with _forks.lock:
+                if self._process != os.getpid():
+                    self._lock = threading.Lock()
+                    self._clear()
+                    self._process = os.getpid()
         return self._lock
 
     def _clear(self) -> None:
@@ -113,7 +118,9 @@ class TemplateSession(Renderer):
                 self._rests = max(0, self._rests - 1)
                 return self._template._render(messages, tools, documents, named)
             turns, reused = self.turns, self.reused_turns
-            if self._labels.count > 2 * (self._first_labels or 0) + _MOST_LABELS:
+            most_labels = 2 * (self._first_labels or 0) + _MOST_LABELS
+            most = 2 * self._held() + max(_MOST_GONE, self._max_bytes // 16)
+            if self._labels.count > most_labels or self._plain.labeled > most:
                 self._clear()
             try:
                 changed = differing(messages, self._kept, self._marks, Segment, False)
@@ -167,6 +174,8 @@ class TemplateSession(Renderer):
 
     def _kept_bytes(self, characters: int) -> int:
         values = sum(self._counts) + sum(count for *_, count, _ in self._data.values())
+        # What others replaced, and what branches have.
+        gone = max(0, self._plain.labeled - self._held())
         runs = self._runs.values()
         return (
             _MESSAGE * (1 + len(self._copies))
@@ -174,8 +183,14 @@ class TemplateSession(Renderer):
             + _CHARACTER * characters
             + _SEGMENT * sum(len(run.segments) for run in runs)
             + _LABEL * self._labels.count
+            + gone
             + sum(sum_of(run.sizes) for run in runs)
         )
+
+    def _held(self) -> int:
+        """Returns the bytes of what is labeled and in use."""
+        data = sum(_size(*known[2:4]) for known in self._data.values())
+        return _size(sum(self._sizes), sum(self._counts)) + data
 
     @property
     def functions(self) -> Mapping[str, Any]:
@@ -251,8 +266,9 @@ class TemplateSession(Renderer):
         else:
             copy = self._plain.mappings(name, source)
             self._labels.note_data(name, copy)
-        characters = self._plain.characters - before
-        return as_given, copy, characters, self._plain.values - values, Marks()
+        characters, count = self._plain.characters - before, self._plain.values - values
+        self._plain.labeled += _size(characters, count)
+        return as_given, copy, characters, count, Marks()
 
     def _take_messages(self, messages: list[Any], changed: list[int]) -> int:
         """Copies the messages that are new, and returns the characters of all."""
@@ -278,6 +294,7 @@ class TemplateSession(Renderer):
                 copy = source.copy() if type(source) is dict else source
             if type(copy) is not dict:
                 raise TypeError("a message must be a dict")
+            self._plain.labeled += _size(size, count)
             for row, item in zip(rows, (as_given, copy, size, count)):
                 if place < len(row):
                     row[place] = item
@@ -437,6 +454,11 @@ class TemplateSession(Renderer):
         """Whether a turn may be recorded that holds so many bytes of values of the template."""
         self._recorded += size
         return self._recorded <= self._max_bytes
+
+
+def _size(characters: int, values: int) -> int:
+    # A text is there as it was given and with its label.
+    return 2 * _CHARACTER * characters + _VALUE * values
 
 
 def _size_of(value: Any, room: list[int]) -> int:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import _forks
 from .._arguments import whole_number
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class TemplateCache:
     session: the conversation that goes on is found by its messages. The first request of one is
     rendered whole, the second one is recorded. What is rendered is exactly what
     `ChatTemplate.render` renders. Conversations that branch live side by side. Those that were not used
-    for longest are dropped first. Any number of threads may use a cache; a forked process begins without conversations.
+    for longest are dropped first. Any number of threads may use a cache; a forked process begins without
+    conversations.
 
     Args:
         max_bytes: The most memory for conversations, roughly.
@@ -70,18 +72,20 @@ class TemplateCache:
         self._start()
 
     def _start(self) -> None:
-        self._process = os.getpid()
         self._lock = threading.Lock()
         # Those that no thread uses, the one that was used last at the end, by their identities.
         self._idle: dict[int, _Known] = {}
         # The same by marks of their beginnings.
         self._places: dict[int, dict[int, _Known]] = {}
         self._memory = 0
+        self._process = os.getpid()
 
     def _own_lock(self) -> threading.Lock:
         """Returns the lock. A forked process begins anew: a thread of its parent may have the old one."""
         if self._process != os.getpid():
-            self._start()
+            with _forks.lock:
+                if self._process != os.getpid():
+                    self._start()
         return self._lock
 
     def render(
@@ -197,6 +201,11 @@ def _mark(message: Any) -> int:
         ends = content[:_LOOKED_AT], content[-_LOOKED_AT:]
         content = len(content), *ends, content[:: len(content) // _LOOKED_AT]
         message = {**message, "content": content}
+    # Segments are tuples, of whose text and trust a role is.
+    message = {
+        key: tuple.__getitem__(value, slice(2)) if isinstance(value, tuple) else value
+        for key, value in message.items()
+    }
     try:
         # No code of the caller; the second version gives the same for the same.
         return hash(marshal.dumps(message, 2))

@@ -37,9 +37,10 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
     if is_pretokenized:
         is_batch = is_batch and bool(text) and isinstance(text[0], (list, tuple))
     if not is_batch:
-        return [(text, text_pair) if text_pair else text], False
+        inputs = [(_copied(text), _copied(text_pair)) if text_pair else _copied(text)]
+        return inputs, False
     if text_pair is None:
-        return list(text), True
+        return [_copied(each) for each in text], True
     if isinstance(text_pair, str):
         raise TypeError(
             "when tokenizing batches of text, `text_pair` must be a list or tuple with the same "
@@ -50,7 +51,12 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
             f"batch length of `text`: {len(text)} does not match batch length of `text_pair`: "
             f"{len(text_pair)}."
         )
-    return list(zip(text, text_pair)), True
+    return [(_copied(one), _copied(other)) for one, other in zip(text, text_pair)], True
+
+
+def _copied(text: Any) -> Any:
+    """Returns words that their owner may change later as they are now."""
+    return text.copy() if type(text) is list else text
 
 
 def _is_text(value: Any) -> bool:

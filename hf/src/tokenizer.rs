@@ -161,6 +161,11 @@ impl Tokenizer {
         &self.table
     }
 
+    /// Whether the ids of a text depend on chance.
+    pub fn is_random(&self) -> bool {
+        self.model().sampling().is_some()
+    }
+
     pub(crate) fn model(&self) -> &Model {
         &self.model
     }

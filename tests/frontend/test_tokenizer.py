@@ -362,6 +362,16 @@ def test_errors() -> None:
         (lambda: PLAIN("a", padding="max_length", max_length=10**15), MemoryError, "no memory"),
         (lambda: PLAIN("a", padding="max_length", max_length=10**30), MemoryError, "no memory"),
         (lambda: PLAIN("a", padding=True, pad_to_multiple_of=10**30), MemoryError, "no memory"),
+        *(
+            (
+                lambda most=most: PLAIN(
+                    ["a", "b"], padding="max_length", max_length=most, return_tensors="np"
+                ),
+                MemoryError,
+                "no memory",
+            )
+            for most in (2**60, 2**61, 10**30)
+        ),
         (lambda: PLAIN("a b", max_length=1, stride=10**30), ValueError, "stride"),
         (lambda: Tokenizer(GPT2, model_max_length=-1), ValueError, "model_max_length .* is -1"),
         (lambda: Tokenizer(GPT2, errors="no such"), LookupError, "no such"),
@@ -429,3 +439,22 @@ def test_batches_on_threads() -> None:
     for num_threads in (1, 2, None):
         rows = PLAIN(batch, num_threads=num_threads)
         assert TokenBatch.from_lists(rows.input_ids) == expected
+
+
+def test_words_that_change_after_the_call() -> None:
+    for words in (["hello", "world"], [["hello", "world"]]):
+        encoded = PLAIN(words, is_split_into_words=True)
+        (words if words[0] == "hello" else words[0]).append("more words")
+        assert encoded.word_ids(0) == [0, 1]
+
+
+def test_rows_of_random_ids_are_of_one_draw() -> None:
+    engine = FileTokenizer(GPT2)
+    engine.model.dropout = 0.5
+    tokenizer = Tokenizer(engine, pad_token="<|endoftext|>")
+    texts = ["unbelievably interesting tokenization", "experiments"]
+    for _ in range(20):
+        encoded = tokenizer(texts, padding=True, return_offsets_mapping=True)
+        assert [row.ids for row in encoded.encodings] == encoded["input_ids"]
+        encoded = tokenizer(texts[0])
+        assert len(encoded.tokens()) == len(encoded["input_ids"])

@@ -632,3 +632,46 @@ def test_threads_share_a_session() -> None:
 )  # fmt: skip
 def test_the_line_that_prevents_it_is_named(source: str, reason: str | None) -> None:
     assert ChatTemplate(source).whole_loops == ([] if reason is None else [reason])
+
+
+def test_what_was_edited_does_not_stay_in_memory() -> None:
+    template = ChatTemplate("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
+    session = template.session(max_bytes=16 << 20)
+    shared = [{"role": "user", "content": f"message {number}"} for number in range(20)]
+    labels = []
+    for number in range(200):
+        messages = [*shared, {"role": "user", "content": f"{number:09d}" * 6000}]
+        assert session.render(messages) == template.render(messages)
+        assert session.memory < 8 << 20
+        labels += [session._labels] if session._labels not in labels else []
+    # What replaced messages had went with their labels.
+    assert 5 < len(labels) < 50
+
+
+def test_what_branches_had_does_not_stay_in_memory() -> None:
+    template = ChatTemplate("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
+    session = template.session(max_bytes=16 << 20)
+    shared = [{"role": "user", "content": f"message {number}"} for number in range(20)]
+    session.render(shared)
+    labels = session._labels
+    for number in range(200):
+        branch = session.fork()
+        messages = [*shared, {"role": "user", "content": f"{number:09d}" * 6000}]
+        assert branch.render(messages) == template.render(messages)
+        assert session.render(shared) == template.render(shared)
+    assert session._labels is not labels
+    assert session._plain.labeled < 16 << 20
+
+
+def test_a_branch_that_fails_changes_no_other() -> None:
+    source = (
+        "{% for m in messages %}{{ m.content|indent if bad else x }}"
+        "{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}"
+    )
+    template, messages = ChatTemplate(source), [{"role": "user", "content": [{"text": "hello"}]}]
+    session = template.session()
+    session.render(messages, bad=False, x=1)
+    branch = session.fork()
+    with pytest.raises(AttributeError):
+        branch.render(messages, bad=True, x=1)
+    assert session.render(messages, bad=False, x=2) == template.render(messages, bad=False, x=2)

@@ -844,3 +844,12 @@ def test_missing_jinja2_names_the_extra(name: str, missing: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'bpe-engine[chat]'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "call", ["indent(*[2])", "indent(2, *[true])", "indent(**{'width': 3})", "trim(*['a'])"]
+)
+def test_filters_of_literals_take_arguments_in_lists(call: str) -> None:
+    source = "{{ 'a\\nb'|" + call + " }}"
+    rendered = "".join(segment.text for segment in ChatTemplate(source).render([]))
+    assert rendered == jinja2.Template(source).render()

@@ -202,3 +202,16 @@ def test_a_fork_while_another_thread_renders() -> None:
             finally:
                 os._exit(0 if same else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+def test_conversations_whose_content_is_in_parts_are_told_apart() -> None:
+    cache = TemplateCache()
+    for count in (9, 10, 11):
+        for name in "abc":
+            parts = [
+                {**message, "content": [{"type": "text", "text": message["content"]}]}
+                for message in conversation(name, count)
+            ]
+            expected = render_request(SOURCE, parts, {}, variables={})
+            assert render_request(SOURCE, parts, {}, cache=cache, variables={}) == expected
+    assert cache.reused_turns == 3 * 10
