@@ -287,10 +287,13 @@ class BlockStore:
             cursor = transaction.cursor(order)
             last = int.from_bytes(cursor.key(), "big") if cursor.last() else 0
             for key, value in values.items():
-                if transaction.put(key, value, db=blocks, overwrite=True):
+                before = transaction.replace(key, value, db=blocks)
+                size += _taken(value)
+                if before is None:
                     last += 1
                     transaction.put(last.to_bytes(8, "big"), key, db=order)
-                    size += _taken(value)
+                else:  # Another process wrote it at the same time, or it was damaged.
+                    size -= _taken(before)
             most = int(self._max_bytes * _FILLED)
             while size > most and cursor.first():
                 value = transaction.pop(cursor.value(), db=blocks)

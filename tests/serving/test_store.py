@@ -22,6 +22,7 @@ import bpe_engine
 from bpe_engine import hf
 from bpe_engine.prompt import special, trusted, untrusted
 from bpe_engine.serving import ConversationCache
+from bpe_engine.serving.block_store import open_store
 
 lmdb = pytest.importorskip("lmdb")
 
@@ -410,6 +411,19 @@ def test_a_reader_that_stays(tmp_path: pathlib.Path) -> None:
             cache.flush()
         assert cache.stats().store_error is None
     assert later_prompts_are_stored(cache)
+
+
+def test_blocks_that_are_written_again_count_once(tmp_path: pathlib.Path) -> None:
+    """As those that two processes encode at the same time."""
+    store = open_store(tmp_path / "store", 1 << 20)
+    for number in range(20):
+        store._put({b"first": number * b"x"})
+        store._put({b"key": 5000 * b"x"})
+    with store._environment.begin() as transaction:
+        blocks, order, sizes = store._databases
+        assert int(transaction.get(b"bytes", db=sizes)) < 10_000
+        assert transaction.stat(order)["entries"] == transaction.stat(blocks)["entries"] == 2
+    assert store.error is None
 
 
 def test_a_full_disk(tmp_path: pathlib.Path) -> None:
