@@ -29,6 +29,8 @@ _MOST_WAITING = 128 << 20
 _LOCK = 1 << 17
 #: The smallest store, and the share of the map that blocks may take: LMDB copies pages on writing.
 _LEAST, _FILLED = 1 << 20, 0.5
+#: A block, and the blocks of a transaction, take at most this part of the limit.
+_PARTS = 8
 #: Seconds for which blocks are collected before they are written, and that closing waits.
 _COLLECTED, _PATIENCE = 0.05, 5.0
 
@@ -82,9 +84,9 @@ class BlockStore:
 
     Blocks are checked before they are used, so that a wrong value counts as missing. They are written
     by a thread, in transactions: a process may be killed at any time. What cannot be written is
-    dropped. The blocks that came first are dropped first, to keep the files below their limit. A forked
-    process opens the files again when it first needs them. If the files are removed, those that are open
-    are read on, and nothing more is written.
+    dropped, as is a block of more than an eighth of the limit. The blocks that came first are dropped
+    first, to keep the files below their limit. A forked process opens the files again when it first
+    needs them. If the files are removed, those that are open are read on, and nothing more is written.
 
     Args:
         path: A folder, which is made. No other file may be in it.
@@ -101,14 +103,13 @@ class BlockStore:
         self._max_bytes = max(max_bytes, _LEAST)
         self._lmdb = _lmdb()
         self._start()
-        environment, databases = self._opened()
-        self._environment, self._databases = environment, databases
+        self._open()
         atexit.register(self.flush)
 
     def _start(self) -> None:
         """Starts without files: in a fork, LMDB leaves those of the parent as they are."""
-        self._environment = None
-        self._databases = []
+        self._environment: Any = None
+        self._databases: list[Any] = []
         self._opened_files: list[Any] = []
         #: The reason for which nothing more is written.
         self.error: str | None = None
@@ -126,14 +127,26 @@ class BlockStore:
         self._locks = threading.RLock(), threading.RLock()
 
     def refresh(self) -> None:
-        """Opens the files of the folder if those that are open were removed. Raises as `BlockStore` does."""
-        if self._environment is None or self._files() == self._opened_files:
+        """Opens the files of the folder unless those that are open are there. Raises as `BlockStore` does."""
+        if self._is_open():
             return
         reading, writing = self._locks
         with reading, writing:
-            self._environment.close()
-            self._environment, self.error = None, None
+            if self._environment is not None:
+                self._environment.close()
+            self._open()
+
+    def _open(self) -> None:
+        """Opens the files, and takes back the error. Raises as `BlockStore` does, and keeps why."""
+        self._environment, self.error = None, None
+        try:
             self._environment, self._databases = self._opened()
+        except (OSError, ValueError) as error:
+            self.error = str(error)
+            raise
+
+    def _is_open(self) -> bool:
+        return self._environment is not None and self._files() == self._opened_files
 
     def _files(self) -> list[Any]:
         """Returns the identities of the files in the folder."""
@@ -157,7 +170,9 @@ class BlockStore:
         """
         try:
             found = blocks.encode(prompt, self._waiting, self._reading(), is_list)
-        except (self._lmdb.Error, _Closed) as error:
+        except _Closed:
+            return None
+        except self._lmdb.Error as error:
             self.error = str(error)
             return None
         if found is None:
@@ -172,7 +187,7 @@ class BlockStore:
         with self._locks[0]:
             if self._environment is None:
                 try:
-                    self._environment, self._databases = self._opened()
+                    self._open()
                 except (OSError, ValueError) as error:
                     raise _Closed(str(error)) from None
             try:
@@ -182,6 +197,9 @@ class BlockStore:
                 with self._locks[1]:
                     self._environment.set_mapsize(0)
                 transaction = self._environment.begin(db=self._databases[0])
+            except self._lmdb.ReadersFullError:
+                self._environment.reader_check()
+                transaction = self._environment.begin(db=self._databases[0])
             try:
                 yield transaction.get
             finally:
@@ -189,7 +207,9 @@ class BlockStore:
                 del transaction  # It keeps the files open, in a fork as well.
 
     def _write(self, made: dict[bytes, bytes]) -> None:
-        """Gives blocks to the thread that writes them."""
+        """Gives blocks to the thread that writes them, except for those that are too large."""
+        most = self._max_bytes // _PARTS
+        made = {key: value for key, value in made.items() if _taken(value) <= most}
         size = sum(map(len, made.values()))
         with self._lock:
             if self._waiting_bytes + size > _MOST_WAITING:
@@ -225,37 +245,55 @@ class BlockStore:
             self._written.set()
 
     def _put(self, values: dict[bytes, bytes]) -> None:
-        if self._files() != self._opened_files:
-            # Without the file of locks, two processes would write at once.
-            self.error = f"the files of {self.path} were removed or replaced"
-            return
-        reading, writing = self._locks
+        """Writes blocks in parts: there is room for a small transaction, whatever waits."""
+        part: dict[bytes, bytes] = {}
+        size = 0
         try:
-            try:
-                with writing:
-                    self._put_and_evict(values)
-            except self._lmdb.MapResizedError:
-                with reading, writing:
-                    self._environment.set_mapsize(0)
-                    self._put_and_evict(values)
-            except self._lmdb.MapFullError:
-                with writing:  # Its free pages are in pieces.
-                    self._drop_all()
-                    self._put_and_evict(values)
+            for key, value in values.items():
+                size += _taken(value)
+                if part and size > self._max_bytes // _PARTS:
+                    self._put_part(part)
+                    part, size = {}, _taken(value)
+                part[key] = value
+            self._put_part(part)
         except Exception as error:  # Also of numbers that are damaged: the thread must go on.
             self.error = f"the store cannot be written: {error}"
 
+    def _put_part(self, values: dict[bytes, bytes]) -> None:
+        """Writes blocks in one transaction, or drops them if no room can be made."""
+        reading, writing = self._locks
+        for full in range(3):
+            with contextlib.suppress(self._lmdb.MapFullError):
+                try:
+                    with writing:
+                        if full == 1:  # Readers that were killed keep pages.
+                            self._environment.reader_check()
+                        elif full == 2:  # Its free pages are in pieces.
+                            self._drop_all()
+                        return self._put_and_evict(values)
+                except self._lmdb.MapResizedError:
+                    with reading, writing:
+                        self._environment.set_mapsize(0)
+                        return self._put_and_evict(values)
+
     def _put_and_evict(self, values: dict[bytes, bytes]) -> None:
+        if not self._is_open():
+            # Without the file of locks, two processes would write at once.
+            self.error = f"the files of {self.path} were removed or replaced"
+            return
         blocks, order, sizes = self._databases
         with self._environment.begin(write=True) as transaction:
             size = int(transaction.get(_SIZE, b"0", db=sizes))
             cursor = transaction.cursor(order)
             last = int.from_bytes(cursor.key(), "big") if cursor.last() else 0
             for key, value in values.items():
-                if transaction.put(key, value, db=blocks, overwrite=True):
+                before = transaction.replace(key, value, db=blocks)
+                size += _taken(value)
+                if before is None:
                     last += 1
                     transaction.put(last.to_bytes(8, "big"), key, db=order)
-                    size += _taken(value)
+                else:  # Another process wrote it at the same time, or it was damaged.
+                    size -= _taken(before)
             most = int(self._max_bytes * _FILLED)
             while size > most and cursor.first():
                 value = transaction.pop(cursor.value(), db=blocks)
@@ -275,6 +313,7 @@ class BlockStore:
         environment = None
         try:
             environment = self._at_path()
+            environment.reader_check()
             self._check_size(environment)
             is_new = environment.stat()["entries"] == 0 and not environment.flags()["readonly"]
             databases = [environment.open_db(name, create=is_new) for name in _DATABASES]

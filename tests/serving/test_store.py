@@ -22,6 +22,7 @@ import bpe_engine
 from bpe_engine import hf
 from bpe_engine.prompt import special, trusted, untrusted
 from bpe_engine.serving import ConversationCache
+from bpe_engine.serving.block_store import open_store
 
 lmdb = pytest.importorskip("lmdb")
 
@@ -316,6 +317,115 @@ def test_size_is_bounded(tmp_path: pathlib.Path) -> None:
     assert cache.stats().stored_tokens > 5000
 
 
+def later_prompts_are_stored(cache: ConversationCache) -> bool:
+    """Whether prompts are written and found; one may be dropped while room is made."""
+    enc, chance, before = bpe_engine.get_encoding("gpt2"), seeded("later"), 0
+    for _ in range(4):
+        prompt = text(chance, 3000)
+        for _ in range(2):
+            before = cache.stats().stored_tokens
+            assert cache.encode(prompt) == enc.encode(prompt)
+            cache.flush()
+    assert cache.stats().store_error is None
+    return cache.stats().stored_tokens > before
+
+
+def block(size: int) -> str:
+    """A text that cannot be cut before its end."""
+    return "a" * size + " b c d e f g " * 200
+
+
+@pytest.mark.parametrize("kind", ["burst", "one block"])
+def test_more_than_a_small_store_holds(kind: str, tmp_path: pathlib.Path) -> None:
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("small")
+    cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 20)
+    prompts = [text(chance, 20_000) for _ in range(20)] if kind == "burst" else [block(2 << 20)]
+    for prompt in prompts:
+        assert cache.encode(prompt) == gpt2.encode(prompt)
+    assert later_prompts_are_stored(cache)
+    assert (tmp_path / "store" / "data.mdb").stat().st_size <= 1 << 20
+
+
+def test_a_block_that_is_too_large_keeps_the_others(tmp_path: pathlib.Path) -> None:
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("large block")
+    cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 20)
+    prompt = text(chance, 3000)
+    cache.encode(prompt)
+    cache.flush()
+    for size in (400_000, 400_001):
+        cache.encode(block(size))
+        cache.flush()
+    before = cache.stats().stored_tokens
+    assert cache.encode(prompt) == gpt2.encode(prompt)
+    assert cache.stats().stored_tokens > before and cache.stats().store_error is None
+
+
+#: A program that is killed while it reads.
+KILLED = (
+    "import os\nc = cache(max_store_bytes=1 << 20)\n"
+    "with c._store._reading() as get:\n    get(b'x')\n    os.kill(os.getpid(), 9)\n"
+)
+
+
+def test_a_reader_that_is_killed(tmp_path: pathlib.Path) -> None:
+    """Its pages are free again, for those that have the store open and for the next one."""
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("killed reader")
+    cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 20)
+    assert later_prompts_are_stored(cache)
+    assert child(KILLED, tmp_path / "store").returncode == -signal.SIGKILL
+    for _ in range(12):
+        cache.encode(text(chance, 20_000))
+        cache.flush()
+        assert cache.stats().store_error is None
+    assert later_prompts_are_stored(cache)
+    process = subprocess.Popen(command(KILLED, tmp_path / "store"))
+    assert process.wait(300) == -signal.SIGKILL
+    environment = cache._store._environment  # type: ignore[union-attr]
+    assert str(process.pid) in environment.readers()
+    assert child(USE, tmp_path / "store").returncode == 0
+    assert str(process.pid) not in environment.readers()
+
+
+def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    cache = opened(gpt2, tmp_path / "store")
+    code = (
+        "import os, lmdb\nc = cache()\nreading = []\ntry:\n    while True:\n"
+        "        reading.append(c._store._environment.begin())\n"
+        "except lmdb.ReadersFullError:\n    os.kill(os.getpid(), 9)\n"
+    )
+    assert child(code, tmp_path / "store").returncode == -signal.SIGKILL
+    assert later_prompts_are_stored(cache)
+
+
+def test_a_reader_that_stays(tmp_path: pathlib.Path) -> None:
+    """What there is no room for is dropped, and later there is room again."""
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("long reader")
+    cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 20)
+    assert later_prompts_are_stored(cache)
+    environment = cache._store._environment  # type: ignore[union-attr]
+    with environment.begin():
+        for _ in range(12):
+            prompt = text(chance, 20_000)
+            assert cache.encode(prompt) == gpt2.encode(prompt)
+            cache.flush()
+        assert cache.stats().store_error is None
+    assert later_prompts_are_stored(cache)
+
+
+def test_blocks_that_are_written_again_count_once(tmp_path: pathlib.Path) -> None:
+    """As those that two processes encode at the same time."""
+    store = open_store(tmp_path / "store", 1 << 20)
+    for number in range(20):
+        store._put({b"first": number * b"x"})
+        store._put({b"key": 5000 * b"x"})
+    with store._environment.begin() as transaction:
+        blocks, order, sizes = store._databases
+        assert int(transaction.get(b"bytes", db=sizes)) < 10_000
+        assert transaction.stat(order)["entries"] == transaction.stat(blocks)["entries"] == 2
+    assert store.error is None
+
+
 def test_a_full_disk(tmp_path: pathlib.Path) -> None:
     code = (
         "import resource\nc = cache()\n"
@@ -385,6 +495,34 @@ def test_a_store_that_is_removed(tmp_path: pathlib.Path) -> None:
     assert "were removed or replaced" in str(cache.stats().store_error)
     assert opened(enc, folder).encode(one) == expected[0]
     assert cache.stats().store_error is None
+
+
+def test_a_folder_that_is_refused_again(tmp_path: pathlib.Path) -> None:
+    """Also in a fork; and it is taken once it is in order."""
+    enc, folder = bpe_engine.get_encoding("gpt2"), tmp_path / "s"
+    cache = opened(enc, folder)
+    cache.encode(PROMPT)
+    cache.flush()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "notes").touch()
+
+    def refused() -> None:
+        for _ in range(3):
+            with pytest.raises(ValueError, match="holds 'notes'"):
+                opened(enc, folder)
+            assert cache.encode(PROMPT) == enc.encode(PROMPT, allowed_special="all")
+            cache.flush()
+
+    process = multiprocessing.get_context("fork").Process(target=refused)
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
+    refused()
+    assert "holds 'notes'" in str(cache.stats().store_error)
+    (folder / "notes").unlink()
+    for again in (cache, opened(enc, folder)):
+        assert later_prompts_are_stored(again)
 
 
 def test_files_of_others(tmp_path: pathlib.Path) -> None:
