@@ -189,7 +189,7 @@ class Outcomes:
             _NoTest: It depends on what the turn itself sets, or may call something.
         """
         if isinstance(node, nodes.Const):
-            return repr(node.value)
+            return _literal(node.value)
         if isinstance(node, nodes.Name):
             if node.name == scope.item:
                 self._used.add("item")
@@ -216,6 +216,8 @@ class Outcomes:
         if type(node) in ARITHMETIC:
             left, right = map(self._numeric, inner)
             number = f"({left} {ARITHMETIC[type(node)]} {right})"
+            if isinstance(node, nodes.Mul):
+                number = f"number({number})"
             self._numbers.add(number)
             return number
         if isinstance(node, nodes.Test):
@@ -244,7 +246,7 @@ class Outcomes:
         return text if self._is_number(text) else f"number({text})"
 
     def _is_number(self, text: str) -> bool:
-        return text in self._numbers or text.isdigit()
+        return text in self._numbers or (text.isdigit() and len(text) < 20)
 
     def _parts(self, node: Any) -> list[nodes.Node]:
         """Returns the parts of an expression that a test may have."""
@@ -428,7 +430,8 @@ def _scalar(left: Any, right: Any) -> Any:
 
 
 def _number(value: Any) -> int:
-    if type(value) is not int:
+    # Rendering refuses to multiply huge numbers.
+    if type(value) is not int or value.bit_length() > 64:
         raise Unknown
     return value
 
@@ -496,6 +499,13 @@ _NEIGHBOR = re.compile(r"look\(\(items\[i ([+-]) 1\] if (i|i \+ 1 < n) else MISS
 _OTHER = re.compile(r"items\[i - 1\] if i else MISSING|items\[i \+ 1\] if i \+ 1 < n else MISSING")
 _STEADY = re.compile(r"\(i \+ 1 == n\)|if i \+ 1 < n else fails\(\)|s\d+\[i [+-] 1\]")
 _UNSTEADY = re.compile(r"\bn\b|\bitems\b|\bv\[|\bs\d+[(\[]")
+
+
+def _literal(value: Any) -> str:
+    """Returns a literal as Python, in which none of these finds code."""
+    if not isinstance(value, str):
+        return repr(value)
+    return "'" + re.sub(r"\W", lambda found: f"\\U{ord(found[0]):08x}", value) + "'"
 
 
 def _shared_parts(text: str) -> Iterator[str]:

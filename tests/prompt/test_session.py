@@ -418,6 +418,37 @@ def test_keys_that_are_methods_of_dicts_are_defined() -> None:
         assert session.render(chat(2), x=key) == template.render(chat(2), x=key)
 
 
+@pytest.mark.parametrize(
+    "literal",
+    [
+        "v[0]", "v[1]", "v[2]", "count(v[1])", "column(v[1], 'role')", "look(look(v[1], (i + 1)), 'role')",
+        "look((items[i - 1] if i else MISSING), 'role')", "it's \"\\U\n é日", "",
+    ],
+)  # fmt: skip
+def test_literals_are_compared_as_they_are(literal: str) -> None:
+    template = ChatTemplate(
+        f"{{% for m in messages %}}{{% if loop.index0 >= low and mode == {literal!r} %}}A{{% endif %}}{{% endfor %}}"
+    )
+    session = template.session()
+    for mode in ("x", "x", literal, literal, "x"):
+        expected = template.render(chat(2), low=0, mode=mode)
+        assert session.render(chat(2), low=0, mode=mode) == expected
+    assert session.reused_turns
+
+
+@pytest.mark.parametrize(
+    "number", ["low * low", "low * 1" + "0" * 1300, "*".join(["low"] * 100), "(-low) * low"]
+)
+def test_huge_numbers_are_refused_as_by_the_template(number: str) -> None:
+    template = ChatTemplate(
+        f"{{% for m in messages %}}{{% if low and loop.index0 < {number} %}}A{{% else %}}B{{% endif %}}{{% endfor %}}"
+    )
+    session = template.session()
+    for low in (0, -1, 1, 2, 2, 2**63, 2**4000, -(2**4000), True, 2**65):
+        expected = outcome(lambda: template.render(chat(2), low=low))
+        assert outcome(lambda: session.render(chat(2), low=low)) == expected
+
+
 class Odd(dict[str, Any]):
     """A message that is equal to any other."""
 
