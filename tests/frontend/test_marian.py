@@ -328,7 +328,7 @@ def test_m2m100_without_languages_is_refused(tmp_path: Path) -> None:
         Tokenizer.from_pretrained(path)
 
 
-def test_names_of_unknown_characters_are_text_in_untrusted_segments(tmp_path: Path) -> None:
+def test_unknown_characters_never_become_names_in_segments(tmp_path: Path) -> None:
     """Marian looks a run of unknown characters up in its vocabulary, where languages are, too."""
     path = write_folder(tmp_path / "model")
     vocab = json.loads((path / "vocab.json").read_text())

@@ -208,7 +208,7 @@ def test_a_run_of_bytes_is_cut_between_characters() -> None:
 
 
 @pytest.mark.parametrize("has_bytes", [False, True])
-def test_names_of_unknown_characters_are_text_in_untrusted_segments(has_bytes: bool) -> None:
+def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> None:
     """Unigram looks a run of unknown characters up, which may be the name of a special token."""
     bytes_of = [(f"<0x{byte:02X}>", 0.0) for byte in range(256)] if has_bytes else []
     pieces = [("<unk>", 0.0), ("▁", -1.0), ("a", -1.0), ("</s>", 0.0), ("#", -1.0), *bytes_of]

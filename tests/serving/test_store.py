@@ -399,7 +399,7 @@ def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_reader_that_stays(tmp_path: pathlib.Path) -> None:
-    """What there is no room for is dropped, and later there is room again."""
+    """Blocks without room are dropped, and later ones are written again."""
     gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("long reader")
     cache = opened(gpt2, tmp_path / "store", max_store_bytes=1 << 20)
     assert later_prompts_are_stored(cache)
