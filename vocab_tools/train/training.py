@@ -254,7 +254,7 @@ class _Part(NamedTuple):
 
 
 def _part(counts: CorpusCounts, number: int | None) -> _Part:
-    """Adds up counts. Raises ValueError if there are none."""
+    """Adds up the counts of a corpus. Raises ValueError for an empty one."""
     totals = counts.pieces.totals()
     if totals[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
