@@ -123,11 +123,20 @@ impl RowEncoder {
         Ok(Self { base, call: Arc::new(call) })
     }
 
-    /// Encodes as the tokenizer's own truncation and padding say, without overflow.
+    /// Encodes as the tokenizer's own truncation and padding say, without overflow. Whether special
+    /// tokens are text is an argument: other threads may set the tokenizer's own meanwhile.
     #[staticmethod]
-    fn of_settings(tokenizer: &Bound<'_, HfTokenizer>, add_special_tokens: bool) -> PyResult<Self> {
+    fn of_settings(
+        tokenizer: &Bound<'_, HfTokenizer>,
+        add_special_tokens: bool,
+        encode_special_tokens: bool,
+    ) -> PyResult<Self> {
         let base = tokenizer.get().current();
-        let mut tokenizer = Tokenizer::clone(&base);
+        let mut whole = base.clone();
+        if base.encodes_special_tokens() != encode_special_tokens {
+            Arc::make_mut(&mut whole).set_encode_special_tokens(encode_special_tokens);
+        }
+        let mut tokenizer = Tokenizer::clone(&whole);
         let truncation = base.truncation().cloned();
         let truncation = truncation.map(|it| Truncation { discards_overflow: true, ..it });
         tokenizer.set_truncation(truncation).or_raise()?;
@@ -138,7 +147,7 @@ impl RowEncoder {
             add_special_tokens,
             overflow: false,
             threads: usize::MAX,
-            objects: Some(base.clone()),
+            objects: Some(whole),
         };
         Ok(Self { base, call: Arc::new(call) })
     }
@@ -152,11 +161,6 @@ impl RowEncoder {
     fn encode(&self, inputs: &Bound<'_, PyAny>, detailed: bool) -> PyResult<EncodedRows> {
         let given = self.call.read(inputs, detailed)?;
         self.call.clone().encode(inputs.py(), &given, detailed)
-    }
-
-    /// Returns the function that encodes inputs again, to a list of objects.
-    fn source(&self, inputs: Py<PyAny>) -> RowSource {
-        RowSource { call: self.call.clone(), inputs, made: None }
     }
 
     /// Encodes inputs at once to what calls need: the fields, as of `EncodedRows.fields`, the
@@ -173,10 +177,11 @@ impl RowEncoder {
         let rows = self.encode(inputs, detailed || is_random)?;
         let fields = rows.fields(inputs.py(), names, is_batch, as_matrix)?;
         let (count, longest) = (rows.count(), rows.longest());
-        let mut source = self.source(inputs.clone().unbind());
-        if let (true, Stored::Whole { rows, .. }) = (is_random, rows.0) {
-            source.made = Some(rows);
-        }
+        let made = match rows.0 {
+            Stored::Whole { rows, .. } if is_random => Some(rows),
+            _ => None,
+        };
+        let source = RowSource { call: self.call.clone(), inputs: inputs.clone().unbind(), made };
         Ok((fields, source, count, longest))
     }
 }

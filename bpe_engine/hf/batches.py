@@ -16,8 +16,8 @@ __all__ = ["with_plain_calls", "with_rows"]
 
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
-#: How often settings are read that other threads change meanwhile.
-_MOST_TRIES = 100
+#: What transformers notes once it has warned of a long text.
+_TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"
 
 #: Parameters that both methods have in a row.
 _SHARED = (
@@ -168,21 +168,18 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
             )
-            adds_special_tokens = bool(add_special_tokens)
-            for _ in range(_MOST_TRIES):
-                arrange()
-                if tokenizer.encode_special_tokens != split_special_tokens:
-                    tokenizer.encode_special_tokens = split_special_tokens
-                encoder = RowEncoder.of_settings(tokenizer, adds_special_tokens)
-                # Another thread may have set others before they were read: then this changes them back.
-                arrange()
-                is_same = tokenizer.encode_special_tokens == split_special_tokens
-                if is_same and encoder.is_current(tokenizer):
-                    if len(encoders) >= _MOST:
-                        encoders.clear()
-                    encoders[arguments] = encoder
-                    break
-        assert encoder is not None  # It was tried at least once.
+            arrange()
+            if tokenizer.encode_special_tokens != split_special_tokens:
+                tokenizer.encode_special_tokens = split_special_tokens
+            encoder = RowEncoder.of_settings(
+                tokenizer, bool(add_special_tokens), bool(split_special_tokens)
+            )
+            # Another thread may have set others before they were read: then this changes them back.
+            arrange()
+            if encoder.is_current(tokenizer):
+                if len(encoders) >= _MOST:
+                    encoders.clear()
+                encoders[arguments] = encoder
         fields = ["input_ids"]
         model_input_names = self.model_input_names
         if (
@@ -209,7 +206,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         data, source, count, longest = encoder.answer(
             inputs, False, tuple(fields), is_batch or not are_lists, module is not None
         )
-        if max_length is None and verbose and longest > self.model_max_length:
+        is_told = self.deprecation_warnings.get(_TOO_LONG, False)
+        if max_length is None and verbose and longest > self.model_max_length and not is_told:
             rows = encoder.encode(inputs, False).fields(("input_ids",), True)["input_ids"]
             for row in rows:
                 self._eventual_warn_about_too_long_sequence(row, max_length, verbose)

@@ -36,6 +36,8 @@ _NATIVE_METHODS = frozenset(
 #: Filters that give the same for the same literals, and the numbers that these may be.
 _CONSTANT_FILTERS = frozenset(["indent", "trim"])
 _WIDTHS = range(64)
+#: The characters of a longer literal, which is filtered when it is rendered, within its limits.
+_MOST_LITERAL = 4096
 #: Attributes of a loop that a template may read.
 LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
@@ -213,7 +215,7 @@ class TracingGenerator(CodeGenerator):
         is_literal = all(isinstance(it, nodes.Const) for it in parts)
         if node.name not in _CONSTANT_FILTERS or not is_literal or type(text) is not str:
             return None
-        if node.dyn_args is not None or node.dyn_kwargs is not None:
+        if node.dyn_args is not None or node.dyn_kwargs is not None or len(text) > _MOST_LITERAL:
             return None
         args: Any = [it.value for it in node.args if isinstance(it, nodes.Const)]
         named: Any = {

@@ -203,7 +203,21 @@ class TemplateSession(Renderer):
             self._clear()
 
     def fork(self) -> TemplateSession:
-        """Returns a session of the same conversation, which goes on for itself from here."""
+        """Returns a session of the same conversation, which goes on for itself from here.
+
+        Both have their messages once in memory, and only one of the two renders at a time.
+
+        >>> from bpe_engine.prompt import ChatTemplate
+        >>> template = ChatTemplate("{% for m in messages %}<{{ m.content }}>{% endfor %}")
+        >>> session, messages = template.session(), [{"role": "user", "content": "Hi"}]
+        >>> _ = session.render(messages)
+        >>> branch = session.fork()
+        >>> [
+        ...     "".join(part.text for part in it.render([*messages, {"role": "user", "content": it_says}]))
+        ...     for it, it_says in ((session, "One"), (branch, "Two"))
+        ... ]
+        ['<Hi><One>', '<Hi><Two>']
+        """
         other = TemplateSession(self._template, self._max_bytes)
         with self._own_lock():
             # Messages that both have are labeled once, so only one of the two renders at a time.

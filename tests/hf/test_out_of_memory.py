@@ -127,7 +127,7 @@ CALLS = {
     "RowEncoder.encode": "made().encode(many, False)",
     "RowEncoder.encode, detailed": "made().encode(many[:20_000], True)",
     "RowEncoder.answer": "made().answer(many, False, ('input_ids',), True, True)",
-    "RowSource": "made().source(many[:20_000])()",
+    "RowSource": "made().answer(many[:20_000], False, ('input_ids',), True, True)[1]()",
     "arrange_rows": """_core.arrange_rows(rows, token_type_ids=None, attention_mask=None,
         special_tokens_mask=None, truncation=None, padding=None)""",
     "EncodedRows.fields": "few.fields(('input_ids', 'offset_mapping', 'length'), True)",
@@ -197,7 +197,7 @@ CoreBPE.rank_count CoreBPE.encode_single_token Encoding.encode_ordinary Encoding
 TokenBuffer TokenTrie.words TokenTrie.next_bytes Healed.rest Healed.is_done Healed.words
 Healed.ids_in_table Healed.fill_mask Healed.advance TokenTable.kind TokenTable.buffer TokenTable.offsets TokenTable.kinds StreamStop
 StreamPool EncodedRows.longest RowEncoder.__new__ RowEncoder.of_settings RowEncoder.is_current
-RowEncoder.source AuditedIds copy_plain differing collect_segments join_traced cost_of_joining size_of_plain call_method strip_traced Labels NameFinder.is_current
+AuditedIds copy_plain differing collect_segments join_traced cost_of_joining size_of_plain call_method strip_traced Labels NameFinder.is_current
 NameCounter ConversationState.fork ConversationState.ids ConversationState.ids_buffer
 ConversationState.memory PrefixCache.encode_text_to_buffer PrefixCache.encode_segments_to_buffer
 PrefixCache.stats PrefixCache.clear disallowed_special_message work_done learn_merges audit_tokens

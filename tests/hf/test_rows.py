@@ -148,12 +148,14 @@ def test_rows_are_those_of_tokenizers(pair, padding, add):
         encoder = encoder_of(ours, truncation, padding, add)
         assert rows_of(encoder, batch, False) == expected, note
         assert rows_of(encoder, batch, True) == expected, note
-        objects = encoder.source(batch)()
+        *_, objects, _, _ = encoder.answer(batch, False, ("input_ids",), True, False)
+        objects = objects()
         assert [row.ids for row in objects] == expected["input_ids"], note
         settings(ours, truncation, padding)
-        own = RowEncoder.of_settings(ours, add)
+        own = RowEncoder.of_settings(ours, add, ours.encode_special_tokens)
         assert rows_of(own, batch, False) == expected, note
-        objects = own.source(batch)()
+        *_, objects, _, _ = own.answer(batch, False, ("input_ids",), True, False)
+        objects = objects()
         assert [row.ids for row in objects] == expected["input_ids"], note
 
 
@@ -167,3 +169,17 @@ def test_an_encoder_is_of_one_state_of_a_tokenizer(pair):
     assert not encoder.is_current(ours)
     assert rows_of(encoder, ["abc<x>"], False) == before
     assert rows_of(encoder_of(ours, None, None, True), ["abc<x>"], False) != before
+
+
+def test_special_tokens_are_text_whatever_another_thread_sets(pair):
+    ours, _ = pair
+    settings(ours, None, None)
+    texts = ["abc<x>", "<x>"]
+    for is_text in (True, False):
+        ours.encode_special_tokens = is_text
+        expected = [ours.encode(text).ids for text in texts]
+        ours.encode_special_tokens = not is_text
+        encoder = RowEncoder.of_settings(ours, True, is_text)
+        fields, objects, *_ = encoder.answer(texts, False, ("input_ids",), True, False)
+        assert fields["input_ids"] == [row.ids for row in objects()] == expected
+    ours.encode_special_tokens = False
