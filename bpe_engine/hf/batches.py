@@ -16,7 +16,7 @@ __all__ = ["with_plain_calls", "with_rows"]
 
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
-#: What transformers notes once it has warned of a long text.
+#: The key under which transformers notes that it has warned of a long text.
 _TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"
 
 #: Parameters that both methods have in a row.
