@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .attacks import (
@@ -310,15 +311,17 @@ class _Auditor:
         audit = self.tokenizer.audit_segments(segments)
         naive = self.tokenizer.encode_segments([trusted(_text(segments))])
         more = Counter(self._controls_in(naive)) - Counter(self._controls_in(audit.ids))
+        is_control = map(self.controls.__contains__, audit.ids)
+        found = compress(zip(audit.ids, audit.segments, audit.special), is_control)
         safe = {
             self.controls[id]
-            for id, place, is_special in zip(audit.ids, audit.segments, audit.special)
-            if id in self.controls and not (is_special and _is_own(segments[place]))
+            for id, place, is_special in found
+            if not (is_special and _is_own(segments[place]))
         }
         return _Encoded(segments, audit, set(more), safe)
 
     def _controls_in(self, ids: Iterable[int]) -> Iterator[str]:
-        return (self.controls[id] for id in ids if id in self.controls)
+        return filter(None, map(self.controls.get, ids))
 
     def _shown(self, encoded: _Encoded, path: Path, token: str) -> list[tuple[int, str, bool]]:
         """Returns the tokens around a forged one."""

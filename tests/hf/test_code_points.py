@@ -127,8 +127,10 @@ def test_code_points_are_cut(name):
 
 
 def many() -> list[int]:
-    """One in eight of all code points, others with each seed of the tests."""
-    return list(range(seeded("many code points").randrange(8), 0x110000, 8))
+    """One in eight of the code points up to the last plane of Han characters, and one in 64 of the
+    rest, where few are assigned; others with each seed of the tests."""
+    first, border = seeded("many code points").randrange(8), 0x34000
+    return [*range(first, border, 8), *range(border + first, 0x110000, 64)]
 
 
 @pytest.mark.thorough
