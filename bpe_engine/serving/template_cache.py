@@ -31,12 +31,20 @@ class _Known:
     """A conversation that no thread uses. It has no session while it came only once. Its keys are the
     marks of its last beginnings, the longest first."""
 
-    __slots__ = ("keys", "memory", "session")
+    __slots__ = ("keys", "memory", "session", "shared")
+    #: The values and labels of all branches, and the template.
+    shared: tuple[Any, ...]
 
     def __init__(self, session: TemplateSession | None, keys: list[int]):
         self.session = session
         self.keys = keys
-        self.memory: int = _BASE + (session.memory if session is not None else 0)
+        self.memory: int = _BASE + (session.own_memory if session is not None else 0)
+        self.shared = () if session is None else (session.shared, session.template)
+
+    def is_of(self, template: str) -> bool:
+        """Whether it has that template: the marks of others may be the same."""
+        known = None if self.session is None else self.session.template
+        return known is None or template in (known, known.source)
 
 
 class TemplateCache:
@@ -78,6 +86,8 @@ class TemplateCache:
         # The same by marks of their beginnings.
         self._places: dict[int, dict[int, _Known]] = {}
         self._memory = 0
+        # What conversations share: the number of these, and the bytes.
+        self._shared: dict[Any, tuple[int, int]] = {}
         self._process = os.getpid()
 
     def _own_lock(self) -> threading.Lock:
@@ -101,7 +111,7 @@ class TemplateCache:
         marks = _marks(template, messages)
         from ..prompt.template import chat_template
 
-        (known, is_branch), session = self._taken(marks), None
+        (known, is_branch), session = self._taken(template, marks), None
         try:
             if known is None:
                 # Most requests are no part of a conversation, or begin one.
@@ -117,6 +127,9 @@ class TemplateCache:
                 if session is not None:
                     self.turns += session.turns - turns
                     self.reused_turns += session.reused_turns - reused
+                if known is not None:
+                    # Branches may have more in common now, also if this one begins anew.
+                    self._count(known.shared, 0)
                 self._put_back(session, marks)
 
     def clear(self) -> None:
@@ -125,15 +138,15 @@ class TemplateCache:
             for known in [*self._idle.values()]:
                 self._drop(known)
 
-    def _taken(self, marks: list[int]) -> tuple[_Known | None, bool]:
+    def _taken(self, template: str, marks: list[int]) -> tuple[_Known | None, bool]:
         """Returns the conversation that a request continues, and whether it goes on from inside of it.
         One that goes on from its end no other thread has then."""
         with self._own_lock():
             # The longest beginning that both have.
             for mark in reversed(marks):
                 found = self._places.get(mark)
-                if found:
-                    known = next(reversed(found.values()))
+                known = next(reversed(found.values())) if found else None
+                if known is not None and known.is_of(template):
                     is_branch = known.keys.index(mark) > _REPLACED
                     if not is_branch:
                         self._drop(known)
@@ -153,16 +166,27 @@ class TemplateCache:
         for key in keys:
             self._places.setdefault(key, {})[id(known)] = known
         self._memory += known.memory
+        self._count(known.shared, 1)
         while self._idle and (len(self._idle) > _MOST or self._memory > self._max_bytes):
             self._drop(next(iter(self._idle.values())))
 
     def _drop(self, known: _Known) -> None:
         del self._idle[id(known)]
         self._memory -= known.memory
+        self._count(known.shared, -1)
         for key in known.keys:
             del self._places[key][id(known)]
             if not self._places[key]:
                 del self._places[key]
+
+    def _count(self, shared: tuple[Any, ...], more: int) -> None:
+        """Counts once what conversations share, as it is now, for so many more of them."""
+        for it in shared:
+            count, memory = self._shared.pop(it, (0, 0))
+            self._memory -= memory
+            if count + more:
+                self._shared[it] = count + more, it.memory
+                self._memory += it.memory
 
     def __copy__(self) -> TemplateCache:
         return self
