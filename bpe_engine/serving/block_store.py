@@ -170,7 +170,8 @@ class BlockStore:
         """
         try:
             found = blocks.encode(prompt, self._waiting, self._reading(), is_list)
-        except _Closed:
+        except (_Closed, self._lmdb.ReadersFullError):
+            # Others may have closed it by the next time.
             return None
         except self._lmdb.Error as error:
             self.error = str(error)

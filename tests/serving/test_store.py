@@ -398,6 +398,22 @@ def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
     assert later_prompts_are_stored(cache)
 
 
+def test_readers_in_every_place(tmp_path: pathlib.Path) -> None:
+    """Prompts are encoded without the store, which is used again afterwards."""
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("many readers")
+    cache = opened(gpt2, tmp_path / "store")
+    environment = cache._store._environment  # type: ignore[union-attr]
+    reading = []
+    with pytest.raises(lmdb.ReadersFullError):
+        while True:
+            reading.append(environment.begin())
+    prompt = text(chance, 3000)
+    assert cache.encode(prompt) == gpt2.encode(prompt)
+    assert cache.stats().store_error is None
+    reading.clear()
+    assert later_prompts_are_stored(cache)
+
+
 def test_a_reader_that_stays(tmp_path: pathlib.Path) -> None:
     """Blocks without room are dropped, and later ones are written again."""
     gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("long reader")
