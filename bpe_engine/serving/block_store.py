@@ -334,8 +334,8 @@ class BlockStore:
     def _at_path(self) -> Any:
         # A limit that was larger left larger files; to drop blocks takes some pages, too.
         data = os.path.join(self.path, "data.mdb")
-        there = os.path.getsize(data) + _LEAST if os.path.exists(data) else 0
-        size = max(self._max_bytes, there)
+        there = os.path.getsize(data) if os.path.exists(data) else 0
+        size = self._max_bytes if there <= self._max_bytes else there + _LEAST
         wanted = {"map_size": size, "max_dbs": 3, "mode": 0o600, "metasync": False}
         if os.access(self.path, os.W_OK) and self._may_write():
             # LMDB maps it: a full disk would end the process.

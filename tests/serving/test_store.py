@@ -386,6 +386,21 @@ def test_a_reader_that_is_killed(tmp_path: pathlib.Path) -> None:
     assert str(process.pid) not in environment.readers()
 
 
+def test_files_stay_below_their_limit_when_opened_again(tmp_path: pathlib.Path) -> None:
+    """Also where a reader that kept pages was killed each time."""
+    code = (
+        "import os\nc = cache(max_store_bytes=1 << 20)\n"
+        "with c._store._environment.begin():\n    for number in range(12):\n"
+        "        c.encode(f'{os.getpid()} {number} words ' * 4000)\n        c.flush()\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    for _ in range(3):
+        assert child(code, tmp_path / "store").returncode == -signal.SIGKILL
+        assert (tmp_path / "store" / "data.mdb").stat().st_size <= 1 << 20
+    cache = opened(bpe_engine.get_encoding("gpt2"), tmp_path / "store", max_store_bytes=1 << 20)
+    assert later_prompts_are_stored(cache)
+
+
 def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
     gpt2 = bpe_engine.get_encoding("gpt2")
     cache = opened(gpt2, tmp_path / "store")
