@@ -82,8 +82,7 @@ class TemplateSession(Renderer):
         return self._lock
 
     def _clear(self) -> None:
-        self._labels: Labels = self._template.new_labels()
-        self._plain = Plain(self._labels)
+        # An interrupt may come between two lines: labels go after all that has them.
         # What messages were, their labeled copies, and their characters.
         self._kept: list[Any] = []
         self._marks = Marks()
@@ -107,6 +106,10 @@ class TemplateSession(Renderer):
         self._last_turns = 0
         # The labels after the first rendering.
         self._first_labels: int | None = None
+        labels = self._template.new_labels()
+        plain = Plain(labels)
+        self._labels: Labels = labels
+        self._plain = plain
         self._start()
 
     def _render(

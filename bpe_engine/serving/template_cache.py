@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _forks
@@ -81,6 +82,10 @@ class TemplateCache:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
+        self._forget()
+        self._process = os.getpid()
+
+    def _forget(self) -> None:
         # Those that no thread uses, the one that was used last at the end, by their identities.
         self._idle: dict[int, _Known] = {}
         # The same by marks of their beginnings.
@@ -88,7 +93,6 @@ class TemplateCache:
         self._memory = 0
         # What conversations share: the number of these, and the bytes.
         self._shared: dict[Any, tuple[int, int]] = {}
-        self._process = os.getpid()
 
     def _own_lock(self) -> threading.Lock:
         """Returns the lock. A forked process begins anew: a thread of its parent may have the old one."""
@@ -97,6 +101,16 @@ class TemplateCache:
                 if self._process != os.getpid():
                     self._start()
         return self._lock
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Holds the lock. Whatever an interrupt leaves half done is dropped."""
+        with self._own_lock():
+            try:
+                yield
+            except BaseException:
+                self._forget()
+                raise
 
     def render(
         self, template: str, /, messages: Sequence[Mapping[str, Any]], **options: Any
@@ -123,7 +137,7 @@ class TemplateCache:
             turns, reused = session.turns, session.reused_turns
             return session.render(messages, **options)
         finally:
-            with self._own_lock():
+            with self._changing():
                 if session is not None:
                     self.turns += session.turns - turns
                     self.reused_turns += session.reused_turns - reused
@@ -135,13 +149,12 @@ class TemplateCache:
     def clear(self) -> None:
         """Drops all conversations that no thread uses."""
         with self._own_lock():
-            for known in [*self._idle.values()]:
-                self._drop(known)
+            self._forget()
 
     def _taken(self, template: str, marks: list[int]) -> tuple[_Known | None, bool]:
         """Returns the conversation that a request continues, and whether it goes on from inside of it.
         One that goes on from its end no other thread has then."""
-        with self._own_lock():
+        with self._changing():
             # The longest beginning that both have.
             for mark in reversed(marks):
                 found = self._places.get(mark)

@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import random
+import sys
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ import pytest
 from seeds import seeded
 
 from bpe_engine.prompt import ChatTemplate, special, trusted, untrusted
+from bpe_engine.prompt.session import TemplateSession
 
 BODY = "<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>"
 #: Each reads or writes something else outside of the turn.
@@ -751,6 +753,32 @@ def test_an_interrupt_while_messages_are_taken(is_branch: bool) -> None:
     for each in (session, branch):
         assert each.render(messages) == template.render(messages)
         assert each.render(chat(6)) == template.render(chat(6))
+
+
+def test_an_interrupt_while_a_conversation_is_forgotten() -> None:
+    """At any line of it."""
+    template = ChatTemplate(CHAT + "{{ tools|tojson }}{{ raise_exception('no') if messages[6] }}")
+    code = TemplateSession._clear.__code__
+    edited = [*chat(3), {"role": "assistant", "content": "edited"}, *chat(2)]
+    for line in {line for *_, line in code.co_lines() if line} - {code.co_firstlineno}:
+        session = template.session()
+        session.render(chat(6), tools=chats.TOOLS)
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            if frame.f_code is code and event == "line" and frame.f_lineno == line:  # noqa: B023
+                raise Interrupted
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with pytest.raises(Interrupted):
+                session.render(chat(8), tools=chats.TOOLS)
+        finally:
+            sys.settrace(before)
+        for messages in (chat(6), edited, chat(6)):
+            expected = template.render(messages, tools=chats.TOOLS)
+            assert session.render(messages, tools=chats.TOOLS) == expected
 
 
 def test_a_branch_that_fails_changes_no_other() -> None:

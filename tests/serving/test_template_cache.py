@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import faulthandler
 import json
 import os
 import pickle
+import sys
 import threading
 from typing import Any
 
@@ -120,6 +122,40 @@ def test_memory_of_branches_is_bounded() -> None:
                 cache.render(source, [*shared[:32], failing])
         assert cache._memory == all_memory(cache) <= most
     assert len(cache._shared) > 2
+
+
+class Interrupted(BaseException):
+    """As KeyboardInterrupt."""
+
+
+@pytest.mark.parametrize("name", ["_taken", "_put_back", "_drop", "_count"])
+def test_an_interrupt_in_the_cache_itself(name: str) -> None:
+    """At any line of it: later requests are answered, and memory is counted again."""
+    template, messages = ChatTemplate(SOURCE), conversation("a", 20)
+    code = getattr(TemplateCache, name).__code__
+    for line in {line for *_, line in code.co_lines() if line} - {code.co_firstlineno}:
+        cache = TemplateCache(max_bytes=100_000)
+        for other in "abcd" * 2:
+            cache.render(SOURCE, conversation(other, 20))
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            if frame.f_code is code and event == "line" and frame.f_lineno == line:  # noqa: B023
+                raise Interrupted
+            return trace if frame.f_code is code or event == "call" else None
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with contextlib.suppress(Interrupted):
+                cache.render(SOURCE, messages)
+        finally:
+            sys.settrace(before)
+        for _ in range(3):
+            for other in "abcd":
+                assert cache.render(SOURCE, conversation(other, 20)) == template.render(
+                    conversation(other, 20)
+                )
+            assert cache._memory == all_memory(cache) <= 100_000
 
 
 def test_compiled_templates_count_as_memory() -> None:
