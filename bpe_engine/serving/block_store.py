@@ -374,14 +374,16 @@ class BlockStore:
         """Fills a file up that is shorter than its pages: reading behind its end would end the process.
 
         LMDB leaves out pages that it did not need in the end; in a file that was cut, empty pages are
-        found to be damaged. Raises an error for a file that may not be written.
+        found to be damaged. Raises an error for a file that may not be written, and for a number of
+        pages that no limit allows: they would fill the disk.
         """
         path = os.path.join(self.path, "data.mdb")
         needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
         found = os.path.getsize(path)
         if found >= needed or not environment.stat()["entries"]:
             return
-        if environment.flags()["readonly"] or not _allocate(path, needed):
+        most = max(self._max_bytes, found + self._max_bytes // _PARTS)
+        if environment.flags()["readonly"] or needed > most or not _allocate(path, needed):
             raise self._lmdb.CorruptedError(f"it has {found:,} of {needed:,} bytes")
 
 

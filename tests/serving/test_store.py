@@ -602,20 +602,34 @@ def test_a_store_that_was_cut(tmp_path: pathlib.Path) -> None:
     assert "is damaged" in result.stderr and result.returncode == 1
 
 
-def test_pages_that_were_not_written(tmp_path: pathlib.Path) -> None:
-    """LMDB leaves out pages at the end that a transaction took and gave back."""
-    store = tmp_path / "store"
-    assert child(USE, store).returncode == 0
-    data = store / "data.mdb"
+def add_pages(data: pathlib.Path, more: int) -> None:
+    """Changes the number of the last page, in both headers."""
     with open(data, "r+b") as file:
-        # The number of the last page, in both headers.
         for page in (0, 4096):
             file.seek(page + 16 + 24 + 2 * 48)
             last = int.from_bytes(file.read(8), "little")
             assert (last + 1) * 4096 <= data.stat().st_size
             file.seek(-8, os.SEEK_CUR)
-            file.write((last + 4).to_bytes(8, "little"))
+            file.write((last + more).to_bytes(8, "little"))
+
+
+def test_pages_that_were_not_written(tmp_path: pathlib.Path) -> None:
+    """LMDB leaves out pages at the end that a transaction took and gave back."""
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    add_pages(store / "data.mdb", 4)
     assert int(child(USE, store).stdout) > 3000
+
+
+def test_a_number_of_pages_that_is_damaged(tmp_path: pathlib.Path) -> None:
+    """The file does not become larger than its limit."""
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    size = (store / "data.mdb").stat().st_size
+    add_pages(store / "data.mdb", 1 << 12)
+    with pytest.raises(ValueError, match="is damaged"):
+        opened(bpe_engine.get_encoding("gpt2"), store, max_store_bytes=8 << 20)
+    assert (store / "data.mdb").stat().st_size == size
 
 
 def test_limits_that_differ(tmp_path: pathlib.Path) -> None:
