@@ -20,7 +20,8 @@ use crate::objects::{new_int, new_list, new_tuple_of, push};
 ///
 /// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
 /// calls `other` for everything else. Returns the copy, the number of characters in its strings, that of
-/// its values, and that of the calls. What `other` copied counts as one value without characters.
+/// its values, and that of the calls. What `other` copied counts as one value without characters; a text
+/// of wide characters and a long number count as more values, by the memory that they take.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
@@ -30,6 +31,10 @@ pub fn copy_plain<'py>(
     let copy = copier.copy(value)?;
     Ok((copy, copier.characters, copier.values, copier.calls))
 }
+
+/// The characters of a text of four bytes each, and the bits of a number, that count as one more value.
+const WIDE: usize = 24;
+const BITS: usize = 512;
 
 struct Copier<'a, 'py> {
     other: &'a Bound<'py, PyAny>,
@@ -66,8 +71,7 @@ impl<'py> Copier<'_, 'py> {
                 (self.characters, self.values) = before;
                 return self.copy_items(&dict.copy()?);
             }
-            self.characters += length(&key)?;
-            self.values += 1;
+            self.is_scalar(&key)?;
             if !self.is_scalar(&item)? {
                 push(&mut changed, (key, item))?;
             }
@@ -90,13 +94,27 @@ impl<'py> Copier<'_, 'py> {
     /// Returns true for an immutable value of a built-in type, and counts its characters.
     fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         if value.is_exact_instance_of::<PyString>() {
-            self.characters += length(value)?;
-            self.values += 1;
+            let length = length(value)?;
+            self.characters += length;
+            // SAFETY: attached; it is a `str`, whose characters are there since it has a length.
+            let is_wide =
+                unsafe { ffi::PyUnicode_KIND(value.as_ptr()) } == ffi::PyUnicode_4BYTE_KIND;
+            self.values += 1 + if is_wide { length / WIDE } else { 0 };
+            return Ok(true);
+        }
+        if value.is_exact_instance_of::<PyInt>() {
+            let mut overflow = 0;
+            // SAFETY: attached; it is an `int`, and the pointer is that of an integer.
+            unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
+            let bits: usize = match overflow {
+                0 => 0,
+                _ => value.call_method0(interned!(value.py(), "bit_length"))?.extract()?,
+            };
+            self.values += 1 + bits / BITS;
             return Ok(true);
         }
         let is_scalar = value.is_none()
             || value.is_exact_instance_of::<PyBool>()
-            || value.is_exact_instance_of::<PyInt>()
             || value.is_exact_instance_of::<PyFloat>();
         self.values += usize::from(is_scalar);
         Ok(is_scalar)

@@ -12,6 +12,9 @@ from .segments import Segment
 
 __all__ = ["Plain", "Unkept", "kept"]
 
+#: The bytes of a label, roughly at most.
+_LABEL = 192
+
 
 class Unkept(Exception):  # noqa: N818
     """A value that may be another one the next time."""
@@ -41,10 +44,16 @@ class Plain:
         #: Counts the characters of the caller's strings, and its values.
         self.characters: int = 0
         self.values: int = 0
-        #: The bytes of all that was labeled for sessions, roughly: labels keep it.
+        #: The bytes of all that was labeled for sessions, roughly: labels keep it. The same with the
+        #: labels, after the last rendering.
         self.labeled: int = 0
+        self.memory: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def count_memory(self) -> None:
+        """Counts the labels. Only one rendering at a time may use them."""
+        self.memory = self.labeled + _LABEL * self._labels.count
 
     def mappings(self, name: str, values: Iterable[Any]) -> list[dict[Any, Any]]:
         """Copies a sequence of mappings."""

@@ -14,6 +14,8 @@ __all__ = ["Compiled", "Renderer"]
 
 # Variables whose values are names of special tokens.
 _TOKEN_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+# Bytes of a compiled template for each character.
+_COMPILED = 32
 _TOKEN_VARIABLES = frozenset(f"{name}_token" for name in _TOKEN_NAMES)
 
 
@@ -51,6 +53,13 @@ class Renderer(ABC):
 
 class Compiled(Renderer):
     """A chat template, as a session needs it."""
+
+    source: str
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it takes, roughly."""
+        return _COMPILED * len(self.source)
 
     @property
     @abstractmethod

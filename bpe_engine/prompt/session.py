@@ -22,8 +22,8 @@ from .segments import Segment
 __all__ = ["TemplateSession"]
 
 #: Bytes that a session keeps for a message with its turn, for a value in it (a text, a number or a
-#: container, in both copies), for a character, a segment and a label, roughly at most.
-_MESSAGE, _VALUE, _CHARACTER, _SEGMENT, _LABEL = 1024, 192, 4, 288, 192
+#: container, in both copies), for a character and a segment, roughly at most.
+_MESSAGE, _VALUE, _CHARACTER, _SEGMENT = 1024, 192, 4, 288
 #: The parts of a value of a template whose size is looked at; others are like them.
 _SAMPLE = 64
 #: The parts of a value of a template that are compared.
@@ -82,8 +82,7 @@ class TemplateSession(Renderer):
         return self._lock
 
     def _clear(self) -> None:
-        self._labels: Labels = self._template.new_labels()
-        self._plain = Plain(self._labels)
+        # An interrupt may come between two lines: labels go after all that has them.
         # What messages were, their labeled copies, and their characters.
         self._kept: list[Any] = []
         self._marks = Marks()
@@ -101,12 +100,16 @@ class TemplateSession(Renderer):
         self.texts: dict[Any, str] = {}
         # The flags of texts of data outside of turns, by the data, in their order.
         self._flags: dict[int, list[int]] = {}
-        #: The bytes that it keeps, roughly.
-        self.memory: int = 0
+        #: The bytes that it keeps apart from what its branches have, too, roughly.
+        self.own_memory: int = 0
         # The turns of the last rendering.
         self._last_turns = 0
         # The labels after the first rendering.
         self._first_labels: int | None = None
+        labels = self._template.new_labels()
+        plain = Plain(labels)
+        self._labels: Labels = labels
+        self._plain = plain
         self._start()
 
     def _render(
@@ -117,41 +120,51 @@ class TemplateSession(Renderer):
             if self._rests or not self._template.reuses_turns:
                 self._rests = max(0, self._rests - 1)
                 return self._template._render(messages, tools, documents, named)
-            turns, reused = self.turns, self.reused_turns
-            most_labels = 2 * (self._first_labels or 0) + _MOST_LABELS
-            most = 2 * self._held() + max(_MOST_GONE, self._max_bytes // 16)
-            if self._labels.count > most_labels or self._plain.labeled > most:
-                self._clear()
+            shared = self._plain
             try:
-                changed = differing(messages, self._kept, self._marks, Segment, False)
-                is_another = self.rests and self._is_another(messages, changed)
-                if is_another:
-                    self._rest()
-                else:
-                    given, characters = self._given(messages, changed, tools, documents, named)
-            except Exception:
-                # The template tells what is wrong with it.
-                is_another = True
-            if is_another:
-                self._clear()
-                return self._template._render(messages, tools, documents, named)
-            self._start()
-            try:
-                segments = self._template.rendered(given, self._labels, characters, self)
-                written = self._steps[-1][2][-1] if self._steps else 0
-                self._finish(segments)
+                return self._render_anew(messages, tools, documents, named)
             except BaseException:
+                # Also of a conversation that was taken in part.
                 self._clear()
                 raise
-            if self._first_labels is None:
-                self._first_labels = self._labels.count
-            written += sum(map(len, self.texts.values()))
-            self.memory = self._kept_bytes(characters + written)
-            is_full = self.memory > self._max_bytes
-            if is_full:
-                self._clear()
-            self._weigh(self.turns - turns, self.reused_turns - reused, is_full)
-            return segments
+            finally:
+                shared.count_memory()
+
+    def _render_anew(
+        self, messages: list[Any], tools: Any, documents: Any, named: dict[str, Any]
+    ) -> list[Segment]:
+        """Renders what changed, and records it."""
+        turns, reused = self.turns, self.reused_turns
+        most_labels = 2 * (self._first_labels or 0) + _MOST_LABELS
+        most = 2 * self._held() + max(_MOST_GONE, self._max_bytes // 16)
+        if self._labels.count > most_labels or self._plain.labeled > most:
+            self._clear()
+        try:
+            changed = differing(messages, self._kept, self._marks, Segment, False)
+            is_another = self.rests and self._is_another(messages, changed)
+            if is_another:
+                self._rest()
+            else:
+                given, characters = self._given(messages, changed, tools, documents, named)
+        except Exception:
+            # The template tells what is wrong with it.
+            is_another = True
+        if is_another:
+            self._clear()
+            return self._template._render(messages, tools, documents, named)
+        self._start()
+        segments = self._template.rendered(given, self._labels, characters, self)
+        written = self._steps[-1][2][-1] if self._steps else 0
+        self._finish(segments)
+        if self._first_labels is None:
+            self._first_labels = self._labels.count
+        self.own_memory = self._own_bytes(written + sum(map(len, self.texts.values())))
+        self._plain.count_memory()
+        is_full = self.memory > self._max_bytes
+        if is_full:
+            self._clear()
+        self._weigh(self.turns - turns, self.reused_turns - reused, is_full)
+        return segments
 
     def _weigh(self, turns: int, reused: int, is_full: bool) -> None:
         """Rests if recording did not pay."""
@@ -172,18 +185,12 @@ class TemplateSession(Renderer):
         known = min(len(messages), len(self._kept))
         return 2 * (len(changed) - len(messages) + known) > known + _FEW_TURNS
 
-    def _kept_bytes(self, characters: int) -> int:
-        values = sum(self._counts) + sum(count for *_, count, _ in self._data.values())
-        # What others replaced, and what branches have.
-        gone = max(0, self._plain.labeled - self._held())
+    def _own_bytes(self, written: int) -> int:
         runs = self._runs.values()
         return (
             _MESSAGE * (1 + len(self._copies))
-            + _VALUE * values
-            + _CHARACTER * characters
+            + _CHARACTER * written
             + _SEGMENT * sum(len(run.segments) for run in runs)
-            + _LABEL * self._labels.count
-            + gone
             + sum(sum_of(run.sizes) for run in runs)
         )
 
@@ -191,6 +198,21 @@ class TemplateSession(Renderer):
         """Returns the bytes of what is labeled and in use."""
         data = sum(_size(*known[2:4]) for known in self._data.values())
         return _size(sum(self._sizes), sum(self._counts)) + data
+
+    @property
+    def template(self) -> Compiled:
+        """The template that it renders."""
+        return self._template
+
+    @property
+    def shared(self) -> Plain:
+        """The values and labels that its branches have, too."""
+        return self._plain
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it keeps, roughly, with what others replaced, and what its branches have."""
+        return self.own_memory + self._plain.memory
 
     @property
     def functions(self) -> Mapping[str, Any]:
@@ -231,7 +253,7 @@ class TemplateSession(Renderer):
                 "rests",
                 "_rests",
                 "_last_rests",
-                "memory",
+                "own_memory",
                 "_last_turns",
                 "_first_labels",
             ):
@@ -472,7 +494,7 @@ class TemplateSession(Renderer):
 
 def _size(characters: int, values: int) -> int:
     # A text is there as it was given and with its label.
-    return 2 * _CHARACTER * characters + _VALUE * values
+    return _CHARACTER * characters + _VALUE * values
 
 
 def _size_of(value: Any, room: list[int]) -> int:

@@ -170,7 +170,8 @@ class BlockStore:
         """
         try:
             found = blocks.encode(prompt, self._waiting, self._reading(), is_list)
-        except _Closed:
+        except (_Closed, self._lmdb.ReadersFullError):
+            # Others may have closed it by the next time.
             return None
         except self._lmdb.Error as error:
             self.error = str(error)
@@ -333,8 +334,8 @@ class BlockStore:
     def _at_path(self) -> Any:
         # A limit that was larger left larger files; to drop blocks takes some pages, too.
         data = os.path.join(self.path, "data.mdb")
-        there = os.path.getsize(data) + _LEAST if os.path.exists(data) else 0
-        size = max(self._max_bytes, there)
+        there = os.path.getsize(data) if os.path.exists(data) else 0
+        size = self._max_bytes if there <= self._max_bytes else there + _LEAST
         wanted = {"map_size": size, "max_dbs": 3, "mode": 0o600, "metasync": False}
         if os.access(self.path, os.W_OK) and self._may_write():
             # LMDB maps it: a full disk would end the process.
@@ -373,14 +374,16 @@ class BlockStore:
         """Fills a file up that is shorter than its pages: reading behind its end would end the process.
 
         LMDB leaves out pages that it did not need in the end; in a file that was cut, empty pages are
-        found to be damaged. Raises an error for a file that may not be written.
+        found to be damaged. Raises an error for a file that may not be written, and for a number of
+        pages that no limit allows: they would fill the disk.
         """
         path = os.path.join(self.path, "data.mdb")
         needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
         found = os.path.getsize(path)
         if found >= needed or not environment.stat()["entries"]:
             return
-        if environment.flags()["readonly"] or not _allocate(path, needed):
+        most = max(self._max_bytes, found + self._max_bytes // _PARTS)
+        if environment.flags()["readonly"] or needed > most or not _allocate(path, needed):
             raise self._lmdb.CorruptedError(f"it has {found:,} of {needed:,} bytes")
 
 

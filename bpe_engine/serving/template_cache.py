@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _forks
@@ -31,12 +32,20 @@ class _Known:
     """A conversation that no thread uses. It has no session while it came only once. Its keys are the
     marks of its last beginnings, the longest first."""
 
-    __slots__ = ("keys", "memory", "session")
+    __slots__ = ("keys", "memory", "session", "shared")
+    #: The values and labels of all branches, and the template.
+    shared: tuple[Any, ...]
 
     def __init__(self, session: TemplateSession | None, keys: list[int]):
         self.session = session
         self.keys = keys
-        self.memory: int = _BASE + (session.memory if session is not None else 0)
+        self.memory: int = _BASE + (session.own_memory if session is not None else 0)
+        self.shared = () if session is None else (session.shared, session.template)
+
+    def is_of(self, template: str) -> bool:
+        """Whether it has that template: the marks of others may be the same."""
+        known = None if self.session is None else self.session.template
+        return known is None or template in (known, known.source)
 
 
 class TemplateCache:
@@ -73,12 +82,17 @@ class TemplateCache:
 
     def _start(self) -> None:
         self._lock = threading.Lock()
+        self._forget()
+        self._process = os.getpid()
+
+    def _forget(self) -> None:
         # Those that no thread uses, the one that was used last at the end, by their identities.
         self._idle: dict[int, _Known] = {}
         # The same by marks of their beginnings.
         self._places: dict[int, dict[int, _Known]] = {}
         self._memory = 0
-        self._process = os.getpid()
+        # What conversations share: the number of these, and the bytes.
+        self._shared: dict[Any, tuple[int, int]] = {}
 
     def _own_lock(self) -> threading.Lock:
         """Returns the lock. A forked process begins anew: a thread of its parent may have the old one."""
@@ -87,6 +101,16 @@ class TemplateCache:
                 if self._process != os.getpid():
                     self._start()
         return self._lock
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Holds the lock. Whatever an interrupt leaves half done is dropped."""
+        with self._own_lock():
+            try:
+                yield
+            except BaseException:
+                self._forget()
+                raise
 
     def render(
         self, template: str, /, messages: Sequence[Mapping[str, Any]], **options: Any
@@ -101,7 +125,7 @@ class TemplateCache:
         marks = _marks(template, messages)
         from ..prompt.template import chat_template
 
-        (known, is_branch), session = self._taken(marks), None
+        (known, is_branch), session = self._taken(template, marks), None
         try:
             if known is None:
                 # Most requests are no part of a conversation, or begin one.
@@ -113,27 +137,29 @@ class TemplateCache:
             turns, reused = session.turns, session.reused_turns
             return session.render(messages, **options)
         finally:
-            with self._own_lock():
+            with self._changing():
                 if session is not None:
                     self.turns += session.turns - turns
                     self.reused_turns += session.reused_turns - reused
+                if known is not None:
+                    # Branches may have more in common now, also if this one begins anew.
+                    self._count(known.shared, 0)
                 self._put_back(session, marks)
 
     def clear(self) -> None:
         """Drops all conversations that no thread uses."""
         with self._own_lock():
-            for known in [*self._idle.values()]:
-                self._drop(known)
+            self._forget()
 
-    def _taken(self, marks: list[int]) -> tuple[_Known | None, bool]:
+    def _taken(self, template: str, marks: list[int]) -> tuple[_Known | None, bool]:
         """Returns the conversation that a request continues, and whether it goes on from inside of it.
         One that goes on from its end no other thread has then."""
-        with self._own_lock():
+        with self._changing():
             # The longest beginning that both have.
             for mark in reversed(marks):
                 found = self._places.get(mark)
-                if found:
-                    known = next(reversed(found.values()))
+                known = next(reversed(found.values())) if found else None
+                if known is not None and known.is_of(template):
                     is_branch = known.keys.index(mark) > _REPLACED
                     if not is_branch:
                         self._drop(known)
@@ -153,16 +179,27 @@ class TemplateCache:
         for key in keys:
             self._places.setdefault(key, {})[id(known)] = known
         self._memory += known.memory
+        self._count(known.shared, 1)
         while self._idle and (len(self._idle) > _MOST or self._memory > self._max_bytes):
             self._drop(next(iter(self._idle.values())))
 
     def _drop(self, known: _Known) -> None:
         del self._idle[id(known)]
         self._memory -= known.memory
+        self._count(known.shared, -1)
         for key in known.keys:
             del self._places[key][id(known)]
             if not self._places[key]:
                 del self._places[key]
+
+    def _count(self, shared: tuple[Any, ...], more: int) -> None:
+        """Counts once what conversations share, as it is now, for so many more of them."""
+        for it in shared:
+            count, memory = self._shared.pop(it, (0, 0))
+            self._memory -= memory
+            if count + more:
+                self._shared[it] = count + more, it.memory
+                self._memory += it.memory
 
     def __copy__(self) -> TemplateCache:
         return self

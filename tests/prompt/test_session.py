@@ -6,9 +6,10 @@ import copy
 import gc
 import json
 import random
+import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import chats
@@ -16,6 +17,7 @@ import pytest
 from seeds import seeded
 
 from bpe_engine.prompt import ChatTemplate, special, trusted, untrusted
+from bpe_engine.prompt.session import TemplateSession
 
 BODY = "<|im_start|>{{ m.role }}{{ m.content }}<|im_end|>"
 #: Each reads or writes something else outside of the turn.
@@ -585,20 +587,24 @@ def test_a_session_keeps_no_more_than_it_may() -> None:
         ("{% for m in messages %}{{ extra|length }}{% endfor %}", "[{}]"),
         ("{% set ns = namespace(l=[]) %}{% for m in messages %}{% set ns.l = ns.l + [m.content] %}{% endfor %}", None),
         ("{% for m in messages %}{% for c in m.content %}{{ c }}-{% endfor %}{% endfor %}", "text"),
+        ("{% for m in messages %}{{ m.content|length }}{% endfor %}", "numbers"),
     ],
 )  # fmt: skip
 def test_memory_is_that_of_all_parts(source: str, content: str | None) -> None:
-    if content == "text":
-        messages = [{"content": "abc" * 40} for _ in range(300)]
-    elif content is None:
-        messages = [{"content": f"{number}"} for number in range(900)]
-    else:
-        messages = [{"content": json.loads(content) * 20_000} for _ in range(1)]
+    def messages() -> list[dict[str, Any]]:
+        if content == "text":
+            return [{"content": "abc" * 40} for _ in range(300)]
+        if content == "numbers":
+            return [{"content": [10**4000 + number for number in range(5000)]}]
+        if content is None:
+            return [{"content": f"{number}"} for number in range(900)]
+        return [{"content": json.loads(content) * 20_000} for _ in range(1)]
+
     session = ChatTemplate(source).session()
     tracemalloc.start()
     try:
         extra = json.loads("[" + ",".join(["{}"] * 20_000) + "]")
-        segments = session.render(messages, extra=extra)
+        segments = session.render(messages(), extra=extra)
         del segments, extra
         gc.collect()
         used = tracemalloc.get_traced_memory()[0]
@@ -606,9 +612,24 @@ def test_memory_is_that_of_all_parts(source: str, content: str | None) -> None:
         tracemalloc.stop()
     assert session.memory > 0.7 * used
     small = ChatTemplate(source).session(max_bytes=session.memory // 2)
-    small.render(messages, extra=[])
-    small.render(messages, extra=[{}] * 20_000)
+    small.render(messages(), extra=[])
+    small.render(messages(), extra=[{}] * 20_000)
     assert small.memory == small.messages == 0
+
+
+def test_memory_is_that_of_wide_characters() -> None:
+    """Also of texts that others replaced."""
+    session = ChatTemplate(CHAT).session()
+    tracemalloc.start()
+    try:
+        for number in range(5):
+            last = {"role": "user", "content": "🦀" * 100_000 + str(number)}
+            session.render([*chat(10), last])
+        del last
+        gc.collect()
+        assert session.memory > 0.7 * tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 def test_labels_do_not_grow_without_end() -> None:
@@ -692,6 +713,72 @@ def test_what_branches_had_does_not_stay_in_memory() -> None:
         assert session.render(shared) == template.render(shared)
     assert session._labels is not labels
     assert session._plain.labeled < 16 << 20
+
+
+class Interrupted(BaseException):
+    """As KeyboardInterrupt, or a timeout of gevent."""
+
+
+class Interrupting(Mapping[str, Any]):
+    """A mapping that interrupts whoever reads it, once."""
+
+    def __init__(self) -> None:
+        self.is_read = False
+
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(key)
+
+    def __len__(self) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[str]:
+        if not self.is_read:
+            self.is_read = True
+            raise Interrupted
+        return iter(())
+
+
+@pytest.mark.parametrize("is_branch", [False, True])
+def test_an_interrupt_while_messages_are_taken(is_branch: bool) -> None:
+    """Those before it were new already; the next rendering has them with their origins."""
+    template = ChatTemplate(CHAT)
+    session = template.session()
+    session.render(chat(6))
+    branch = session.fork()
+    messages: list[dict[str, Any]] = [*chat(6), {"role": "user", "content": "new"}]
+    messages[1]["content"] = "edited"
+    messages[3]["more"] = Interrupting()
+    with pytest.raises(Interrupted):
+        (branch if is_branch else session).render(messages)
+    for each in (session, branch):
+        assert each.render(messages) == template.render(messages)
+        assert each.render(chat(6)) == template.render(chat(6))
+
+
+def test_an_interrupt_while_a_conversation_is_forgotten() -> None:
+    """At any line of it."""
+    template = ChatTemplate(CHAT + "{{ tools|tojson }}{{ raise_exception('no') if messages[6] }}")
+    code = TemplateSession._clear.__code__
+    edited = [*chat(3), {"role": "assistant", "content": "edited"}, *chat(2)]
+    for line in {line for *_, line in code.co_lines() if line} - {code.co_firstlineno}:
+        session = template.session()
+        session.render(chat(6), tools=chats.TOOLS)
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            if frame.f_code is code and event == "line" and frame.f_lineno == line:  # noqa: B023
+                raise Interrupted
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with pytest.raises(Interrupted):
+                session.render(chat(8), tools=chats.TOOLS)
+        finally:
+            sys.settrace(before)
+        for messages in (chat(6), edited, chat(6)):
+            expected = template.render(messages, tools=chats.TOOLS)
+            assert session.render(messages, tools=chats.TOOLS) == expected
 
 
 def test_a_branch_that_fails_changes_no_other() -> None:

@@ -386,6 +386,21 @@ def test_a_reader_that_is_killed(tmp_path: pathlib.Path) -> None:
     assert str(process.pid) not in environment.readers()
 
 
+def test_files_stay_below_their_limit_when_opened_again(tmp_path: pathlib.Path) -> None:
+    """Also where a reader that kept pages was killed each time."""
+    code = (
+        "import os\nc = cache(max_store_bytes=1 << 20)\n"
+        "with c._store._environment.begin():\n    for number in range(12):\n"
+        "        c.encode(f'{os.getpid()} {number} words ' * 4000)\n        c.flush()\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    for _ in range(3):
+        assert child(code, tmp_path / "store").returncode == -signal.SIGKILL
+        assert (tmp_path / "store" / "data.mdb").stat().st_size <= 1 << 20
+    cache = opened(bpe_engine.get_encoding("gpt2"), tmp_path / "store", max_store_bytes=1 << 20)
+    assert later_prompts_are_stored(cache)
+
+
 def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
     gpt2 = bpe_engine.get_encoding("gpt2")
     cache = opened(gpt2, tmp_path / "store")
@@ -395,6 +410,22 @@ def test_killed_readers_in_every_place(tmp_path: pathlib.Path) -> None:
         "except lmdb.ReadersFullError:\n    os.kill(os.getpid(), 9)\n"
     )
     assert child(code, tmp_path / "store").returncode == -signal.SIGKILL
+    assert later_prompts_are_stored(cache)
+
+
+def test_readers_in_every_place(tmp_path: pathlib.Path) -> None:
+    """Prompts are encoded without the store, which is used again afterwards."""
+    gpt2, chance = bpe_engine.get_encoding("gpt2"), seeded("many readers")
+    cache = opened(gpt2, tmp_path / "store")
+    environment = cache._store._environment  # type: ignore[union-attr]
+    reading = []
+    with pytest.raises(lmdb.ReadersFullError):
+        while True:
+            reading.append(environment.begin())
+    prompt = text(chance, 3000)
+    assert cache.encode(prompt) == gpt2.encode(prompt)
+    assert cache.stats().store_error is None
+    reading.clear()
     assert later_prompts_are_stored(cache)
 
 
@@ -571,20 +602,34 @@ def test_a_store_that_was_cut(tmp_path: pathlib.Path) -> None:
     assert "is damaged" in result.stderr and result.returncode == 1
 
 
-def test_pages_that_were_not_written(tmp_path: pathlib.Path) -> None:
-    """LMDB leaves out pages at the end that a transaction took and gave back."""
-    store = tmp_path / "store"
-    assert child(USE, store).returncode == 0
-    data = store / "data.mdb"
+def add_pages(data: pathlib.Path, more: int) -> None:
+    """Changes the number of the last page, in both headers."""
     with open(data, "r+b") as file:
-        # The number of the last page, in both headers.
         for page in (0, 4096):
             file.seek(page + 16 + 24 + 2 * 48)
             last = int.from_bytes(file.read(8), "little")
             assert (last + 1) * 4096 <= data.stat().st_size
             file.seek(-8, os.SEEK_CUR)
-            file.write((last + 4).to_bytes(8, "little"))
+            file.write((last + more).to_bytes(8, "little"))
+
+
+def test_pages_that_were_not_written(tmp_path: pathlib.Path) -> None:
+    """LMDB leaves out pages at the end that a transaction took and gave back."""
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    add_pages(store / "data.mdb", 4)
     assert int(child(USE, store).stdout) > 3000
+
+
+def test_a_number_of_pages_that_is_damaged(tmp_path: pathlib.Path) -> None:
+    """The file does not become larger than its limit."""
+    store = tmp_path / "store"
+    assert child(USE, store).returncode == 0
+    size = (store / "data.mdb").stat().st_size
+    add_pages(store / "data.mdb", 1 << 12)
+    with pytest.raises(ValueError, match="is damaged"):
+        opened(bpe_engine.get_encoding("gpt2"), store, max_store_bytes=8 << 20)
+    assert (store / "data.mdb").stat().st_size == size
 
 
 def test_limits_that_differ(tmp_path: pathlib.Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import faulthandler
 import json
 import os
 import pickle
+import sys
 import threading
 from typing import Any
 
 import pytest
+from jinja2 import TemplateError
 from seeds import seeded
 
 from bpe_engine.prompt import ChatTemplate, trusted
@@ -89,9 +92,93 @@ def test_memory_is_bounded() -> None:
         for _ in range(2):
             cache.render(SOURCE, conversation(str(number), 5))
     assert repr(cache) != "<TemplateCache of 0 conversations>"
-    assert cache._memory == sum(known.memory for known in cache._idle.values()) <= 200_000
+    assert cache._memory == all_memory(cache) <= 200_000
     cache.clear()
     assert repr(cache) == "<TemplateCache of 0 conversations>"
+    assert cache._memory == len(cache._shared) == 0
+
+
+def all_memory(cache: TemplateCache) -> int:
+    """The bytes of all conversations, and once of what they share."""
+    idle = cache._idle.values()
+    shared = {it for known in idle for it in known.shared}
+    return sum(known.memory for known in idle) + sum(it.memory for it in shared)
+
+
+def test_memory_of_branches_is_bounded() -> None:
+    """Also of what one of them had before it was too large or failed, which the others keep."""
+    most, source = 8 << 20, SOURCE + "{{ raise_exception('no') if messages[-1].fails }}"
+    cache = TemplateCache(max_bytes=most)
+    for number in range(30):
+        shared = conversation(f"{number}", 40)
+        for _ in range(2):
+            cache.render(source, shared)
+        cache.render(source, shared[:30] + conversation("branch", 3))
+        for size in (100_000, 2_000_000):
+            cache.render(source, [*shared, {"role": "user", "content": "x" * size}])
+        for _ in range(3):
+            failing = {"role": "user", "content": "x" * 100_000, "fails": True}
+            with pytest.raises(TemplateError):
+                cache.render(source, [*shared[:32], failing])
+        assert cache._memory == all_memory(cache) <= most
+    assert len(cache._shared) > 2
+
+
+class Interrupted(BaseException):
+    """As KeyboardInterrupt."""
+
+
+@pytest.mark.parametrize("name", ["_taken", "_put_back", "_drop", "_count"])
+def test_an_interrupt_in_the_cache_itself(name: str) -> None:
+    """At any line of it: later requests are answered, and memory is counted again."""
+    template, messages = ChatTemplate(SOURCE), conversation("a", 20)
+    code = getattr(TemplateCache, name).__code__
+    for line in {line for *_, line in code.co_lines() if line} - {code.co_firstlineno}:
+        cache = TemplateCache(max_bytes=100_000)
+        for other in "abcd" * 2:
+            cache.render(SOURCE, conversation(other, 20))
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            if frame.f_code is code and event == "line" and frame.f_lineno == line:  # noqa: B023
+                raise Interrupted
+            return trace if frame.f_code is code or event == "call" else None
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with contextlib.suppress(Interrupted):
+                cache.render(SOURCE, messages)
+        finally:
+            sys.settrace(before)
+        for _ in range(3):
+            for other in "abcd":
+                assert cache.render(SOURCE, conversation(other, 20)) == template.render(
+                    conversation(other, 20)
+                )
+            assert cache._memory == all_memory(cache) <= 100_000
+
+
+def test_compiled_templates_count_as_memory() -> None:
+    """Each request may have another one."""
+    cache = TemplateCache(max_bytes=2 << 20)
+    for number in range(20):
+        source = "{# " + f"{number:09d}" * 2000 + " #}" + SOURCE
+        for _ in range(2):
+            cache.render(source, conversation("a", 5))
+    assert cache._memory == all_memory(cache) <= 2 << 20
+    assert 1 <= len(cache._idle) <= 3
+
+
+def test_templates_are_told_apart_where_marks_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, other = TemplateCache(), SOURCE + "other"
+    monkeypatch.setattr(
+        "bpe_engine.serving.template_cache._marks", lambda _, messages: [*range(len(messages))]
+    )
+    for count in range(10, 14):
+        for source in (SOURCE, other, SOURCE):
+            messages = conversation("a", count)
+            assert cache.render(source, messages) == ChatTemplate(source).render(messages)
+    assert cache.reused_turns > 0
 
 
 def test_memory_of_many_small_parts_is_bounded() -> None:
@@ -125,7 +212,7 @@ def test_a_conversation_is_found_at_a_small_cost() -> None:
             return super().get(key, default)
 
     cache._places = Places(cache._places)
-    cache._taken(marks)
+    cache._taken(SOURCE, marks)
     assert len(looked_up) <= len(marks)
 
 
