@@ -369,6 +369,9 @@ impl Normalizer {
             Self::Keep(keep) => keep(space).then_some(space),
             Self::Bert(bert) => Some(if bert.clean_text { ' ' } else { space }),
             Self::Each(_) => self.single(space).filter(|made| made.is_whitespace()),
+            Self::Precompiled(charsmap) if space == '\r' && charsmap.joins_line_ends().ok()? => {
+                None
+            }
             Self::Precompiled(charsmap) => {
                 charsmap.replaced(space).ok()?.map_or(Some(space), only_space)
             }

@@ -49,6 +49,7 @@ NORMALIZERS = {
     "bert, unclean": normalizers.BertNormalizer(False, False, True, True),
     "precompiled": CHARSMAP,
     "odd": ODD,
+    "line ends": normalizers.Precompiled(charsmap({"\r\n": "b", "\t": " "})),
     "nfc": normalizers.NFC(),
     "nmt": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()]),
     "albert": normalizers.Sequence(
