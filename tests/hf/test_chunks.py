@@ -68,6 +68,7 @@ NORMALIZERS = {
     "converted": normalizers.Sequence(
         [CHARSMAP, normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), "▁")]
     ),
+    "rows, then rules": normalizers.Sequence([normalizers.Replace(Regex(r"\s+"), " "), CHARSMAP]),
     "stripped": normalizers.Sequence([CHARSMAP, normalizers.Strip(), SPACES]),
     "odd, rows": normalizers.Sequence([ODD, SPACES]),
     "deleting": normalizers.Sequence([normalizers.Replace("a", ""), CHARSMAP]),
