@@ -287,6 +287,19 @@ def test_results_can_be_copied_and_sent_to_processes(pair, options):
         assert {type(result) for result in made} == {type(theirs)}
 
 
+def test_rows_of_random_ids_have_their_overflow():
+    vocab = {"<pad>": 0, "a": 1, "b": 2, "ab": 3, "abab": 4}
+    model = hf.BPE(vocab, [("a", "b"), ("ab", "ab")], dropout=0.5)
+    tokenizer = hf.as_transformers(hf.Tokenizer(model), pad_token="<pad>")
+    texts = ["abab" * 9, "ab"]
+    for _ in range(10):
+        encoded = tokenizer(texts, truncation=True, max_length=4, padding=True)
+        assert [row.ids for row in encoded.encodings] == encoded["input_ids"]
+        for row, text in zip(encoded.encodings, texts):
+            parts = [part.tokens for part in (row, *row.overflowing)]
+            assert "".join(token for part in parts for token in part if token != "<pad>") == text
+
+
 def test_save_load_pickle_and_collate(pair, tmp_path):
     ours, theirs = pair
     ours.save_pretrained(tmp_path / "ours")
