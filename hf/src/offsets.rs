@@ -8,7 +8,6 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 
 use crate::encoding::copied;
 use crate::error::Result;
-use crate::normalize::Normalizer;
 
 /// The work of a token or a piece with its details, in bytes of text: see [`poll`].
 pub(crate) const WORK: usize = 32;
@@ -55,12 +54,10 @@ impl Aligned {
         Self { is_whole: true, ..self }
     }
 
-    /// Normalizes the text, of which all is there.
-    pub(crate) fn normalize(&mut self, normalizer: &Normalizer) -> Result<()> {
-        normalizer.align(self)?;
+    /// Takes what is left of the text for the beginning of the original.
+    pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
-        Ok(())
     }
 
     /// Whether an origin is all that a character was made of.
