@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-#: Held by the thread that begins anew. A forked process has another one.
+#: Held by the thread that begins anew, or that changes what others read. A forked process has another.
 lock = threading.Lock()
 
 

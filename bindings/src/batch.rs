@@ -290,8 +290,13 @@ impl Call {
         detailed: bool,
     ) -> PyResult<(Vec<Encoding>, Vec<usize>)> {
         let add = self.add_special_tokens;
-        let encode =
-            |input: Input<'_>| self.tokenizer.encode_fully(input, add, detailed, self.overflow);
+        // Random rows are the objects, too, which hold the overflow.
+        let objects = self.objects.as_deref().filter(|tokenizer| tokenizer.is_random());
+        let (tokenizer, overflow) = match objects {
+            Some(tokenizer) => (tokenizer, true),
+            None => (&self.tokenizer, self.overflow),
+        };
+        let encode = |input: Input<'_>| tokenizer.encode_fully(input, add, detailed, overflow);
         let encodings = hf::encode_each(py, given, self.threads, encode)?;
         let (mut rows, samples) = with_overflow(encodings, self.overflow)?;
         if let Some(padding) = &self.padding {

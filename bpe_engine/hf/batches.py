@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from .. import _forks
 from .._core import RowEncoder
 from .._tensors import matrix_as_tensor
 from .tokenizers import Tokenizer
@@ -107,6 +108,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         if (
             inputs is None
             or not isinstance(tokenizer, own)
+            # `tokenizers` takes no other truth for one.
+            or not isinstance(add_special_tokens, bool)
             or is_split_into_words
             or return_overflowing_tokens
             or return_offsets_mapping
@@ -168,18 +171,20 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 pad_to_multiple_of=pad_to_multiple_of,
                 padding_side=padding_side,
             )
-            arrange()
-            if tokenizer.encode_special_tokens != split_special_tokens:
-                tokenizer.encode_special_tokens = split_special_tokens
-            encoder = RowEncoder.of_settings(
-                tokenizer, bool(add_special_tokens), bool(split_special_tokens)
-            )
-            # Another thread may have set others before they were read: then this changes them back.
-            arrange()
-            if encoder.is_current(tokenizer):
-                if len(encoders) >= _MOST:
-                    encoders.clear()
-                encoders[arguments] = encoder
+            # Calls of other threads would set others before these are read.
+            with _forks.lock:
+                arrange()
+                if tokenizer.encode_special_tokens != split_special_tokens:
+                    tokenizer.encode_special_tokens = split_special_tokens
+                encoder = RowEncoder.of_settings(
+                    tokenizer, add_special_tokens, bool(split_special_tokens)
+                )
+                # Methods of transformers may have done so all the same: then this changes them back.
+                arrange()
+                if encoder.is_current(tokenizer):
+                    if len(encoders) >= _MOST:
+                        encoders.clear()
+                    encoders[arguments] = encoder
         fields = ["input_ids"]
         model_input_names = self.model_input_names
         if (
@@ -200,7 +205,9 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
             fields.append("length")
         are_lists = return_tensors is None
         package = (
-            None if are_lists else _PACKAGES.get(getattr(return_tensors, "value", return_tensors))
+            None
+            if are_lists
+            else _PACKAGES.get(str(getattr(return_tensors, "value", return_tensors)))
         )
         module = None if package is None else sys.modules.get(package)
         data, source, count, longest = encoder.answer(

@@ -80,6 +80,11 @@ impl Charsmap {
         found.map(|start| self.replacement(start)).transpose()
     }
 
+    /// Whether a line end of two characters, which are one cluster, has a rule that the first has not.
+    pub(crate) fn joins_line_ends(&self) -> Result<bool> {
+        Ok(self.rule("\r\n")? != self.rule("\r")?)
+    }
+
     /// The length of the longest beginning of `text` that has a rule, and its replacement.
     pub(crate) fn longest(&self, text: &str) -> Result<Option<(usize, &str)>> {
         let mut found = None;

@@ -33,7 +33,9 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
     }
 
     fn normalize(text: &mut Aligned, normalizer: &Normalizer) -> Result<()> {
-        normalizer.align(text)
+        normalizer.align(text)?;
+        text.begin_here();
+        Ok(())
     }
 
     fn added(&mut self, text: &Aligned, id: u32) -> Result<()> {

@@ -81,8 +81,9 @@ pub(crate) struct Locality {
 impl Locality {
     /// That of one normalizer after another.
     fn then(self, next: Self) -> Option<Self> {
-        let is_apart = !(next.needs_settled && (self.needs_settled || self.unsettles));
-        is_apart.then_some(Self {
+        // Rules may join the one space that is left of a row with what is behind it.
+        let is_moved = self.needs_settled || self.unsettles || self.needs_dropped;
+        (!(next.needs_settled && is_moved)).then_some(Self {
             needs_settled: self.needs_settled || next.needs_settled,
             unsettles: self.unsettles || next.unsettles,
             is_everywhere: self.is_everywhere && next.is_everywhere,
@@ -369,6 +370,9 @@ impl Normalizer {
             Self::Keep(keep) => keep(space).then_some(space),
             Self::Bert(bert) => Some(if bert.clean_text { ' ' } else { space }),
             Self::Each(_) => self.single(space).filter(|made| made.is_whitespace()),
+            Self::Precompiled(charsmap) if space == '\r' && charsmap.joins_line_ends().ok()? => {
+                None
+            }
             Self::Precompiled(charsmap) => {
                 charsmap.replaced(space).ok()?.map_or(Some(space), only_space)
             }

@@ -27,6 +27,9 @@ pub(crate) struct Aligned {
     /// Whether an origin is all that a character was made of; otherwise it is that of `tokenizers`,
     /// which can be less.
     is_whole: bool,
+    /// Characters with an origin up to here begin the original: a whole one leaves out what a normalizer
+    /// took from the beginning, that of `tokenizers` begins there.
+    pub(crate) begin: usize,
 }
 
 /// A character of the new text, and the number of old characters it replaces; 0 for a character
@@ -43,12 +46,18 @@ impl Aligned {
             let (at, end) = (start + at, start + at + character.len_utf8());
             origins.extend(std::iter::repeat_n((at, end), end - at));
         }
-        Ok(Self { text: joined(text, "")?, origins, is_whole: false })
+        Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
     /// Returns the text so that everything made of it keeps whole origins.
     pub(crate) fn with_whole_origins(self) -> Self {
         Self { is_whole: true, ..self }
+    }
+
+    /// Takes what is left of the text for the beginning of the original.
+    pub(crate) fn begin_here(&mut self) {
+        let first = self.origins.first().filter(|_| self.is_whole);
+        self.begin = first.map_or(0, |origin| origin.0);
     }
 
     /// Whether an origin is all that a character was made of.
@@ -64,7 +73,8 @@ impl Aligned {
     pub(crate) fn slice(&self, range: Range<usize>) -> Result<Self> {
         poll(range.len() + WORK)?;
         let text = joined(&self.text[range.clone()], "")?;
-        Ok(Self { text, origins: copied(&self.origins[range])?, is_whole: self.is_whole })
+        let Self { is_whole, begin, .. } = *self;
+        Ok(Self { text, origins: copied(&self.origins[range])?, is_whole, begin })
     }
 
     /// The range in the original of these bytes.
@@ -109,7 +119,7 @@ impl Aligned {
             reserve_text(&mut text, character.len_utf8())?;
             text.push(character);
         }
-        *self = Self { text, origins, is_whole: self.is_whole };
+        self.set(text, origins);
         Ok(())
     }
 
@@ -151,7 +161,7 @@ impl Aligned {
         if !is_kept {
             origins[first..].fill(hull(&self.origins[source]));
         }
-        *self = Self { text, origins, is_whole: true };
+        self.set(text, origins);
         Ok(())
     }
 
@@ -240,7 +250,7 @@ impl Aligned {
             last = stretch.end;
         }
         origins.extend_from_slice(&self.origins[last..]);
-        *self = Self { text, origins, is_whole: self.is_whole };
+        self.set(text, origins);
         Ok(())
     }
 }

@@ -232,7 +232,8 @@ fn mark_spaces(
     let spaces: Vec<Range<usize>> =
         collected(memchr_iter(b' ', piece.text.as_bytes()).map(|at| at..at + 1))?;
     piece.replace(&spaces, mark)?;
-    let is_first = is_first && piece.origins.first().is_some_and(|origin| origin.0 == 0);
+    let begins = |origin: &(usize, usize)| origin.0 <= piece.begin;
+    let is_first = is_first && piece.origins.first().is_some_and(begins);
     if metaspace.prepends(&piece.text, is_first) {
         piece.prepend(mark)?;
     }

@@ -49,6 +49,7 @@ NORMALIZERS = {
     "bert, unclean": normalizers.BertNormalizer(False, False, True, True),
     "precompiled": CHARSMAP,
     "odd": ODD,
+    "line ends": normalizers.Precompiled(charsmap({"\r\n": "b", "\t": " "})),
     "nfc": normalizers.NFC(),
     "nmt": normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()]),
     "albert": normalizers.Sequence(
@@ -67,6 +68,7 @@ NORMALIZERS = {
     "converted": normalizers.Sequence(
         [CHARSMAP, normalizers.Strip(False, True), normalizers.Replace(Regex(" {2,}"), "▁")]
     ),
+    "rows, then rules": normalizers.Sequence([normalizers.Replace(Regex(r"\s+"), " "), CHARSMAP]),
     "stripped": normalizers.Sequence([CHARSMAP, normalizers.Strip(), SPACES]),
     "odd, rows": normalizers.Sequence([ODD, SPACES]),
     "deleting": normalizers.Sequence([normalizers.Replace("a", ""), CHARSMAP]),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from charsmaps import charsmap
 from hf_components import (
     added_tokens,
     examples,
@@ -225,16 +226,44 @@ def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> N
     assert ours.encode_segments([trusted("a</s>")])[-1] == 3
 
 
-def test_beginnings_that_a_normalizer_joins() -> None:
-    """Metaspace marks a beginning by its offset, which is that of the last of joined spaces."""
-    normalizer = normalizers.Replace(tokenizers.Regex(" {2,}"), "▁")
-    theirs = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({"<unk>": 0, "_": 1, "▁": 2}, "<unk>")
-    )
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        normalizers.Replace(tokenizers.Regex(" {2,}"), "▁"),
+        normalizers.Precompiled(charsmap({"a": "", "é": "x y", "\t": ""})),
+        normalizers.Replace("a", ""),
+    ],
+    ids=["joined", "removed by a rule", "removed"],
+)
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_beginnings_that_a_normalizer_changes(normalizer: Any, is_cut: bool) -> None:
+    """Metaspace marks a beginning by its offset, which is that of the last of joined spaces, and of what
+    a rule removes."""
+    vocab = {"<unk>": 0, "_": 1, "▁": 2, "_b": 3, "b": 4, "y": 5, "_y": 6}
+    theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab, "<unk>"))
     theirs.normalizer = normalizer
-    theirs.pre_tokenizer = pre_tokenizers.Metaspace("_", "first")
+    metaspace = pre_tokenizers.Metaspace("_", "first")
+    cut = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
+    theirs.pre_tokenizer = cut if is_cut else metaspace
+    theirs.add_tokens(["x"])
     ours, theirs = both(theirs.to_str())
-    for text in ("  ", "   a", "a", " a", "", "  a  b", "a  "):
+    texts = [
+        "  ",
+        "   a",
+        "a",
+        " a",
+        "",
+        "  a  b",
+        "a  ",
+        "ab",
+        "ab b",
+        "\tb",
+        "aab",
+        "aé",
+        "éb",
+        "xb",
+    ]
+    for text in texts:
         expected = theirs.encode(text).ids
         assert ours.encode(text).ids == expected
         assert ours.encode_segments([trusted(text)]) == expected

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,9 @@ def test_calls_of_one_text(pair, options):
         {"truncation": "some"},
         {"text": None},
         {"unknown": 1},
+        {"add_special_tokens": 1},
+        {"add_special_tokens": None},
+        {"return_tensors": ["np"]},
         {"padding": True, "truncation": True, "max_length": 9, "pad_to_multiple_of": 8},
     ],
     ids=str,
@@ -170,6 +174,33 @@ def test_calls_heed_methods_of_a_class_and_of_an_object(pair, name):
         called.clear()
         assert dict(tokenizer("a b")) == expected
         assert called == [name]
+
+
+def test_threads_with_other_settings(pair):
+    """Each call has its own: transformers keeps them in the tokenizer, where threads change them."""
+    ours, _ = pair
+    text, lengths = "word " * 99, range(10, 90)
+    expected = [ours(text, truncation=True, max_length=length).input_ids for length in lengths]
+    wrong = []
+
+    def call(step):
+        for place in range(0, 400 * step, step):
+            at = place % len(lengths)
+            made = ours(text, truncation=True, max_length=lengths[at]).input_ids
+            if made != expected[at]:
+                wrong.append((lengths[at], len(made)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=call, args=(step,)) for step in (7, 11, 13, 17)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
 
 
 def test_pairs_and_words(pair):
@@ -254,6 +285,19 @@ def test_results_can_be_copied_and_sent_to_processes(pair, options):
                 assert np.array_equal(result[name], values) if options else result[name] == values
             assert result.is_fast and result.tokens(0) == theirs.tokens(0)
         assert {type(result) for result in made} == {type(theirs)}
+
+
+def test_rows_of_random_ids_have_their_overflow():
+    vocab = {"<pad>": 0, "a": 1, "b": 2, "ab": 3, "abab": 4}
+    model = hf.BPE(vocab, [("a", "b"), ("ab", "ab")], dropout=0.5)
+    tokenizer = hf.as_transformers(hf.Tokenizer(model), pad_token="<pad>")
+    texts = ["abab" * 9, "ab"]
+    for _ in range(10):
+        encoded = tokenizer(texts, truncation=True, max_length=4, padding=True)
+        assert [row.ids for row in encoded.encodings] == encoded["input_ids"]
+        for row, text in zip(encoded.encodings, texts):
+            parts = [part.tokens for part in (row, *row.overflowing)]
+            assert "".join(token for part in parts for token in part if token != "<pad>") == text
 
 
 def test_save_load_pickle_and_collate(pair, tmp_path):
