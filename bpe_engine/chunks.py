@@ -112,9 +112,11 @@ def _preferred(
         return spans[0][1]  # type: ignore[no-any-return]
 
     start = reached = apart = 0
+    window = max_tokens
     while reached < len(text):
         if start < apart:
-            most = _reach(first, text, start, max_tokens, margin)
+            most = _reach(first, text, start, window, margin)
+            window = 2 * (most - start)
         else:
             most = _reach(longest, text, start, max_tokens * _WINDOW, margin)
         if most <= reached:

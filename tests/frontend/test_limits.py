@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,24 @@ def test_long_conversations_are_linear_work() -> None:
     plain = Tokenizer(GPT2, chat_template=TEMPLATE)
     expected = plain.apply_chat_template(TURN * 2000, return_assistant_tokens_mask=True)
     assert dict(result) == dict(expected)
+
+
+def test_parts_of_text_whose_tokens_cross_characters() -> None:
+    """Each character becomes words, of which the last one goes on in the next character."""
+    contents = {
+        "normalizer": {"type": "NFKC"},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
+        "model": {"type": "Unigram", "vocab": [["<unk>", 0.0]], "unk_id": 0},
+    }
+    tokenizer = FileTokenizer.from_str(json.dumps(contents))
+    text = "\ufdfa" * 10_000
+    one = work(lambda: tokenizer.encode_with_offsets(text))
+    for limit in (10, 1000, 20_000):
+        kept: list[str] = []
+        done = work(lambda limit=limit, kept=kept: kept.append(tokenizer.truncate(text, limit)))
+        assert done < 3 * one
+        assert kept == [""]
+    spans: list[tuple[int, int, int]] = []
+    assert work(lambda: spans.extend(tokenizer.chunk_spans(text, 1000))) < 8 * one
+    assert "".join(text[start:end] for start, end, _ in spans) == text
+    assert all(tokenizer.count(text[start:end]) == count <= 1000 for start, end, count in spans)

@@ -21,7 +21,8 @@ use crate::request::Request;
 /// How many parts are tried before parts of half as many tokens are.
 const TRIES: usize = 4;
 
-/// How many token ends beside the limit are looked at.
+/// How many token ends beside the limit are looked at, and so many times as many where no token
+/// ends between characters.
 const NEAR: usize = 256;
 
 /// How many bytes are read beyond those that are needed if no piece is certain to end there: tokens
@@ -81,17 +82,20 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
 
     /// Returns the end of a prefix of at most `max_tokens` tokens.
     pub(crate) fn prefix(&self, max_tokens: usize) -> Result<usize> {
-        let mut room = max_tokens;
+        let (mut room, mut near) = (max_tokens, NEAR);
         loop {
-            let Some(cuts) = self.cuts_before(room)? else { return Ok(self.text.len()) };
+            let Some(cuts) = self.cuts_before(room, near)? else { return Ok(self.text.len()) };
+            let is_empty = cuts.is_empty();
             let cuts = cuts.into_iter().rev();
             if let Some(cut) = self.first_that_fits(cuts, max_tokens, |end| 0..end)? {
                 return Ok(cut.position);
             }
-            if room == 0 {
-                return Ok(0);
-            }
-            room /= 2;
+            (room, near) = match (room, is_empty) {
+                (0, _) => return Ok(0),
+                (_, true) if near >= room => return Ok(0),
+                (_, true) => (room - near, near.saturating_mul(NEAR)),
+                (_, false) => (room / 2, NEAR),
+            };
         }
     }
 
@@ -132,9 +136,9 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
         Ok(None)
     }
 
-    /// Returns the last cuts with at most `room` tokens before them, ascending. `None` if all of the
-    /// text has no more tokens, or if more of it must be read to know.
-    fn cuts_before(&self, room: usize) -> Result<Option<Vec<Cut>>> {
+    /// Returns the last cuts with at most `room` tokens before them, and `near` less at least, ascending.
+    /// `None` if all of the text has no more tokens, or if more of it must be read to know.
+    fn cuts_before(&self, room: usize, near: usize) -> Result<Option<Vec<Cut>>> {
         let mut size = first_size(room);
         loop {
             let (end, certain) = self.beginning(size);
@@ -142,7 +146,7 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
             if is_all && !self.is_all {
                 return Ok(None);
             }
-            let (ends, total) = self.tokens(0..end, room.saturating_sub(NEAR)..room)?;
+            let (ends, total) = self.tokens(0..end, room.saturating_sub(near)..room)?;
             if is_all && total <= room {
                 return Ok(None);
             }
