@@ -140,8 +140,6 @@ def test_calls_of_one_text(pair, options):
         {"truncation": "some"},
         {"text": None},
         {"unknown": 1},
-        {"add_special_tokens": 1},
-        {"add_special_tokens": None},
         {"return_tensors": ["np"]},
         {"padding": True, "truncation": True, "max_length": 9, "pad_to_multiple_of": 8},
     ],
@@ -150,6 +148,13 @@ def test_calls_of_one_text(pair, options):
 def test_refused_calls_of_one_text(pair, wrong):
     ours, theirs = (outcome_of(tokenizer, **{"text": "a b", **wrong}) for tokenizer in pair)
     assert ours == theirs and type(ours) is (tuple if "unknown" in wrong else str)
+
+
+@pytest.mark.parametrize("other", [1, None, "yes"])
+def test_special_tokens_are_added_for_a_bool(pair, other):
+    for tokenizer in pair:
+        with pytest.raises(TypeError, match=type(other).__name__.removesuffix("Type")):
+            tokenizer("a b", add_special_tokens=other)
 
 
 METHODS = "_encode_plus", "_get_padding_truncation_strategies", "_switch_to_input_mode"
