@@ -179,14 +179,14 @@ def test_a_fork_inside(prepared, name):
     assert run.status == 0, run.output
 
 
-# Where SLOW is set, a thread takes 50 ms to get the interpreter back, or to attach to it.
+# Where SLOW is set, a thread takes 20 ms to get the interpreter back, or to attach to it.
 SLOW_THREADS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
 static void slowly(void) {
-    if (getenv("SLOW")) usleep(50000);
+    if (getenv("SLOW")) usleep(20000);
 }
 int Py_IsInitialized(void) {
     slowly();
