@@ -22,7 +22,7 @@ test-rust:  ## run the Rust tests, which need no Python
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example generate_char_table -- --check
 
 test-thorough:  ## run the Rust and Python tests that take minutes and are left out otherwise
-	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
+	cargo test --profile checked -p bpe-core -p bpe-hf $(CARGO_FLAGS) --lib -- --ignored
 	$(PYTHON) -m pytest -m thorough
 
 # Those that compare ids with tiktoken's, and those that change caches while others encode.

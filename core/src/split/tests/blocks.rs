@@ -296,8 +296,8 @@ fn blocks_classify_code_points_as_the_scanner() {
 
 #[test]
 #[ignore = "takes a minute"]
-fn blocks_classify_every_code_point_as_the_scanner() {
-    check_code_points(0x2_0000..char::MAX as u32 + 1, 1);
+fn blocks_classify_all_ideographs_as_the_scanner() {
+    check_code_points(0x2_0000..0x3_4000, 1);
 }
 
 #[test]
