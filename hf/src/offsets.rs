@@ -27,8 +27,8 @@ pub(crate) struct Aligned {
     /// Whether an origin is all that a character was made of; otherwise it is that of `tokenizers`,
     /// which can be less.
     is_whole: bool,
-    /// Characters with an origin up to here begin the original: a whole one leaves out what a normalizer
-    /// took from the beginning, that of `tokenizers` begins there.
+    /// Where the original begins: behind what a normalizer removed if origins are whole, and at 0 if
+    /// they are those of `tokenizers`.
     pub(crate) begin: usize,
 }
 

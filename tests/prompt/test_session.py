@@ -720,7 +720,7 @@ class Interrupted(BaseException):
 
 
 class Interrupting(Mapping[str, Any]):
-    """A mapping that interrupts whoever reads it, once."""
+    """A mapping whose first reader is interrupted."""
 
     def __init__(self) -> None:
         self.is_read = False

@@ -21,8 +21,8 @@ use crate::request::Request;
 /// How many parts are tried before parts of half as many tokens are.
 const TRIES: usize = 4;
 
-/// How many token ends beside the limit are looked at, and so many times as many where no token
-/// ends between characters.
+/// How many token ends beside the limit are looked at. Where none is between two characters, the
+/// next look takes in this many times more.
 const NEAR: usize = 256;
 
 /// How many bytes are read beyond those that are needed if no piece is certain to end there: tokens
@@ -136,7 +136,7 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
         Ok(None)
     }
 
-    /// Returns the last cuts with at most `room` tokens before them, and `near` less at least, ascending.
+    /// Returns the cuts with `room` tokens before them, or up to `near` fewer, ascending.
     /// `None` if all of the text has no more tokens, or if more of it must be read to know.
     fn cuts_before(&self, room: usize, near: usize) -> Result<Option<Vec<Cut>>> {
         let mut size = first_size(room);
