@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
 from typing import Any, Literal, final, overload
 
 import numpy as np
@@ -23,7 +22,6 @@ __all__ = [
     "HfTokenizer",
     "Labels",
     "Marks",
-    "StoredBlocks",
     "StreamPool",
     "StreamStop",
     "TokenBuffer",
@@ -612,23 +610,6 @@ class PrefixCache:
     def encode_segments_to_buffer(self, segments: Iterable[Any]) -> TokenBuffer: ...
     def stats(self) -> tuple[int, int, int, int, int, int]: ...
     def clear(self) -> None: ...
-
-@final
-class StoredBlocks:
-    def __new__(
-        cls,
-        source: Engine,
-        root: bytes,
-        allowed_special: _Allowed,
-        disallowed_special: _Disallowed,
-    ) -> StoredBlocks: ...
-    def encode(
-        self,
-        prompt: str | list[Any],
-        waiting: dict[bytes, bytes],
-        reading: AbstractContextManager[Callable[[bytes], bytes | None]],
-        is_list: bool,
-    ) -> tuple[Any, int, int, list[tuple[bytes, bytes]]] | None: ...
 
 def parse_ranks(contents: bytes, label: str) -> dict[bytes, int]: ...
 def disallowed_special_message(token: str) -> str: ...

@@ -71,7 +71,6 @@ mod prompt;
 mod ranks;
 mod request;
 mod rows;
-mod stored_blocks;
 mod stream_pool;
 mod strings;
 mod template;
@@ -129,8 +128,6 @@ mod _core {
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;
-    #[pymodule_export]
-    use super::stored_blocks::StoredBlocks;
     #[pymodule_export]
     use super::stream_pool::{PyStreamPool, StreamStop};
     #[pymodule_export]

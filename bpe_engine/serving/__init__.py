@@ -1,8 +1,7 @@
-"""Pieces for programs that serve models: `ConversationCache`, `TemplateCache`, and plug-ins for
-servers.
+"""Caches of a server's conversations, and plug-ins for servers.
 
 `vllm` and `sglang` are found by their servers through entry points, and change nothing until the
-operator asks for them; `tensorrt_llm` is named on its command line. Each needs its server.
+operator asks for them. Each needs its server.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""`ConversationCache`: encodes what the prompts of a server have in common once."""
+"""`ConversationCache`: encodes the shared beginnings of a server's prompts once."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
-from .._core import PrefixCache, StoredBlocks
+from .._core import PrefixCache
 from ..prompt.segments import Segment
-from .block_store import BlockStore, open_store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,11 +16,6 @@ if TYPE_CHECKING:
     from .._engine import EngineMethods
 
 __all__ = ["CacheStats", "ConversationCache"]
-
-#: The version of the keys and the blocks in a store.
-_VERSION = "bpe_engine block 3"
-#: The largest limit of a store: LMDB takes addresses for all of it.
-_MOST_STORED = 1 << 44
 
 _Names = Literal["all"] | Collection[str]
 _Prompt = str | Iterable[Segment | tuple[Any, ...]]
@@ -37,7 +28,7 @@ class CacheStats(NamedTuple):
     prompts: int
     #: The ids of all prompts.
     tokens: int
-    #: Those of them that came from the cache.
+    #: Ids that came from the cache.
     reused_tokens: int
     #: The blocks of text in the cache.
     blocks: int
@@ -47,10 +38,6 @@ class CacheStats(NamedTuple):
     memory: int
     #: The limit of `memory`.
     max_bytes: int
-    #: Those of `reused_tokens` that came from the store.
-    stored_tokens: int = 0
-    #: The reason for which nothing more is written to the store.
-    store_error: str | None = None
 
 
 class ConversationCache:
@@ -73,15 +60,8 @@ class ConversationCache:
         allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`, whose
             defaults they have.
 
-        store: A folder that keeps blocks on the disk, shared by processes, also by those that begin
-            later. It is made, and must hold nothing else. Needs lmdb (the extra ``store``).
-        max_store_bytes: The most bytes of its files. The first cache of a process decides.
-
     Raises:
-        TypeError, ValueError: An argument is not as described; or `store` is something else, of
-            another user, or damaged.
-        ImportError: `store` needs lmdb.
-        OSError: `store` cannot be made or read.
+        TypeError, ValueError: An argument is not as described.
 
     >>> import bpe_engine
     >>> from bpe_engine.serving import ConversationCache
@@ -93,10 +73,7 @@ class ConversationCache:
     True
     """
 
-    __slots__ = (
-        *("_blocks", "_cache", "_max_bytes", "_store", "_stored", "_tokenizer"),
-        "__weakref__",
-    )
+    __slots__ = ("__weakref__", "_cache", "_max_bytes", "_tokenizer")
 
     def __init__(
         self,
@@ -105,8 +82,6 @@ class ConversationCache:
         max_bytes: int = 1 << 30,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-        store: str | os.PathLike[str] | None = None,
-        max_store_bytes: int = 4 << 30,
     ):
         engine = getattr(tokenizer, "_native_engine", None)
         if engine is None:
@@ -118,23 +93,6 @@ class ConversationCache:
         self._max_bytes = whole_number("max_bytes", max_bytes)
         self._tokenizer = tokenizer
         self._cache = PrefixCache(engine, self._max_bytes, allowed_special, disallowed_special)
-        self._store: BlockStore | None = None
-        #: Prompts, ids, and ids from the store, of prompts that were cut into stored blocks.
-        self._stored = [0, 0, 0]
-        if store is not None:
-            if not os.fspath(store):
-                raise ValueError("store must name a folder, and is empty")
-            size = whole_number("max_store_bytes", max_store_bytes)
-            if size > _MOST_STORED:
-                raise ValueError(f"max_store_bytes must be at most 2 ** 44, not {size:,}")
-            self._store = open_store(store, size)
-            # What is refused is part of the keys: a block says that its text was not.
-            named = (allowed_special, disallowed_special)
-            names = [it if it == "all" else sorted(it) for it in named]
-            fingerprint = tokenizer.fingerprint
-            root = f"{_VERSION} {fingerprint} {names} {sys.byteorder}"
-            digest = hashlib.sha256(root.encode("utf-8", "surrogatepass")).digest()[:16]
-            self._blocks = StoredBlocks(engine, digest, allowed_special, disallowed_special)
 
     def encode(self, prompt: _Prompt) -> list[int]:
         """Encodes a prompt.
@@ -150,9 +108,6 @@ class ConversationCache:
             ValueError, TypeError: As in `encode` and `encode_segments` of the tokenizer.
         """
         prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        ids: list[int] | None = self._from_store(prompt, is_list=True)
-        if ids is not None:
-            return ids
         if isinstance(prompt, str):
             return self._cache.encode_text(prompt)
         return self._cache.encode_segments(prompt)
@@ -170,45 +125,19 @@ class ConversationCache:
         import numpy as np
 
         prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        buffer: Any = self._from_store(prompt, is_list=False)
-        if buffer is not None:
-            pass
-        elif isinstance(prompt, str):
-            buffer = self._cache.encode_text_to_buffer(prompt)
+        if isinstance(prompt, str):
+            buffer: Any = self._cache.encode_text_to_buffer(prompt)
         else:
             buffer = self._cache.encode_segments_to_buffer(prompt)
         return np.frombuffer(buffer, dtype=np.uint32)
 
     def stats(self) -> CacheStats:
-        """Returns what the cache did so far and holds now."""
-        prompts, ids, reused, blocks, evicted, memory = self._cache.stats()
-        more_prompts, more_ids, stored = self._stored
-        return CacheStats(
-            *(prompts + more_prompts, ids + more_ids, reused + stored, blocks, evicted, memory),
-            *(self._max_bytes, stored, None if self._store is None else self._store.error),
-        )
+        """Returns the counts since the cache was made, and its size now."""
+        return CacheStats(*self._cache.stats(), self._max_bytes)
 
     def clear(self) -> None:
-        """Drops all blocks in memory. The counts go on."""
+        """Drops all blocks. The counts go on."""
         self._cache.clear()
-
-    def flush(self) -> None:
-        """Waits until the store has the blocks of all prompts so far, at most some seconds.
-
-        Nothing needs it: blocks that a process did not write are encoded again.
-        """
-        if self._store is not None:
-            self._store.flush()
-
-    def _from_store(self, prompt: str | list[Any], is_list: bool) -> Any:
-        """Returns the ids of a prompt by its stored blocks; None if it has none."""
-        found = None if self._store is None else self._store.encode(self._blocks, prompt, is_list)
-        if found is None:
-            return None
-        ids, count, stored = found
-        for place, more in enumerate((1, count, stored)):
-            self._stored[place] += more
-        return ids
 
     def __repr__(self) -> str:
         stats = self.stats()

@@ -131,8 +131,6 @@ pub mod special_tokens;
 pub mod split;
 #[doc(hidden)]
 pub mod stops;
-#[doc(hidden)]
-pub mod stored_blocks;
 pub mod stream_pool;
 #[doc(hidden)]
 pub mod tier;

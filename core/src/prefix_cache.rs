@@ -219,7 +219,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Normalizes a text, checks it, and finds its special tokens.
-pub(crate) fn searched<'a, E: Engine + ?Sized>(
+fn searched<'a, E: Engine + ?Sized>(
     engine: &E,
     text: &'a str,
     request: &Request,
@@ -232,7 +232,7 @@ pub(crate) fn searched<'a, E: Engine + ?Sized>(
 
 /// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
 /// nothing is before it.
-pub(crate) fn encode_part<E: Engine + ?Sized>(
+fn encode_part<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     fixed: &[Fixed],
@@ -287,7 +287,7 @@ fn given_blocks<E: Engine + ?Sized>(
 }
 
 /// Returns the names that text may not be cut at; `None` if one is too long to look for it.
-pub(crate) fn names<'a, E: Engine + ?Sized>(
+fn names<'a, E: Engine + ?Sized>(
     engine: &'a E,
     request: &'a Request,
 ) -> Result<Option<Vec<&'a Names>>> {
@@ -299,7 +299,7 @@ pub(crate) fn names<'a, E: Engine + ?Sized>(
 }
 
 /// Returns the first position from byte `near` on, of those tried, at which given text can be cut.
-pub(crate) fn given_cut<E: Engine + ?Sized>(
+fn given_cut<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
     mut near: usize,
@@ -317,12 +317,7 @@ pub(crate) fn given_cut<E: Engine + ?Sized>(
 
 /// Returns true if given text before and after a safe cut is a text of its own: no name touches it, and
 /// it is amid characters that normalization keeps.
-pub(crate) fn is_given_cut<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    cut: usize,
-    names: &[&Names],
-) -> bool {
+fn is_given_cut<E: Engine + ?Sized>(engine: &E, text: &str, cut: usize, names: &[&Names]) -> bool {
     /// Bytes in which a character that starts a stretch is looked for.
     const REACH: usize = 64;
     let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
@@ -346,53 +341,6 @@ pub(crate) fn is_given_cut<E: Engine + ?Sized>(
     !names.iter().any(|names| names.touches(around, cut - low))
 }
 
-/// The end of a block: a byte, and the number of fixed places before it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct End {
-    pub(crate) at: usize,
-    pub(crate) index: usize,
-}
-
-/// The sizes of blocks in bytes.
-pub(crate) struct Sizes {
-    /// The least of a block that ends inside text.
-    pub(crate) spacing: usize,
-    /// The least of one that ends after a special token.
-    pub(crate) least: usize,
-    /// As how many bytes a given id counts.
-    pub(crate) given: usize,
-}
-
-/// Returns the end of the block that begins at `start`, and false if it is only the end of the text.
-pub(crate) fn block_end<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    fixed: &[Fixed],
-    start: End,
-    sizes: &Sizes,
-) -> (End, bool) {
-    let near = start.at.saturating_add(sizes.spacing);
-    let (End { at: mut position, mut index }, mut given) = (start, 0);
-    loop {
-        let next = fixed.get(index);
-        let end = next.map_or(text.len(), |fixed| fixed.start);
-        if end > near.max(position)
-            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
-        {
-            return (End { at: position + cut, index }, true);
-        }
-        let Some(next) = next else { return (End { at: text.len(), index }, false) };
-        position = next.end;
-        index += 1;
-        given += next.ids.as_slice().len() * sizes.given;
-        // A special token that takes the spaces around it may cover the next one.
-        let covers = fixed.get(index).is_some_and(|after| after.start < position);
-        if !covers && position - start.at + given >= sizes.least {
-            return (End { at: position, index }, true);
-        }
-    }
-}
-
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
 fn next_block<E: Engine + ?Sized>(
     engine: &E,
@@ -402,17 +350,46 @@ fn next_block<E: Engine + ?Sized>(
     first: usize,
     seeds: [u64; 2],
 ) -> Block {
-    let sizes = Sizes { spacing: SPACING, least: LEAST, given: size_of::<u32>() };
-    let begin = End { at: start, index: first };
-    let (End { at: position, index }, is_closed) = block_end(engine, text, fixed, begin, &sizes);
-    let block = &text[start..position];
+    let (end, index, is_closed) = block_end(engine, text, fixed, start, first);
+    let block = &text[start..end];
     let mut hash = hash_bytes(block.as_bytes(), seeds);
     for fixed in &fixed[first..index] {
         let ids = hash_bytes(bytemuck::cast_slice(fixed.ids.as_slice()), seeds);
         hash = fold(hash ^ seeds[0], ids ^ fixed.start.wrapping_sub(start) as u64);
     }
     let is_kept = is_closed || block.len() > LONG_TAIL;
-    Block { text: start..position, fixed: first..index, is_kept, hash }
+    Block { text: start..end, fixed: first..index, is_kept, hash }
+}
+
+/// Returns where the block at byte `start` ends: a byte, the number of fixed places before that byte,
+/// and false if only the text ends there.
+fn block_end<E: Engine + ?Sized>(
+    engine: &E,
+    text: &str,
+    fixed: &[Fixed],
+    start: usize,
+    first: usize,
+) -> (usize, usize, bool) {
+    let near = start + SPACING;
+    let (mut position, mut index, mut given) = (start, first, 0);
+    loop {
+        let next = fixed.get(index);
+        let end = next.map_or(text.len(), |fixed| fixed.start);
+        if end > near.max(position)
+            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
+        {
+            return (position + cut, index, true);
+        }
+        let Some(next) = next else { return (text.len(), index, false) };
+        position = next.end;
+        index += 1;
+        given += size_of_val(next.ids.as_slice());
+        // A special token that takes the spaces around it may cover the next one.
+        let covers = fixed.get(index).is_some_and(|after| after.start < position);
+        if !covers && position - start + given >= LEAST {
+            return (position, index, true);
+        }
+    }
 }
 
 impl PrefixCache {
@@ -550,12 +527,8 @@ impl PrefixCache {
         }
         let mut own = String::new();
         push_text(&mut own, text)?;
-        let moved = |fixed: &Fixed| Fixed {
-            start: fixed.start - block.text.start,
-            end: fixed.end - block.text.start,
-            ids: fixed.ids.clone(),
-        };
-        let fixed: Vec<Fixed> = collected(fixed.iter().map(moved))?;
+        let moved = fixed.iter().map(|fixed| fixed.moved_back(block.text.start));
+        let fixed: Vec<Fixed> = collected(moved)?;
         let ids: Vec<u32> = collected(ids.iter().copied())?;
         let key = (parent, block.hash);
         self.serial += 1;

@@ -21,7 +21,6 @@ use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::offsets::lossy_characters;
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
-use bpe_core::stored_blocks::StoredPrompt;
 use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
@@ -123,18 +122,6 @@ const CALLS: &[(&str, Call)] = &[
             prompt.push_text(&with.encoding, text, &with.all.allowed)?;
             conversation.append_prompt(&with.encoding, prompt)?;
         }
-        Ok(())
-    }),
-    ("stored blocks", |with| {
-        let read = || StoredPrompt::of_text(&with.encoding, &with.text, &with.all, [1, 2]);
-        let (ids, blocks) = read()?.encode(&with.encoding, &with.all)?.unwrap_or_default();
-        let mut again = read()?;
-        for (key, value) in &blocks {
-            assert_eq!(again.next_key(), Some(*key));
-            assert!(again.take(&with.encoding, &with.all, *key, value)?);
-        }
-        let (found, more) = again.encode(&with.encoding, &with.all)?.unwrap_or_default();
-        assert!(found == ids && more.is_empty());
         Ok(())
     }),
     ("stable prefix", |with| stable_prefix(&with.encoding, &with.text, &with.all).map(drop)),

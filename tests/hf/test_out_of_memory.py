@@ -142,7 +142,6 @@ CALLS = {
     "ConversationState.update_segments": "_core.ConversationState(engine, 'all', ()).update_segments(segments)",
     "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(text)",
     "ConversationState.append_segments": "_core.ConversationState(engine, 'all', ()).append_segments(segments)",
-    "StoredBlocks.encode": "_core.StoredBlocks(engine, bytes(16), 'all', ()).encode(text, {}, contextlib.nullcontext({}.get), True)",
     "PrefixCache.encode_text": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_text(text)",
     "PrefixCache.encode_segments": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_segments(segments)",
     "parse_ranks": "_core.parse_ranks(lines, 'a')",

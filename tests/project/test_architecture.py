@@ -93,7 +93,7 @@ CORE_ROOMS = [
     "code_points", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "encoding",
     "offsets", "fingerprint", "unstable", "stops", "stream_pool", "train", "engine", "prefix_cache",
-    "stored_blocks", "audit",
+    "audit",
 ]  # fmt: skip
 
 # The same for the bindings.
@@ -104,7 +104,7 @@ BINDINGS_ROOMS = [
     "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
     "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
-    "stored_blocks", "batch",
+    "batch",
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip
 

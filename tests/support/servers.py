@@ -1,5 +1,5 @@
 """Stand-ins for servers: modules with the registries and classes that the plug-ins use, which record
-the calls. Names and signatures are those of vLLM 0.33, SGLang 0.5.23 and TensorRT-LLM 1.2."""
+the calls. Names and signatures are those of vLLM 0.33 and SGLang 0.5.23."""
 
 from __future__ import annotations
 
@@ -129,23 +129,6 @@ class HfRenderer:
         return HfRenderer._tokenize_singleton_prompt(self, prompt, params)
 
 
-class MoveDirectionality(enum.Enum):
-    """Whether a request moves to another row, or two change places."""
-
-    UNIDIRECTIONAL = enum.auto()
-    SWAP = enum.auto()
-
-
-@dataclass(frozen=True)
-class BatchUpdate:
-    """Requests that left a batch, came to it, and moved in it."""
-
-    batch_size: int
-    removed: list[int]
-    added: list[tuple[int, Any, list[int] | None, list[int]]]
-    moved: list[tuple[int, int, MoveDirectionality]]
-
-
 class OwnRenderer(HfRenderer):
     """The renderer of a mode of vLLM's own."""
 
@@ -200,17 +183,6 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
         get_tokenizer=get_tokenizer,
         cached_tokenizer_from_config=cached_tokenizer_from_config,
     )
-    for name in ("v1", "v1.sample", "v1.worker", "v1.worker.gpu", "v1.worker.gpu.sample"):
-        _module(monkeypatch, f"vllm.{name}")
-    _module(
-        monkeypatch,
-        "vllm.v1.sample.logits_processor",
-        LogitsProcessor=type("LogitsProcessor", (), {}),
-        MoveDirectionality=MoveDirectionality,
-    )
-    name = "vllm.v1.worker.gpu.sample.logits_processor"
-    _module(monkeypatch, name)
-    _module(monkeypatch, f"{name}.interface", LogitsProcessor=type("LogitsProcessor", (), {}))
     registry = _module(
         monkeypatch,
         "vllm.tokenizers.registry",
@@ -265,27 +237,3 @@ def install_sglang(monkeypatch: Any) -> list[tuple[str, Any, HookType]]:
     name = "sglang.srt.plugins.hook_registry"
     _module(monkeypatch, name, HookRegistry=HookRegistry, HookType=HookType)
     return hooks
-
-
-# ---- TensorRT-LLM ----
-
-
-class TransformersTokenizer:
-    """TensorRT-LLM's tokenizer around one of transformers."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-
-    @classmethod
-    def from_pretrained(cls, pretrained_model_dir: str, **kwargs: Any) -> Any:
-        from transformers import AutoTokenizer
-
-        return cls(AutoTokenizer.from_pretrained(pretrained_model_dir, **kwargs))
-
-
-def install_tensorrt_llm(monkeypatch: Any) -> None:
-    """Puts the stand-in for TensorRT-LLM into place."""
-    _forget(monkeypatch, "bpe_engine.serving.tensorrt_llm")
-    _module(monkeypatch, "tensorrt_llm")
-    _module(monkeypatch, "tensorrt_llm.logger", logger=logging.getLogger("tensorrt_llm"))
-    _module(monkeypatch, "tensorrt_llm.tokenizer", TransformersTokenizer=TransformersTokenizer)
