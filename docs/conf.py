@@ -23,6 +23,7 @@ if not [*ROOT.glob("bpe_engine/_core*.so"), *ROOT.glob("bpe_engine/_core*.pyd")]
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != ROOT]
 
 import bpe_engine  # noqa: E402
+from vocab_tools.check import explanations  # noqa: E402
 
 
 def kind_of(value) -> int:
@@ -167,6 +168,12 @@ def add_overviews(app, name, source) -> None:
         )
 
 
+def add_findings(app, name, source) -> None:
+    """Adds the findings of `vocab-tools check` to their page."""
+    if name == "findings":
+        source[0] += explanations.sections()
+
+
 def plain_signature(app, what, name, obj, options, signature, returns):
     """Leaves modules and factories out of the signatures of dataclasses."""
     if not dataclasses.is_dataclass(obj) or signature is None:
@@ -215,6 +222,7 @@ def setup(app) -> None:
     app.connect("env-check-consistency", check_search_words)
     app.connect("build-finished", check_search_index)
     app.connect("source-read", add_overviews)
+    app.connect("source-read", add_findings)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("html-page-context", describe)
     app.connect("build-finished", check_pages)

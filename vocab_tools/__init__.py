@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from .check import CheckResult, Finding, check_vocabulary
     from .check.folder import FolderResult, check_folder
-    from .check.folder.drift import Frozen, check_drift, freeze
     from .compare import Comparison, compare_tokenizers, load_subject
     from .convert import Conversion, NotAlikeError, convert_tokenizer
     from .corpus import CorpusEffect, corpus_effect
@@ -49,14 +48,12 @@ __all__ = [
     "Extension",
     "Finding",
     "FolderResult",
-    "Frozen",
     "LearnResult",
     "NotAlikeError",
     "Proposal",
     "TrainResult",
     "VocabularyMap",
     "WordListError",
-    "check_drift",
     "check_folder",
     "check_vocabulary",
     "compare_tokenizers",
@@ -68,7 +65,6 @@ __all__ = [
     "embedding_plan",
     "extend_embeddings",
     "extend_vocabulary",
-    "freeze",
     "learn_merges",
     "load_ranks",
     "load_subject",
@@ -86,7 +82,6 @@ __all__ = [
 _NAMES = {
     "check": ("CheckResult", "Finding", "check_vocabulary"),
     "check.folder": ("FolderResult", "check_folder"),
-    "check.folder.drift": ("Frozen", "check_drift", "freeze"),
     "compare": ("Comparison", "compare_tokenizers", "load_subject"),
     "convert": ("Conversion", "NotAlikeError", "convert_tokenizer"),
     "corpus": ("CorpusEffect", "corpus_effect"),

@@ -13,7 +13,6 @@ import pytest
 from vocab_bases import BYTES
 from vocab_command import COMMAND
 
-from bpe_engine import hf
 from vocab_tools import dump_ranks
 from vocab_tools.cli import app
 
@@ -26,7 +25,6 @@ CALLS = {
     "compare": ["qwen", "gpt2", "--corpus", "TEXT"],
     "convert": ["BASE", "OUT", "--pattern", "gpt2", "--special-tokens", "none"],
     "count": ["TEXT", "-o", "OUT"],
-    "drift": ["FILE", "FILE", "--corpus", "TEXT"],
     "extend": ["BASE", "TEXT", "-n", "20", "-o", "OUT"],
     "learn": ["BASE", "WORDS", "-o", "OUT"],
     "map": ["BASE", "gpt2", "--corpus", "TEXT"],
@@ -39,9 +37,7 @@ CALLS = {
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
     """The files that the commands are called with; their names are not Latin either."""
-    file = hf.Tokenizer(hf.WordLevel({"a": 0}, unk_token="a")).to_str()
     contents = {
-        "FILE": ("แฟ้ม.json", file.encode()),
         "BASE": ("ฐาน.tiktoken", dump_ranks(BYTES)),
         "WORDS": ("คำ.txt", "ภาษา\t3\n根本 的\t2\n猫\t5\n".encode()),
         "TEXT": ("ข้อความ.txt", "ภาษาไทย 根本的に 猫 \U0001f469 ".encode() * 30),

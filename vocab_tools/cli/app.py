@@ -14,7 +14,7 @@ from bpe_engine.cli.program import run_program
 _SECTIONS = {
     "Measure tokenizers on text": ("stats", "compare"),
     "Map ids to another vocabulary": ("map",),
-    "Extend a vocabulary": ("propose", "learn", "check", "drift", "explain", "extend"),
+    "Extend a vocabulary": ("propose", "learn", "check", "explain", "extend"),
     "Train a vocabulary": ("count", "train"),
     "Write another format": ("convert",),
 }

@@ -64,6 +64,12 @@ _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @pattern_options()
 @special_tokens_option
 @click.option("--words", type=FILE_OR_STDIN, help="The words that should have become tokens.")
+@click.option(
+    "--against",
+    type=click.Path(exists=True),
+    metavar="FOLDER",
+    help="An earlier version of MODEL_FOLDER: show what has changed since.",
+)
 @corpus_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every id that is not OK.")
 @output_options
@@ -76,6 +82,7 @@ def check(
     pattern_regex: str | None,
     specials: str | None,
     words: str | None,
+    against: str | None,
     corpus: tuple[str, ...],
     field: str,
     errors: str,
@@ -92,8 +99,13 @@ def check(
       vocab-tools check o200k_base
       vocab-tools check qwen extra.tiktoken --words words.txt --json
       vocab-tools check models/qwen3
+      vocab-tools check models/v2 --against models/v1 --corpus news.txt
     """
-    ranks = _ranks(base)
+    if against is not None and not os.path.exists(base):
+        raise click.UsageError(
+            f"{base} is not a folder or a file; --against compares folders or files"
+        )
+    ranks = _ranks(base) if against is None else None
     if ranks is None:
         given = {
             "EXTRA": extra,
@@ -104,12 +116,12 @@ def check(
         }
         unused = [name for name, value in given.items() if value]
         if unused:
-            kind = "a folder" if os.path.isdir(base) else "a tokenizer without ranks"
+            kind = "a folder" if os.path.isdir(base) else "a tokenizer file"
             raise click.UsageError(
-                f"{base} is {kind}, which is checked by its own files; leave out "
+                f"{base} is checked as {kind}, by what the files say; leave out "
                 f"{', '.join(unused)}, or give a rank file"
             )
-        context.exit(_check_folder(base, corpus, field, errors, as_json, reports, force))
+        context.exit(_check_folder(base, against, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
     # A base in another format, such as a tokenizer.json, has been read already.
     expect_ranks([base, *extra] if isinstance(ranks, (str, os.PathLike)) else extra)
@@ -188,6 +200,7 @@ def _print_list(findings: Sequence[Finding], to: Console, most: int = EXAMPLES_S
 
 def _check_folder(
     folder: str,
+    against: str | None,
     corpus: Sequence[str],
     field: str,
     errors: str,
@@ -201,7 +214,7 @@ def _check_folder(
     files = OutputFiles(reports, corpus, force=force)
     blocks = (read_texts(path, field, errors) for path in corpus)
     texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
-    result = check_folder(folder, texts)
+    result = check_folder(folder, texts, against=against)
     files.write({path: render(path, result).encode() for path in reports})
     if as_json:
         write(check_json(result).encode())

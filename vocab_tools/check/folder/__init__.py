@@ -17,12 +17,18 @@ from ...arguments import checked_path, given_texts
 from . import rules
 from .folder_result import CheckedSource, FolderResult
 from .folder_rules import FOLDER_RULES
-from .model_folder import ModelFolder
+from .model_folder import Differing, ModelFolder
+from .sources import Source
 
 __all__ = ["FOLDER_RULES", "CheckedSource", "FolderResult", "check_folder", "rules"]
 
 
-def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> FolderResult:
+def check_folder(
+    folder: str | os.PathLike[str],
+    texts: Iterable[str] = (),
+    *,
+    against: str | os.PathLike[str] | None = None,
+) -> FolderResult:
     """Checks the folder of a model that is about to be served.
 
     Nothing is downloaded, and no code of the folder runs. What AutoTokenizer makes of the folder
@@ -33,26 +39,41 @@ def check_folder(folder: str | os.PathLike[str], texts: Iterable[str] = ()) -> F
             checked alone.
         texts: a text to compare the tokenizers on, beside those of the check, or several. Each line
             counts; where none differs, the text as a whole.
+        against: an earlier version of the folder, or of the file. Ids of texts, tokens, merges,
+            settings and decoded text that have changed since are errors.
 
     Raises:
-        FileNotFoundError: the folder does not exist.
+        FileNotFoundError: a folder does not exist.
+        ValueError: a file of the earlier version is malformed.
 
     >>> result = check_folder("models/qwen3")  # doctest: +SKIP
     >>> result.ok, [finding.code for finding in result.findings]  # doctest: +SKIP
     (True, ['ROWS_UNUSED', 'NO_GENERATION_TAG'])
     """
-    folder = checked_path(folder, "a folder or a tokenizer file")
-    path = Path(folder) if os.path.isfile(folder) else existing_folder(folder)
-    model = ModelFolder(path, given_texts(texts))
+    path = _existing(folder)
+    earlier = None if against is None else ModelFolder(_existing(against))
+    if earlier and (earlier.sources, earlier.broken)[1]:
+        raise ValueError(f"a file of the earlier version cannot be read: {earlier.broken[0]}")
+    model = ModelFolder(path, given_texts(texts), earlier)
     found = FOLDER_RULES.findings(model)
     differing = {one.source.name: one for one in model.differing}
-    sources = []
-    for source in model.sources:
-        row = CheckedSource(source.name, source.kind, source.size, len(source.special))
-        if one := differing.get(source.name):
-            row = dataclasses.replace(
-                row, compared=one.compared, differing=one.count, left_out=one.left_out
-            )
-        sources.append(row)
+    rows = [_row(source, differing.get(source.name)) for source in model.sources]
+    for (old, new), one in zip(model.pairs, model.changed) if earlier else ():
+        name = f"{new.name} against {old.name}"
+        rows.append(_row(dataclasses.replace(new, name=name), one))
     fingerprint = model.main.fingerprint if model.main else None
-    return FolderResult(os.fspath(folder), found, sources, fingerprint)
+    return FolderResult(os.fspath(folder), found, rows, fingerprint)
+
+
+def _existing(folder: str | os.PathLike[str]) -> Path:
+    folder = checked_path(folder, "a folder or a tokenizer file")
+    return Path(folder) if os.path.isfile(folder) else existing_folder(folder)
+
+
+def _row(source: Source, one: Differing | None = None) -> CheckedSource:
+    row = CheckedSource(source.name, source.kind, source.size, len(source.special))
+    if one is None:
+        return row
+    return dataclasses.replace(
+        row, compared=one.compared, differing=one.count, left_out=one.left_out
+    )

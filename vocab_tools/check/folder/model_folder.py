@@ -7,7 +7,7 @@ import functools
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +20,11 @@ from ...convert.battery import TEXTS, battery
 from ...convert.pieces import TEXTS as TRAPS
 from ...text import few, quoted, shorten
 from . import sources
-from .sources import READERS, ROLES, Shell, Skipped, Source
+from .sources import OLDER, READERS, ROLES, Shell, Skipped, Source
 from .written import Written, written_by
 
 #: Input that a rule may need.
-Need = Literal["tokenizer", "transformers", "config", "template"]
+Need = Literal["tokenizer", "transformers", "config", "template", "earlier"]
 
 #: The configuration files of a tokenizer, the first of which counts.
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
@@ -72,17 +72,29 @@ class Differing:
     other_ids: list[int]
 
 
+#: What a tokenizer and the earlier one have in common, the surest first.
+_ALIKE: tuple[Callable[[Source], object], ...] = (
+    lambda source: source.name,
+    lambda source: (source.table.format, source.name.endswith(OLDER)),
+    lambda source: source.name.endswith(OLDER),
+)
+
+
 class ModelFolder:
     """A folder that is going to be served. Expensive parts are computed on first use.
 
     Args:
         path: the folder; or a tokenizer file, which is checked alone.
         texts: more texts that are compared.
+        earlier: the earlier version of the folder, for the rules about what has changed.
     """
 
-    def __init__(self, path: Path, texts: Iterable[str] = ()) -> None:
+    def __init__(
+        self, path: Path, texts: Iterable[str] = (), earlier: ModelFolder | None = None
+    ) -> None:
         self.path = path
         self._texts = list(texts)
+        self._earlier = earlier
         #: Files that cannot be read, and why.
         self.broken: list[str] = []
         #: Sources that are not compared, and why.
@@ -98,6 +110,7 @@ class ModelFolder:
         given += ["transformers"] if self.transformers else []
         given += ["config"] if self.json("config.json") else []
         given += ["template"] if self.written else []
+        given += ["earlier"] if self._earlier else []
         return frozenset(given)
 
     @functools.cache  # noqa: B019 - The folder lives as long as the check.
@@ -180,20 +193,6 @@ class ModelFolder:
         return []
 
     @functools.cached_property
-    def packages(self) -> list[Source]:
-        """The files as the installed packages sentencepiece and tokenizers read them."""
-        read = {source.table.file for source in self.files}
-        found = []
-        for file in self.listed:
-            name = Path(file.path).name
-            made = sources.of_package(Path(file.path), file.format) if name in read else None
-            if made is not None:
-                package = made.name.rpartition(" ")[2]
-                table = dataclasses.replace(made.table, file=name, format=f"package {package}")
-                found.append(dataclasses.replace(made, table=table))
-        return found
-
-    @functools.cached_property
     def _settings(self) -> dict[str, Any] | None:
         """The contents of the ``tokenizer.json``; None without a model."""
         contents = self.json("tokenizer.json")
@@ -270,7 +269,9 @@ class ModelFolder:
         main = self.main
         tokens = list(main.tokens) if main else []
         some = random.Random(0).sample(tokens, min(MOST_TOKENS, len(tokens)))
-        return [*battery(some, main.special if main else (), [list(TRAPS)])]
+        found = [*battery(some, main.special if main else (), [list(TRAPS)])]
+        earlier = self._earlier.probes if self._earlier else []
+        return [*found, *(block for block in earlier if block not in found)]
 
     @functools.cached_property
     def sources(self) -> list[Source]:
@@ -302,6 +303,33 @@ class ModelFolder:
         shown = [shorten(quoted(text)) for text in (one, two)]
         line = f"{few([str(id) for id in ids], 8)} is {shown[0]} by {main.name}, and {shown[1]} by {other.name}"
         return len(rows), len(found), line
+
+    # ---- An earlier version ----
+
+    @property
+    def before(self) -> ModelFolder:
+        """The earlier version, for rules that need one."""
+        assert self._earlier is not None
+        return self._earlier
+
+    @functools.cached_property
+    def pairs(self) -> list[tuple[Source, Source]]:
+        """Each tokenizer with the earlier one of the same name; or else of the same format, or of any,
+        if both versions have one. Names begin with the folders."""
+        rest = [[*self.before.sources], [*self.sources]]
+        found = []
+        for key in _ALIKE:
+            for new in [*rest[1]]:
+                alike = [[one for one in side if key(one) == key(new)] for side in rest]
+                if [len(side) for side in alike] == [1, 1]:
+                    found.append((alike[0][0], new))
+                    rest = [[one for one in side if key(one) != key(new)] for side in rest]
+        return [(_placed(old, self.before.path), _placed(new, self.path)) for old, new in found]
+
+    @functools.cached_property
+    def changed(self) -> list[Differing]:
+        """The comparison of each pair."""
+        return [self.compared(old, new) for old, new in self.pairs]
 
     # ---- Declarations ----
 
@@ -410,6 +438,12 @@ def lines_of(text: str) -> list[str]:
     ['a', ' b']
     """
     return [line for line in text.split("\n") if line]
+
+
+def _placed(source: Source, path: Path) -> Source:
+    """Returns a source whose name has the folder."""
+    folder = path if path.is_dir() else path.parent
+    return dataclasses.replace(source, name=str(folder / source.name))
 
 
 def _names(main: Source, other: Source) -> re.Pattern[str] | None:

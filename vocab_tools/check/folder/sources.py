@@ -157,9 +157,9 @@ def of_model(path: Path, shell: Shell) -> list[Source]:
     """
     new, old = (Tokenizer.from_sentencepiece(path, version) for version in _VERSIONS)
     if new.fingerprint == old.fingerprint:
-        return [_of_sentencepiece(path.name, new, "")]
+        return [_of_sentencepiece(path.name, new)]
     return [
-        _of_sentencepiece(f"{path.name} by sentencepiece {version}", one, version)
+        _of_sentencepiece(f"{path.name} by sentencepiece {version}", one)
         for version, one in (("0.2.2 and later", new), (OLDER, old))
     ]
 
@@ -194,11 +194,11 @@ def of_class(path: Path) -> Source:
         around=_around(plain, whole),
         fingerprint=tokenizer.fingerprint,
         token=lambda id: str(tokenizer.convert_ids_to_tokens(id)),
-        table=Table(kind="ids", tokens={**vocab, **added}, types=dict.fromkeys(added, "special")),
+        table=Table(tokens={**vocab, **added}, types=dict.fromkeys(added, "special")),
     )
 
 
-def _of_sentencepiece(name: str, tokenizer: Tokenizer, version: str) -> Source:
+def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
     added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
     vocab = tokenizer.get_vocab(True)
     ordinary = [_bytes(token) for token in vocab if token not in added]
@@ -217,7 +217,7 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer, version: str) -> Source:
         finds_special=False,
         fingerprint=tokenizer.fingerprint,
         token=tokenizer.id_to_token,
-        table=tables.of_pieces(json.loads(tokenizer.to_str()), kind, version),
+        table=tables.of_pieces(json.loads(tokenizer.to_str())),
         decode=tokenizer.decode_batch,
     )
 
@@ -259,7 +259,6 @@ def of_tekken(path: Path, shell: Shell) -> Source:
 
     ranks = {byte_level.text_of(token): id for token, id in encoding.mergeable_ranks.items()}
     table = Table(
-        kind="BPE",
         tokens={**ranks, **special},
         types=dict.fromkeys(special, "special"),
         turns=ranks,
@@ -311,9 +310,9 @@ def of_transformers(folder: Path) -> Source:
     special = {str(token): token.special for token in tokenizer.added_tokens_decoder.values()}
     types = {name: "special" if flag else "not special" for name, flag in special.items()}
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    table = Table(kind=kind, tokens={**vocab, **added}, types=types)
+    table = Table(tokens={**vocab, **added}, types=types)
     if backend is not None:
-        made = tables.of_settings(json.loads(backend.to_str()), kind, lists_merges=False)
+        made = tables.of_settings(json.loads(backend.to_str()), lists_merges=False)
         table = dataclasses.replace(made, tokens=table.tokens, types={**made.types, **types})
     roles = {role: getattr(tokenizer, f"{role}_id", None) for role in ROLES}
     return Source(
@@ -329,72 +328,6 @@ def of_transformers(folder: Path) -> Source:
         table=dataclasses.replace(table, settings={}),
         decode=decode,
         roles={role: id for role, id in roles.items() if type(id) is int},
-    )
-
-
-def of_package(path: Path, format: Format) -> Source | None:
-    """Opens a file with the package that its format comes from, as a source of its own.
-
-    None if no installed package reads the format, or it refuses the file.
-    """
-    opened = {"sentencepiece": _by_package_sentencepiece, "tokenizer.json": _by_package_tokenizers}
-    if format not in opened:
-        return None
-    try:
-        return opened[format](path)
-    except Exception:  # Errors of any type come through; ours has read the file.
-        return None
-
-
-def _by_package_tokenizers(path: Path) -> Source:
-    import tokenizers
-
-    made = tokenizers.Tokenizer.from_file(str(path))
-    source = _of_tokenizer(
-        f"{path.name} by the package tokenizers", made, json.loads(made.to_str())
-    )
-    kind = f"{source.kind} of tokenizers {tokenizers.__version__}"
-    return dataclasses.replace(
-        source, kind=kind, table=dataclasses.replace(source.table, kind=kind)
-    )
-
-
-def _by_package_sentencepiece(path: Path) -> Source:
-    import sentencepiece
-
-    processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
-    name = f"{path.name} by the package sentencepiece"
-    ids = range(processor.get_piece_size())
-    vocab = {processor.id_to_piece(id): id for id in ids}
-    tests = (
-        ("unknown", processor.is_unknown),
-        ("control", processor.is_control),
-        ("unused", processor.is_unused),
-        ("byte", processor.is_byte),
-    )
-    types = {piece: kind for kind, test in tests for piece, id in vocab.items() if test(id)}
-    added = {piece: vocab[piece] for piece, kind in types.items() if kind in ("unknown", "control")}
-    kind = f"sentencepiece {sentencepiece.__version__}"
-    scores = {piece: processor.get_score(id) for piece, id in vocab.items()}
-    roles = {
-        f"{role}_token": getattr(processor, f"{role}_id")() for role in ("bos", "eos", "pad", "unk")
-    }
-
-    def decode(rows: list[list[int]], _skip: bool) -> list[str]:
-        return [str(processor.decode(row)) for row in rows]
-
-    return Source(
-        name,
-        kind,
-        added,
-        [],
-        len(vocab),
-        processor.encode,
-        finds_special=False,
-        token=processor.id_to_piece,
-        table=Table(kind=kind, tokens=vocab, types=types, scores=scores),
-        decode=decode,
-        roles={role: id for role, id in roles.items() if id >= 0},
     )
 
 
@@ -439,9 +372,7 @@ def _of_tokenizer(
         around=_around(plain, whole),
         fingerprint=getattr(tokenizer, "fingerprint", None),
         token=tokenizer.id_to_token,
-        table=tables.of_settings(
-            contents, type(tokenizer.model).__name__, lists_merges=lists_merges
-        ),
+        table=tables.of_settings(contents, lists_merges=lists_merges),
         decode=tokenizer.decode_batch,
     )
 

@@ -1,17 +1,14 @@
 """Tables: all tokens of a tokenizer, its merges or scores, and its settings.
 
-Texts show a few thousand of the tokens; tables show all of them. Two tables are compared here, and a
-table is packed for a file of results.
+Texts show a few thousand of the tokens; tables show all of them. Two tables are compared here.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...text import quoted
@@ -29,12 +26,9 @@ _ORDINARY = "ordinary"
 class Table:
     """All of a tokenizer but its steps. Tokens are spelled as in a ``tokenizer.json``."""
 
-    #: The file, its format, and the versions of a package whose ids these are; empty for any.
+    #: The file and its format; empty for AutoTokenizer.
     file: str = ""
     format: str = ""
-    version: str = ""
-    #: Such as "BPE", or the class that AutoTokenizer chose.
-    kind: str = ""
     #: Tokens and ids.
     tokens: Mapping[str, int] = field(default_factory=dict)
     #: The types of tokens that are not ordinary, such as "special" or "unused".
@@ -47,54 +41,15 @@ class Table:
     scores: Mapping[str, float] = field(default_factory=dict)
     #: True if the format lists special tokens.
     lists_special: bool = True
-    #: Behavior beyond the ids of a text, in words: around it, roles, truncation.
+    #: Truncation and padding, as JSON.
     settings: Mapping[str, str] = field(default_factory=dict)
-    #: The texts of some ids, to see whether decoding is the same.
-    decoded: Sequence[str] = ()
-
-    @property
-    def size(self) -> int:
-        """The largest id plus one."""
-        return max(self.tokens.values(), default=-1) + 1
-
-    @property
-    def added(self) -> int:
-        """The number of special and added tokens."""
-        return sum(kind in _ADDED for kind in self.types.values())
-
-    def packed(self) -> str:
-        """Returns the table as text of a file of results."""
-        # Merges give the turns.
-        kept = self if self.merges is None else replace(self, turns={})
-        plain = json.dumps(asdict(kept), ensure_ascii=False, separators=(",", ":"))
-        return base64.b64encode(zlib.compress(plain.encode())).decode()
 
 
-def unpacked(text: str) -> Table:
-    """Returns the table of a file of results. Raises ValueError if it is malformed."""
-    try:
-        found = Table(**json.loads(zlib.decompress(base64.b64decode(text, validate=True))))
-        ids = all(type(id) is int for id in found.tokens.values())
-        numbers = all(
-            isinstance(number, (int, float))
-            for numbers in (found.turns, found.scores)
-            for number in numbers.values()
-        )
-        words = [found.file, found.format, found.version, found.kind, *found.decoded]
-        words += [*found.types.values(), *found.settings.values(), *(found.merges or ())]
-        if ids and numbers and all(isinstance(word, str) for word in words):
-            return found
-    except (ValueError, TypeError, AttributeError, zlib.error):
-        pass
-    raise ValueError("the table of a tokenizer in it cannot be read")
-
-
-def of_settings(contents: Mapping[str, Any], kind: str, *, lists_merges: bool = True) -> Table:
+def of_settings(contents: Mapping[str, Any], *, lists_merges: bool = True) -> Table:
     """Returns the table of a ``tokenizer.json``.
 
     Args:
         contents: the contents of the file.
-        kind: the kind of the model.
         lists_merges: False if the merges are those that ids give.
     """
     model = contents["model"]
@@ -120,7 +75,6 @@ def of_settings(contents: Mapping[str, Any], kind: str, *, lists_merges: bool = 
         if contents.get(name)
     }
     return Table(
-        kind=kind,
         tokens=tokens,
         types=types,
         merges=listed if lists_merges and "merges" in model else None,
@@ -135,15 +89,13 @@ def _pair(merge: str | list[str]) -> tuple[str, str]:
     return left, right
 
 
-def of_pieces(contents: Mapping[str, Any], kind: str, version: str) -> Table:
+def of_pieces(contents: Mapping[str, Any]) -> Table:
     """Returns the table of a model of SentencePiece, from its contents as JSON."""
     model = contents["model"]
     rows = [(token, score, type) for (token, score), type in zip(model["vocab"], model["kinds"])]
     ordinary = {token: score for token, score, type in rows if type not in _TYPES}
     merges = model["algorithm"] == "BPE"
     return Table(
-        version=version,
-        kind=kind,
         tokens={token: id for id, (token, _, _) in enumerate(rows)},
         types={token: _TYPES[type] for token, _, type in rows if type in _TYPES},
         turns={token: -score for token, score in ordinary.items()} if merges else {},
@@ -274,18 +226,6 @@ def _scores(one: Table, two: Table, names: tuple[str, str]) -> Iterator[str]:
 def _single(score: float) -> bytes:
     """Returns a score in single precision, as models have it."""
     return struct.pack("<f", score)
-
-
-def settings_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Compares what tokenizers do beyond the ids of a text."""
-    return _difference(
-        [
-            f"{name} is {one.settings.get(name, 'not set')} {names[0]}, "
-            f"and {two.settings.get(name, 'not set')} {names[1]}"
-            for name in dict.fromkeys([*one.settings, *two.settings])
-            if one.settings.get(name) != two.settings.get(name)
-        ]
-    )
 
 
 def _difference(lines: Sequence[str]) -> Difference | None:

@@ -3,6 +3,6 @@
 Findings are listed by severity, and then in the order in which the modules are imported here.
 """
 
-from . import files, special, sizes, template  # isort: skip
+from . import files, special, sizes, template, against  # isort: skip
 
-__all__ = ["files", "sizes", "special", "template"]
+__all__ = ["against", "files", "sizes", "special", "template"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 
 from ....text import few, parting, plural, quoted, shorten
@@ -63,7 +63,8 @@ def _named(source: Source) -> str:
     return f"{source.name} ({source.kind}{f'; read by {programs}' if programs else ''})"
 
 
-def _lines(main: Source, one: Differing) -> list[str]:
+def lines_of_difference(main: Source, one: Differing) -> list[str]:
+    """Returns how many texts differ, the first of them in ids, and in tokens."""
     ours, theirs = parting(one.ids, one.other_ids)
     lines = [
         f"{_named(one.source)}: {one.count:,} of {one.compared:,} texts differ",
@@ -105,18 +106,23 @@ def files_differ(folder: ModelFolder) -> Outcome:
 _Compare = Callable[[Table, Table, tuple[str, str]], Difference | None]
 
 
-def _by_tables(folder: ModelFolder, compare: _Compare) -> Outcome:
-    """Compares the table of each source with that of the first."""
-    lines, count, main = [], 0, folder.main
-    for source in folder.sources:
-        # Both versions of a model have one table.
-        if main is None or source is main or is_older(source):
-            continue
-        found = compare(main.table, source.table, (f"by {main.name}", f"by {source.name}"))
-        if found is not None:
-            lines += [f"{_named(source)}: {plural(found.count, 'difference')}", found.first]
-            count += found.count
+def by_tables(pairs: Iterable[tuple[Source, Source]], *compares: _Compare) -> Outcome:
+    """Compares the tables of pairs of sources."""
+    lines, count = [], 0
+    for one, two in pairs:
+        for compare in compares:
+            found = compare(one.table, two.table, (f"by {one.name}", f"by {two.name}"))
+            if found is not None:
+                lines += [f"{_named(two)}: {plural(found.count, 'difference')}", found.first]
+                count += found.count
     return Found(lines, count=count)
+
+
+def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
+    """Returns the first source with each other one; both versions of a model have one table."""
+    main = folder.main
+    others = [source for source in folder.sources if source is not main and not is_older(source)]
+    return [] if main is None else [(main, source) for source in others]
 
 
 @FOLDER_RULES.rule("error", "tokens that have another id, or none, in another source")
@@ -127,7 +133,7 @@ def tokens_differ(folder: ModelFolder) -> Outcome:
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
     """
-    return _by_tables(folder, tables.tokens_differ)
+    return by_tables(_beside_main(folder), tables.tokens_differ)
 
 
 @FOLDER_RULES.rule("error", "merges, scores or types of tokens that differ between sources")
@@ -137,7 +143,7 @@ def merges_differ(folder: ModelFolder) -> Outcome:
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
     """
-    return _by_tables(folder, tables.merges_differ)
+    return by_tables(_beside_main(folder), tables.merges_differ)
 
 
 @FOLDER_RULES.rule("warning", "special or added tokens that some of the sources lack")
@@ -147,7 +153,7 @@ def tokens_missing(folder: ModelFolder) -> Outcome:
 
     Do: Nothing if only programs that read the other source see the token. Otherwise add it there.
     """
-    return _by_tables(folder, tables.tokens_missing)
+    return by_tables(_beside_main(folder), tables.tokens_missing)
 
 
 @FOLDER_RULES.rule("warning", "ids that become different text by different sources")
@@ -157,13 +163,12 @@ def decoding_differs(folder: ModelFolder) -> Outcome:
 
     Do: Make the decoder of the file that is served that of the model's own file.
     """
-    lines, count, main = [], 0, folder.main
-    for source in folder.sources:
-        if main is not None and source is not main and not is_older(source):
-            compared, differ, first = folder.decoded(main, source)
-            if differ:
-                lines += [f"{source.name}: {differ:,} of {compared:,} lists of ids differ", first]
-                count += differ
+    lines, count = [], 0
+    for main, source in _beside_main(folder):
+        compared, differ, first = folder.decoded(main, source)
+        if differ:
+            lines += [f"{source.name}: {differ:,} of {compared:,} lists of ids differ", first]
+            count += differ
     return Found(lines, count=count)
 
 
@@ -198,7 +203,7 @@ def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
     # A model by its old version comes after the one by the new version.
     for new, old in zip(folder.files, folder.files[1:]):
         if is_older(old) and (one := folder.compared(new, old)).count:
-            lines += _lines(new, one)
+            lines += lines_of_difference(new, one)
             count += one.count
     return Found(lines, count=count)
 
@@ -217,7 +222,7 @@ def _differing(folder: ModelFolder, found: list[Differing]) -> Outcome:
     found = [one for one in found if one.count]
     if main is None or not found:
         return []
-    lines = [line for one in found for line in _lines(main, one)]
+    lines = [line for one in found for line in lines_of_difference(main, one)]
     return Found(lines, count=sum(one.count for one in found))
 
 
