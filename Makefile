@@ -88,7 +88,6 @@ check-wheels:  ## check dist/, and install it in clean Debian roots (needs root;
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example tokens
-	cargo run --quiet --profile checked -p bpe-hf $(CARGO_FLAGS) --example tokenizer_file
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p bpe-core -p bpe-hf $(CARGO_FLAGS)
 
 format:  ## format Rust and Python

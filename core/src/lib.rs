@@ -1,5 +1,5 @@
 //! Byte-level BPE with exactly tiktoken's ids. An [`Encoding`] is a vocabulary, a pattern and special
-//! tokens; the crate `bpe-hf` has a tokenizer on top of it, for servers:
+//! tokens:
 //!
 //! ```
 //! use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};

@@ -1,23 +1,17 @@
 //! `tokenizer.json` files on top of `bpe-core`, with exactly the results of Hugging Face's
-//! `tokenizers`. A server needs one type, [`Tokenizer`], from a file or from ranks:
+//! `tokenizers`:
 //!
 //! ```
-//! use bpe_hf::{Segment, Tokenizer};
+//! use bpe_hf::{Input, Sequence, Tokenizer};
 //!
-//! let ranks = "YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n"; // a, b, ab and a space
-//! let tokenizer = Tokenizer::from_ranks(ranks.as_bytes(), r" ?\w+", [("<end>".into(), 4)])?;
-//! assert_eq!(tokenizer.encode_text("ab a<end>", true)?, [2, 3, 0, 4]);
-//! let (ids, offsets) = tokenizer.encode_with_offsets("ab a", true)?;
-//! assert_eq!((ids, offsets), (vec![2, 3, 0], vec![(0, 2), (2, 3), (3, 4)]));
-//!
-//! // Text from outside never becomes a special token.
-//! let prompt = [Segment::Untrusted("ab"), Segment::Special("<end>")];
-//! assert_eq!(tokenizer.encode_segments(&prompt)?, [2, 4]);
-//!
-//! let mut stream = tokenizer.decode_stream(&[2], false)?;
-//! assert_eq!(stream.step(3)?.as_deref(), Some(" "));
-//! assert_eq!(tokenizer.token_to_id("<end>"), Some(4));
-//! assert!(tokenizer.is_special(4));
+//! let json = r#"{"pre_tokenizer": {"type": "Whitespace"}, "added_tokens": [], "model": {
+//!     "type": "WordLevel", "vocab": {"a": 0, "b": 1, "<unk>": 2}, "unk_token": "<unk>"}}"#;
+//! let tokenizer = Tokenizer::from_json(json)?;
+//! let input = Input { first: Sequence::Text("b a c"), second: None };
+//! let encoding = tokenizer.encode_fully(input, true, true, true)?;
+//! assert_eq!(encoding.ids, [1, 0, 2]);
+//! assert_eq!(tokenizer.decode(&encoding.ids, true)?, "b a <unk>");
+//! assert_eq!(tokenizer.token_to_id("b"), Some(1));
 //! # Ok::<(), bpe_hf::Error>(())
 //! ```
 //!
@@ -62,7 +56,6 @@
 //! | `chunks` | looks up what is between two spaces before it is normalized |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
-//! | [`server_calls`] | the calls that a server needs, in plain types |
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
@@ -96,7 +89,6 @@ mod regex;
 pub mod run_length;
 mod scripts;
 mod sentencepiece;
-pub mod server_calls;
 mod settled;
 pub mod spec;
 mod split;
@@ -110,7 +102,6 @@ pub use encode::{CutOff, Encoded, RowLengths};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use model::Version;
-pub use server_calls::{DecodeStream, Segment};
 pub use tokenizer::Sequence;
 pub use tokenizer::{Input, Tokenizer};
 

@@ -112,7 +112,7 @@ BINDINGS_ROOMS = [
 HF_ROOMS = [
     "error", "json", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "settled", "charsmap", "trie", "sentencepiece",
     "normalize", "scripts", "split", "added_search", "added", "model", "arrangement", "post", "decode",
-    "control_tokens", "chunks", "tokenizer", "decode_ids", "fingerprint", "io", "pieces", "beginning", "encode", "of_encoding", "server_calls", "walk", "details",
+    "control_tokens", "chunks", "tokenizer", "decode_ids", "fingerprint", "io", "pieces", "beginning", "encode", "of_encoding", "walk", "details",
     "prompt", "engine",
 ]  # fmt: skip
 
