@@ -18,11 +18,11 @@ test: test-rust  ## run the Rust tests, then the Python tests on the installed p
 	$(PYTHON) -m pytest
 
 test-rust:  ## run the Rust tests, which need no Python
-	cargo test --profile checked -p bpe-core -p bpe-hf $(CARGO_FLAGS)
+	cargo test --profile checked -p bpe-core $(CARGO_FLAGS)
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example generate_char_table -- --check
 
 test-thorough:  ## run the Rust and Python tests that take minutes and are left out otherwise
-	cargo test --profile checked -p bpe-core -p bpe-hf $(CARGO_FLAGS) --lib -- --ignored
+	cargo test --profile checked -p bpe-core $(CARGO_FLAGS) --lib -- --ignored
 	$(PYTHON) -m pytest -m thorough
 
 # Those that compare ids with tiktoken's, and those that change caches while others encode.
@@ -88,7 +88,7 @@ check-wheels:  ## check dist/, and install it in clean Debian roots (needs root;
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)
 	cargo run --quiet --profile checked -p bpe-core $(CARGO_FLAGS) --example tokens
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p bpe-core -p bpe-hf $(CARGO_FLAGS)
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p bpe-core $(CARGO_FLAGS)
 
 format:  ## format Rust and Python
 	cargo fmt --all
@@ -99,14 +99,14 @@ format:  ## format Rust and Python
 # (docs/mutants.md).
 MUTATED = $(addprefix core/src/,merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs \
     rank_file.rs special_tokens.rs normalize.rs engine/truncate.rs train/extend.rs) \
-    hf/src/*.rs hf/src/model/*.rs
+    core/src/hf/*.rs core/src/hf/model/*.rs
 
 mutants:  ## look for changes of the crates that no Rust test notices (needs cargo-mutants; hours)
-	cargo mutants --package bpe-core --package bpe-hf --profile checked \
+	cargo mutants --package bpe-core --profile checked \
 	    $(patsubst %,--file '%',$(MUTATED)) $(CARGO_FLAGS)
 
 fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (60)
-	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core -p bpe-hf --test fuzz $(CARGO_FLAGS)
+	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz --test hf_fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
 
 bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual
@@ -115,8 +115,8 @@ bench:  ## measure against the tokenizers that are installed, and write the tabl
 	$(PYTHON) -m benchmarks.calls
 	$(PYTHON) -m benchmarks.imports
 
-goldens:  ## record the ids of tokenizers again (hf/tests/goldens)
-	$(PYTHON) hf/tests/goldens/record.py
+goldens:  ## record the ids of tokenizers again (core/tests/goldens)
+	$(PYTHON) core/tests/goldens/record.py
 
 pictures:  ## draw the pictures of the README and the manual again (needs Chromium)
 	$(PYTHON) docs/pictures.py

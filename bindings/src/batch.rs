@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use bpe_core::ablation::Mechanism;
+use bpe_core::hf::arrangement::{Arrangement, Part};
+use bpe_core::hf::post;
+use bpe_core::hf::run_length::Runs;
+use bpe_core::hf::spec::{Direction, Padding, PaddingStrategy, Truncation};
+use bpe_core::hf::{Encoding, Error, Input, RowLengths, Tokenizer};
 use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::arrangement::{Arrangement, Part};
-use bpe_hf::post;
-use bpe_hf::run_length::Runs;
-use bpe_hf::spec::{Direction, Padding, PaddingStrategy, Truncation};
-use bpe_hf::{Encoding, Error, Input, RowLengths, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyList, PyTuple};

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bpe_core::hf::Tokenizer;
 use bpe_core::memory::prefault;
 use bpe_core::{Encoding, Request};
-use bpe_hf::Tokenizer;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;

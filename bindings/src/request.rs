@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bpe_core::Request;
+use bpe_core::hf::Tokenizer;
 use bpe_core::request::Disallowed;
 use bpe_core::special_tokens::{Names, Selection, SpecialTokens};
-use bpe_hf::Tokenizer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};

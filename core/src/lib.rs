@@ -62,6 +62,7 @@
 //! | `once` | `OnceBox`: values made when first needed, without a lock |
 //! | `memory` | huge pages, prefetching, allocations that may fail |
 //! | `hash` | hashes of short keys |
+//! | `hf` | tokenizers of `tokenizer.json` files and of SentencePiece |
 //! | `tier` | chooses the vector instructions |
 //! | [`error`] | the error type |
 //!
@@ -105,6 +106,8 @@ pub mod engine;
 pub mod error;
 pub mod fingerprint;
 pub(crate) mod hash;
+#[cfg(feature = "hf")]
+pub mod hf;
 pub mod lookup;
 #[doc(hidden)]
 pub mod memory;

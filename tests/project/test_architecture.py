@@ -1,4 +1,4 @@
-"""Tests that dependencies point one way: vocab_tools -> bpe_engine -> _core, and bindings -> hf ->
+"""Tests that dependencies point one way: vocab_tools -> bpe_engine -> _core, and bindings ->
 core. Within a crate, modules use those listed before them; circles are found at every depth."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ CORE_ROOMS = [
     "code_points", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "encoding",
     "offsets", "fingerprint", "unstable", "stops", "stream_pool", "train", "engine", "prefix_cache",
-    "audit",
+    "audit", "hf",
 ]  # fmt: skip
 
 # The same for the bindings.
@@ -106,14 +106,6 @@ BINDINGS_ROOMS = [
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
     "batch",
     "token_table", "token_trie", "stream_pool",
-]  # fmt: skip
-
-# The same for the crate that reads tokenizer files.
-HF_ROOMS = [
-    "error", "json", "spec", "regex", "bytes", "run_length", "encoding", "offsets", "bert", "settled", "charsmap", "trie", "sentencepiece",
-    "normalize", "scripts", "split", "added_search", "added", "model", "arrangement", "post", "decode",
-    "control_tokens", "chunks", "tokenizer", "decode_ids", "fingerprint", "io", "pieces", "beginning", "encode", "of_encoding", "walk", "details",
-    "prompt", "engine",
 ]  # fmt: skip
 
 # What `lib.rs` offers under the name of the crate.
@@ -185,9 +177,7 @@ def rust_imports(code: str, module: str, modules: Collection[str]) -> set[str]:
     return found - {module}
 
 
-@pytest.mark.parametrize(
-    "crate, rooms", [("core", CORE_ROOMS), ("bindings", BINDINGS_ROOMS), ("hf", HF_ROOMS)]
-)
+@pytest.mark.parametrize("crate, rooms", [("core", CORE_ROOMS), ("bindings", BINDINGS_ROOMS)])
 def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
     modules = rust_modules(crate)
     for module, code in modules.items():
@@ -200,7 +190,7 @@ def test_no_import_of_a_crate_runs_up(crate: str, rooms: list[str]) -> None:
             )
 
 
-@pytest.mark.parametrize("crate", ["core", "bindings", "hf"])
+@pytest.mark.parametrize("crate", ["core", "bindings"])
 def test_no_circles_of_rust_modules(crate: str) -> None:
     """Among the modules below each parent: one counts with all that is below it."""
     modules = rust_modules(crate)

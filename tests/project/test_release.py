@@ -34,7 +34,6 @@ def test_one_version() -> None:
     found = {
         *re.findall(r'^version = "(.*)"$', PROJECT, re.MULTILINE),
         *re.findall(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE),
-        *re.findall(r'^bpe-core = .*version = "(.*)"', (ROOT / "hf/Cargo.toml").read_text(), re.M),
     }
     assert found == {bpe_engine.__version__}
 

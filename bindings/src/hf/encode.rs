@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bpe_core::hf::{Encoded, Error, Input, Result, Tokenizer};
 use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
-use bpe_hf::{Encoded, Error, Input, Result, Tokenizer};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 

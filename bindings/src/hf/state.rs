@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bpe_core::hf::encoding::Details;
+use bpe_core::hf::{CutOff, Encoded, Encoding, Tokenizer};
 use bpe_core::once::OnceBox;
-use bpe_hf::encoding::Details;
-use bpe_hf::{CutOff, Encoded, Encoding, Tokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

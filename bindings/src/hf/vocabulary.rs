@@ -1,7 +1,7 @@
 //! Methods of `HfTokenizer` that look up tokens and ids.
 
+use bpe_core::hf::AddedToken;
 use bpe_core::memory::{ask_for, push_text};
-use bpe_hf::AddedToken;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};

@@ -276,7 +276,7 @@ mod tests {
                 let table = build(&ranks, hash);
                 let table = table.unwrap_or_else(|| panic!("{count} keys, salt {salt}"));
                 for &rank in &ranks {
-                    assert_eq!(table.word(hash(rank, table.seeds)), rank.into());
+                    assert_eq!(table.word(hash(rank, table.seeds)), u64::from(rank));
                 }
                 let other = table.word(hash(count, table.seeds));
                 assert!(other == EMPTY || other < count.into());
@@ -297,6 +297,6 @@ mod tests {
         };
         let ranks: Vec<u32> = (0..10_000).collect();
         let table = build(&ranks, hash).expect("random seeds");
-        assert!(ranks.iter().all(|&rank| table.word(hash(rank, table.seeds)) == rank.into()));
+        assert!(ranks.iter().all(|&rank| table.word(hash(rank, table.seeds)) == u64::from(rank)));
     }
 }

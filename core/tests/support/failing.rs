@@ -1,4 +1,4 @@
-//! An allocator that fails when a test says so. `hf/tests` uses it, too.
+//! An allocator that fails when a test says so.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;

@@ -1,0 +1,283 @@
+//! Byte pair encoding by the list of merges, character by character: for words with affixes, for
+//! dropout, and for merges that the core cannot express.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::ablation::Mechanism;
+use crate::memory::{append, push, push_text, with_capacity};
+use serde::{Serialize, Serializer};
+
+use super::header::Header;
+use super::merge_list::{Pair, PairTable, Unknown, Waiting};
+use super::random::{self, Sampling};
+use super::token_lists::{MergeList, TokenList};
+use super::vocab::Vocab;
+use super::words::{State, Words};
+use super::written::{Merging, write};
+use super::{Found, Token};
+use crate::hf::error::{Error, Result};
+
+/// A vocabulary and its merges.
+#[derive(Debug)]
+pub(crate) struct ListBpe {
+    header: Header,
+    state: State,
+    merges: Box<PairTable>,
+    unknown: Unknown,
+    /// The token for each byte, with byte fallback.
+    bytes: Vec<Option<u32>>,
+    /// The tokens of characters up to U+017F by their places in a word, which [`place_of`] numbers.
+    common: Vec<[u32; 4]>,
+    /// Whether short words need no queue: nothing is left out at random, and a token is longer than
+    /// the parts that it is merged from.
+    is_plain: bool,
+}
+
+/// The characters of [`ListBpe::common`]: those that represent bytes are among them.
+const COMMON: u32 = 0x180;
+/// In place of a token that there is not, and of the place of a merge in the list.
+const NONE: u32 = u32::MAX;
+/// The most characters of a word that is merged without a queue.
+const SHORT: usize = 32;
+
+/// The number of a character's place in a word.
+fn place_of(is_first: bool, is_last: bool) -> usize {
+    usize::from(is_first) + 2 * usize::from(is_last)
+}
+
+impl ListBpe {
+    /// Whether this model is needed for the fields of a file.
+    pub(crate) fn is_needed(header: &Header) -> bool {
+        header.dropout() > 0.0
+            || header.merged_prefix() > 0
+            || !(header.prefix().is_empty() && header.suffix().is_empty())
+    }
+
+    pub(crate) fn new(header: Header, tokens: &TokenList, merges: &MergeList) -> Result<Self> {
+        let vocab = Vocab::new(tokens)?;
+        let merges = Box::new(pair_table(&vocab, merges, header.merged_prefix())?);
+        let unknown = Unknown::new(&header, |token| vocab.id(token));
+        let bytes = if header.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
+        let mut common = Vec::new();
+        for character in (0..COMMON).filter_map(char::from_u32) {
+            let mut places = [NONE; 4];
+            for (is_first, is_last) in [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let token = single(&header, character, is_first, is_last)?;
+                places[place_of(is_first, is_last)] = vocab.id(&token).unwrap_or(NONE);
+            }
+            push(&mut common, places)?;
+        }
+        let is_plain = header.dropout() == 0.0 && header.merged_prefix() == header.prefix().len();
+        let state = State::new(Arc::new(vocab));
+        Ok(Self { header, state, merges, unknown, bytes, common, is_plain })
+    }
+
+    /// Appends the ids of a short word of common characters. Returns false for any other.
+    fn append_short(&self, word: &str, ids: &mut Vec<u32>) -> Result<bool> {
+        let (mut parts, mut count) = ([NONE; SHORT], 0);
+        let mut characters = word.chars().peekable();
+        while let Some(character) = characters.next() {
+            let Some(places) = self.common.get(character as usize) else { return Ok(false) };
+            let id = places[place_of(count == 0, characters.peek().is_none())];
+            if id == NONE || count == SHORT {
+                return Ok(false);
+            }
+            parts[count] = id;
+            count += 1;
+        }
+        // The place in the list of each part's merge with the next one, and the product.
+        let mut merges = [(NONE, NONE); SHORT];
+        let merge = |pair: Pair| self.merges.get(pair).unwrap_or((NONE, NONE));
+        for at in 1..count {
+            merges[at - 1] = merge((parts[at - 1], parts[at]));
+        }
+        loop {
+            let (mut best, mut at) = ((NONE, NONE), 0);
+            for (place, &other) in merges[..count].iter().enumerate() {
+                if other.0 < best.0 {
+                    (best, at) = (other, place);
+                }
+            }
+            if best.0 == NONE {
+                break;
+            }
+            parts[at] = best.1;
+            parts.copy_within(at + 2..count, at + 1);
+            merges.copy_within(at + 1..count, at);
+            count -= 1;
+            merges[count] = (NONE, NONE);
+            if at > 0 {
+                merges[at - 1] = merge((parts[at - 1], parts[at]));
+            }
+            if at + 1 < count {
+                merges[at] = merge((parts[at], parts[at + 1]));
+            }
+        }
+        append(ids, &parts[..count])?;
+        Ok(true)
+    }
+
+    /// The characters of a word as tokens, each with the bytes of the word that it covers.
+    fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
+        let (mut singles, mut waiting) = (with_capacity(word.len())?, None);
+        for (start, character) in word.char_indices() {
+            let length = character.len_utf8();
+            let (is_first, is_last) = (start == 0, start + length == word.len());
+            if let Some(places) = self.common.get(character as usize)
+                && let id = places[place_of(is_first, is_last)]
+                && id != NONE
+                && waiting.is_none()
+            {
+                push(&mut singles, (id, length))?;
+                continue;
+            }
+            let token = single(&self.header, character, is_first, is_last)?;
+            self.append_single(&token, length, &mut waiting, &mut singles)?;
+        }
+        waiting.into_iter().try_for_each(|unknown| push(&mut singles, unknown))?;
+        Ok(singles)
+    }
+
+    /// Appends the token of a character, or what replaces it.
+    fn append_single(
+        &self,
+        token: &str,
+        length: usize,
+        waiting: &mut Waiting,
+        singles: &mut Vec<(u32, usize)>,
+    ) -> Result<()> {
+        if let Some(id) = self.state.vocab.id(token) {
+            waiting.take().into_iter().try_for_each(|unknown| push(singles, unknown))?;
+            return push(singles, (id, length));
+        }
+        let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten();
+        if token.bytes().all(|it| byte(it).is_some()) {
+            return token.bytes().filter_map(byte).try_for_each(|id| push(singles, (id, 1)));
+        }
+        let name = || format!("character that is not a token, {token:?}");
+        let complete = self.unknown.meet(waiting, length, name)?;
+        complete.into_iter().try_for_each(|unknown| push(singles, unknown))
+    }
+}
+
+/// The token for a character at a place of a word.
+fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> Result<String> {
+    let mut token = String::new();
+    push_text(&mut token, if is_first { "" } else { header.prefix() })?;
+    push_text(&mut token, character.encode_utf8(&mut [0; 4]))?;
+    push_text(&mut token, if is_last { header.suffix() } else { "" })?;
+    Ok(token)
+}
+
+/// Looks up the pairs of the list, and the tokens that they become.
+fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTable> {
+    merges.check_lines()?;
+    let mut table = PairTable::with_capacity(merges.len())?;
+    let mut product = String::new();
+    for (place, [left, right]) in merges.iter().enumerate() {
+        let invalid = |reason: String| Error::Invalid(format!("model.merges[{place}]: {reason}"));
+        let id = |token: &str| {
+            vocab.id(token).ok_or_else(|| invalid(format!("Token `{token}` out of vocabulary")))
+        };
+        let Some(rest) = right.get(prefix..) else {
+            return Err(invalid(format!("{right:?} is shorter than the prefix")));
+        };
+        product.clear();
+        push_text(&mut product, left)?;
+        push_text(&mut product, rest)?;
+        table.add((id(left)?, id(right)?), place as u32, id(&product)?)?;
+    }
+    Ok(table)
+}
+
+impl Merging for ListBpe {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn each_merge<E>(
+        &self,
+        mut found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut pairs: Vec<_> = self.merges.iter().map(|(pair, place)| (place, pair)).collect();
+        pairs.sort_unstable();
+        let token = |id: u32| self.state.vocab.token(id).unwrap_or_default();
+        pairs.into_iter().try_for_each(|(_, (left, right))| found(token(left), token(right)))
+    }
+}
+
+impl Words for ListBpe {
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let is_short = self.is_plain && !self.header.ignore_merges && Mechanism::Scan.is_used();
+        if is_short && self.append_short(piece, ids)? {
+            return Ok(());
+        }
+        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
+    }
+
+    fn each_token(
+        &self,
+        piece: &str,
+        _: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let dropout = self.header.dropout();
+        if self.header.ignore_merges
+            && dropout == 0.0
+            && let Some(id) = self.state.vocab.id(piece)
+        {
+            return found(Token::new(id, 0..piece.len()));
+        }
+        let mut start = 0;
+        let covers = |id, length| {
+            let span = start..start + length;
+            start = span.end;
+            found(Token::new(id, span))
+        };
+        let singles = self.singles(piece)?;
+        match dropout > 0.0 {
+            true => self.merges.merge_skipping(&singles, || random::next_f32() < dropout, covers),
+            false => self.merges.merge(&singles, covers),
+        }
+    }
+
+    fn can_bar(&self) -> bool {
+        false
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        match self.unknown {
+            Unknown::Token { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    fn may_fail(&self) -> bool {
+        matches!(self.unknown, Unknown::Fails(_))
+    }
+
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
+        let marked = self
+            .header
+            .marks_words()
+            .map(|(name, mark)| format!("its tokens have a mark of words, the {name} '{mark}'"));
+        marked.or_else(|| self.state.vocab.why_bytes_are_lost(is_byte_level, &self.bytes))
+    }
+
+    fn sampling(&self) -> Option<&Sampling> {
+        let dropout = self.header.dropout();
+        (dropout > 0.0 && dropout < 1.0).then_some(&self.header.sampling)
+    }
+}
+
+impl Serialize for ListBpe {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        write(self, serializer)
+    }
+}

@@ -1,0 +1,115 @@
+//! Decodes pieces as SentencePiece does: control pieces are nothing, bytes make characters, marks are
+//! spaces, but for those at the beginning that encoding has added or would remove.
+
+use std::collections::HashSet;
+
+use crate::memory::push_text;
+use crate::polling::poll;
+use foldhash::fast::FixedState;
+
+use crate::hf::bytes::{MARK, byte_of};
+use crate::hf::error::Result;
+use crate::hf::offsets::WORK;
+use crate::hf::spec::SentencePieceDecoder as Spec;
+
+/// The decoder, ready to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Decoder {
+    control: HashSet<String, FixedState>,
+    unknown: Option<String>,
+    unk_surface: String,
+    byte_fallback: bool,
+    strips_first: bool,
+    strips_all: bool,
+}
+
+/// The text of a piece.
+enum Part<'a> {
+    Nothing,
+    Byte(u8),
+    Unknown,
+    Text(&'a str),
+}
+
+impl Decoder {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        Self {
+            control: spec.control.iter().cloned().collect(),
+            unknown: spec.unknown.clone(),
+            unk_surface: spec.unk_surface.clone(),
+            byte_fallback: spec.byte_fallback,
+            strips_first: spec.add_dummy_prefix || spec.remove_extra_whitespaces,
+            strips_all: spec.remove_extra_whitespaces,
+        }
+    }
+
+    fn part<'a>(&self, piece: &'a str) -> Part<'a> {
+        if self.unknown.as_deref() == Some(piece) {
+            return Part::Unknown;
+        }
+        if self.control.contains(piece) {
+            return Part::Nothing;
+        }
+        let is_name = |byte: &u8| self.byte_fallback && piece == format!("<0x{byte:02X}>");
+        byte_of(piece).filter(is_name).map_or(Part::Text(piece), Part::Byte)
+    }
+
+    /// The bytes of a piece after others, and whether it is a piece for one byte.
+    pub(crate) fn bytes_after_others(&self, piece: &str) -> Result<(Vec<u8>, bool)> {
+        let mut text = String::new();
+        match self.part(piece) {
+            Part::Nothing => {}
+            Part::Byte(byte) => return Ok((vec![byte], true)),
+            Part::Unknown => push_text(&mut text, &self.unk_surface)?,
+            Part::Text(piece) => push_spaced(&mut text, piece)?,
+        }
+        Ok((text.into_bytes(), false))
+    }
+
+    pub(crate) fn decode(&self, pieces: &[String]) -> Result<String> {
+        let (mut text, mut bytes) = (String::new(), Vec::new());
+        let mut is_first = self.strips_first;
+        for piece in pieces {
+            poll(WORK)?;
+            let part = self.part(piece);
+            if let Part::Byte(byte) = part {
+                crate::memory::push(&mut bytes, byte)?;
+                continue;
+            }
+            push_bytes(&mut text, &mut bytes)?;
+            is_first &= text.is_empty();
+            match part {
+                Part::Nothing | Part::Byte(_) => {}
+                Part::Unknown => push_text(&mut text, &self.unk_surface)?,
+                Part::Text(piece) => {
+                    let rest = piece.strip_prefix(MARK).filter(|_| is_first);
+                    push_spaced(&mut text, rest.unwrap_or(piece))?;
+                    is_first &= rest.is_none() || self.strips_all;
+                }
+            }
+        }
+        push_bytes(&mut text, &mut bytes)?;
+        Ok(text)
+    }
+}
+
+/// Appends a piece with spaces for marks.
+fn push_spaced(text: &mut String, piece: &str) -> Result<()> {
+    for (index, part) in piece.split(MARK).enumerate() {
+        if index > 0 {
+            push_text(text, " ")?;
+        }
+        push_text(text, part)?;
+    }
+    Ok(())
+}
+
+/// Appends the text of bytes, with U+FFFD for each byte outside of characters.
+fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) -> Result<()> {
+    for chunk in bytes.utf8_chunks() {
+        push_text(text, chunk.valid())?;
+        chunk.invalid().iter().try_for_each(|_| push_text(text, "\u{fffd}"))?;
+    }
+    bytes.clear();
+    Ok(())
+}
