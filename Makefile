@@ -112,8 +112,7 @@ fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (6
 bench:  ## measure against the tokenizers that are installed, and write the tables and charts of the manual
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 	$(PYTHON) docs/pictures.py speed
-	$(PYTHON) -m benchmarks.calls
-	$(PYTHON) -m benchmarks.imports
+	$(PYTHON) -m benchmarks.run --cases sides --encodings qwen
 
 goldens:  ## record the ids of tokenizers again (core/tests/goldens)
 	$(PYTHON) core/tests/goldens/record.py

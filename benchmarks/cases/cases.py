@@ -258,6 +258,23 @@ def _vocabularies() -> list[Case]:
     ]  # fmt: skip
 
 
+#: Groups of rows of sides.py, and the rounds of a row in one process.
+_SIDES = {
+    "prompts": 21, "masks": 5, "rollouts": 7, "templates": 5, "calls": 15, "streams": 5, "truncation": 3,
+    "conversations": 3, "corpus": 5,
+}  # fmt: skip
+
+
+def _sides() -> list[Case]:
+    return [
+        Case(
+            f"sides-{name}", "sides", name, "sides", inputs="nothing", corpora=NONE, rounds=1,
+            options={"rows": name, "rounds": rounds}, quick=False,
+        )
+        for name, rounds in _SIDES.items()
+    ]  # fmt: skip
+
+
 CASES = {
     case.name: case
     for case in (
@@ -279,12 +296,13 @@ CASES = {
         *_columns(),
         *_peaks(),
         *_vocabularies(),
+        *_sides(),
     )
 }  # fmt: skip
 
 
 #: Groups that run only when they are named.
-BY_NAME = ("padded", "column", "peaks", "build", "learn", "command", "training")
+BY_NAME = ("padded", "column", "peaks", "build", "learn", "command", "training", "sides")
 
 
 def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:

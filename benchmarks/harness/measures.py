@@ -22,7 +22,7 @@ from ..cases import corpora
 from ..cases.encodings import EncodingSpec
 from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
-from ..peers.engines import Engine, Plan, Unsupported
+from ..peers.engines import OURS, Engine, Plan, Unsupported
 
 AGAIN_PASSES = 7  # passes over a text seen before; their median counts
 AGAIN_SECONDS = 0.5  # after which no further pass is started
@@ -365,10 +365,21 @@ def growth(run: Run) -> Iterator[Value]:
     yield Value("large / small", seconds["large"] / seconds["small"], "x")
 
 
+def sides(run: Run) -> Iterator[Value]:
+    """Yields how many times the CPU time of ours another way to the same result takes, by row."""
+    from ..cases.sides import ROWS
+    from .sides import ratio
+
+    if run.plan.name != OURS:
+        raise Unsupported("no rows")
+    for title, other, ours in ROWS[run.options["rows"]](run):
+        yield Value(title, ratio(run.options.get("rounds", 7), other, ours), "times")
+
+
 MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
         throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth,
-        held, building, learning, command, training,
+        held, building, learning, command, training, sides,
     )
 }  # fmt: skip

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import bpe_engine
-from benchmarks import compare, conversations, run
-from benchmarks.cases import cases, corpora, encodings, inputs
+from benchmarks import compare, run
+from benchmarks.cases import cases, corpora, encodings, inputs, sides
 from benchmarks.harness import measures, render, runner, worker
 from benchmarks.peers import engines, trainers
 
@@ -216,10 +216,19 @@ def test_bad_arguments_are_errors(capsys):
     assert "choose from o200k_base" in capsys.readouterr().err
 
 
-def test_conversations_are_measured_in_three_forms(capsys, tmp_path):
-    (tmp_path / "text.txt").write_text(TEXT * 5, encoding="utf-8")
-    conversations.main(["--sessions=2", "--turns=3", "--tokens=2000", f"--corpora={tmp_path}"])
-    printed = capsys.readouterr().out
-    for kind in ("special tokens", "document", "no special tokens"):
-        assert f"\n{kind}: 2 sessions, 3 turns, 2000 tokens\n" in printed
-    assert printed.count("\n| ConversationCache | ") == 3
+@pytest.mark.parametrize("rows", ["prompts", "masks"])
+def test_two_ways_to_one_result_are_measured(tmp_path, rows):
+    needs("jinja2", "numpy")
+    job = {
+        "case": f"sides-{rows}", "encoding": "qwen", "corpus": None, "corpora": [],
+        "cache": str(tmp_path), "clock": "wall", "cpu": None, "engine": "bpe_engine",
+    }  # fmt: skip
+    values = worker.work(job)["values"]
+    assert values and all(value["value"] > 0 and value["unit"] == "times" for value in values)
+    assert "unsupported" in worker.work({**job, "engine": "tiktoken"})
+
+
+def test_every_group_of_rows_is_a_case():
+    assert {case.options["rows"] for case in cases.CASES.values() if case.group == "sides"} == set(
+        sides.ROWS
+    )
