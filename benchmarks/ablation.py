@@ -105,11 +105,7 @@ MECHANISMS = (
     Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
     Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
     Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),
-    Mechanism("native-json", ("template",), lists=True),
     Mechanism("native-methods", ("template",), lists=True),
-    Mechanism("untracked-copies", ("template",), lists=True),
-    Mechanism("turns", ("turn",), lists=True),
-    Mechanism("marks", ("turn",), lists=True),
     Mechanism("clip", ("documents", "again"), lists=True, files=(".json",)),
 )
 
@@ -212,8 +208,8 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
     import bpe_engine
     from bpe_engine.hf import Tokenizer
 
-    if row in ("template", "turn"):
-        return _rendering(row == "turn", odd)
+    if row == "template":
+        return _rendering(odd)
     if row == "load":
         return lambda: Tokenizer.from_file(encoding)
     if row == "sentences":
@@ -243,8 +239,8 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
     return lambda: encode(odd)
 
 
-def _rendering(is_next: bool, text: str) -> Callable[[], object]:
-    """Returns the rendering of a conversation, or of its next turn behind the turns before."""
+def _rendering(text: str) -> Callable[[], object]:
+    """Returns the rendering of a conversation."""
     from bpe_engine.prompt import ChatTemplate
 
     parts = documents(text, 300)[:1000]
@@ -258,13 +254,7 @@ def _rendering(is_next: bool, text: str) -> Callable[[], object]:
         )
     tools = [{"name": f"tool_{number}", "text": part} for number, part in enumerate(parts[:30])]
     template = ChatTemplate(AGENT)
-    if not is_next:
-        return lambda: template.render(chat, tools=tools)
-    whole = os.environ["BPE_ENGINE_ABLATION"] == "turns"
-    renderer = template if whole else template.session()
-    for left in (4, 2):
-        renderer.render(chat[:-left], tools=tools)
-    return lambda: renderer.render(chat, tools=tools)
+    return lambda: template.render(chat, tools=tools)
 
 
 def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], object]:

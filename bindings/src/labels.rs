@@ -6,14 +6,13 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use bpe_core::ablation::Mechanism;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple, new_tuple_of, push, untrack};
+use crate::objects::{new_dict, new_tuple, new_tuple_of, push};
 
 /// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
 pub const TRUSTED: u64 = 1;
@@ -135,12 +134,11 @@ impl Labels {
         self.number(Some(segment), None, None)
     }
 
-    /// Notes the messages at these places of a list, whose values are labeled in place when they are
-    /// read. Puts messages with reasoning into the list that have it under the keys that templates
-    /// read.
-    fn note_messages(&mut self, messages: &Bound<'_, PyList>, places: Vec<usize>) -> PyResult<()> {
+    /// Notes the messages of a list, whose values are labeled in place when they are read. Copies
+    /// reasoning to each key under which templates read it.
+    fn note_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
         let py = messages.py();
-        for index in places {
+        for index in 0..messages.len() {
             let mut message = messages.get_item(index)?.cast_into::<PyDict>()?;
             let role = match message.get_item(interned!(py, "role"))? {
                 Some(role) if role.is_instance_of::<PyString>() => plain_key(&role)?,
@@ -161,16 +159,9 @@ impl Labels {
                 message = copy;
             }
             let role = role.unbind();
-            let message = untracked(message.into_any());
             self.note(&message, Known::Message { index, role, is_open: false })?;
         }
         Ok(())
-    }
-
-    /// Returns how many values are labeled.
-    #[getter]
-    fn count(&self) -> usize {
-        self.places.len() + self.given.len()
     }
 
     /// Notes tools or documents, which are labeled when they are read.
@@ -186,11 +177,6 @@ impl Labels {
             values.set_item(index, self.label(&value, place)?)?;
         }
         Ok(())
-    }
-
-    /// Whether it is a list, a dict or a tuple that the caller gave, or a labeled copy.
-    fn knows(&self, value: &Bound<'_, PyAny>) -> bool {
-        self.known_of(value).is_some()
     }
 
     /// Returns the number of a message, from 1 on, or `outer` for another value.
@@ -230,12 +216,12 @@ impl Labels {
             Some(Known::Data { opened: Some(opened), .. }) => Ok(opened.bind(py).clone()),
             Some(&Known::Data { at, .. }) => {
                 let opened = match value.cast_exact::<PyDict>() {
-                    Ok(dict) => untracked(self.dict(dict, at)?.into_any()),
+                    Ok(dict) => self.dict(dict, at)?.into_any(),
                     Err(_) => {
                         let Ok(list) = value.cast_exact::<PyList>() else {
                             return Ok(value.clone());
                         };
-                        untracked(PyList::new(py, self.items(list.iter(), at)?)?.into_any())
+                        PyList::new(py, self.items(list.iter(), at)?)?.into_any()
                     }
                 };
                 self.note(&opened, Known::Opened { data: value.clone().unbind() })?;
@@ -348,7 +334,6 @@ impl Labels {
                 let place = self.place_in_message(index, &role, key)?;
                 let labeled = self.label(&item, place)?;
                 dict.set_item(key, &labeled)?;
-                untracked(dict.clone().into_any());
                 Ok(labeled)
             }
             Some(Known::Data { .. }) => {
@@ -427,7 +412,7 @@ impl Labels {
             self.note(value, data)?;
             return Ok(value.clone());
         }
-        let Ok(tuple) = value.cast_exact::<PyTuple>() else {
+        let Ok(tuple) = value.cast::<PyTuple>() else {
             return if is_call { self.scalar(value, at) } else { Ok(value.clone()) };
         };
         let _depth = Depth::enter(value.py())?;
@@ -620,16 +605,6 @@ impl Labels {
     }
 }
 
-/// Takes a copy of a caller's list or dict away from the collector of cycles: it holds only such copies,
-/// strings and numbers, and templates cannot change it, so that it is never part of a cycle.
-pub fn untracked(copy: Bound<'_, PyAny>) -> Bound<'_, PyAny> {
-    if Mechanism::UntrackedCopies.is_used() {
-        // SAFETY: see above.
-        unsafe { untrack(&copy) };
-    }
-    copy
-}
-
 /// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
 /// number for all characters, or a tuple of (length, number).
 pub fn new_traced<'py>(
@@ -648,8 +623,6 @@ pub fn new_traced<'py>(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     made.setattr(interned!(py, "_flags"), flags)?;
-    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
-    unsafe { untrack(&made) };
     Ok(made)
 }
 
@@ -697,7 +670,7 @@ fn may_hold_text(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyDict>()
         || value.is_exact_instance_of::<PyList>()
-        || value.is_exact_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyTuple>()
 }
 
 /// Returns a key as it is in the path of an origin: a `str` without flags, or an `int`.

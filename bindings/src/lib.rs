@@ -30,7 +30,6 @@
 //! | `token_table` | the bytes of every id in one buffer |
 //! | `token_trie` | the tokens that agree with bytes to come, and healed prompts |
 //! | `template` | passes data to chat templates, and reads segments from their output |
-//! | `json` | writes JSON as Python does |
 //! | `methods` | methods of strings and dicts that chat templates call |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
@@ -61,7 +60,6 @@ mod ids;
 mod inspect;
 mod int_cache;
 mod interned;
-mod json;
 mod labels;
 mod methods;
 mod objects;
@@ -80,7 +78,6 @@ mod token_trie;
 mod traced;
 mod train;
 mod truncate;
-mod unchanged;
 mod vocab_tools;
 
 use pyo3::prelude::*;
@@ -114,8 +111,6 @@ mod _core {
         hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
-    use super::json::write_json;
-    #[pymodule_export]
     use super::labels::Labels;
     #[pymodule_export]
     use super::methods::{call_method, strip_traced};
@@ -140,8 +135,6 @@ mod _core {
     use super::traced::{cost_of_joining, join_traced, size_of_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
-    #[pymodule_export]
-    use super::unchanged::{Marks, differing};
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_tokens, learn_merges, merge_bytes, parse_rank_lines, token_splits,

@@ -12,35 +12,28 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, 
 use crate::interned::interned;
 use crate::labels::{
     Address, Depth, GENERATED, GIVEN_SHIFT, GivenValue, Labels, NOWHERE, START_SHIFT, TRUSTED,
-    length, plain_text, untracked,
+    length, plain_text,
 };
-use crate::objects::{new_int, new_list, new_tuple_of, push};
+use crate::objects::{new_list, new_tuple_of, push};
 
 /// Copies data that a caller gives to a template.
 ///
 /// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
-/// calls `other` for everything else. Returns the copy, the number of characters in its strings, that of
-/// its values, and that of the calls. What `other` copied counts as one value without characters; a text
-/// of wide characters and a long number count as more values, by the memory that they take.
+/// calls `other` for everything else. Returns the copy and the number of characters in its strings, without
+/// those that `other` copied.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyAny>, usize, usize, usize)> {
-    let mut copier = Copier { other, characters: 0, values: 0, calls: 0 };
+) -> PyResult<(Bound<'py, PyAny>, usize)> {
+    let mut copier = Copier { other, characters: 0 };
     let copy = copier.copy(value)?;
-    Ok((copy, copier.characters, copier.values, copier.calls))
+    Ok((copy, copier.characters))
 }
-
-/// The characters of a text of four bytes each, and the bits of a number, that count as one more value.
-const WIDE: usize = 24;
-const BITS: usize = 512;
 
 struct Copier<'a, 'py> {
     other: &'a Bound<'py, PyAny>,
     characters: usize,
-    values: usize,
-    calls: usize,
 }
 
 impl<'py> Copier<'_, 'py> {
@@ -49,26 +42,24 @@ impl<'py> Copier<'_, 'py> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
         }
-        self.values += 1;
         let Ok(dict) = value.cast_exact::<PyDict>() else {
             let Ok(list) = value.cast_exact::<PyList>() else {
-                self.calls += 1;
                 return self.other.call1((value,));
             };
             let _depth = Depth::enter(value.py())?;
             let items: Vec<_> = list.iter().collect();
             let items: Vec<_> =
                 items.iter().map(|item| self.copy(item)).collect::<PyResult<_>>()?;
-            return Ok(untracked(PyList::new(value.py(), items)?.into_any()));
+            return Ok(PyList::new(value.py(), items)?.into_any());
         };
         let _depth = Depth::enter(value.py())?;
         // Nobody else has the copy, so it does not change during iteration.
         let copy = dict.copy()?;
-        let before = (self.characters, self.values);
+        let before = self.characters;
         let mut changed = Vec::new();
         for (key, item) in &copy {
             if !key.is_exact_instance_of::<PyString>() {
-                (self.characters, self.values) = before;
+                self.characters = before;
                 return self.copy_items(&dict.copy()?);
             }
             self.is_scalar(&key)?;
@@ -79,7 +70,7 @@ impl<'py> Copier<'_, 'py> {
         for (key, item) in changed {
             copy.set_item(key, self.copy(&item)?)?;
         }
-        Ok(untracked(copy.into_any()))
+        Ok(copy.into_any())
     }
 
     /// Copies a dict whose keys are not all strings and which has no other owner.
@@ -88,47 +79,28 @@ impl<'py> Copier<'_, 'py> {
         for (key, item) in dict {
             copy.set_item(self.copy(&key)?, self.copy(&item)?)?;
         }
-        Ok(untracked(copy.into_any()))
+        Ok(copy.into_any())
     }
 
     /// Returns true for an immutable value of a built-in type, and counts its characters.
     fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         if value.is_exact_instance_of::<PyString>() {
-            let length = length(value)?;
-            self.characters += length;
-            // SAFETY: attached; it is a `str`, whose characters are there since it has a length.
-            let is_wide =
-                unsafe { ffi::PyUnicode_KIND(value.as_ptr()) } == ffi::PyUnicode_4BYTE_KIND;
-            self.values += 1 + if is_wide { length / WIDE } else { 0 };
+            self.characters += length(value)?;
             return Ok(true);
         }
-        if value.is_exact_instance_of::<PyInt>() {
-            let mut overflow = 0;
-            // SAFETY: attached; it is an `int`, and the pointer is that of an integer.
-            unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &mut overflow) };
-            let bits: usize = match overflow {
-                0 => 0,
-                _ => value.call_method0(interned!(value.py(), "bit_length"))?.extract()?,
-            };
-            self.values += 1 + bits / BITS;
-            return Ok(true);
-        }
-        let is_scalar = value.is_none()
+        Ok(value.is_none()
+            || value.is_exact_instance_of::<PyInt>()
             || value.is_exact_instance_of::<PyBool>()
-            || value.is_exact_instance_of::<PyFloat>();
-        self.values += usize::from(is_scalar);
-        Ok(is_scalar)
+            || value.is_exact_instance_of::<PyFloat>())
     }
 }
 
 /// Collects the output of a template into segments.
 ///
 /// Output is strings, tuples and numbers. A tuple that begins with the first of `kinds` has values
-/// whose text follows each other; one that begins with the second, values whose sum does. The first of
-/// `texts` returns the text of a value other than a string, and the second that of the sum of such. A number is that of the message
-/// that the text of the template belongs to from there on, or 0. A list has segments of an earlier
-/// rendering that come next: their characters, and tuples of them. The numbers of the segments and of
-/// the characters until then are appended to it.
+/// whose texts follow each other; one that begins with the second, values whose sum does. The first of
+/// `texts` returns the text of a value other than a string, and the second the text of such a sum. A number
+/// is the number of the message that the template's text belongs to from there on, or 0.
 ///
 /// The `_flags` of a string of the type `traced` are those of all characters, or the lengths and
 /// flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
@@ -157,13 +129,6 @@ pub fn collect_segments<'py>(
         let item = item?;
         if let Ok(turn) = item.cast_exact::<PyInt>() {
             collector.enter(turn.extract()?)?;
-            continue;
-        }
-        if let Ok(finished) = item.cast_exact::<PyList>() {
-            collector.add_finished(finished)?;
-            if collector.characters > limit {
-                return Ok(None);
-            }
             continue;
         }
         match item.cast_exact::<PyTuple>() {
@@ -346,21 +311,6 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.close()?;
         self.flags = 0;
         self.next = 0;
-        Ok(())
-    }
-
-    /// Adds segments of an earlier rendering.
-    fn add_finished(&mut self, finished: &Bound<'py, PyList>) -> PyResult<()> {
-        self.part()?;
-        let characters: usize = finished.get_item(0)?.extract()?;
-        self.characters = self.characters.saturating_add(characters);
-        for part in finished.iter().skip(1) {
-            let end = self.segments.len();
-            self.segments.set_slice(end, end, &part)?;
-        }
-        for number in [self.segments.len(), self.characters] {
-            finished.append(new_int(finished.py(), number)?)?;
-        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .fields import REASONING_KEYS
@@ -69,20 +69,13 @@ def render(
     add_generation_prompt: bool,
     continue_final_message: bool | str,
     variables: Mapping[str, Any],
-    renderer: Callable[..., list[Segment]] | None = None,
 ) -> tuple[list[list[Segment]], bool]:
     """Returns the segments of each conversation, and whether there were several.
-
-    Args:
-        renderer: Renders instead of `render_template`.
 
     Raises:
         ValueError: A conversation is empty, or its last message cannot be continued.
     """
-    if renderer is None:
-        from .template import render_template
-
-        renderer = render_template
+    from .template import render_template
 
     if isinstance(conversation, (list, tuple)) and not conversation:
         raise ValueError(
@@ -104,7 +97,7 @@ def render(
         if continue_final_message:
             part = continue_final_message if isinstance(continue_final_message, str) else "content"
             final = _left_open(messages, part, template)
-        segments = renderer(
+        segments = render_template(
             template,
             messages,
             tools=tools,

@@ -9,10 +9,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.utils import concat as jinja_concat
 
-from .limits import ITEM
 from .origin import Traced, trusted
-from .outcomes import Plan
-from .turns import Prevented, TurnReader
 
 __all__ = [
     "DICT_METHODS",
@@ -55,15 +52,6 @@ class TracingGenerator(CodeGenerator):
         # The targets of loops, by the id of their body, and the variables of those around.
         self._loops: dict[int, str] = {}
         self._turns = ["0"]
-        #: Reads what the turns of loops over messages read, if that is asked for.
-        self.reader: TurnReader | None = None
-        #: Its findings, one for each such loop.
-        self.plans: list[Plan | Prevented] = []
-        # The ids of the bodies of loops whose turns may be reused, and whether such a loop begins.
-        self._reused: set[int] = set()
-        self._is_reused = False
-        # The ids of loops in their turns that ask for later messages.
-        self._scans: set[int] = set()
 
     def _constant(self, text: str) -> str:
         """Returns the name that the trusted `text` has in the module."""
@@ -77,7 +65,6 @@ class TracingGenerator(CodeGenerator):
         """Begins the function of the template, or of a block."""
         super().write_commons()
         self.writeline("traced_limits = traced_active.limits")
-        self.writeline("traced_session = traced_values.session")
         self.writeline("traced_labels = traced_values.labels")
         for name in ("attribute", "item", "opened", "turn"):
             self.writeline(f"traced_{name} = traced_labels.{name}")
@@ -85,9 +72,6 @@ class TracingGenerator(CodeGenerator):
     def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
         """Compiles a block, such as the body of a loop or a macro."""
         target = self._loops.pop(id(nodes), None)
-        if id(nodes) in self._reused:
-            self._is_reused = False
-            self._write_steps()
         nodes = list(nodes)
         if target is not None:
             # The text from here on may belong to a message.
@@ -124,60 +108,14 @@ class TracingGenerator(CodeGenerator):
             self._given_to[id(node.test)] = "traced_guarded"
         is_unpacked = isinstance(node.target, nodes.Tuple)
         self._given_to[id(node.iter)] = "traced_each" if is_unpacked else "traced_opened"
-        if id(node) in self._scans:
-            self.writeline("if traced_session is not None:")
-            self.indent()
-            self.writeline("traced_session.scans += 1")
-            self.outdent()
         # A loop inside of turns that writes nothing separates no text, whatever it goes over.
         is_output = self._is_output(frame) and not node.recursive
         is_output = is_output and (len(self._turns) == 1 or _writes(node))
         if is_output and isinstance(node.target, nodes.Name):
             self._loops[id(node.body)] = node.target.name
-            self._find_turns(node, frame)
         super().visit_For(node, frame)
-        if id(node.body) in self._reused:
-            self._write_steps()
         if is_output:
             self.writeline(f"yield {self._turns[-1]}")
-
-    # ---- Turns ----
-
-    def _find_turns(self, node: nodes.For, frame: Frame) -> None:
-        """Notes what the turns of an outermost loop over messages read."""
-        if self.reader is None or frame.symbols.level or not self.reader.is_list(node.iter):
-            return
-        try:
-            plan = self.reader.plan(node)
-        except Prevented as reason:
-            self.plans.append(reason)
-            return
-        references = [(frame.symbols.find_ref(name), name) for name in plan.names]
-        values = "".join(f"{ref or f'resolve({name!r})'}, " for ref, name in references)
-        name = f"traced_turns(traced_plans[{len(self.plans)}], ({values}))"
-        self.plans.append(plan)
-        self._given_to[id(node.iter)] = name
-        if plan.scan is not None:
-            plan.scan_cost = ITEM + _cost_of(plan.scan.body)
-            self._scans.add(id(plan.scan))
-        self._reused.add(id(node.body))
-        self._is_reused = True
-
-    def choose_async(self, async_value: str = "async ", sync_value: str = "") -> str:
-        if async_value == "Async" and self._is_reused:
-            # Jinja writes this before the name of the class of loops that know their place.
-            return "traced_"
-        return super().choose_async(async_value, sync_value)
-
-    def _write_steps(self) -> None:
-        """Gives out what turns that are not run wrote earlier."""
-        self.writeline("if traced_session is not None:")
-        self.indent()
-        self.writeline("traced_step = traced_session.step()")
-        self.writeline("if traced_step is not None:")
-        self.indent()
-        self.writeline("yield traced_step")
-        self.outdent(2)
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
         for pair in node.items:

@@ -13,11 +13,10 @@ from jinja2.nodes import EvalContext
 from jinja2.tests import TESTS
 from markupsafe import Markup
 
-from .._core import write_json
 from .escaped import escaped, marked_safe
 from .formatting import percent
 from .language import COMPARISONS, OPERATORS, add
-from .limits import ITEM, STRING, TemplateLimitError, active, size_of, use
+from .limits import ITEM, STRING, TemplateLimitError, size_of, use
 from .origin import (
     GENERATED,
     TRUSTED,
@@ -31,7 +30,6 @@ from .origin import (
     traced,
     trusted,
     unplaced,
-    values,
 )
 
 __all__ = ["counted_tests", "string_filters", "tojson"]
@@ -63,7 +61,7 @@ def tojson(
     if indent is None:
         return _composed(x, writer)
     flags, x = found(x)
-    return flagged(writer.given(x), flags) if flags else writer(x)
+    return flagged(writer(x), flags) if flags else writer(x)
 
 
 class _Writer:
@@ -79,23 +77,13 @@ class _Writer:
 
     def __call__(self, x: Any) -> str:
         """Writes a value."""
-        indent: Any = self.indent
-        kind = type(indent)
-        if not self.sorts and (indent is None or kind is int or kind is str):
-            between = self.separators or (", " if indent is None else ",", ": ")
-            one = " " * indent if kind is int else indent
-            text = write_json(x, bool(self.is_ascii), between, one, active.limits.characters)
-            if text is not None:
-                if indent is not None:
-                    use(len(text))
-                return text
         encoder = json.JSONEncoder(
             ensure_ascii=self.is_ascii,
-            indent=indent,
+            indent=self.indent,
             separators=self.separators,
             sort_keys=self.sorts,
         )
-        if indent is None:
+        if self.indent is None:
             return encoder.encode(x)
         parts = []
         for part in encoder.iterencode(x):
@@ -103,20 +91,6 @@ class _Writer:
             use(len(part))
             parts.append(part)
         return "".join(parts)
-
-    def given(self, x: Any) -> str:
-        """Writes data of the caller, which a session does once outside of turns."""
-        session = values.session
-        if session is None or session.open is not None:
-            return self(x)
-        key = id(x), self.is_ascii, self.indent, self.separators, self.sorts
-        text: str | None = session.texts.get(key)
-        is_counted = self.indent is not None
-        if text is None or (is_counted and len(text) > active.limits.characters):
-            text = session.texts[key] = self(x)
-        elif is_counted:
-            use(len(text))
-        return text
 
 
 def _written(x: Any, write: _Writer) -> str:
@@ -134,7 +108,7 @@ def _composed(x: Any, write: _Writer) -> str:
         return _written(x, write)
     flags, plain = found(x)
     if flags:
-        return flagged(write.given(plain), flags)
+        return flagged(write(plain), flags)
     x = opened(x)
     if not x:
         return write(x)

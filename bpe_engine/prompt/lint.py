@@ -76,8 +76,6 @@ class TemplateReport:
     unknown: tuple[str, ...] | None
     #: The roles and fields of messages that are not in the prompt.
     dropped: tuple[str, ...] = field(default=())
-    #: The reasons for which a session renders some loops whole: see `ChatTemplate.whole_loops`.
-    whole_loops: tuple[str, ...] = field(default=())
 
     @property
     def verdict(self) -> str:
@@ -113,8 +111,6 @@ class TemplateReport:
         if self.unknown is not None:
             lines.append(f"control tokens unknown to the tokenizer: {_listed(self.unknown)}")
         lines.append(f"not in the prompt: {_listed(self.dropped)}")
-        whole = "; ".join(self.whole_loops)
-        lines.append(f"sessions render what is new: {f'not all ({whole})' if whole else 'yes'}")
         return "\n".join(lines)
 
 
@@ -171,10 +167,7 @@ def stable_prefix_check(
         unknown = tuple(name for name in sorted(written - {BOS, EOS}) if name not in known)
     begins = _text(sample.plain).startswith((*bos, *_BEGINNINGS))
     template = sample.template
-    return TemplateReport(
-        *(continuations, template.has_tags, begins, unknown),
-        *(_dropped(render), tuple(template.whole_loops)),
-    )
+    return TemplateReport(continuations, template.has_tags, begins, unknown, _dropped(render))
 
 
 class _Dropped(Exception):  # noqa: N818 - no error of a caller

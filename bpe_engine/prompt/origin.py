@@ -346,8 +346,6 @@ class Scalar:
 class _Values(threading.local):
     #: The values of the caller of the rendering that this thread is in.
     labels: Labels | None = None
-    #: Its session.
-    session: Any = None
 
 
 values: _Values = _Values()
@@ -358,15 +356,15 @@ class finding:  # noqa: N801 - used as a function is
 
     __slots__ = ("_before", "_now")
 
-    def __init__(self, labels: Labels, session: Any = None):
-        self._now = labels, session
+    def __init__(self, labels: Labels):
+        self._now = labels
 
     def __enter__(self) -> None:
-        self._before = values.labels, values.session
-        values.labels, values.session = self._now
+        self._before = values.labels
+        values.labels = self._now
 
     def __exit__(self, *error: object) -> None:
-        values.labels, values.session = self._before
+        values.labels = self._before
 
 
 def found(value: object) -> tuple[int, Any]:
@@ -375,12 +373,7 @@ def found(value: object) -> tuple[int, Any]:
         return value.text_flags, value.plain
     if values.labels is None:
         return 0, value
-    flags, plain = values.labels.found(value)
-    session = values.session
-    if flags and session is not None and session.open is None:
-        # What the template computes of it is the same as in the last rendering.
-        flags = session.flags_again(id(plain), flags)
-    return flags, plain
+    return values.labels.found(value)
 
 
 def opened(value: Any) -> Any:

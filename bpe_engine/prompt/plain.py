@@ -10,50 +10,17 @@ from .._core import Labels, copy_plain
 from .origin import TRUSTED, flagged
 from .segments import Segment
 
-__all__ = ["Plain", "Unkept", "kept"]
-
-#: The bytes of a label, roughly at most.
-_LABEL = 192
-
-
-class Unkept(Exception):  # noqa: N818
-    """A value that may be another one the next time."""
-
-
-def kept(value: Any) -> tuple[Any, int, int, int]:
-    """Copies data as it is, to compare it with later data. Returns the same as `copy_plain`.
-
-    Raises:
-        Unkept: Something in it is neither plain data nor a segment.
-    """
-    return copy_plain(value, _kept_other)
-
-
-def _kept_other(value: Any) -> Any:
-    if type(value) is Segment:
-        return value
-    if type(value) is tuple:
-        return tuple(kept(item)[0] for item in value)
-    raise Unkept
+__all__ = ["Plain"]
 
 
 class Plain:
     """Copies the caller's values into plain data, so that a template cannot call into objects."""
 
     def __init__(self, labels: Labels) -> None:
-        #: Counts the characters of the caller's strings, and its values.
+        #: Number of characters of the caller's strings.
         self.characters: int = 0
-        self.values: int = 0
-        #: The bytes of all that was labeled for sessions, roughly: labels keep it. The same with the
-        #: labels, after the last rendering.
-        self.labeled: int = 0
-        self.memory: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
-
-    def count_memory(self) -> None:
-        """Counts the labels. Only one rendering at a time may use them."""
-        self.memory = self.labeled + _LABEL * self._labels.count
 
     def mappings(self, name: str, values: Iterable[Any]) -> list[dict[Any, Any]]:
         """Copies a sequence of mappings."""
@@ -82,9 +49,8 @@ class Plain:
 
     def data(self, value: Any) -> Any:
         """Copies plain data. Anything else becomes a placeholder."""
-        copy, characters, count, _ = copy_plain(value, self.other)
+        copy, characters = copy_plain(value, self.other)
         self.characters += characters
-        self.values += count
         return copy
 
     def other(self, value: Any) -> Any:
@@ -97,7 +63,9 @@ class Plain:
             return self.data(dict(value.items()))
         if isinstance(value, (list, tuple)):
             items = [self.data(item) for item in value]
-            return tuple(items) if isinstance(value, tuple) else items
+            if not isinstance(value, tuple):
+                return items
+            return tuple(items) if items else _Empty()
         if type(value).__module__ == "numpy" and callable(getattr(value, "item", None)):
             if getattr(value, "ndim", None) == 0:
                 return self.data(value.item())
@@ -132,6 +100,16 @@ class Plain:
                 self._numbers[key] = self._labels.flags(segment)
             flags += self._numbers[key]
         return flagged(str.__str__(text), flags) if flags else str.__str__(text)
+
+
+class _Empty(tuple[Any, ...]):
+    """An empty tuple with an address of its own: Python has one `()`, and labels go by addresses."""
+
+    __slots__ = ()
+
+
+# Errors name the type of the caller's value.
+_Empty.__name__ = "tuple"
 
 
 class _NoText(TypeError):

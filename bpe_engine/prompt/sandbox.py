@@ -43,8 +43,6 @@ from .language import (
 )
 from .limits import ITEM, STRING, TemplateLimitError, active, guard, size_of, use
 from .origin import Traced, concat, each_opened, opened, runs_of, text_of, traced, values
-from .reuse import looped, turns_of
-from .turns import TurnReader
 
 __all__ = ["TracingEnvironment"]
 
@@ -108,7 +106,6 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
         generator.splits_output = tree.find(nodes.Block) is None
-        generator.reader = TurnReader(tree, self.globals)
         generator.visit(tree)
         code = compile(generator.stream.getvalue(), "<template>", "exec")  # type: ignore[attr-defined]
         namespace = {
@@ -121,10 +118,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             "traced_active": active,
             "traced_each": each_opened,
             "traced_join": join,
-            "traced_LoopContext": looped,
             "traced_method": call_method,
-            "traced_plans": generator.plans,
-            "traced_turns": turns_of,
             "traced_pieces": OUTPUT_PIECES,
             "traced_summands": OUTPUT_SUMMANDS,
             "traced_text": text_of,
@@ -134,7 +128,6 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         exec(code, namespace)
         template = self.template_class._from_namespace(self, namespace, dict(self.globals))
         tags = (node.identifier for node in tree.find_all(nodes.ExtensionAttribute))
-        vars(template)["plans"] = generator.plans
         vars(template)["has_tags"] = GenerationBlocks.identifier in tags
         return template
 

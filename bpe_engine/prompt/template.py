@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .._arguments import whole_number
 from .._core import Labels, collect_segments
 from .encode import Engine
-from .renderer import Compiled
-from .segments import Segment
+from .segments import Segment, special
 
 try:
     import jinja2
@@ -21,11 +19,8 @@ try:
     from .language import output as add_output
     from .limits import Limits, TemplateLimitError, limited
     from .origin import Traced, finding, text_of
-    from .outcomes import Plan
     from .plain import Plain
     from .sandbox import TracingEnvironment
-    from .session import TemplateSession
-    from .turns import Prevented
 except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
         "chat templates need jinja2 3.1.6 or newer; install it with: pip install 'bpe-engine[chat]'"
@@ -34,13 +29,16 @@ except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
 __all__ = [
     "ChatTemplate",
     "TemplateLimitError",
-    "TemplateSession",
     "chat_template",
     "render_template",
 ]
 
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
+#: Variables whose values are names of special tokens.
+_TOKEN_VARIABLES = frozenset(
+    f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+)
 
 
 def render_template(
@@ -107,7 +105,7 @@ def render_template(
     )
 
 
-class ChatTemplate(Compiled):
+class ChatTemplate:
     """A compiled chat template. Any number of threads may render it at once.
 
     Args:
@@ -127,7 +125,7 @@ class ChatTemplate(Compiled):
             raise TemplateLimitError(
                 f"the template has {len(source)} characters, but may have {_MAX_SOURCE}"
             )
-        self.source = source
+        self.source: str = source
         self.max_seconds = max_seconds
         self.max_characters = max_characters
         self._template = _compiled(source)
@@ -148,21 +146,6 @@ class ChatTemplate(Compiled):
         return bool(vars(self._template)["has_tags"])
 
     @property
-    def whole_loops(self) -> list[str]:
-        """The reasons for which a session runs all turns of some loops again, with their lines.
-
-        >>> from bpe_engine.prompt import ChatTemplate
-        >>> ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}").whole_loops
-        []
-        >>> ChatTemplate("{% for m in messages %}{{ messages|tojson }}{% endfor %}").whole_loops
-        ['line 1: the turns depend on all of messages']
-        """
-        plans: list[Plan | Prevented] = vars(self._template)["plans"]
-        if not plans:
-            return ["no loop over messages is outermost"]
-        return [f"line {it.line}: {it.reason}" for it in plans if isinstance(it, Prevented)]
-
-    @property
     def variables(self) -> frozenset[str]:
         """The variables that the template reads, also where it may have set them itself.
 
@@ -174,21 +157,38 @@ class ChatTemplate(Compiled):
         read = jinja2.meta.find_undeclared_variables(environment.parse(self.source))
         return frozenset(read) - environment.globals.keys()
 
-    def _render(
-        self, messages: Any, tools: Any, documents: Any, named: dict[str, Any]
+    def render(
+        self,
+        /,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        tokenizer: Engine | None = None,
+        **variables: Any,
     ) -> list[Segment]:
-        labels = self.new_labels()
+        """See `render_template`."""
+        if "self" in variables:
+            raise ValueError(
+                "a variable cannot be named 'self', which in a template is the template itself; "
+                "give it another name"
+            )
+        for name in _TOKEN_VARIABLES & variables.keys():
+            variables[name] = _as_special(name, variables[name], tokenizer)
+        variables["add_generation_prompt"] = add_generation_prompt
+        labels = new_labels(_environment())
         given = Plain(labels)
         try:
             values = {
-                **{name: given.named(name, value) for name, value in named.items()},
+                **{name: given.named(name, value) for name, value in variables.items()},
                 "messages": given.mappings("messages", messages),
                 "tools": None if tools is None else given.mappings("tools", tools),
                 "documents": (
                     None if documents is None else given.mappings("documents", documents)
                 ),
             }
-            labels.note_messages(values["messages"], range(len(values["messages"])))
+            labels.note_messages(values["messages"])
             for name in ("tools", "documents"):
                 if values[name] is not None:
                     labels.note_data(name, values[name])
@@ -197,51 +197,15 @@ class ChatTemplate(Compiled):
                 "the messages, tools, documents or variables are nested too deeply, or hold "
                 "themselves"
             ) from None
-        return self.rendered(values, labels, given.characters)
+        return self._rendered(values, labels, given.characters)
 
-    def session(self, *, max_bytes: int = 1 << 28) -> TemplateSession:
-        """Returns a session, which renders a growing conversation by what is new in it.
-
-        Args:
-            max_bytes: The most memory that it keeps between two renderings, roughly.
-
-        >>> from bpe_engine.prompt import ChatTemplate
-        >>> template = ChatTemplate("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}")
-        >>> session = template.session()
-        >>> messages = [{"role": "user", "content": f"Number {i}"} for i in range(100)]
-        >>> session.render(messages[:99]) == template.render(messages[:99])
-        True
-        >>> session.render(messages) == template.render(messages)
-        True
-        >>> session.turns, session.reused_turns
-        (199, 99)
-        """
-        return TemplateSession(self, whole_number("max_bytes", max_bytes))
-
-    @property
-    def functions(self) -> Mapping[str, Any]:
-        return _environment().globals
-
-    @property
-    def reuses_turns(self) -> bool:
-        plans: list[Plan | Prevented] = vars(self._template)["plans"]
-        return any(isinstance(it, Plan) for it in plans)
-
-    def new_labels(self) -> Labels:
-        return new_labels(_environment())
-
-    def rendered(
-        self,
-        values: dict[str, Any],
-        labels: Labels,
-        given: int,
-        session: TemplateSession | None = None,
-    ) -> list[Segment]:
+    def _rendered(self, values: dict[str, Any], labels: Labels, given: int) -> list[Segment]:
+        """Renders plain values with this many characters."""
         characters = self.max_characters
         if characters is None:
             characters = (1 << 24) + 4 * given
         limits = Limits(self.max_seconds, characters, 32 * characters + 1024 * given)
-        with limited(limits), finding(labels, session):
+        with limited(limits), finding(labels):
             try:
                 parts = self._template.root_render_func(self._template.new_context(values))
                 segments = collect_segments(
@@ -262,6 +226,24 @@ class ChatTemplate(Compiled):
                 "more with ChatTemplate(template, max_characters=...)"
             )
         return segments
+
+
+def _as_special(name: str, value: Any, tokenizer: Engine | None) -> Any:
+    """Returns a variable that names a special token.
+
+    Raises:
+        ValueError: It is a plain string that the tokenizer does not know.
+    """
+    if not isinstance(value, str) or not value:
+        return value
+    if tokenizer is not None and value in tokenizer.special_tokens_set:
+        return special(value)
+    known = "" if tokenizer is None else ", and is not a special token of the tokenizer"
+    raise ValueError(
+        f"{name} is the plain string {value!r}{known}: it would be text, not a token; pass "
+        f"{name}=special({value!r}), with special from bpe_engine.prompt, or give the tokenizer "
+        f"that knows it"
+    )
 
 
 def _too_deep() -> TemplateLimitError:

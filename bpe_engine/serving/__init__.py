@@ -1,4 +1,4 @@
-"""Caches of a server's conversations, and plug-ins for servers.
+"""A cache of a server's conversations, and plug-ins for servers.
 
 `vllm` and `sglang` are found by their servers through entry points, and change nothing until the
 operator asks for them. Each needs its server.
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conversation_cache import CacheStats, ConversationCache
-    from .template_cache import TemplateCache
 
-__all__ = ["CacheStats", "ConversationCache", "TemplateCache"]
+__all__ = ["CacheStats", "ConversationCache"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from . import conversation_cache, template_cache
+        from . import conversation_cache
 
-        return getattr(template_cache if name == "TemplateCache" else conversation_cache, name)
+        return getattr(conversation_cache, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

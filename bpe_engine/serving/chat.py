@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..prompt.apply_template import render
 from ..prompt.segments import Segment, trusted
 from .conversation_cache import ConversationCache
-from .template_cache import TemplateCache
 
 if TYPE_CHECKING:
     from ..hf.tokenizers import Tokenizer
@@ -45,7 +44,6 @@ def render_request(
     add_generation_prompt: bool = False,
     continue_final_message: bool | str = False,
     variables: Mapping[str, Any],
-    cache: TemplateCache | None = None,
 ) -> list[Segment]:
     """Renders a request of a client to segments. Everything of the request is untrusted, but for
     roles of `ROLES`.
@@ -57,7 +55,6 @@ def render_request(
         tools, documents: The request's.
         add_generation_prompt, continue_final_message: As in transformers.
         variables: Other variables of the template that the request gives.
-        cache: Renders what earlier requests did not have.
 
     Raises:
         ValueError: The conversation is empty, or its last message cannot be continued.
@@ -77,7 +74,6 @@ def render_request(
         add_generation_prompt=add_generation_prompt,
         continue_final_message=continue_final_message,
         variables={**{name: trusted(token) for name, token in tokens.items()}, **variables},
-        renderer=None if cache is None else cache.render,
     )
     return prompts[0]
 
@@ -97,8 +93,6 @@ class PromptEncoder:
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
         self._cache = ConversationCache(tokenizer, max_bytes=MAX_BYTES)
-        #: The renderings of the conversations.
-        self.rendered: TemplateCache = TemplateCache(max_bytes=MAX_BYTES)
         self._state = _state(tokenizer)
         self._lock = threading.Lock()
 

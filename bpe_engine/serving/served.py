@@ -127,9 +127,7 @@ def _served_class(base: Any) -> Any:
                 if isinstance(token, str)
             }
             encoder: PromptEncoder = getattr(self, _ENCODER)
-            segments = render_request(
-                template, conversation, named, cache=encoder.rendered, **options
-            )
+            segments = render_request(template, conversation, named, **options)
             return encoder.encode(segments, self._tokenizer)
 
         # A class that a server derives from this one keeps its name and what it remembers.

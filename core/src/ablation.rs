@@ -59,16 +59,8 @@ pub enum Mechanism {
     Clip,
     /// Without: an object with all fields is made for each text of a batch.
     Rows,
-    /// Without: Python's own encoder writes the JSON of chat templates.
-    NativeJson,
     /// Without: Python calls the methods of strings and dicts in chat templates.
     NativeMethods,
-    /// Without: Python's collector of cycles walks over the copies of data in chat templates.
-    UntrackedCopies,
-    /// Without: all values of all messages are compared with those of the rendering before.
-    Marks,
-    /// Without: the benchmark renders whole conversations, not those turns that are new.
-    Turns,
 }
 
 impl Mechanism {
@@ -99,11 +91,7 @@ impl Mechanism {
         ("windows", Mechanism::Windows),
         ("clip", Mechanism::Clip),
         ("rows", Mechanism::Rows),
-        ("native-json", Mechanism::NativeJson),
         ("native-methods", Mechanism::NativeMethods),
-        ("untracked-copies", Mechanism::UntrackedCopies),
-        ("marks", Mechanism::Marks),
-        ("turns", Mechanism::Turns),
     ];
 
     /// Returns true if the mechanism is enabled.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import bpe_engine
-from bpe_engine.serving import TemplateCache
+from bpe_engine.prompt import render_template
 
 TEXTS = ["", "hello world", "日本語 text, 12345 " * 40, "é" * 300, "<|endoftext|> a" * 20]
 TEMPLATE = (
@@ -98,7 +98,6 @@ def test_lists_that_another_thread_changes() -> None:
 
 
 def test_conversations_that_another_thread_changes() -> None:
-    cache = TemplateCache()
     call: dict[str, Any] = {"name": "f", "arguments": {"a": [1, 2]}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "question", "calls": [call]} for _ in range(20)
@@ -111,7 +110,7 @@ def test_conversations_that_another_thread_changes() -> None:
         messages[5:] = [dict(message) for message in messages[5:]]
 
     def render(_: int) -> None:
-        segments = cache.render(TEMPLATE, messages)
+        segments = render_template(TEMPLATE, messages)
         assert "".join(segment.text for segment in segments).count("<|im_start|>user") == 20
 
     run(change, render, render)

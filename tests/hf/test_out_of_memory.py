@@ -149,7 +149,6 @@ CALLS = {
     "merge_bytes": "_core.merge_bytes(ranks, [text.encode()[:100]] * 5_000)",
     "token_splits": "_core.token_splits(ranks)",
     "count_tokens": "_core.count_tokens(core, many)",
-    "write_json": "_core.write_json(many, False, (', ', ': '), '    ', 1 << 40)",
     "HfEncoding.ids": "encoding.ids",
     "HfEncoding.type_ids": "encoding.type_ids",
     "HfEncoding.attention_mask": "encoding.attention_mask",

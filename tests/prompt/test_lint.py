@@ -1,9 +1,8 @@
-"""The linter of chat templates, its command, and the table of the published templates."""
+"""The linter of chat templates, and its command."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import chats
@@ -15,7 +14,6 @@ from bpe_engine.prompt import ChatTemplate, TemplateReport, stable_prefix_check
 
 pytest.importorskip("jinja2")
 
-PAGE = Path(__file__).parents[2] / "docs" / "templates.md"
 CHATML = chats.TEMPLATES["chatml"]
 START = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}"
 STOP = "{{ '<|im_end|>\n' }}{% endfor %}"
@@ -101,16 +99,8 @@ def test_refusals() -> None:
 
 @pytest.mark.parametrize("name", chats.templates())
 def test_verdicts_of_templates(name: str) -> None:
-    """Each report can be printed, and the table in the manual says the same."""
     report = stable_prefix_check(chats.templates()[name])
     assert report.verdict in str(report)
-    if name in chats.TEMPLATES:
-        return
-    rows = dict(re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", PAGE.read_text("utf-8"), re.MULTILINE))
-    if name in rows:
-        assert rows[name] == report.verdict
-    else:
-        assert len(rows) >= 35
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Native code of templates does what Python does: JSON, and methods of strings and dicts."""
+"""JSON in templates equals transformers', and native methods of strings and dicts equal Python's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pytest
 from jinja2.filters import do_indent
 from seeds import seeded
 
-from bpe_engine._core import call_method, strip_traced, write_json
+from bpe_engine._core import call_method, strip_traced
 from bpe_engine.prompt import ChatTemplate, trusted
 from bpe_engine.prompt.filters import string_filters
+from bpe_engine.prompt.labels import new_labels
 from bpe_engine.prompt.limits import Limits
 from bpe_engine.prompt.origin import Traced, flagged, runs_of
+from bpe_engine.prompt.sandbox import TracingEnvironment
 
 TEXTS = [
     "", " ", "\n", "a", '"', "\\", "/", "\x00", "\x1f", "\x7f", "\x85", "\xa0", "\xe9", "\u2028", "\u3000",
@@ -42,57 +44,6 @@ def value(rng: random.Random, depth: int = 0) -> Any:
     if kind == 5:
         return {text(rng): item for item in items}
     return tuple(items) if kind == 4 else items
-
-
-def is_large(data: Any) -> bool:
-    """Whether it has a number that Python writes."""
-    if isinstance(data, dict):
-        return any(map(is_large, data.values()))
-    if isinstance(data, (list, tuple)):
-        return any(map(is_large, data))
-    return type(data) is int and not -(2**63) <= data < 2**63
-
-
-def test_json_is_that_of_python() -> None:
-    rng = seeded("json")
-    for _ in range(3000):
-        data, is_ascii = value(rng), rng.random() < 0.5
-        indent: Any = rng.choice([None, None, "", " ", "    ", "\t", "é"])
-        separators = rng.choice([(", ", ": "), (",", ":"), ("", "日")])
-        expected = json.dumps(data, ensure_ascii=is_ascii, indent=indent, separators=separators)
-        found = write_json(data, is_ascii, separators, indent, 1 << 20)
-        assert found == (None if is_large(data) else expected)
-        assert write_json(data, is_ascii, separators, indent, 0) is None or len(expected) <= 32
-
-
-class Odd(int):
-    def __str__(self) -> str:
-        return "odd"
-
-    __repr__ = __str__
-
-
-def test_other_json_is_left_to_python() -> None:
-    deep: Any = []
-    for _ in range(300):
-        deep = [deep]
-    circular: list[Any] = [1]
-    circular.append(circular)
-    for data in (
-        deep,
-        circular,
-        {1: 2},
-        {None: 1},
-        "\ud800",
-        {"\udc00": 1},
-        Odd(3),
-        {1},
-        b"",
-        1j,
-        object(),
-    ):
-        assert write_json(data, False, (", ", ": "), None, 1 << 20) is None
-    assert write_json("a", False, ("\ud800", ": "), None, 1 << 20) is None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +168,7 @@ def test_native_calls_are_counted() -> None:
         with pytest.raises(ValueError, match="max_characters"):
             ChatTemplate(bomb, max_characters=1000).render([])
     limits = Limits(10.0, 1 << 80, 1 << 90)
-    labels = ChatTemplate("").new_labels()
+    labels = new_labels(TracingEnvironment())
     assert call_method(labels, limits, None, "  a", "strip", ()) == "a"
     assert limits.room < 1 << 90
 
