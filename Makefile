@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types mutants fuzz bench goldens pictures docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types fuzz bench pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ test-thorough:  ## run the Rust and Python tests that take minutes and are left 
 	$(PYTHON) -m pytest -m thorough
 
 # Those that compare ids with tiktoken's, and those that change caches while others encode.
-EXACTNESS = tests/engine/test_differential.py tests/engine/test_goldens.py \
+EXACTNESS = tests/engine/test_differential.py \
     tests/engine/test_exact_bytes.py tests/engine/test_new_text.py tests/engine/test_strings.py
 CACHES = tests/engine/test_caching.py tests/engine/test_batches.py
 
@@ -57,13 +57,12 @@ test-transformers:  ## run the tests under transformers with older versions of i
 	    rm -rf "$$folder"; \
 	done
 
-lint:  ## check formatting, lints, types and the language of comments
+lint:  ## check formatting, lints and types
 	cargo fmt --all -- --check
 	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	cargo clippy --profile checked -p bpe-core --features ablation --examples $(CARGO_FLAGS) -- -D warnings
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) tests/support/check_language.py
 	$(MAKE) --no-print-directory types
 
 types:  ## check the types of the packages, and of the manual's examples
@@ -95,16 +94,6 @@ format:  ## format Rust and Python
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-# The files that `make mutants` changes, a little at a time, to see whether a test fails
-# (docs/mutants.md).
-MUTATED = $(addprefix core/src/,merge/*.rs split/*.rs vocabulary/*.rs cache/*.rs rule.rs \
-    rank_file.rs special_tokens.rs normalize.rs engine/truncate.rs train/extend.rs) \
-    core/src/hf/*.rs core/src/hf/model/*.rs
-
-mutants:  ## look for changes of the crates that no Rust test notices (needs cargo-mutants; hours)
-	cargo mutants --package bpe-core --profile checked \
-	    $(patsubst %,--file '%',$(MUTATED)) $(CARGO_FLAGS)
-
 fuzz:  ## fuzz FUZZ_CASES of each target (100000), templates for FUZZ_SECONDS (60)
 	FUZZ_CASES=$(FUZZ_CASES) cargo test --profile checked -p bpe-core --test fuzz --test hf_fuzz $(CARGO_FLAGS)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTHON) -m pytest tests/prompt/test_fuzz_templates.py
@@ -113,9 +102,6 @@ bench:  ## measure against the tokenizers that are installed, and write the tabl
 	$(PYTHON) -m benchmarks.run --quick --render docs/benchmarks.md docs/benchmarks.csv README.md
 	$(PYTHON) docs/pictures.py speed
 	$(PYTHON) -m benchmarks.run --cases sides --encodings qwen
-
-goldens:  ## record the ids of tokenizers again (core/tests/goldens)
-	$(PYTHON) core/tests/goldens/record.py
 
 pictures:  ## draw the pictures of the README and the manual again (needs Chromium)
 	$(PYTHON) docs/pictures.py

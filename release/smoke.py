@@ -2,8 +2,9 @@
 
     python smoke.py REPOSITORY
 
-`REPOSITORY` has the README, and digests of tiktoken's ids in tests/engine/goldens.json. Only the
-standard library is needed besides the package.
+`REPOSITORY` has the README, and release/ids.json: hard texts, and for each encoding the SHA-256 of the
+list of [tiktoken's ids with every special token allowed, ids with none]. Only the standard library is
+needed besides the package.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main() -> None:
     """Ends with a traceback at the first difference."""
     repository = Path(sys.argv[1])
     assert repository.resolve() not in Path(bpe_engine.__file__).resolve().parents
-    texts = compare(repository / "tests/engine/goldens.json")
+    texts = compare(repository / "release/ids.json")
     examples = quick_start(repository / "README.md")
     commands(repository)
     print(

@@ -1,6 +1,6 @@
 // Words count, and parts of words hardly: "rag" is not `ragged`. Pages for users come before the
 // reference, and those for contributors last.
-const CONTRIBUTORS = ["design", "map", "mutants", "releasing"];
+const CONTRIBUTORS = ["design", "map", "releasing"];
 
 var Scorer = {
   score: ([page, title, anchor, description, score]) =>
