@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-transformers lint format types fuzz bench pictures docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-all-tiers test-transformers nightly budget lint format types fuzz bench pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,24 +26,23 @@ test-thorough:  ## run the Rust and Python tests that take minutes and are left 
 	$(PYTHON) -m pytest -m thorough
 
 # Those that compare ids with tiktoken's, and those that change caches while others encode.
-EXACTNESS = tests/engine/test_differential.py \
-    tests/engine/test_exact_bytes.py tests/engine/test_new_text.py tests/engine/test_strings.py
+EXACTNESS = tests/engine/test_differential.py tests/engine/test_exact_bytes.py \
+    tests/engine/test_new_text.py tests/engine/test_strings.py
 CACHES = tests/engine/test_caching.py tests/engine/test_batches.py
 
-# The highest tier with caches is what all other tests run.
-test-tiers:  ## compare ids on each instruction set, with caches and without
+# The Rust tests compare the tiers with one another; all other Python tests run the highest one with caches.
+test-tiers:  ## compare ids on the lowest instruction set without caches
+	BPE_ENGINE_TIER=portable BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS)
+
+test-all-tiers:
 	for tier in portable avx2 avx512; do \
-	    if [ $$tier != avx512 ]; then \
-	        echo "$$tier, with caches"; \
-	        BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) $(CACHES) || exit 1; \
-	    fi; \
-	    echo "$$tier, without caches"; \
+	    BPE_ENGINE_TIER=$$tier $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) $(CACHES) || exit 1; \
 	    BPE_ENGINE_TIER=$$tier BPE_ENGINE_CACHE=off $(PYTHON) -m pytest -q -n 2 $(EXACTNESS) || exit 1; \
 	done
 
-# The oldest version that pyproject.toml allows and the one that vLLM pins; the other tests run the
-# newest. Each gets a folder of its own, with what it needs.
-TRANSFORMERS = 5.0.0 5.19.0
+# The oldest version that pyproject.toml allows; the other tests run the newest. `make nightly` adds
+# the one that vLLM pins. Each gets a folder of its own, with what it needs.
+TRANSFORMERS = 5.0.0
 
 test-transformers:  ## run the tests under transformers with older versions of it
 	set -e; for version in $(TRANSFORMERS); do \
@@ -57,7 +56,14 @@ test-transformers:  ## run the tests under transformers with older versions of i
 	    rm -rf "$$folder"; \
 	done
 
-lint:  ## check formatting, lints and types
+nightly: test-thorough test-all-tiers  ## run what takes too long for each change: an hour
+	$(MAKE) test-transformers TRANSFORMERS="5.0.0 5.19.0"
+	$(MAKE) fuzz
+
+budget:  ## check the lines of code of each folder against budget.txt
+	$(PYTHON) tests/support/budget.py
+
+lint: budget  ## check formatting, lints, types and the lines of code
 	cargo fmt --all -- --check
 	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	cargo clippy --profile checked -p bpe-core --features ablation --examples $(CARGO_FLAGS) -- -D warnings
