@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hf_components import (
-    CL100K,
-    added_tokens,
-    examples,
-    flags,
     model,
-    normalizer_chains,
-    pre_tokenizer_chains,
-    processor_chains,
 )
-from hf_oracle import FIELDS, FILES, assert_same, both, tokenizer_path, tokenizers
-from hypothesis import given
-from hypothesis import strategies as st
+from hf_oracle import assert_same, both, tokenizers
 from seeds import seeded
-from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
+from tokenizers import AddedToken, pre_tokenizers
 from work import work
 
 from bpe_engine import Tokenizer, get_encoding, hf
@@ -45,146 +34,6 @@ PARTS = [
     ),
 ]
 WORDS = " ".join(PARTS) + " and so on, and so on: they met again in the spring.\n"
-
-#: Pre-tokenizers and normalizers with an early end, more often than others.
-plain_splits = st.one_of(
-    st.builds(pre_tokenizers.ByteLevel, add_prefix_space=flags),
-    st.just(
-        pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(CL100K), "isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
-    ),
-)
-plain_normalizers = st.sampled_from(
-    [None, normalizers.NFC(), normalizers.NFKD(), normalizers.Lowercase()]
-)
-
-
-def long_text(seed: int, parts: int = 900) -> str:
-    rng = seeded("early end", seed)
-    return "".join(rng.choices(PARTS, k=parts))
-
-
-def random_case(
-    seed, tokens, permuted, normalizer, pre_tokenizer, processor, added, cut, sides, with_words
-):
-    theirs = tokenizers.Tokenizer(model(seed, False, permuted, tokens))
-    if normalizer is not None:
-        theirs.normalizer = normalizer
-    if pre_tokenizer is not None:
-        theirs.pre_tokenizer = pre_tokenizer
-    if processor is not None:
-        theirs.post_processor = processor
-    try:
-        theirs.add_tokens(added)
-        ours, theirs = both(theirs.to_str())
-    except hf.UnsupportedTokenizer as error:
-        assert re.match(r"added_tokens\[\d\]: .* once normalized", str(error)), error
-        return
-    except Exception as error:
-        assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
-        return
-    # The overflow of a pair has the parts of both texts, each with each.
-    texts = [long_text(seed + 2, 250), long_text(seed + 1, 200), "lo", ""]
-    inputs = [(long_text(seed),), *((texts[a], texts[b]) for a, b in sides)]
-    if with_words:
-        inputs = [tuple(text.split(" ") for text in given) for given in inputs]
-    for given_input in inputs:
-        outcomes = []
-        for tokenizer in (ours, theirs):
-            tokenizer.no_truncation()
-            try:
-                tokenizer.enable_truncation(**cut)
-                made = tokenizer.encode(*given_input, is_pretokenized=with_words)
-                outcomes.append(made)
-            except Exception as error:
-                outcomes.append(str(error))
-            except BaseException as error:
-                # A token of spaces inside those that the token before it took.
-                assert type(error).__name__ == "PanicException"
-                return
-        if isinstance(outcomes[1], str):
-            assert isinstance(outcomes[0], str), (cut, outcomes)
-        else:
-            compare(*outcomes, cut)
-
-
-def compare(ours, theirs, note):
-    """Compares every field, of a pair's many parts those of a few."""
-    assert ours.ids == theirs.ids, note
-    parts, expected = ours.overflowing, theirs.overflowing
-    assert len(parts) == len(expected), note
-    few = sorted({*range(3), *range(len(parts) - 3, len(parts))} & {*range(len(parts))})
-    for made, other in [(ours, theirs), *((parts[place], expected[place]) for place in few)]:
-        for name in FIELDS:
-            assert getattr(made, name) == getattr(other, name), (name, note)
-
-
-def cases(splits, forms):
-    return given(
-        seed=st.integers(0, 10**6),
-        tokens=st.integers(0, 60),
-        permuted=flags,
-        normalizer=forms,
-        pre_tokenizer=splits,
-        processor=processor_chains,
-        added=added_tokens,
-        cut=st.fixed_dictionaries(
-            {
-                "max_length": st.sampled_from([301, 400, 677]),
-                "stride": st.sampled_from([0, 3, 100]),
-                "strategy": st.sampled_from(["longest_first", "only_first", "only_second"]),
-                "direction": st.sampled_from(["right", "right", "left"]),
-            }
-        ),
-        sides=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=2),
-        with_words=flags,
-    )
-
-
-@examples(25)
-@cases(plain_splits, plain_normalizers)
-def test_early_ends_are_truncation(**case):
-    random_case(**case)
-
-
-@examples(15)
-@cases(pre_tokenizer_chains, normalizer_chains)
-def test_other_pipelines_are_truncated_alike(**case):
-    random_case(**case)
-
-
-@pytest.mark.thorough
-@examples(500)
-@cases(
-    st.one_of(plain_splits, pre_tokenizer_chains), st.one_of(plain_normalizers, normalizer_chains)
-)
-def test_early_ends_are_truncation_many(**case):
-    random_case(**case)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_real_files(name):
-    path = tokenizer_path(name)
-    pair = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
-    text, other = long_text(3), long_text(4, 700)
-    for length in (0, 3, 512):
-        for strategy in ("longest_first", "only_first", "only_second"):
-            outcomes = []
-            for tokenizer in pair:
-                tokenizer.enable_truncation(length, strategy=strategy)
-                outcomes.append([])
-                for texts in ((text,), (text, other), (other, "x"), ("x", other)):
-                    try:
-                        made = tokenizer.encode(*texts)
-                        fields = (made.ids, made.offsets, made.word_ids, made.sequence_ids)
-                        outcomes[-1].append(fields)
-                    except Exception as error:
-                        outcomes[-1].append(str(error))
-            assert outcomes[0] == outcomes[1], (length, strategy)
 
 
 @pytest.fixture(scope="module")

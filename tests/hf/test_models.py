@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import pytest
-from hf_components import (
-    added_tokens,
-    decoder_chains,
-    examples,
-    normalizer_chains,
-    pre_tokenizer_chains,
-    processor_chains,
-)
 from hf_models import MODELS, model_of, text_of
-from hf_oracle import TEXTS, assert_same, both, tokenizers
-from hypothesis import given
-from hypothesis import strategies as st
+from hf_oracle import assert_same, both, tokenizers
 from seeds import seeded
 
 from bpe_engine import hf
@@ -47,77 +36,6 @@ def assert_outcome(ours, theirs, text, note=None, **options) -> bool:
         assert_same(ours.encode(text, **options), expected, (text, note))
     assert ours.encode_batch([text], **options)[0].ids == expected.ids
     return True
-
-
-def pipeline(model, normalizer, pre_tokenizer, processor, decoder, added):
-    """Returns our tokenizer and theirs; None for added tokens that are the same once normalized."""
-    theirs = tokenizers.Tokenizer(model)
-    parts = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "decoder": decoder}
-    for name, part in {**parts, "post_processor": processor}.items():
-        if part is not None:
-            setattr(theirs, name, part)
-    try:
-        theirs.add_tokens(added)
-        theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
-    except Exception as error:
-        assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
-        return None
-    try:
-        return hf.Tokenizer.from_str(theirs.to_str()), theirs
-    except hf.UnsupportedTokenizer as error:
-        assert "once normalized" in str(error), error
-        return None
-
-
-pipelines = given(
-    kind=st.sampled_from(KINDS),
-    seed=st.integers(0, 10**6),
-    normalizer=normalizer_chains,
-    pre_tokenizer=pre_tokenizer_chains,
-    processor=processor_chains,
-    decoder=decoder_chains,
-    added=added_tokens,
-    other=pre_tokenizer_chains,
-)
-
-
-def check(kind, seed, normalizer, pre_tokenizer, processor, decoder, added, other):
-    made = pipeline(model_of(kind, seed), normalizer, pre_tokenizer, processor, decoder, added)
-    if made is None:
-        return
-    ours, theirs = made
-    assert ours.to_str() == theirs.to_str()
-    assert ours.get_vocab() == theirs.get_vocab()
-    assert ours.get_vocab_size() == theirs.get_vocab_size()
-    rng = seeded("texts", seed)
-    texts = [text_of(rng) for _ in range(6)] + TEXTS[:8:3]
-    for text in texts:
-        if not assert_outcome(ours, theirs, text):
-            continue
-        ids = ours.encode(text, add_special_tokens=False).ids
-        assert ours.encode_to_numpy(text).tolist() == ids
-        assert ours.count(text) == len(ids)
-        for skip in (True, False):
-            assert ours.decode(ids, skip) == theirs.decode(ids, skip), text
-    assert_outcome(ours, theirs, texts[0].split(" "), is_pretokenized=True)
-    for tokenizer in (ours, theirs):
-        tokenizer.pre_tokenizer = other
-    assert_outcome(ours, theirs, texts[1])
-    again = pickle.loads(pickle.dumps(ours))
-    assert again.fingerprint == ours.fingerprint and again.to_str() == ours.to_str()
-
-
-@examples(150)
-@pipelines
-def test_every_combination(**parts):
-    check(**parts)
-
-
-@pytest.mark.thorough
-@examples(4000)
-@pipelines
-def test_every_combination_many(**parts):
-    check(**parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)

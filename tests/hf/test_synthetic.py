@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
-from hf_components import (
-    added_tokens,
-    decoder_chains,
-    examples,
-    extra_texts,
-    flags,
-    model,
-    normalizer_chains,
-    pre_tokenizer_chains,
-    processor_chains,
-)
-from hf_oracle import TEXTS, assert_same, both, tokenizers
-from hypothesis import given
-from hypothesis import strategies as st
+from hf_oracle import assert_same, both, tokenizers
 from seeds import seeded
 from tokenizers import (
     AddedToken,
@@ -32,129 +18,6 @@ from tokenizers import (
 )
 
 from bpe_engine import hf
-
-everything = given(
-    seed=st.integers(0, 10**6),
-    ignore_merges=flags,
-    permuted=flags,
-    tokens=st.integers(0, 60),
-    # The space, é, the line break and the first byte of 日 among them.
-    lacking=st.one_of(
-        st.just(""), st.lists(st.sampled_from("heloĠÃ©ĊæÂa1▁é日"), max_size=4).map("".join)
-    ),
-    # Enough for every character, for some, and for none.
-    byte_tokens=st.sampled_from([256, 256, 100, 0]),
-    over_characters=flags,
-    unk_token=st.sampled_from([None, "<in the vocabulary>", "<u>", "a", "he"]),
-    fuse_unk=flags,
-    normalizer=normalizer_chains,
-    pre_tokenizer=pre_tokenizer_chains,
-    processor=processor_chains,
-    decoder=decoder_chains,
-    added=added_tokens,
-    texts=st.lists(extra_texts, min_size=2, max_size=4),
-    other=pre_tokenizer_chains,
-)
-
-
-def check(
-    seed,
-    ignore_merges,
-    permuted,
-    tokens,
-    lacking,
-    unk_token,
-    fuse_unk,
-    byte_tokens,
-    over_characters,
-    normalizer,
-    pre_tokenizer,
-    processor,
-    decoder,
-    added,
-    texts,
-    other,
-):
-    made = model(
-        seed,
-        ignore_merges,
-        permuted,
-        tokens,
-        lacking,
-        unk_token,
-        fuse_unk,
-        over_characters,
-        byte_tokens,
-    )
-    theirs = tokenizers.Tokenizer(made)
-    if normalizer is not None:
-        theirs.normalizer = normalizer
-    if pre_tokenizer is not None:
-        theirs.pre_tokenizer = pre_tokenizer
-    if processor is not None:
-        theirs.post_processor = processor
-    if decoder is not None:
-        theirs.decoder = decoder
-    try:
-        theirs.add_tokens(added)
-        theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
-    except Exception as error:
-        # Two added tokens that are the same once normalized.
-        assert "pattern" in str(error).lower() or "duplicate" in str(error).lower(), error
-        return
-    try:
-        ours = hf.Tokenizer.from_str(theirs.to_str())
-    except hf.UnsupportedTokenizer as error:
-        # A token that is empty, two that are the same, and a merge of the unknown token.
-        assert re.match(
-            r"added_tokens\[\d\]: .* once normalized|model.merges\[\d+\]: a merge of (a|the) token for unknown",
-            str(error),
-        ), error
-        return
-    assert ours.to_str() == theirs.to_str()
-    for text in [*texts, *TEXTS[:8:2], TEXTS[10]]:
-        try:
-            expected = theirs.encode(text)
-        except BaseException as error:
-            # A token of spaces inside those that the token before it took.
-            assert type(error).__name__ == "PanicException"
-            ours.encode(text)
-            return
-        assert_same(ours.encode(text), expected, text)
-        ids = ours.encode(text, add_special_tokens=False).ids
-        for skip in (True, False):
-            assert ours.decode(ids, skip) == theirs.decode(ids, skip), text
-    assert_same(ours.encode(*texts[:2]), theirs.encode(*texts[:2]), texts)
-    words = texts[0].split(" ")
-    a = ours.encode(words, is_pretokenized=True)
-    assert_same(a, theirs.encode(words, is_pretokenized=True), words)
-    # Other components of the same tokenizers. Theirs keeps what it knows of words.
-    theirs = tokenizers.Tokenizer.from_str(theirs.to_str())
-    try:
-        for tokenizer in (ours, theirs):
-            tokenizer.pre_tokenizer = other
-            tokenizer.model.unk_token = "<u>" if unk_token is None else None
-            tokenizer.model.fuse_unk = not fuse_unk
-            tokenizer.model.byte_fallback = byte_tokens == 0
-            tokenizer.model.ignore_merges = not ignore_merges
-    except hf.UnsupportedTokenizer as error:
-        assert "a merge of" in str(error), error
-        return
-    assert ours.to_str() == theirs.to_str()
-    assert_same(ours.encode(texts[0]), theirs.encode(texts[0]), texts[0])
-
-
-@examples(60)
-@everything
-def test_every_combination(**parts):
-    check(**parts)
-
-
-@pytest.mark.thorough
-@examples(2000)
-@everything
-def test_every_combination_many(**parts):
-    check(**parts)
 
 
 def small(merges, vocab=(), **options) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
