@@ -14,7 +14,7 @@ from .hf.tokenizers import Tokenizer
 from .load import load_encoding, read_file_cached
 from .registry import get_encoding
 from .sidecar import beside, read_sidecar
-from .sources import CONFIG, NOT_OPENED, OF_CLASSES, Source, recognize
+from .sources import CONFIG, NOT_OPENED, Source, recognize
 from .tokenizer import Tokenizer as FolderTokenizer
 from .tokenizer.files import read_json
 from .tokenizer.vocabularies import set_bert_normalizer
@@ -61,15 +61,10 @@ def open_source(source: Source) -> Encoding | Tokenizer:
         return get_encoding(path)
     if format == "tokenizer.json":
         return _of_json(path)
-    of_class = folder is not None and os.path.basename(path) in OF_CLASSES
-    if format == "sentencepiece" and "://" not in path and not of_class:
+    if format == "sentencepiece" and "://" not in path:
         return Tokenizer.from_sentencepiece(path)
     is_folder = folder is not None and os.path.isfile(os.path.join(folder, CONFIG))
-    if (
-        format != "tekken"
-        and folder is not None
-        and (is_folder or of_class or format == "wordpiece")
-    ):
+    if format != "tekken" and folder is not None and (is_folder or format == "wordpiece"):
         return FolderTokenizer.from_pretrained(folder).backend
     if format == "wordpiece":
         words = Tokenizer.from_wordpiece(path)

@@ -23,7 +23,7 @@ __all__ = [
     "CONFIG",
     "NOT_OPENED",
     "NOT_RANKS",
-    "OF_CLASSES",
+    "RENUMBERED",
     "Format",
     "Source",
     "existing_folder",
@@ -58,9 +58,9 @@ KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("wordpiece", r".*vocab\.txt", ("vocab.txt",)),
 )
 
-#: Models of SentencePiece whose ids are not those of the folder: a class of transformers changes them.
-#: They count where a folder has nothing else.
-OF_CLASSES = (
+#: Names of SentencePiece models that a class of transformers renumbers: the ids of the folder differ
+#: from the ids of the model.
+RENUMBERED = (
     "source.spm",
     "spiece.model",
     "sentencepiece.bpe.model",
@@ -133,7 +133,8 @@ def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Sou
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
             message.
         IsADirectoryError: A folder has no tokenizer.
-        ValueError: The format is not known; or a folder has several files that are alike.
+        ValueError: The format is not known; or a folder has several files that are alike, or only a
+            model that a class of transformers renumbers.
         OSError: The file cannot be read.
 
     >>> recognize("gpt2")
@@ -190,15 +191,8 @@ def not_found(path: str) -> FileNotFoundError:
 
 
 def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
-    """Returns every tokenizer file in a folder; the first one counts. A model that a class of transformers
-    changes is among them only if it is alone."""
-    found = [source for group in _groups(os.fspath(folder)) for source in group]
-    return found or _of_class(os.fspath(folder))
-
-
-def _of_class(folder: str) -> list[Source]:
-    paths = [os.path.join(folder, name) for name in OF_CLASSES]
-    return [Source(path, "sentencepiece", folder) for path in paths if os.path.isfile(path)][:1]
+    """Returns every tokenizer file in a folder; the first one counts."""
+    return [source for group in _groups(os.fspath(folder)) for source in group]
 
 
 def _groups(folder: str) -> Iterator[list[Source]]:
@@ -215,9 +209,16 @@ def _groups(folder: str) -> Iterator[list[Source]]:
 
 
 def _only_one(folder: str) -> Source:
-    group = next(_groups(folder), []) or _of_class(folder)
+    group = next(_groups(folder), [])
     if len(group) == 1:
         return group[0]
+    for name in RENUMBERED:
+        if not group and os.path.isfile(path := os.path.join(folder, name)):
+            raise ValueError(
+                f"{path} is a SentencePiece model that a class of transformers renumbers; let "
+                "transformers save a tokenizer.json: "
+                "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+            )
     if not group:
         wanted = ", ".join(name for _, _, names in KINDS for name in names)
         present = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .batch_encoding import BatchEncoding, CharSpan, TokenSpan
-from .classes import LANGUAGES
-from .tokenizer import FOLDER_CLASSES, LOADED_CLASSES, Tokenizer
+from .tokenizer import SUBCLASSES, Tokenizer
 
 __all__ = ["BatchEncoding", "CharSpan", "TokenSpan", "Tokenizer"]
 
@@ -15,25 +14,4 @@ def _qwen() -> type[Tokenizer]:
     return QwenTokenizer
 
 
-def _marian() -> type[Tokenizer]:
-    from .marian import MarianTokenizer
-
-    return MarianTokenizer
-
-
-def _m2m100() -> type[Tokenizer]:
-    from .m2m100 import M2M100Tokenizer
-
-    return M2M100Tokenizer
-
-
-def _languages() -> type[Tokenizer]:
-    from .languages import LanguageTokenizer
-
-    return LanguageTokenizer
-
-
-FOLDER_CLASSES["QWenTokenizer"] = _qwen
-FOLDER_CLASSES["MarianTokenizer"] = _marian
-FOLDER_CLASSES["M2M100Tokenizer"] = _m2m100
-LOADED_CLASSES.update(dict.fromkeys(LANGUAGES, _languages))
+SUBCLASSES["Qwen-7B"] = _qwen

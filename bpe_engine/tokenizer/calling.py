@@ -59,10 +59,10 @@ def _planned(read: _Call) -> _Call:
                 if plan.is_kept:
                     plans[given] = plan
         if text is None:
-            return self._encode_target(text_target, text_pair_target, plan)
+            return self._encode(text_target, text_pair_target, plan)
         result = self._encode(text, text_pair, plan)
         if text_target is not None:
-            target = self._encode_target(text_target, text_pair_target, plan)
+            target = self._encode(text_target, text_pair_target, plan)
             result["labels"] = target["input_ids"]
         return result
 
@@ -223,9 +223,6 @@ class Calling(Decoding):
         if module is not None:
             rows.make_tensors(module, fields, count)
         return BatchEncoding.of(fields, source)
-
-    def _encode_target(self, text: Any, text_pair: Any, plan: Plan) -> BatchEncoding:
-        return self._encode(text, text_pair, plan)
 
     def _warn_if_too_long(self, longest: int, limit: int) -> None:
         if longest > limit and not self._warned:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..hf.components import AddedToken
 from .files import TOKENIZER, read_json
 
-__all__ = ["BERT", "BUILDERS", "FILE_CLASS", "LANGUAGES", "check_known", "class_name", "defaults"]
+__all__ = ["BERT", "BUILDERS", "FILE_CLASS", "check_known", "class_name", "defaults"]
 
 Tokens = Mapping[str, "str | AddedToken"]
 
@@ -52,7 +52,6 @@ _ALBERT: Tokens = {
 }
 _T5: Tokens = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 _CLS: Tokens = {"sep_token": "[SEP]", "cls_token": "[CLS]"}
-_FAIRSEQ: Tokens = {**_ROBERTA, "mask_token": _SPACED}
 _LLAMA: Tokens = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
 _GEMMA: Tokens = {
     "unk_token": "<unk>",
@@ -135,14 +134,7 @@ _CLASSES: dict[str, _Class] = {
         }
     ),
     "LlamaTokenizer": _Class(_LLAMA, padding_side="left"),
-    "M2M100Tokenizer": _Class({**_LLAMA, "sep_token": "</s>", "pad_token": "<pad>"}),
-    "MBart50Tokenizer": _Class(
-        {role: token for role, token in _FAIRSEQ.items() if role != "bos_token"}
-    ),
-    "MBartTokenizer": _Class(_FAIRSEQ),
-    "MarianTokenizer": _Class(_T5),
     "MPNetTokenizer": _Class({**_ROBERTA, "unk_token": "[UNK]", "mask_token": _SPACED}),
-    "NllbTokenizer": _Class(_FAIRSEQ),
     "NougatTokenizer": _Class({**_T5, "bos_token": "<s>"}),
     "OpenAIGPTTokenizer": _Class({"unk_token": "<unk>"}),
     "PegasusTokenizer": _Class(
@@ -154,9 +146,6 @@ _CLASSES: dict[str, _Class] = {
     "ReformerTokenizer": _Class({"eos_token": "</s>", "unk_token": "<unk>"}),
     "RemBertTokenizer": _Class(_ALBERT),
     "RobertaTokenizer": _Class(_ROBERTA),
-    "SeamlessM4TTokenizer": _Class(
-        {role: token for role, token in _ROBERTA.items() if role != "mask_token"}
-    ),
     "Siglip2Tokenizer": _Class(_GEMMA, padding_side="left"),
     "SplinterTokenizer": _Class({**_BERT, "question_token": "[QUESTION]"}),
     "T5Tokenizer": _Class(_T5, extra=tuple(f"<extra_id_{number}>" for number in range(100))),
@@ -207,24 +196,33 @@ BUILDERS = frozenset(_CLASSES) - {
     "DPRContextEncoderTokenizer",
     "DPRQuestionEncoderTokenizer",
     "FNetTokenizer",
-    "MarianTokenizer",
 }
 
-#: The classes that mark the language of a text.
-LANGUAGES = ("MBart50Tokenizer", "MBartTokenizer", "NllbTokenizer", "SeamlessM4TTokenizer")
-#: Those of them whose languages are all special tokens.
-OWN_LANGUAGES = LANGUAGES[:3]
-#: The fields of a configuration that they take.
-LANGUAGE_OPTIONS = ("src_lang", "tgt_lang", "legacy_behaviour")
-
-#: The classes whose texts have the boxes of a page beside them.
-_WITH_BOXES = {
-    "LayoutLMv2Tokenizer",
-    "LayoutLMv3Tokenizer",
-    "LayoutXLMTokenizer",
-    "MarkupLMTokenizer",
-    "TapasTokenizer",
-    "UdopTokenizer",
+#: The classes that a Tokenizer does not reproduce, and what they do that no file of the folder says.
+_REFUSED = {
+    **dict.fromkeys(
+        """LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer MarkupLMTokenizer TapasTokenizer
+        UdopTokenizer""".split(),
+        "takes words with their places on a page",
+    ),
+    **dict.fromkeys(
+        """M2M100Tokenizer MBart50Tokenizer MBartTokenizer MarianTokenizer NllbTokenizer PLBartTokenizer
+        SeamlessM4TTokenizer""".split(),
+        "puts the language of a translation around each text",
+    ),
+    **dict.fromkeys(
+        ("LukeTokenizer", "MLukeTokenizer"), "takes the places of entities in each text"
+    ),
+    **dict.fromkeys(
+        """BartphoTokenizer BertGenerationTokenizer BertJapaneseTokenizer BertweetTokenizer
+        BioGptTokenizer BlenderbotSmallTokenizer ByT5Tokenizer CTRLTokenizer CanineTokenizer
+        ClvpTokenizer CpmAntTokenizer CpmTokenizer DiaTokenizer EsmTokenizer FSMTTokenizer
+        FastSpeech2ConformerTokenizer FlaubertTokenizer GPTNeoXJapaneseTokenizer GPTSw3Tokenizer
+        MgpstrTokenizer MyT5Tokenizer PerceiverTokenizer PhobertTokenizer ProphetNetTokenizer
+        RoCBertTokenizer RoFormerTokenizer SiglipTokenizer Speech2TextTokenizer SpeechT5Tokenizer
+        VitsTokenizer Wav2Vec2CTCTokenizer Wav2Vec2PhonemeCTCTokenizer XLMTokenizer""".split(),
+        "splits texts in Python",
+    ),
 }
 # The types of models whose folders transformers 5.24 reads as the file says, whatever class they name.
 _BY_FILE = frozenset(
@@ -241,67 +239,103 @@ _BY_FILE = frozenset(
 #: The class that reads a folder as its ``tokenizer.json`` says.
 FILE_CLASS = "PreTrainedTokenizerFast"
 
+_AS_IT_IS = (
+    ", or bpe_engine.hf.Tokenizer.from_pretrained, which encodes texts as tokenizer.json alone says"
+)
+
 # The class of a model, for a folder that names no class.
 _OF_MODELS = {
     "albert": "AlbertTokenizer",
     "bart": "RobertaTokenizer",
     "barthez": "BarthezTokenizer",
+    "bartpho": "BartphoTokenizer",
     "bert": "BertTokenizer",
+    "bert-generation": "BertGenerationTokenizer",
     "big_bird": "BigBirdTokenizer",
+    "biogpt": "BioGptTokenizer",
     "blenderbot": "BlenderbotTokenizer",
+    "blenderbot-small": "BlenderbotSmallTokenizer",
+    "byt5": "ByT5Tokenizer",
     "camembert": "CamembertTokenizer",
+    "canine": "CanineTokenizer",
     "clip": "CLIPTokenizer",
+    "clvp": "ClvpTokenizer",
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",
     "convbert": "BertTokenizer",
+    "cpm": "CpmTokenizer",
+    "cpmant": "CpmAntTokenizer",
+    "ctrl": "CTRLTokenizer",
     "deberta": "DebertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
+    "dia": "DiaTokenizer",
     "distilbert": "BertTokenizer",
     "dpr": "DPRQuestionEncoderTokenizer",
     "electra": "BertTokenizer",
+    "esm": "EsmTokenizer",
+    "flaubert": "FlaubertTokenizer",
     "fnet": "FNetTokenizer",
+    "fsmt": "FSMTTokenizer",
     "funnel": "FunnelTokenizer",
     "gemma": "GemmaTokenizer",
     "gemma2": "GemmaTokenizer",
     "gemma3": "GemmaTokenizer",
     "gemma3_text": "GemmaTokenizer",
+    "gpt-sw3": "GPTSw3Tokenizer",
     "gpt2": "GPT2Tokenizer",
     "gpt_neox": "GPTNeoXTokenizer",
+    "gpt_neox_japanese": "GPTNeoXJapaneseTokenizer",
     "herbert": "HerbertTokenizer",
     "layoutlm": "BertTokenizer",
     "layoutlmv2": "LayoutLMv2Tokenizer",
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "layoutxlm": "LayoutXLMTokenizer",
     "longformer": "RobertaTokenizer",
+    "luke": "LukeTokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
     "markuplm": "MarkupLMTokenizer",
     "mbart": "MBartTokenizer",
     "mbart50": "MBart50Tokenizer",
+    "mgp-str": "MgpstrTokenizer",
+    "mluke": "MLukeTokenizer",
     "mobilebert": "BertTokenizer",
     "mpnet": "MPNetTokenizer",
     "mt5": "T5Tokenizer",
+    "myt5": "MyT5Tokenizer",
     "nllb": "NllbTokenizer",
     "nllb-moe": "NllbTokenizer",
     "nomic_bert": "BertTokenizer",
     "olmo": "GPTNeoXTokenizer",
     "openai-gpt": "OpenAIGPTTokenizer",
     "pegasus": "PegasusTokenizer",
+    "perceiver": "PerceiverTokenizer",
+    "phobert": "PhobertTokenizer",
+    "plbart": "PLBartTokenizer",
+    "prophetnet": "ProphetNetTokenizer",
     "qwen2": "Qwen2Tokenizer",
     "qwen3": "Qwen2Tokenizer",
     "reformer": "ReformerTokenizer",
     "rembert": "RemBertTokenizer",
     "roberta": "RobertaTokenizer",
+    "roc_bert": "RoCBertTokenizer",
+    "roformer": "RoFormerTokenizer",
     "seamless_m4t": "SeamlessM4TTokenizer",
     "seamless_m4t_v2": "SeamlessM4TTokenizer",
+    "siglip": "SiglipTokenizer",
     "siglip2": "Siglip2Tokenizer",
+    "speech_to_text": "Speech2TextTokenizer",
+    "speecht5": "SpeechT5Tokenizer",
     "splinter": "SplinterTokenizer",
     "squeezebert": "BertTokenizer",
     "t5": "T5Tokenizer",
     "tapas": "TapasTokenizer",
     "udop": "UdopTokenizer",
+    "vits": "VitsTokenizer",
+    "wav2vec2": "Wav2Vec2CTCTokenizer",
     "whisper": "WhisperTokenizer",
     "xglm": "XGLMTokenizer",
+    "xlm": "XLMTokenizer",
     "xlm-roberta": "XLMRobertaTokenizer",
     "xlnet": "XLNetTokenizer",
 }
@@ -325,12 +359,11 @@ def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
 
 
 def check_known(name: str | None, path: Path) -> None:
-    """Raises ValueError for a class whose texts are not only text."""
-    if name in _WITH_BOXES:
+    """Raises ValueError for a class that does more with a text than the files of the folder say."""
+    if name in _REFUSED:
         raise ValueError(
-            f"{path}: a {name} takes words with their places on a page, which a Tokenizer does not; "
-            "bpe_engine.hf.Tokenizer.from_pretrained reads its tokenizer.json for texts alone, and "
-            "bpe_engine.hf.patch_transformers makes the class of transformers use it"
+            f"{path}: {name} {_REFUSED[name]}, which a Tokenizer does not; use "
+            f"transformers.AutoTokenizer{_AS_IT_IS if (path / TOKENIZER).is_file() else ''}"
         )
 
 

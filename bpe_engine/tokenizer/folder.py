@@ -13,7 +13,7 @@ from ..hf.components import AddedToken
 from ..hf.models import restore_scores
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
-from ..sources import NOT_OPENED, OF_CLASSES, Source, recognize
+from ..sources import NOT_OPENED, Source, recognize
 from . import classes
 from .files import (
     CONFIG,
@@ -23,9 +23,6 @@ from .files import (
     settings_of,
     write_config,
 )
-from .scored_pieces import OPTIONS as SCORED_OPTIONS
-from .scored_pieces import of_scored_pieces
-from .special import ROLES, content_of
 from .vocabularies import (
     BERT_OPTIONS,
     of_merges,
@@ -36,13 +33,12 @@ from .vocabularies import (
     set_bert_normalizer,
 )
 
-__all__ = ["Loaded", "added_tokens", "class_of", "load", "save"]
+__all__ = ["Loaded", "is_qwen", "load", "save"]
 
 #: The key of this package in a configuration.
 _OWN = "bpe_engine"
 _RANKS = "tokenizer.tiktoken"
 _QWEN = "QWenTokenizer"
-_MARIAN, _M2M100 = "MarianTokenizer", "M2M100Tokenizer"
 
 
 class Loaded(NamedTuple):
@@ -57,17 +53,11 @@ class Loaded(NamedTuple):
     name: str | None = None
 
 
-def class_of(path: Path, config: Mapping[str, Any]) -> str | None:
-    """Returns the class that reads a folder in a format of its own, or None."""
+def is_qwen(path: Path, config: Mapping[str, Any]) -> bool:
+    """Returns True for the folder of Qwen-7B, which `bpe_engine.qwen.QwenTokenizer` reads."""
     if (path / TOKENIZER).is_file():
-        return None
-    if (path / "source.spm").is_file():
-        return _MARIAN
-    if all((path / name).is_file() for name in ("vocab.json", "sentencepiece.bpe.model")):
-        return _M2M100
-    name = config.get("tokenizer_class")
-    is_qwen = name == _QWEN if config else (path / "qwen.tiktoken").is_file()
-    return _QWEN if is_qwen else None
+        return False
+    return config.get("tokenizer_class") == _QWEN if config else (path / "qwen.tiktoken").is_file()
 
 
 def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) -> Loaded:
@@ -80,9 +70,11 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
 
     Raises:
         IsADirectoryError: The folder holds no vocabulary.
-        ValueError: A file is malformed.
+        ValueError: A file is malformed, or the class of the folder does more than its files say.
     """
-    added = added_tokens(config)
+    name = classes.class_name(path, config)
+    classes.check_known(name, path)
+    added = _added_tokens(config)
     settings = {**settings_of(path, config), **arguments}
     pattern = settings.pop("pattern", None)
     if _OWN in config and not (path / TOKENIZER).is_file():
@@ -91,7 +83,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     if source.format in NOT_OPENED:
         raise ValueError(f"{source.path} {NOT_OPENED[source.format]}")
     if source.format in _OPTIONS:
-        return _of_class(source, path, config, arguments, settings, added)
+        return _of_class(source, path, name, config, arguments, settings, added)
     if source.format == "tekken":
         return Loaded(load_encoding(source.path), settings, list(added.values()))
     extra = settings.get("extra_special_tokens")
@@ -111,29 +103,20 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 def _of_class(
     source: Source,
     path: Path,
+    name: str | None,
     config: Mapping[str, Any],
     arguments: Mapping[str, Any],
     settings: dict[str, Any],
     added: Mapping[int, AddedToken],
 ) -> Loaded:
-    """Reads a folder as the class of transformers does that its files name."""
-    name = classes.class_name(path, config)
-    classes.check_known(name, path)
+    """Reads a folder as the class of transformers that its files name."""
     name = name or {"gpt2": "GPT2Tokenizer", "wordpiece": "BertTokenizer"}.get(source.format)
     options = BERT_OPTIONS if name in classes.BERT else _OPTIONS[source.format]
-    if Path(source.path).name in OF_CLASSES:
-        options = SCORED_OPTIONS
     given = {option: settings.pop(option) for option in options if option in settings}
     config = {**config, **given}
     settings = {**classes.defaults(name, config), **settings}
-    if name in classes.LANGUAGES:
-        for option in classes.LANGUAGE_OPTIONS:
-            if config.get(option) is not None:
-                settings.setdefault(option, config[option])
     if source.format == "gpt2":
         file = of_merges(path, str(name), config, added, settings)
-    elif source.format == "sentencepiece" and Path(source.path).name in OF_CLASSES:
-        file = of_scored_pieces(source.path, name, config, added, settings)
     elif source.format == "sentencepiece":
         file = of_pieces(source.path, str(name), added, settings)
     elif source.format == "wordpiece":
@@ -151,8 +134,6 @@ def _of_class(
         if name == "RemBertTokenizer":
             # Its own `save_pretrained` writes another.
             put_typed(file, settings)
-        if name in classes.OWN_LANGUAGES and "extra_special_tokens" not in settings:
-            settings["extra_special_tokens"] = _without_roles(file, settings)
         # The post-processor of the file adds tokens around a text, and the file says the side of its
         # padding.
         fixed = ["add_bos_token", "add_eos_token"]
@@ -163,14 +144,7 @@ def _of_class(
     return Loaded(file, settings, [], name)
 
 
-def _without_roles(file: FileTokenizer, settings: Mapping[str, Any]) -> list[str]:
-    """Returns the special tokens of a file that have no role."""
-    roles = {content_of(settings[role]) for role in ROLES if settings.get(role) is not None}
-    tokens = file.get_added_tokens_decoder().values()
-    return [it.content for it in tokens if it.special and it.content not in roles]
-
-
-def added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
+def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
     """Returns the added tokens of a configuration, by ascending id."""
     tokens = {}
     for id, value in (config.get("added_tokens_decoder") or {}).items():

@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tokenizer"]
 
-#: How to get the classes that read folders in formats of their own, by the name in the
-#: configuration. The package fills it, because they are subclasses of `Tokenizer`.
-FOLDER_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
-
-#: How to get the classes for formats of others, with which they do more.
-LOADED_CLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
+#: Subclasses that read folders in a format of their own. The package fills it.
+SUBCLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
 
 _CLIP = "CLIPTokenizer"
 
@@ -166,19 +162,18 @@ class Tokenizer(Calling):
 
         Raises:
             OSError: The folder does not exist, or holds no vocabulary.
-            ValueError: A file is malformed, or cannot be reproduced exactly.
+            ValueError: A file is malformed, or the class of the folder encodes texts in a way of its
+                own, such as those for translation; the message names the way out.
 
         >>> import bpe_engine
         >>> tokenizer = bpe_engine.Tokenizer.from_pretrained("models/gpt2")  # doctest: +SKIP
         """
         path, arguments = located(folder, kwargs)
         config = read_config(path)
-        if name := folders.class_of(path, config):
-            return FOLDER_CLASSES[name]().from_pretrained(path, **arguments)
+        if folders.is_qwen(path, config):
+            return SUBCLASSES["Qwen-7B"]().from_pretrained(path, **arguments)
         arguments.setdefault("name_or_path", os.fspath(folder))
         source, settings, added, name = folders.load(path, config, arguments)
-        if cls is Tokenizer and name in LOADED_CLASSES:
-            cls, settings["layout"] = LOADED_CLASSES[name](), name
         tokenizer = cls(source, **settings)
         if added:
             tokenizer._add(added)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -84,12 +83,6 @@ def letter_merges(first: list[str]) -> dict[str, Any]:
     }
 
 
-def codes(model: str) -> list[str]:
-    """The languages of a class, in the order of their ids."""
-    name = f"transformers.models.{model}.tokenization_{model}"
-    return list(importlib.import_module(name).FAIRSEQ_LANGUAGE_CODES)
-
-
 def with_first(first: list[str], vocab: Any, made: Any) -> tuple[dict[str, int], Any]:
     return {token: id for id, token in enumerate(dict.fromkeys([*first, *vocab]))}, made
 
@@ -133,18 +126,12 @@ MADE: dict[str, Any] = {
     "GemmaTokenizer": lambda: letter_merges(GEMMA),
     "HerbertTokenizer": lambda: dict(zip(("vocab", "merges"), with_first(ROBERTA, *merges()))),
     "LlamaTokenizer": lambda: letter_merges(LLAMA),
-    "MBart50Tokenizer": lambda: {"vocab": pieces([*ROBERTA[:4], *codes("mbart50"), "<mask>"])},
-    "MBartTokenizer": lambda: {"vocab": pieces([*ROBERTA[:4], *codes("mbart"), "<mask>"])},
-    "NllbTokenizer": lambda: letter_merges(ROBERTA[:4]),
     "NougatTokenizer": lambda: byte_merges(ROBERTA),
     "Qwen2Tokenizer": lambda: byte_merges(["<|endoftext|>"]),
     "Qwen3_5Tokenizer": lambda: byte_merges(["<|endoftext|>"]),
     "ReformerTokenizer": lambda: letter_merges(["</s>", "<unk>"]),
     "RemBertTokenizer": lambda: {"vocab": pieces(["[PAD]", "[CLS]", "<unk>", "[SEP]", "[MASK]"])},
     "RobertaTokenizer": lambda: byte_merges(ROBERTA),
-    "SeamlessM4TTokenizer": lambda: letter_merges(
-        ["<pad>", "<unk>", "<s>", "</s>", "__eng__", "__fra__"]
-    ),
     "Siglip2Tokenizer": lambda: letter_merges(GEMMA),
     "SplinterTokenizer": lambda: {"vocab": words([*BERT, "[QUESTION]"])},
     "WhisperTokenizer": lambda: byte_merges(["<|endoftext|>"]),
@@ -222,7 +209,6 @@ def same(ours: Any, theirs: Any) -> None:
     assert len(ours) == len(theirs)
     assert ours.get_vocab() == theirs.get_vocab()
     assert ours.get_added_vocab() == theirs.get_added_vocab()
-    theirs("")  # A class that marks languages is for translations until then.
     assert ours.num_special_tokens_to_add(True) == theirs.num_special_tokens_to_add(True)
     for text in [*TEXTS, *(text for pair in PAIRS for text in pair)]:
         for options in CALLS:
@@ -441,18 +427,6 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
         assert bpe_engine.open_tokenizer(source).encode("What É?").ids == ours.encode("What É?").ids  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer", "LayoutXLMTokenizer", "MarkupLMTokenizer",
-     "TapasTokenizer", "UdopTokenizer"],
-)  # fmt: skip
-def test_classes_with_boxes_are_refused(tmp_path: Path, name: str) -> None:
-    transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
-    path = write(tmp_path / "model", tokenizer_config__json={"tokenizer_class": name})
-    with pytest.raises(ValueError, match=f"a {name} takes words with their places on a page"):
-        Tokenizer.from_pretrained(path)
-
-
 @pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])
 def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
     """For these, AutoTokenizer takes the file as it is, whatever class it names."""
@@ -466,115 +440,60 @@ def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
     same(Tokenizer.from_pretrained(path), theirs)
 
 
-# ---- Languages ----
-
-LANGUAGES = {
-    "MBart50Tokenizer": ("fr_XX", "en_XX"),
-    "MBartTokenizer": ("ro_RO", "en_XX"),
-    "NllbTokenizer": ("fra_Latn", "eng_Latn"),
-    "SeamlessM4TTokenizer": ("fra", "eng"),
-}
+# ---- Refused classes ----
 
 
-@pytest.mark.parametrize("name", LANGUAGES)
-@pytest.mark.parametrize("options", [{}, {"legacy_behaviour": True}])
-def test_languages(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
-    if options and name != "NllbTokenizer":
-        return
-    getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
-    source, target = LANGUAGES[name]
-    given = {"src_lang": source, "tgt_lang": target, **options}
-    theirs = getattr(transformers, name).from_pretrained(tmp_path / "model", **given)
-    ours: Any = Tokenizer.from_pretrained(tmp_path / "model", **given)
-    ours.save_pretrained(tmp_path / "again")
-    again: Any = Tokenizer.from_pretrained(tmp_path / "again")
-
-    def compare(ours: Any) -> None:
-        assert (ours.src_lang, ours.tgt_lang) == (theirs.src_lang, theirs.tgt_lang)
-        for first, second in PAIRS:
-            for call in (
-                {"text": first},
-                {"text": first, "text_target": second},
-                {"text_target": second},
-                {"text": first, "text_pair": second, "return_special_tokens_mask": True},
-                {"text": [first, second], "padding": True, "truncation": True, "max_length": 7},
-            ):
-                assert plain(ours(**call)) == plain(theirs(**call)), call
-
-    for each in (ours, again, pickle.loads(pickle.dumps(ours))):
-        compare(each)
-    ours.src_lang, ours.tgt_lang = target, source
-    theirs.src_lang, theirs.tgt_lang = target, source
-    compare(ours)
-    ours.add_tokens(["<more>"])
-    theirs.add_tokens(["<more>"])
-    assert ours("it <more> is", text_target="is <more>") == theirs(
-        "it <more> is", text_target="is <more>"
-    )
-    with pytest.raises(ValueError, match=r"no language '.*xx_YY"):
-        ours.src_lang = "xx_YY"
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("LayoutLMv2Tokenizer", "takes words with their places on a page"),
+        ("MarkupLMTokenizer", "takes words with their places on a page"),
+        ("TapasTokenizer", "takes words with their places on a page"),
+        ("NllbTokenizerFast", "puts the language of a translation around each text"),
+        ("MBart50Tokenizer", "puts the language of a translation around each text"),
+        ("MLukeTokenizer", "takes the places of entities in each text"),
+        ("RoFormerTokenizer", "splits texts in Python"),
+        ("SiglipTokenizer", "splits texts in Python"),
+    ],
+)
+def test_classes_that_do_more_than_the_files_say(tmp_path: Path, name: str, why: str) -> None:
+    transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
+    path = write(tmp_path / "model", tokenizer_config__json={"tokenizer_class": name})
+    name = name.removesuffix("Fast")
+    with pytest.raises(ValueError, match=f"{name} {why}.*AutoTokenizer, or bpe_engine.hf"):
+        Tokenizer.from_pretrained(path)
+    assert hf.Tokenizer.from_pretrained(str(path)).token_to_id("[CLS]") == 2
 
 
-# ---- Models of SentencePiece alone ----
-
-DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]",
-           "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}  # fmt: skip
-ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
-OF_PIECES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
-    ("T5Tokenizer", "spiece.model", T5, {}),
-    ("T5Tokenizer", "spiece.model", T5, {"extra_ids": 0}),
-    ("T5Tokenizer", "spiece.model", T5, {"extra_ids": 10, "model_max_length": 9}),
-    ("XLMRobertaTokenizer", "sentencepiece.bpe.model", {}, {}),
-    ("CamembertTokenizer", "sentencepiece.bpe.model", {}, {"add_prefix_space": False}),
-    ("AlbertTokenizer", "spiece.model", {**ALBERT, "control_symbols": BERT[2:]}, {}),
-    (
-        "AlbertTokenizer",
-        "spiece.model",
-        {**ALBERT, "control_symbols": BERT[2:4], "user_defined_symbols": ["[MASK]", "ud"]},
-        {"do_lower_case": False, "keep_accents": True},
-    ),
-    (
-        "XLNetTokenizer",
-        "spiece.model",
-        {"control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]},
-        {},
-    ),
-    ("DebertaV2Tokenizer", "spm.model", DEBERTA, {}),
-    ("DebertaV2Tokenizer", "spm.model", DEBERTA, {"do_lower_case": True, "split_by_punct": True}),
-]
+@pytest.mark.parametrize("kind", ["roformer", "m2m_100", "siglip"])
+def test_refused_classes_of_models(tmp_path: Path, kind: str) -> None:
+    """The type of the model names the class of a folder that names none."""
+    transformers.BertTokenizer(vocab=words(BERT)).save_pretrained(tmp_path / "model")
+    path = write(tmp_path / "model", tokenizer_config__json={}, config__json={"model_type": kind})
+    with pytest.raises(ValueError, match="which a Tokenizer does not; use transformers"):
+        Tokenizer.from_pretrained(path)
 
 
-@pytest.mark.parametrize(("name", "file", "options", "config"), OF_PIECES)
-def test_models_of_sentencepiece_alone(
-    tmp_path: Path, name: str, file: str, options: Any, config: Any
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("MarianTokenizer", "source.spm"),
+        ("M2M100Tokenizer", "sentencepiece.bpe.model"),
+        ("T5Tokenizer", "spiece.model"),
+        (None, "spm.model"),
+    ],
+)
+def test_models_of_sentencepiece_that_a_class_renumbers(
+    tmp_path: Path, name: str | None, file: str
 ) -> None:
-    pytest.importorskip("google.protobuf")
-    path = write_class(tmp_path / "model", name, file, options, config)
-    theirs = theirs_of(path, name)
-    ours = Tokenizer.from_pretrained(path)
-    same(ours, theirs)
-    ours.save_pretrained(tmp_path / "again")
-    same(Tokenizer.from_pretrained(tmp_path / "again"), theirs)
-    opened: Any = bpe_engine.open_tokenizer(path)
-    for first, second in PAIRS:
-        assert opened.encode(first, second).ids == theirs(first, second).input_ids
-
-
-def test_models_of_sentencepiece_that_are_refused(tmp_path: Path) -> None:
-    path = write_class(tmp_path / "model", "SiglipTokenizer", "spiece.model", T5, {})
-    with pytest.raises(ValueError, match=r"how SiglipTokenizer reads .*spiece.model is unknown"):
-        Tokenizer.from_pretrained(path)
-    (path / "tokenizer_config.json").unlink()
+    path = write_class(tmp_path / "model", name, file, T5, {})
     for open in (Tokenizer.from_pretrained, bpe_engine.open_tokenizer):
-        with pytest.raises(ValueError, match="no class is named in tokenizer_config.json"):
+        with pytest.raises(ValueError, match=r"AutoTokenizer"):
             open(path)
-    path = write_class(
-        tmp_path / "bpe", "T5Tokenizer", "spiece.model", {**T5, "model_type": "bpe"}, {}
-    )
-    with pytest.raises(
-        ValueError, match="is a model of the kind BPE, and T5Tokenizer takes Unigram"
-    ):
-        Tokenizer.from_pretrained(path)
+    assert bpe_engine.open_tokenizer(path / file).encode("the token")
+
+
+# ---- Models of files ----
 
 
 def test_models_of_paths(tmp_path: Path) -> None:
@@ -619,7 +538,7 @@ def test_pairs_of_files_with_ends_of_words(tmp_path: Path, name: str) -> None:
 def test_classes_that_are_unknown(tmp_path: Path) -> None:
     config = {"tokenizer_class": "BertJapaneseTokenizer"}
     path = write(tmp_path / "model", vocab__txt="[UNK]\n", tokenizer_config__json=config)
-    with pytest.raises(ValueError, match="how BertJapaneseTokenizer reads .*vocab.txt is unknown"):
+    with pytest.raises(ValueError, match="BertJapaneseTokenizer splits texts in Python, which"):
         Tokenizer.from_pretrained(path)
 
 

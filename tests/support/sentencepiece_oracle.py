@@ -128,8 +128,8 @@ def trained(words: list[str], note: tuple[str, ...], **options: Any) -> bytes:
 T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 
 
-def write_class(path: Path, name: str, file: str, options: Any, config: Any) -> Path:
-    """Writes a folder with a model that a class of transformers changes."""
+def write_class(path: Path, name: str | None, file: str, options: Any, config: Any) -> Path:
+    """Writes a folder with a model that a class of transformers renumbers."""
     path.mkdir(exist_ok=True)
     (path / file).write_bytes(trained(WORDS, ("pieces of classes",), vocab_size=150, **options))
     text = json.dumps({"tokenizer_class": name, **config})

@@ -36,7 +36,6 @@ impl Tokenizer {
             version,
             byte_fallback: model.trainer.byte_fallback,
             kinds: kinds(model.pieces.iter().map(|piece| piece.kind))?,
-            nameless: None,
         };
         let of_kind = |kind: Kind| {
             let rows = model.pieces.iter().zip(&fields.kinds);

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bpe_engine.sources import CONFIG, OF_CLASSES, in_folder, recognize
+from bpe_engine.sources import CONFIG, RENUMBERED, in_folder, recognize
 from bpe_engine.sources import Source as File
 from bpe_engine.tokenizer.files import read_json
 
@@ -34,7 +34,7 @@ MODEL_FILES = ("config.json", "generation_config.json")
 
 #: The names of models of SentencePiece beside ``tokenizer.model``. Only the check looks at them: the
 #: ids of some are not those of the tokenizer that the folder is for.
-MODEL_NAMES = (*OF_CLASSES, "target.spm", "tokenizer.model.v*")
+MODEL_NAMES = (*RENUMBERED, "target.spm", "tokenizer.model.v*")
 
 #: The beginning of a file that Git LFS leaves where the file itself was not fetched.
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -50,11 +50,6 @@ class Declared:
     content: str
     id: int
     flags: Mapping[str, bool]
-
-
-def _is_of_class(file: File) -> bool:
-    """Whether a model of SentencePiece is all that a folder has."""
-    return file.folder is not None and Path(file.path).name in OF_CLASSES
 
 
 @dataclass(frozen=True)
@@ -160,8 +155,6 @@ class ModelFolder:
             is_model = any(self.path.match(name) for name in MODEL_NAMES)
             return [recognize(self.path, "sentencepiece" if is_model else None)]
         found = in_folder(self.path)
-        if any(_is_of_class(file) for file in found):
-            return found
         known = {file.path for file in found}
         models = [path for name in MODEL_NAMES for path in sorted(self.path.glob(name))]
         more = [path for path in models if path.is_file() and str(path) not in known]
@@ -170,12 +163,14 @@ class ModelFolder:
     def _read(self, file: File, shell: Shell) -> list[Source]:
         path = Path(file.path)
         try:
+            if self.path.is_dir() and self.listed[0].folder is None:
+                raise Skipped(
+                    "it is the only tokenizer file, and its class gives the pieces other ids"
+                )
             for name in file.files:
                 _check_contents(Path(name))
             read: Source | list[Source] = []
-            if _is_of_class(file):
-                read = sources.of_class(path)
-            elif file.format in READERS:
+            if file.format in READERS:
                 read = READERS[file.format](path, shell)
             return [
                 dataclasses.replace(

@@ -170,34 +170,6 @@ OLDER = "up to 0.2.1"
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
 
 
-def of_class(path: Path) -> Source:
-    """Reads a folder whose only file is a model of SentencePiece, as a class of transformers does that
-    gives other ids than the model. Raises Skipped if it is not known how the class reads it."""
-    try:
-        tokenizer = bpe_engine.Tokenizer.from_pretrained(path.parent)
-    except (ValueError, OSError) as error:
-        raise Skipped(str(error).replace(f"{path}: ", "")) from error
-    added, vocab = tokenizer.added_tokens_encoder, tokenizer.get_vocab()
-
-    def encode(texts: list[str], *, around: bool = False) -> list[list[int]]:
-        found: list[list[int]] = tokenizer(texts, add_special_tokens=around)["input_ids"]
-        return found
-
-    (plain,), (whole,) = encode([_PLAIN]), encode([_PLAIN], around=True)
-    return Source(
-        path.name,
-        f"{type(tokenizer.backend.model).__name__} as its class reads it",  # type: ignore[union-attr]
-        added,
-        [_bytes(token) for token in vocab if token not in added],
-        max(vocab.values(), default=-1) + 1,
-        encode,
-        around=_around(plain, whole),
-        fingerprint=tokenizer.fingerprint,
-        token=lambda id: str(tokenizer.convert_ids_to_tokens(id)),
-        table=Table(tokens={**vocab, **added}, types=dict.fromkeys(added, "special")),
-    )
-
-
 def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
     added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
     vocab = tokenizer.get_vocab(True)

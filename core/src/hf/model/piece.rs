@@ -72,11 +72,6 @@ pub(crate) struct Fields {
     /// The type of each piece.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) kinds: Vec<Kind>,
-    /// Whether ids are those of another list, which has them by the texts of pieces: the number of
-    /// pieces, the last ones, that are not in it. They are given as the unknown piece, and unknown
-    /// text that is in the list as what is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) nameless: Option<usize>,
 }
 
 /// The types of pieces, from their numbers in a file.

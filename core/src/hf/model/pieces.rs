@@ -22,15 +22,11 @@ pub(crate) struct Pieces {
     pub(super) unknown: Option<u32>,
     /// The token for each byte, with byte fallback.
     pub(super) bytes: Vec<u32>,
-    /// The number of pieces that have an id of their own.
-    named: u32,
-    /// Whether unknown text is looked up.
-    pub(super) looks_up: bool,
 }
 
 impl Pieces {
     pub(super) fn new(fields: &Fields, list: TokenList, scores: Vec<f32>) -> Result<Self> {
-        let Fields { version, byte_fallback, ref kinds, nameless, .. } = *fields;
+        let Fields { version, byte_fallback, ref kinds, .. } = *fields;
         let invalid = |reason: &str| Error::Invalid(format!("model.vocab: {reason}"));
         if kinds.len() != list.ids().len() || scores.len() != kinds.len() {
             return Err(invalid("each piece needs a score and a type"));
@@ -65,12 +61,6 @@ impl Pieces {
         }
         let ids = if byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
         let is_byte = |id: &u32| kinds[*id as usize] == Kind::Byte;
-        let rest = vocab.size().checked_sub(nameless.unwrap_or_default());
-        let named = rest.and_then(|it| u32::try_from(it).ok()).filter(|&named| {
-            nameless.is_none() || !byte_fallback && unknown.is_some_and(|id| id < named)
-        });
-        let named = named.ok_or_else(|| invalid("the unknown piece needs an id of its own"))?;
-        let looks_up = nameless.is_some();
         let bytes: Option<Vec<u32>> = ids.into_iter().map(|id| id.filter(is_byte)).collect();
         let bytes = bytes.ok_or_else(|| invalid("byte_fallback needs a piece for each byte"))?;
         if let Some((text, _)) = of_kind(Kind::Byte).find(|(_, id)| !bytes.contains(id)) {
@@ -81,48 +71,7 @@ impl Pieces {
         let user_defined = UserDefined::new(of_kind(Kind::UserDefined))?;
         let order = order_of_scores(&scores, version)?;
         let kinds = kinds.clone();
-        Ok(Self {
-            kinds,
-            version,
-            vocab,
-            scores,
-            order,
-            user_defined,
-            unknown,
-            bytes,
-            named,
-            looks_up,
-        })
-    }
-
-    /// Whether a piece has an id of its own.
-    pub(super) fn is_named(&self, id: u32) -> bool {
-        id < self.named
-    }
-
-    /// The number of pieces with an id of their own.
-    pub(super) fn named(&self) -> usize {
-        self.named as usize
-    }
-
-    /// Gives pieces without an id of their own, from `from` on, the unknown one. Removes all and
-    /// returns false if there is unknown text that has to be looked up.
-    pub(super) fn name(&self, from: usize, ids: &mut Vec<u32>) -> bool {
-        if !self.looks_up {
-            return true;
-        }
-        let unknown = self.unknown.unwrap_or_default();
-        if ids[from..].contains(&unknown) {
-            ids.truncate(from);
-            return false;
-        }
-        ids[from..].iter_mut().filter(|id| !self.is_named(**id)).for_each(|id| *id = unknown);
-        true
-    }
-
-    /// The id of unknown text that is looked up.
-    pub(super) fn id_of_unknown(&self, text: &str) -> Option<u32> {
-        self.vocab.id(text).filter(|&id| self.looks_up && self.is_named(id))
+        Ok(Self { kinds, version, vocab, scores, order, user_defined, unknown, bytes })
     }
 
     pub(crate) fn order_of(&self, id: u32) -> i32 {

@@ -90,8 +90,8 @@ impl SentencePiece {
 
     /// The fields without the types of the pieces.
     pub(crate) fn settings(&self) -> Fields {
-        let Fields { algorithm, version, byte_fallback, nameless, .. } = *self.fields;
-        Fields { algorithm, version, byte_fallback, kinds: Vec::new(), nameless }
+        let Fields { algorithm, version, byte_fallback, .. } = *self.fields;
+        Fields { algorithm, version, byte_fallback, kinds: Vec::new() }
     }
 
     /// Calls `found` with each piece of a text: [`UNKNOWN`] if it is not one.
@@ -126,25 +126,16 @@ impl SentencePiece {
     fn each_token(
         &self,
         text: &str,
-        is_barred: impl Fn(u32, Range<usize>) -> bool,
         each: impl FnOnce(Placed<'_>) -> Result<()>,
         found: Found<'_>,
     ) -> Result<()> {
         let Pieces { bytes, unknown, .. } = &*self.pieces;
         let mut run: Option<Range<usize>> = None;
-        let nameless = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
-        let unknown = |span: Range<usize>| {
-            let id = self.pieces.id_of_unknown(&text[span.clone()]);
-            match id.filter(|&id| !is_barred(id, span.clone())) {
-                Some(id) => Token::new(id, span),
-                None => nameless(span),
-            }
-        };
+        let unknown = |span| Token { id: unknown.unwrap_or_default(), span, shows_piece: true };
         each(&mut |id, span| {
             if id != UNKNOWN {
                 run.take().map_or(Ok(()), |run| found(unknown(run)))?;
-                let is_named = self.pieces.is_named(id);
-                return found(if is_named { Token::new(id, span) } else { nameless(span) });
+                return found(Token::new(id, span));
             }
             if bytes.is_empty() {
                 run = Some(run.take().map_or(span.start, |run| run.start)..span.end);
@@ -172,7 +163,7 @@ impl SentencePiece {
         let from = ids.len();
         let is_done = LookUp::append(viterbi, &self.pieces, &self.pool, text, words, ids)?;
         self.fuse_unknown(from, ids);
-        Ok(is_done && self.pieces.name(from, ids))
+        Ok(is_done)
     }
 
     /// Makes one unknown token of each run of unknown characters among the ids from `from` on.
@@ -215,11 +206,10 @@ impl Questions for SentencePiece {
     }
 
     fn encode_stretch(&self, text: &str, _: bool, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
-        let from = ids.len();
         let is_done = match &self.search {
             Search::Bpe(Some(core)) => {
                 core.append(&self.pieces, text, ids)?;
-                self.pieces.name(from, ids)
+                true
             }
             Search::Unigram(_) => self.append_words(text, None, ids)?,
             _ => false,
@@ -231,12 +221,11 @@ impl Questions for SentencePiece {
     }
 
     fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
-        let from = ids.len();
         match &self.search {
             Search::Bpe(Some(core)) if normalizer.marks_spaces().is_none() => {
                 let Some(text) = normalizer.swapped(run)? else { return Ok(false) };
                 core.append_swapped(&self.pieces, &text, ids)?;
-                Ok(self.pieces.name(from, ids))
+                Ok(true)
             }
             Search::Unigram(viterbi) if viterbi.is_cut_before_marks() => {
                 let Some(words) = normalizer.words()? else { return Ok(false) };
@@ -261,9 +250,7 @@ impl Questions for SentencePiece {
     fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
         match &self.search {
             Search::Bpe(Some(core)) if self.pieces.user_defined.is_empty() => {
-                let from = ids.len();
-                let is_done = core.append_marked(&self.pieces, text, is_prefixed, ids)?;
-                Ok(is_done && self.pieces.name(from, ids))
+                core.append_marked(&self.pieces, text, is_prefixed, ids)
             }
             _ => Ok(false),
         }
@@ -274,7 +261,7 @@ impl Questions for SentencePiece {
             Search::Bpe(Some(core)) => core.each_piece(&self.pieces, piece, found),
             _ => self.each_piece(piece, |_, _| false, found),
         };
-        self.each_token(piece, |_, _| false, each, found)
+        self.each_token(piece, each, found)
     }
 
     fn encode_piece_without(
@@ -284,21 +271,20 @@ impl Questions for SentencePiece {
         found: Found<'_>,
     ) -> Result<bool> {
         let each = |found: Placed<'_>| self.each_piece(piece, is_barred, found);
-        self.each_token(piece, is_barred, each, found)?;
+        self.each_token(piece, each, found)?;
         Ok(true)
     }
 
     fn size(&self) -> usize {
-        self.pieces.named()
+        self.pieces.vocab.size()
     }
 
     fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.pieces.vocab.id(token).filter(|&id| self.pieces.is_named(id))
+        self.pieces.vocab.id(token)
     }
 
     fn id_to_token(&self, id: u32) -> Option<String> {
-        let token = self.pieces.vocab.token(id).filter(|_| self.pieces.is_named(id));
-        token.map(str::to_owned)
+        self.pieces.vocab.token(id).map(str::to_owned)
     }
 
     fn max_id(&self) -> Option<u32> {
@@ -306,17 +292,12 @@ impl Questions for SentencePiece {
     }
 
     fn vocab(&self) -> Vec<(String, u32)> {
-        let mut entries = self.pieces.vocab.entries();
-        entries.truncate(self.size());
-        entries
+        self.pieces.vocab.entries()
     }
 
     fn may_make(&self, id: u32) -> bool {
-        let kind = self.pieces.kinds.get(id as usize).filter(|_| self.pieces.is_named(id));
-        kind.is_some_and(|kind| match kind {
-            Kind::Control => self.pieces.looks_up,
-            kind => *kind != Kind::Unknown,
-        })
+        let kind = self.pieces.kinds.get(id as usize);
+        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
     }
 
     fn unspelled(&self) -> Option<u32> {
