@@ -18,7 +18,6 @@ from .._core import UnsupportedTokenizer
 from . import decoders, normalizers, pre_tokenizers, processors
 from .component import Component, Regex
 from .components import AddedToken, Token
-from .import_hook import patch_transformers_on_import
 from .models import BPE, Model, SentencePiece, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours
@@ -46,7 +45,6 @@ __all__ = [
     "is_ours",
     "normalizers",
     "patch_transformers",
-    "patch_transformers_on_import",
     "pre_tokenizers",
     "processors",
     "unpatch_transformers",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import os
 import sys
@@ -14,7 +13,6 @@ from typing import Any, Callable, Iterable
 from .._core import UnsupportedTokenizer
 from .batches import with_plain_calls, with_rows
 from .component import component_of_tokenizers
-from .deferred import Deferred, StandIns
 from .masks import with_masks
 from .models import restore_scores
 from .stream import DecodeStream
@@ -134,7 +132,11 @@ def _swap(tokenizer: Any) -> Any:
     """
     inner = tokenizer._tokenizer
     if is_theirs(inner):
-        contents = inner.to_str()
+        try:
+            contents = inner.to_str()
+        except Exception as error:  # `tokenizers` raises no narrower class.
+            reason = f"it has a part that no file can hold ({error}); AutoTokenizer gives it"
+            raise UnsupportedTokenizer(reason) from None
         own = _Backend.from_str(contents)
         own.encode_special_tokens = inner.encode_special_tokens
         restore_scores(own, contents)
@@ -197,9 +199,8 @@ _is_patched_call: ContextVar[bool] = ContextVar("_is_patched_call", default=Fals
 class _File:
     """A ``tokenizer.json`` that transformers asked `tokenizers` to read.
 
-    Which of its classes asked decides what is needed. Those that build the object out of tokens
-    read only the smaller parts of the file, which takes no tokens. To all others it is
-    the tokenizer, and the constructor of their base replaces it by ours.
+    The constructor of transformers' tokenizers replaces it by ours; a class that builds the object
+    of `tokenizers` itself has the file read.
     """
 
     def __init__(self, path: str, original: Any):
@@ -207,31 +208,9 @@ class _File:
         self._original = original
 
     @functools.cached_property
-    def _without_tokens(self) -> Any:
-        with open(self.path, encoding="utf-8") as file:
-            contents = json.load(file)
-        if not isinstance(contents.get("model"), dict):
-            return self.whole
-        empty = {"type": "BPE", "vocab": {}, "merges": []}
-        contents = {**contents, "model": empty, "added_tokens": []}
-        return self._original.from_str(json.dumps(contents))
-
-    @functools.cached_property
     def whole(self) -> Any:
         """The object of `tokenizers`."""
         return self._original.from_file(self.path)
-
-    @property
-    def post_processor(self) -> Any:
-        return self._without_tokens.post_processor
-
-    @property
-    def padding(self) -> Any:
-        return self._without_tokens.padding
-
-    @property
-    def truncation(self) -> Any:
-        return self._without_tokens.truncation
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -275,11 +254,6 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        if isinstance(self._tokenizer, Deferred):
-            try:
-                self._tokenizer = self._tokenizer.ours(_Backend)
-            except ValueError:
-                self._tokenizer = self._tokenizer.build()
         refused, path = _loading.get(), kwargs.get("tokenizer_file")
         given = kwargs.get("tokenizer_object")
         if isinstance(given, _File):
@@ -297,20 +271,6 @@ def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
             _loading.reset(token)
 
     return init
-
-
-def _patched_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `convert_to_native_format`, the first hook that knows the concrete class."""
-
-    def convert_to_native_format(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if _loading.get() is not None:
-            _stand_ins.put_into(cls, _backend)
-        return original(cls, *args, **kwargs)
-
-    return convert_to_native_format
-
-
-_stand_ins = StandIns(tokenizers, lambda: _loading.get() is not None)
 
 
 def _reason(error: ValueError) -> str:
@@ -405,9 +365,6 @@ def patch_transformers() -> None:
         _backend.from_pretrained = classmethod(_patched(_backend.from_pretrained.__func__))
         _decoders.DecodeStream = DecodeStream
         _backend.__init__ = _patched_init(_replaced["__init__"])
-        _replaced["conversion"] = vars(_backend)["convert_to_native_format"]
-        conversion = _patched_conversion(_replaced["conversion"].__func__)
-        _backend.convert_to_native_format = classmethod(conversion)
         _replaced["TokenizerFast"] = _backends.TokenizerFast
         _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
 
@@ -423,8 +380,6 @@ def unpatch_transformers() -> None:
                 _backend.from_pretrained = inherited
             _decoders.DecodeStream = _replaced.pop("DecodeStream")
             _backend.__init__ = _replaced.pop("__init__")
-            _backend.convert_to_native_format = _replaced.pop("conversion")
-            _stand_ins.remove()
             _backends.TokenizerFast = _replaced.pop("TokenizerFast")
 
 

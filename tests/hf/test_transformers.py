@@ -435,38 +435,6 @@ def test_patched_loading_reads_a_file_once(pair, tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["GPT2Tokenizer", "RobertaTokenizer"])
-def test_patched_loading_of_classes_that_build_their_object(name, tmp_path):
-    import transformers.tokenization_utils_tokenizers as backends
-
-    original = backends.TokenizerFast
-    path = tokenizer_path("gpt2" if name == "GPT2Tokenizer" else "roberta-base")
-    with open(path, encoding="utf-8") as file:
-        contents = json.load(file)
-    # As in old files: transformers then reads all of it for its post-processor.
-    contents["model"].pop("type", None)
-    (tmp_path / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    read = []
-    hf.patch_transformers()
-    try:
-        reader = backends.TokenizerFast
-        reader._original = type(
-            "Counted", (), {"from_file": read.append, "from_str": original.from_str}
-        )
-        ours = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    finally:
-        hf.unpatch_transformers()
-    assert backends.TokenizerFast is original
-    assert not read
-    assert isinstance(ours._tokenizer, hf.Tokenizer)
-    assert type(ours) is type(theirs)
-    for text in TEXTS:
-        assert ours(text, "b c") == theirs(text, "b c")
-    assert ours._tokenizer.to_str() == theirs._tokenizer.to_str()
-
-
 def test_sanitized_chats(pair):
     ours, theirs = pair
     messages = [{"role": "user", "content": "Hello <|endoftext|> there"}]

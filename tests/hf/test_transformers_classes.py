@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import sys
 import threading
 from pathlib import Path
 
@@ -16,7 +15,6 @@ transformers = pytest.importorskip("transformers")
 import tokenizers  # noqa: E402
 
 from bpe_engine import hf  # noqa: E402
-from bpe_engine.hf.deferred import Deferred  # noqa: E402
 
 CLASSES = [
     ("gpt2", "GPT2Tokenizer"),
@@ -100,20 +98,13 @@ def attributes(tokenizer):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "plain")
 @pytest.mark.parametrize(("file", "name"), CLASSES + THOROUGH)
-def test_loaded_alike(file, name, options, tmp_path, monkeypatch):
-    built, deferred = [], []
-    build, make = Deferred.build, Deferred.ours
-    monkeypatch.setattr(Deferred, "build", lambda self: built.append(1) or build(self))
-    monkeypatch.setattr(Deferred, "ours", lambda self, kind: deferred.append(1) or make(self, kind))
+def test_loaded_alike(file, name, options, tmp_path):
     if name in WITHOUT_BEGINNING:
         # In 5.0 it must have one.
         options = {key: value for key, value in options.items() if key != "add_bos_token"}
     ours, theirs = load_both(folder_of(file, name, tmp_path), **options)
     assert type(ours) is type(theirs)
     assert isinstance(ours._tokenizer, hf.Tokenizer)
-    # In 5.0 some classes use the object before their base does.
-    if (file, name) in CLASSES and not transformers.__version__.startswith("5.0."):
-        assert deferred and not built
     assert attributes(ours) == attributes(theirs)
     assert ours._tokenizer.to_str() == theirs._tokenizer.to_str()
     assert ours.added_tokens_decoder == theirs.added_tokens_decoder
@@ -190,43 +181,35 @@ def test_files_whose_model_has_no_type(name, kind, tmp_path):
     assert pickled("hello") == saved("hello") == theirs("hello")
 
 
-def test_a_class_that_reads_what_it_built_loads_as_before(tmp_path, monkeypatch):
+def jieba(*_: object) -> None:
+    """Stands for a part written in Python."""
+
+
+@pytest.mark.parametrize("part", ["pre_tokenizer", "decoder", "normalizer"])
+def test_a_part_written_in_python_stays_with_transformers(
+    part, patched, tmp_path, monkeypatch, caplog
+):
     from transformers.models.gpt2 import tokenization_gpt2 as module
 
+    class Part:
+        pre_tokenize = decode_chain = normalize = jieba
+
+    init = module.GPT2Tokenizer.__init__
+    kinds = {"pre_tokenizer": "PreTokenizer", "decoder": "Decoder", "normalizer": "Normalizer"}
+    custom = getattr(getattr(tokenizers, f"{part}s"), kinds[part]).custom(Part())
+
+    def with_part(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        setattr(self._tokenizer, part, custom)
+
+    monkeypatch.setattr(module.GPT2Tokenizer, "__init__", with_part)
     folder = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
-    init = transformers.TokenizersBackend.__init__
-    seen = []
-
-    def reads(self, *args, **kwargs):
-        own = module.Tokenizer(module.BPE(vocab=kwargs["vocab"], merges=kwargs["merges"]))
-        own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        seen.append(own.get_vocab_size())
-        self._tokenizer = own
-        init(self)
-
-    monkeypatch.setattr(module.GPT2Tokenizer, "__init__", reads)
-    hf.patch_transformers()
-    try:
-        loaded = transformers.AutoTokenizer.from_pretrained(folder)
-    finally:
-        hf.unpatch_transformers()
-    assert seen == [50257]
-    assert isinstance(loaded._tokenizer, hf.Tokenizer)
-    assert loaded("a b")["input_ids"] == [64, 275]
-
-
-def test_names_are_as_before_after_unpatching(patched, tmp_path):
-    folder = folder_of("gpt2", "GPT2Tokenizer", tmp_path)
-    module = sys.modules[transformers.GPT2Tokenizer.__module__]
-    transformers.AutoTokenizer.from_pretrained(folder)
-    assert module.BPE is not tokenizers.models.BPE
-    # What is made without from_pretrained is what it was.
-    assert not hf.is_ours(transformers.GPT2Tokenizer())
-    hf.unpatch_transformers()
-    assert module.BPE is tokenizers.models.BPE
-    assert module.Tokenizer is tokenizers.Tokenizer
-    method = vars(transformers.TokenizersBackend)["convert_to_native_format"]
-    assert method.__func__.__module__.startswith("transformers.")
+    for _ in range(2):
+        assert not hf.is_ours(transformers.AutoTokenizer.from_pretrained(folder))
+    reason = "it has a part that no file can hold"
+    assert sum(reason in record.getMessage() for record in caplog.records) == 1
+    with pytest.raises(hf.UnsupportedTokenizer, match=reason):
+        hf.as_transformers(folder)
 
 
 def test_threads_load_and_build_at_once(patched, tmp_path):

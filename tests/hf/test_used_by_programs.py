@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,71 +168,6 @@ def test_which_tokenizers_are_ours(both):
     mine = [ours, gpt2, bpe_engine.Tokenizer(gpt2), bpe_engine.Tokenizer(ours)]
     assert all(map(hf.is_ours, mine))
     assert not any(map(hf.is_ours, [theirs, None, "gpt2", hf.Tokenizer]))
-
-
-def run(program: str, *paths: Path) -> str:
-    """The output of a program in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, paths)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def test_import_hook_imports_nothing():
-    assert (
-        run(
-            "import sys\n"
-            "from bpe_engine import hf\n"
-            "hf.patch_transformers_on_import(); hf.patch_transformers_on_import()\n"
-            "print('transformers' in sys.modules, 'tokenizers' in sys.modules, len(\n"
-            "    [each for each in sys.meta_path if 'import_hook' in type(each).__module__]))"
-        )
-        == "False False 1"
-    )
-
-
-@pytest.mark.parametrize(
-    "how", ["AutoTokenizer", "GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast"]
-)
-def test_import_hook_patches_every_way_in(how, tmp_path: Path):
-    pytest.importorskip("transformers")
-    (tmp_path / "tokenizer.json").write_text(contents(), encoding="utf-8")
-    config = {"tokenizer_class": "GPT2Tokenizer"}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    found = run(
-        "import sys\n"
-        "from bpe_engine import hf\n"
-        "hf.patch_transformers_on_import()\n"
-        f"from transformers import {how} as way\n"
-        "tokenizer = way.from_pretrained(sys.argv[1])\n"
-        "again = type(tokenizer).from_pretrained(sys.argv[1])\n"
-        "hf.unpatch_transformers()\n"
-        "plain = type(tokenizer).from_pretrained(sys.argv[1])\n"
-        "texts = ['abc \"a', 'cab <|endoftext|>']\n"
-        "print([hf.is_ours(each) for each in (tokenizer, again, plain)])\n"
-        "print(tokenizer(texts) == again(texts) == plain(texts))",
-        tmp_path,
-    )
-    assert found.splitlines()[-2:] == ["[True, True, False]", "True"]
-
-
-def test_import_hook_without_transformers_lets_programs_run(tmp_path: Path):
-    package = tmp_path / "transformers"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "tokenization_utils_tokenizers.py").write_text("here = 1")
-    found = run(
-        "import sys\n"
-        "sys.path.insert(0, sys.argv[1])\n"
-        "from bpe_engine import hf\n"
-        "hf.patch_transformers_on_import()\n"
-        "import transformers.tokenization_utils_tokenizers as module\n"
-        "import inspect\n"
-        "print(module.here, inspect.getsource(module).split(), type(module.__loader__).__name__)",
-        tmp_path,
-    )
-    assert found == "1 ['here', '=', '1'] SourceFileLoader"
 
 
 def test_byte_level_files_that_name_llama(tmp_path: Path):

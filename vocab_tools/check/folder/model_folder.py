@@ -195,12 +195,12 @@ class ModelFolder:
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """The source that the others are compared with; None if none has ordinary tokens."""
+        """The source that the others are compared with; None if no source spells text."""
         if self.files:
             return self.files[0]
-        # For a folder without a vocabulary, transformers may make a tokenizer without one.
+        # Without a vocabulary, transformers may make a tokenizer of added tokens and, for T5, a space.
         made = self.transformers
-        return made if made is not None and made.tokens else None
+        return made if made is not None and any(map(bytes.strip, made.tokens)) else None
 
     @property
     def tokenizer(self) -> Source:

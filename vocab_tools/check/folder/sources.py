@@ -283,8 +283,8 @@ def of_transformers(folder: Path) -> Source:
     types = {name: "special" if flag else "not special" for name, flag in special.items()}
     backend = getattr(tokenizer, "backend_tokenizer", None)
     table = Table(tokens={**vocab, **added}, types=types)
-    if backend is not None:
-        made = tables.of_settings(json.loads(backend.to_str()), lists_merges=False)
+    if (contents := _contents(backend)) is not None:
+        made = tables.of_settings(json.loads(contents), lists_merges=False)
         table = dataclasses.replace(made, tokens=table.tokens, types={**made.types, **types})
     roles = {role: getattr(tokenizer, f"{role}_id", None) for role in ROLES}
     return Source(
@@ -301,6 +301,14 @@ def of_transformers(folder: Path) -> Source:
         decode=decode,
         roles={role: id for role, id in roles.items() if type(id) is int},
     )
+
+
+def _contents(backend: Any) -> str | None:
+    """Returns the ``tokenizer.json`` of an object of `tokenizers`; None for one with a part in Python."""
+    try:
+        return None if backend is None else str(backend.to_str())
+    except Exception:  # `tokenizers` raises no narrower class.
+        return None
 
 
 _LARGE = ("vocab", "merges")
