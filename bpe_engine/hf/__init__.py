@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
 from . import decoders, normalizers, pre_tokenizers, processors
-from .component import Component, Regex
+from .component import Component
 from .components import AddedToken, Token
+from .fields import Regex
 from .models import BPE, Model, SentencePiece, Unigram, WordLevel, WordPiece
 from .stream import DecodeStream
 from .tokenizers import Tokenizer, is_ours

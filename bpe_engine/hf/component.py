@@ -2,192 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from .._core import hf_component
+from .._core import UnsupportedTokenizer, hf_component
+from . import fields
+from .fields import Field
 
-__all__ = [
-    "Component",
-    "Field",
-    "Regex",
-    "behavior_field",
-    "character_field",
-    "component_json",
-    "component_of_tokenizers",
-    "flag_field",
-    "length_field",
-    "optional_flag_field",
-    "pattern_field",
-    "prepend_scheme_field",
-    "text_field",
-]
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
 
-T = TypeVar("T")
+    def dataclass_transform(**_: Any) -> Callable[[Any], Any]:
+        return lambda decorated: decorated
+
+
+__all__ = ["Component", "component_json", "component_of_tokenizers"]
+
 C = TypeVar("C", bound="Component")
 
 
 class _Owner(Protocol):
     def _part_changed(self, part: Component) -> None: ...
-
-
-class Field(Generic[T]):
-    """An attribute of a component that is a field of its JSON.
-
-    Args:
-        check: Returns the JSON of a value, or raises.
-        show: Returns the value of the JSON.
-        name: The name in the JSON, if it is another one.
-    """
-
-    def __init__(
-        self,
-        check: Callable[[T], Any],
-        show: Callable[[Any], T] = lambda value: value,
-        name: str = "",
-    ):
-        self.check: Callable[[T], Any] = check
-        self.show: Callable[[Any], T] = show
-        self.name: str = name
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = self.name or name
-
-    @overload
-    def __get__(self, part: None, owner: type) -> Field[T]: ...
-    @overload
-    def __get__(self, part: Component, owner: type) -> T: ...
-    def __get__(self, part: Component | None, owner: type) -> Field[T] | T:
-        return self if part is None else self.show(part._fields[self.name])
-
-    def __set__(self, part: Component, value: T) -> None:
-        old, part._fields[self.name] = part._fields[self.name], self.check(value)
-        try:
-            part._tell_owners()
-        except BaseException:
-            part._fields[self.name] = old
-            raise
-
-
-def _instance(*types: type) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if type(value) not in types and not (bool not in types and isinstance(value, types)):
-            names = " or ".join(each.__name__ for each in types)
-            raise TypeError(f"expected {names}, not {type(value).__name__}")
-        return value
-
-    return check
-
-
-def flag_field(name: str = "") -> Field[bool]:
-    """A field that is True or False."""
-    return Field(_instance(bool), name=name)
-
-
-def optional_flag_field() -> Field[bool | None]:
-    """A field that is True, False or None."""
-    return Field(_instance(bool, type(None)))
-
-
-def text_field() -> Field[str]:
-    """A field of text."""
-    return Field(_instance(str))
-
-
-def length_field() -> Field[int]:
-    """A field of a number from 0 on."""
-
-    def check(value: int) -> int:
-        if _instance(int)(value) < 0:
-            raise OverflowError(f"expected a number from 0 on, not {value}")
-        return value
-
-    return Field(check)
-
-
-def character_field() -> Field[str]:
-    """A field of one character."""
-
-    def check(value: str) -> str:
-        if len(_instance(str)(value)) != 1:
-            raise ValueError(f"expected a string of length 1, not {value!r}")
-        return value
-
-    return Field(check)
-
-
-def behavior_field() -> Field[str]:
-    """A field for what becomes of the matches of a pattern: ``"removed"``, ``"isolated"``,
-    ``"merged_with_previous"``, ``"merged_with_next"`` or ``"contiguous"``."""
-    names = {
-        "removed": "Removed",
-        "isolated": "Isolated",
-        "merged_with_previous": "MergedWithPrevious",
-        "merged_with_next": "MergedWithNext",
-        "contiguous": "Contiguous",
-    }
-    # As they show it.
-    return Field(lambda value: _one_of(value, names), str.lower)
-
-
-def prepend_scheme_field() -> Field[str]:
-    """A field for the texts that get a mark before them: ``"first"``, ``"never"`` or ``"always"``."""
-    names = {name: name for name in ("first", "never", "always")}
-    return Field(lambda value: _one_of(value, names))
-
-
-def _one_of(value: str, names: dict[str, str]) -> str:
-    if _instance(str)(value) not in names:
-        raise ValueError(f"{value!r} is an unknown variant, should be one of {list(names)}")
-    return names[value]
-
-
-class Regex:
-    """A regular expression, in Oniguruma's syntax.
-
-    Args:
-        pattern: The expression.
-
-    >>> Regex("[0-9]+").pattern
-    '[0-9]+'
-    """
-
-    def __init__(self, pattern: str):
-        self.pattern: str = _instance(str)(pattern)
-
-
-def pattern_field() -> Field[Any]:
-    """A field for a text or a regular expression to search for, which can be neither read nor set, as
-    in `tokenizers`."""
-
-    def check(value: Any) -> dict[str, str]:
-        if isinstance(value, str):
-            return {"String": value}
-        if isinstance(value, Regex):
-            return {"Regex": value.pattern}
-        if type(value).__name__ == "Regex":
-            # Theirs shows its pattern only as a part of others.
-            import tokenizers
-
-            state: bytes = tokenizers.normalizers.Replace(value, "").__getstate__()
-            found: dict[str, str] = json.loads(state)["pattern"]
-            return found
-        raise TypeError(f"expected str or Regex, not {type(value).__name__}")
-
-    return _Hidden(check)
-
-
-class _Hidden(Field[Any]):
-    def __get__(self, part: Component | None, owner: type) -> Any:
-        if part is None:
-            return self
-        raise AttributeError("Cannot get pattern")
-
-    def __set__(self, part: Component, value: Any) -> None:
-        raise AttributeError("Cannot set pattern, make another component instead")
 
 
 #: For each kind, the module of `tokenizers`, the name of its base class, and the field of a
@@ -200,6 +40,22 @@ _KINDS = {
 }
 
 
+@dataclass_transform(
+    field_specifiers=(
+        fields.behavior,
+        fields.character,
+        fields.charsmap,
+        fields.field,
+        fields.flag,
+        fields.length,
+        fields.optional_flag,
+        fields.parts,
+        fields.pattern,
+        fields.prepend_scheme,
+        fields.text,
+        fields.token,
+    )
+)
 class Component:
     """A normalizer, pre-tokenizer, post-processor or decoder.
 
@@ -230,9 +86,12 @@ class Component:
     (1, 'NFC')
     """
 
-    __slots__ = ("__weakref__", "_fields", "_owners", "_parts")
     _kind: ClassVar[str] = ""
     _classes: ClassVar[dict[tuple[str, str], type[Component]]] = {}
+    #: The attributes by the names of their arguments.
+    _attributes: ClassVar[dict[str, Field]] = {}
+    #: Whether the constructor takes any other argument, too, which has no effect.
+    _takes_others: ClassVar[bool] = False
     #: The values of the JSON; a sequence has parts instead.
     _fields: dict[str, Any]
     _parts: list[Component]
@@ -240,10 +99,46 @@ class Component:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "_kind" in vars(cls):
+            return
         Component._classes[cls._kind, cls.__name__] = cls
+        kind = inspect.Parameter.VAR_KEYWORD
+        listed = []
+        cls._attributes = {}
+        for name, each in list(vars(cls).items()):
+            if isinstance(each, Field):
+                cls._attributes[each.alias] = each
+                listed += [each.parameter(cls.__annotations__[name])] if each.init else []
+        listed += [inspect.Parameter("others", kind)] if cls._takes_others else []
+        cls.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
 
-    def __new__(cls, kind: str, spec: str) -> Any:
-        return Component._of_json(kind, json.loads(hf_component(kind, spec)))
+    def __new__(cls, *values: Any, **named: Any) -> Any:
+        signature: inspect.Signature | None = getattr(cls, "__signature__", None)
+        if signature is None:
+            kind, spec = values
+            return Component._of_json(kind, json.loads(hf_component(kind, spec)))
+        if cls.__name__ == "SentencePiece":
+            raise UnsupportedTokenizer(f"{cls._kind}: Tokenizer.from_sentencepiece makes this one")
+        bound = signature.bind(*values, **named)
+        bound.apply_defaults()
+        given = bound.arguments
+        made = {
+            each.name: each.made(given[name] if each.init else each.default)
+            for name, each in cls._attributes.items()
+        }
+        if cls.__name__ == "Sequence":
+            return cls._with_parts(*made.values())
+        self = cls._with(made)
+        self._check()
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in Component.__annotations__ and not hasattr(type(self), name):
+            raise AttributeError(f"a {self.type} has no attribute {name!r}")
+        object.__setattr__(self, name, value)
+
+    def _check(self) -> None:
+        """Raises ValueError for values that do not go together; for subclasses."""
 
     @staticmethod
     def _of_json(kind: str, spec: dict[str, Any]) -> Component:
@@ -260,14 +155,6 @@ class Component:
         self = object.__new__(cls)
         self._fields, self._parts, self._owners = fields, [], []
         return self
-
-    @classmethod
-    def _made(cls: type[C], /, **values: Any) -> C:
-        """Makes a component of values for its attributes."""
-        fields: list[Field[Any]] = [vars(cls)[name] for name in values]
-        return cls._with(
-            {each.name: each.check(values[name]) for name, each in zip(values, fields)}
-        )
 
     @classmethod
     def _with_parts(cls: type[C], parts: Iterable[Any]) -> C:

@@ -12,16 +12,8 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_decode
-from .component import (
-    Component,
-    Field,
-    character_field,
-    flag_field,
-    length_field,
-    pattern_field,
-    prepend_scheme_field,
-    text_field,
-)
+from . import fields
+from .component import Component
 from .stream import DecodeStream
 
 __all__ = [
@@ -44,7 +36,6 @@ __all__ = [
 class Decoder(Component):
     """The base of all decoders."""
 
-    __slots__ = ()
     _kind = "decoder"
 
     def decode(self, tokens: Sequence_[str]) -> str:
@@ -66,32 +57,20 @@ class BPEDecoder(Decoder):
         suffix: The mark.
     """
 
-    __slots__ = ()
-    suffix: Field[str] = text_field()
-
-    def __new__(cls, suffix: str = "</w>") -> BPEDecoder:
-        return cls._made(suffix=suffix)
+    suffix: str = fields.text(default="</w>")
 
 
 class ByteFallback(Decoder):
     """Joins tokens for bytes, such as ``<0xE2>``, to characters."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> ByteFallback:
-        return cls._made()
-
 
 class ByteLevel(Decoder):
     """Replaces the characters that represent bytes by these."""
 
-    __slots__ = ()
-    add_prefix_space: Field[bool] = flag_field()
-    trim_offsets: Field[bool] = flag_field()
-    use_regex: Field[bool] = flag_field()
-
-    def __new__(cls, **_others: Any) -> ByteLevel:
-        return cls._made(add_prefix_space=True, trim_offsets=True, use_regex=True)
+    _takes_others = True
+    add_prefix_space: bool = fields.flag(default=True, init=False)
+    trim_offsets: bool = fields.flag(default=True, init=False)
+    use_regex: bool = fields.flag(default=True, init=False)
 
 
 class CTC(Decoder):
@@ -103,26 +82,13 @@ class CTC(Decoder):
         cleanup: Whether spaces before punctuation and contractions are removed.
     """
 
-    __slots__ = ()
-    pad_token: Field[str] = text_field()
-    word_delimiter_token: Field[str] = text_field()
-    cleanup: Field[bool] = flag_field()
-
-    def __new__(
-        cls, pad_token: str = "<pad>", word_delimiter_token: str = "|", cleanup: bool = True
-    ) -> CTC:
-        return cls._made(
-            pad_token=pad_token, word_delimiter_token=word_delimiter_token, cleanup=cleanup
-        )
+    pad_token: str = fields.text(default="<pad>")
+    word_delimiter_token: str = fields.text(default="|")
+    cleanup: bool = fields.flag(default=True)
 
 
 class Fuse(Decoder):
     """Joins all tokens to one, for the decoders after it."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> Fuse:
-        return cls._made()
 
 
 class Metaspace(Decoder):
@@ -135,15 +101,9 @@ class Metaspace(Decoder):
         split: Not used.
     """
 
-    __slots__ = ()
-    replacement: Field[str] = character_field()
-    prepend_scheme: Field[str] = prepend_scheme_field()
-    split: Field[bool] = flag_field()
-
-    def __new__(
-        cls, replacement: str = "▁", prepend_scheme: str = "always", split: bool = True
-    ) -> Metaspace:
-        return cls._made(replacement=replacement, prepend_scheme=prepend_scheme, split=split)
+    replacement: str = fields.character(default="▁")
+    prepend_scheme: str = fields.prepend_scheme(default="always")
+    split: bool = fields.flag(default=True)
 
 
 class Replace(Decoder):
@@ -157,24 +117,17 @@ class Replace(Decoder):
         ValueError: The pattern is malformed.
     """
 
-    __slots__ = ()
-    pattern: Field[Any] = pattern_field()
-    content: Field[str] = text_field()
+    pattern: Any = fields.pattern()
+    content: str = fields.text()
 
-    def __new__(cls, pattern: Any, content: str) -> Replace:
-        made = cls._made(pattern=pattern, content=content)
-        made.decode([])
-        return made
+    def _check(self) -> None:
+        self.decode([])
 
 
 class SentencePiece(Decoder):
     """The decoder of a ``.model``. `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it."""
 
-    __slots__ = ()
-    unk_surface: Field[str] = text_field()
-
-    def __new__(cls, *arguments: object) -> SentencePiece:
-        raise UnsupportedTokenizer("decoder: Tokenizer.from_sentencepiece makes this one")
+    unk_surface: str = fields.text(init=False)
 
 
 class Strip(Decoder):
@@ -186,13 +139,9 @@ class Strip(Decoder):
         right: How many at the end.
     """
 
-    __slots__ = ()
-    content: Field[str] = character_field()
-    start: Field[int] = length_field()
-    stop: Field[int] = length_field()
-
-    def __new__(cls, content: str = " ", left: int = 0, right: int = 0) -> Strip:
-        return cls._made(content=content, start=left, stop=right)
+    content: str = fields.character(default=" ")
+    start: int = fields.length(default=0, alias="left")
+    stop: int = fields.length(default=0, alias="right")
 
 
 class WordPiece(Decoder):
@@ -203,12 +152,8 @@ class WordPiece(Decoder):
         cleanup: Whether spaces before punctuation and contractions are removed.
     """
 
-    __slots__ = ()
-    prefix: Field[str] = text_field()
-    cleanup: Field[bool] = flag_field()
-
-    def __new__(cls, prefix: str = "##", cleanup: bool = True) -> WordPiece:
-        return cls._made(prefix=prefix, cleanup=cleanup)
+    prefix: str = fields.text(default="##")
+    cleanup: bool = fields.flag(default=True)
 
 
 class Sequence(Decoder):
@@ -218,7 +163,4 @@ class Sequence(Decoder):
         decoders: The decoders.
     """
 
-    __slots__ = ()
-
-    def __new__(cls, decoders: list[Any]) -> Sequence:
-        return cls._with_parts(decoders)
+    _list: list[Any] = fields.parts(alias="decoders")

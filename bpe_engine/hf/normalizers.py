@@ -10,19 +10,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
-from .component import (
-    Component,
-    Field,
-    flag_field,
-    optional_flag_field,
-    pattern_field,
-    text_field,
-)
+from . import fields
+from .component import Component
 
 __all__ = [
     "BertNormalizer",
@@ -48,7 +41,6 @@ __all__ = [
 class Normalizer(Component):
     """The base of all normalizers."""
 
-    __slots__ = ()
     _kind = "normalizer"
 
     def normalize_str(self, sequence: str) -> str:
@@ -75,88 +67,38 @@ class BertNormalizer(Normalizer):
         lowercase: Lowers each character.
     """
 
-    __slots__ = ()
-    clean_text: Field[bool] = flag_field()
-    handle_chinese_chars: Field[bool] = flag_field()
-    strip_accents: Field[bool | None] = optional_flag_field()
-    lowercase: Field[bool] = flag_field()
-
-    def __new__(
-        cls,
-        clean_text: bool = True,
-        handle_chinese_chars: bool = True,
-        strip_accents: bool | None = None,
-        lowercase: bool = True,
-    ) -> BertNormalizer:
-        return cls._made(
-            clean_text=clean_text,
-            handle_chinese_chars=handle_chinese_chars,
-            strip_accents=strip_accents,
-            lowercase=lowercase,
-        )
+    clean_text: bool = fields.flag(default=True)
+    handle_chinese_chars: bool = fields.flag(default=True)
+    strip_accents: bool | None = fields.optional_flag(default=None)
+    lowercase: bool = fields.flag(default=True)
 
 
 class ByteLevel(Normalizer):
     """Replaces each byte by the character that represents it."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> ByteLevel:
-        return cls._made()
-
 
 class Lowercase(Normalizer):
     """Lowers each character."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> Lowercase:
-        return cls._made()
 
 
 class NFC(Normalizer):
     """Unicode's form C: composed."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> NFC:
-        return cls._made()
-
 
 class NFD(Normalizer):
     """Unicode's form D: decomposed."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> NFD:
-        return cls._made()
 
 
 class NFKC(Normalizer):
     """Unicode's form KC: composed, with compatible characters replaced."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> NFKC:
-        return cls._made()
-
 
 class NFKD(Normalizer):
     """Unicode's form KD: decomposed, with compatible characters replaced."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> NFKD:
-        return cls._made()
-
 
 class Nmt(Normalizer):
     """Removes control characters, and makes some others spaces, as SentencePiece's ``nmt`` does."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> Nmt:
-        return cls._made()
 
 
 class Precompiled(Normalizer):
@@ -169,21 +111,10 @@ class Precompiled(Normalizer):
         ValueError: The rules are malformed.
     """
 
-    __slots__ = ()
-    _charsmap: Field[Iterable[int]] = Field(
-        lambda rules: base64.b64encode(_bytes(rules)).decode(), name="precompiled_charsmap"
-    )
+    precompiled_charsmap: Iterable[int] = fields.charsmap()
 
-    def __new__(cls, precompiled_charsmap: Iterable[int]) -> Precompiled:
-        made = cls._made(_charsmap=precompiled_charsmap)
-        made.normalize_str("")
-        return made
-
-
-def _bytes(rules: Iterable[int]) -> bytes:
-    if isinstance(rules, (str, int)):
-        raise TypeError(f"expected bytes, not {type(rules).__name__}")
-    return bytes(rules)
+    def _check(self) -> None:
+        self.normalize_str("")
 
 
 class Prepend(Normalizer):
@@ -193,11 +124,7 @@ class Prepend(Normalizer):
         prepend: The text.
     """
 
-    __slots__ = ()
-    prepend: Field[str] = text_field()
-
-    def __new__(cls, prepend: str = "▁") -> Prepend:
-        return cls._made(prepend=prepend)
+    prepend: str = fields.text(default="▁")
 
 
 class Replace(Normalizer):
@@ -211,14 +138,11 @@ class Replace(Normalizer):
         ValueError: The pattern is malformed, or cannot be replaced exactly.
     """
 
-    __slots__ = ()
-    pattern: Field[Any] = pattern_field()
-    content: Field[str] = text_field()
+    pattern: Any = fields.pattern()
+    content: str = fields.text()
 
-    def __new__(cls, pattern: Any, content: str) -> Replace:
-        made = cls._made(pattern=pattern, content=content)
-        made.normalize_str("")
-        return made
+    def _check(self) -> None:
+        self.normalize_str("")
 
 
 class SentencePiece(Normalizer):
@@ -227,14 +151,10 @@ class SentencePiece(Normalizer):
     `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it. Its attributes are the fields of the file.
     """
 
-    __slots__ = ()
-    add_dummy_prefix: Field[bool] = flag_field()
-    remove_extra_whitespaces: Field[bool] = flag_field()
-    escape_whitespaces: Field[bool] = flag_field()
-    treat_whitespace_as_suffix: Field[bool] = flag_field()
-
-    def __new__(cls, *arguments: object) -> SentencePiece:
-        raise UnsupportedTokenizer("normalizer: Tokenizer.from_sentencepiece makes this one")
+    add_dummy_prefix: bool = fields.flag(init=False)
+    remove_extra_whitespaces: bool = fields.flag(init=False)
+    escape_whitespaces: bool = fields.flag(init=False)
+    treat_whitespace_as_suffix: bool = fields.flag(init=False)
 
 
 class Strip(Normalizer):
@@ -245,21 +165,12 @@ class Strip(Normalizer):
         right: Whether it is removed at the end.
     """
 
-    __slots__ = ()
-    left: Field[bool] = flag_field("strip_left")
-    right: Field[bool] = flag_field("strip_right")
-
-    def __new__(cls, left: bool = True, right: bool = True) -> Strip:
-        return cls._made(left=left, right=right)
+    left: bool = fields.flag(default=True, name="strip_left")
+    right: bool = fields.flag(default=True, name="strip_right")
 
 
 class StripAccents(Normalizer):
     """Removes combining marks. Characters must be decomposed before."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> StripAccents:
-        return cls._made()
 
 
 class Sequence(Normalizer):
@@ -269,10 +180,7 @@ class Sequence(Normalizer):
         normalizers: The normalizers.
     """
 
-    __slots__ = ()
-
-    def __new__(cls, normalizers: list[Any]) -> Sequence:
-        return cls._with_parts(normalizers)
+    _list: list[Any] = fields.parts(alias="normalizers")
 
 
 #: The normalizers of Unicode's forms.

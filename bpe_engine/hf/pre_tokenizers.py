@@ -11,16 +11,8 @@ from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_pre_tokenize
 from ..byte_level import text_of
-from .component import (
-    Component,
-    Field,
-    behavior_field,
-    character_field,
-    flag_field,
-    length_field,
-    pattern_field,
-    prepend_scheme_field,
-)
+from . import fields
+from .component import Component
 
 __all__ = [
     "BertPreTokenizer",
@@ -42,7 +34,6 @@ __all__ = [
 class PreTokenizer(Component):
     """The base of all pre-tokenizers."""
 
-    __slots__ = ()
     _kind = "pre_tokenizer"
 
     def pre_tokenize_str(self, sequence: str) -> list[tuple[str, tuple[int, int]]]:
@@ -62,11 +53,6 @@ class PreTokenizer(Component):
 class BertPreTokenizer(PreTokenizer):
     """Cuts at white space, and around each punctuation mark."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> BertPreTokenizer:
-        return cls._made()
-
 
 class ByteLevel(PreTokenizer):
     """Cuts by GPT-2's pattern, and replaces each byte by the character that represents it.
@@ -77,21 +63,11 @@ class ByteLevel(PreTokenizer):
         use_regex: Whether text is cut.
     """
 
-    __slots__ = ()
-    add_prefix_space: Field[bool] = flag_field()
-    trim_offsets: Field[bool] = flag_field()
-    use_regex: Field[bool] = flag_field()
+    add_prefix_space: bool = fields.flag(default=True)
+    trim_offsets: bool = fields.flag(default=True)
+    use_regex: bool = fields.flag(default=True)
 
-    def __new__(
-        cls,
-        add_prefix_space: bool = True,
-        trim_offsets: bool = True,
-        use_regex: bool = True,
-        **_others: Any,
-    ) -> ByteLevel:
-        return cls._made(
-            add_prefix_space=add_prefix_space, trim_offsets=trim_offsets, use_regex=use_regex
-        )
+    _takes_others = True
 
     @staticmethod
     def alphabet() -> list[str]:
@@ -110,11 +86,7 @@ class CharDelimiterSplit(PreTokenizer):
         delimiter: The character.
     """
 
-    __slots__ = ()
-    delimiter: Field[str] = character_field()
-
-    def __new__(cls, delimiter: str) -> CharDelimiterSplit:
-        return cls._made(delimiter=delimiter)
+    delimiter: str = fields.character()
 
 
 class Digits(PreTokenizer):
@@ -124,11 +96,7 @@ class Digits(PreTokenizer):
         individual_digits: Whether each digit is a piece.
     """
 
-    __slots__ = ()
-    individual_digits: Field[bool] = flag_field()
-
-    def __new__(cls, individual_digits: bool = False) -> Digits:
-        return cls._made(individual_digits=individual_digits)
+    individual_digits: bool = fields.flag(default=False)
 
 
 class FixedLength(PreTokenizer):
@@ -138,11 +106,7 @@ class FixedLength(PreTokenizer):
         length: The number of characters.
     """
 
-    __slots__ = ()
-    length: Field[int] = length_field()
-
-    def __new__(cls, length: int = 5) -> FixedLength:
-        return cls._made(length=length)
+    length: int = fields.length(default=5)
 
 
 class Metaspace(PreTokenizer):
@@ -155,15 +119,9 @@ class Metaspace(PreTokenizer):
         split: Whether text is cut.
     """
 
-    __slots__ = ()
-    replacement: Field[str] = character_field()
-    prepend_scheme: Field[str] = prepend_scheme_field()
-    split: Field[bool] = flag_field()
-
-    def __new__(
-        cls, replacement: str = "▁", prepend_scheme: str = "always", split: bool = True
-    ) -> Metaspace:
-        return cls._made(replacement=replacement, prepend_scheme=prepend_scheme, split=split)
+    replacement: str = fields.character(default="▁")
+    prepend_scheme: str = fields.prepend_scheme(default="always")
+    split: bool = fields.flag(default=True)
 
 
 class Punctuation(PreTokenizer):
@@ -173,11 +131,7 @@ class Punctuation(PreTokenizer):
         behavior: What becomes of them, as in `Split`.
     """
 
-    __slots__ = ()
-    behavior: Field[str] = behavior_field()
-
-    def __new__(cls, behavior: str = "isolated") -> Punctuation:
-        return cls._made(behavior=behavior)
+    behavior: str = fields.behavior(default="isolated")
 
 
 class Split(PreTokenizer):
@@ -193,42 +147,24 @@ class Split(PreTokenizer):
         ValueError: The pattern is malformed.
     """
 
-    __slots__ = ()
-    pattern: Field[Any] = pattern_field()
-    behavior: Field[str] = behavior_field()
-    invert: Field[bool] = flag_field()
+    pattern: Any = fields.pattern()
+    behavior: str = fields.behavior()
+    invert: bool = fields.flag(default=False)
 
-    def __new__(cls, pattern: Any, behavior: str, invert: bool = False) -> Split:
-        made = cls._made(pattern=pattern, behavior=behavior, invert=invert)
-        made.pre_tokenize_str("")
-        return made
+    def _check(self) -> None:
+        self.pre_tokenize_str("")
 
 
 class UnicodeScripts(PreTokenizer):
     """Cuts where the script changes. Spaces belong to any script, and kana to the Han script."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> UnicodeScripts:
-        return cls._made()
-
 
 class Whitespace(PreTokenizer):
     """Cuts at white space, and between words and other characters."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> Whitespace:
-        return cls._made()
-
 
 class WhitespaceSplit(PreTokenizer):
     """Cuts at white space."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> WhitespaceSplit:
-        return cls._made()
 
 
 class Sequence(PreTokenizer):
@@ -238,7 +174,4 @@ class Sequence(PreTokenizer):
         pre_tokenizers: The pre-tokenizers.
     """
 
-    __slots__ = ()
-
-    def __new__(cls, pre_tokenizers: list[Any]) -> Sequence:
-        return cls._with_parts(pre_tokenizers)
+    _list: list[Any] = fields.parts(alias="pre_tokenizers")

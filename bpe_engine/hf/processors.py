@@ -14,11 +14,8 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from .._core import HfEncoding, hf_added_tokens, hf_process
-from .component import (
-    Component,
-    Field,
-    flag_field,
-)
+from . import fields
+from .component import Component
 
 __all__ = [
     "BertProcessing",
@@ -33,7 +30,6 @@ __all__ = [
 class PostProcessor(Component):
     """The base of all post-processors."""
 
-    __slots__ = ()
     _kind = "post_processor"
 
     def process(
@@ -50,17 +46,6 @@ class PostProcessor(Component):
         return hf_added_tokens(self._spec, is_pair)
 
 
-def _token() -> Field[tuple[str, int]]:
-    """A field of a token and its id."""
-
-    def check(value: tuple[str, int]) -> list[Any]:
-        if not isinstance(value, tuple) or list(map(type, value)) != [str, int]:
-            raise TypeError(f"expected a tuple of a token and its id, not {value!r}")
-        return list(value)
-
-    return Field(check, lambda value: (value[0], value[1]))
-
-
 class BertProcessing(PostProcessor):
     """Puts a token before the first sequence, and another one after each.
 
@@ -69,12 +54,8 @@ class BertProcessing(PostProcessor):
         cls_token: The token before the first one, and its id.
     """
 
-    __slots__ = ()
-    sep: Field[tuple[str, int]] = _token()
-    cls: Field[tuple[str, int]] = _token()
-
-    def __new__(cls, sep: tuple[str, int], cls_token: tuple[str, int]) -> BertProcessing:
-        return cls._made(sep=sep, cls=cls_token)
+    sep: tuple[str, int] = fields.token()
+    cls: tuple[str, int] = fields.token(alias="cls_token")
 
 
 class ByteLevel(PostProcessor):
@@ -86,24 +67,10 @@ class ByteLevel(PostProcessor):
         use_regex: Not used.
     """
 
-    __slots__ = ()
-    add_prefix_space: Field[bool] = flag_field()
-    trim_offsets: Field[bool] = flag_field()
-    use_regex: Field[bool] = flag_field()
-
-    def __new__(
-        cls,
-        add_prefix_space: bool | None = None,
-        trim_offsets: bool | None = None,
-        use_regex: bool | None = None,
-        **_others: Any,
-    ) -> ByteLevel:
-        given = {
-            "add_prefix_space": add_prefix_space,
-            "trim_offsets": trim_offsets,
-            "use_regex": use_regex,
-        }
-        return cls._made(**{name: value is None or value for name, value in given.items()})
+    _takes_others = True
+    add_prefix_space: bool = fields.flag(default=None, of_none=True)
+    trim_offsets: bool = fields.flag(default=None, of_none=True)
+    use_regex: bool = fields.flag(default=None, of_none=True)
 
 
 class RobertaProcessing(PostProcessor):
@@ -117,25 +84,14 @@ class RobertaProcessing(PostProcessor):
         add_prefix_space: Whether a single space at the beginning was added, and stays.
     """
 
-    __slots__ = ()
-    sep: Field[tuple[str, int]] = _token()
-    cls: Field[tuple[str, int]] = _token()
-    trim_offsets: Field[bool] = flag_field()
-    add_prefix_space: Field[bool] = flag_field()
-
-    def __new__(
-        cls,
-        sep: tuple[str, int],
-        cls_token: tuple[str, int],
-        trim_offsets: bool = True,
-        add_prefix_space: bool = True,
-    ) -> RobertaProcessing:
-        return cls._made(
-            sep=sep, cls=cls_token, trim_offsets=trim_offsets, add_prefix_space=add_prefix_space
-        )
+    sep: tuple[str, int] = fields.token()
+    cls: tuple[str, int] = fields.token(alias="cls_token")
+    trim_offsets: bool = fields.flag(default=True)
+    add_prefix_space: bool = fields.flag(default=True)
 
 
 Template = str | Sequence_[str]
+_SpecialToken = tuple[str, int] | tuple[int, str] | Mapping[str, Any]
 
 
 class TemplateProcessing(PostProcessor):
@@ -158,31 +114,24 @@ class TemplateProcessing(PostProcessor):
     1
     """
 
-    __slots__ = ()
-    single: Field[Any] = Field(lambda value: _pieces(value), lambda value: _debug(value))
-    _pair: Field[Any] = Field(lambda value: _pieces(value), name="pair")
-    _special_tokens: Field[Any] = Field(lambda value: _tokens(value), name="special_tokens")
+    single: Template | None = fields.field(
+        lambda value: _pieces(value), show=lambda value: _debug(value), default=None, of_none="$0"
+    )
+    _pair: Template | None = fields.field(
+        lambda value: _pieces(value), default=None, of_none="$A:0 $B:1", alias="pair"
+    )
+    _special_tokens: Iterable[_SpecialToken] | None = fields.field(
+        lambda value: _tokens(value), default=None, of_none=(), alias="special_tokens"
+    )
 
-    def __new__(
-        cls,
-        single: Template | None = None,
-        pair: Template | None = None,
-        special_tokens: Iterable[tuple[str, int] | tuple[int, str] | Mapping[str, Any]]
-        | None = None,
-    ) -> TemplateProcessing:
-        made = cls._made(
-            single="$0" if single is None else single,
-            _pair="$A:0 $B:1" if pair is None else pair,
-            _special_tokens=special_tokens or [],
-        )
-        fields = made._fields
-        if pair is not None and len(_sequences(fields["pair"])) < 2:
+    def _check(self) -> None:
+        single, pair, tokens = self._fields.values()
+        if {piece["Sequence"]["id"] for piece in pair if "Sequence" in piece} != {"A", "B"}:
             raise ValueError("Template for `pair` must use both sequences")
-        used = {name for part in fields["single"] + fields["pair"] for name in _names(part)}
-        if missing := sorted(used - fields["special_tokens"].keys()):
+        used = {piece["SpecialToken"]["id"] for piece in single + pair if "SpecialToken" in piece}
+        if missing := sorted(used - tokens.keys()):
             names = ", ".join(f"`{name}`" for name in missing)
             raise ValueError(f"Missing SpecialToken(s) with id(s) {names}")
-        return made
 
 
 def _pieces(template: Template) -> list[dict[str, Any]]:
@@ -216,14 +165,6 @@ def _tokens(given: Iterable[Any]) -> dict[str, Any]:
     return dict(sorted(tokens.items()))
 
 
-def _sequences(pieces: list[dict[str, Any]]) -> set[str]:
-    return {piece["Sequence"]["id"] for piece in pieces if "Sequence" in piece}
-
-
-def _names(piece: dict[str, Any]) -> list[str]:
-    return [piece["SpecialToken"]["id"]] if "SpecialToken" in piece else []
-
-
 def _debug(pieces: list[dict[str, Any]]) -> str:
     """A template as `tokenizers` shows it."""
     shown = []
@@ -242,7 +183,4 @@ class Sequence(PostProcessor):
         processors: The post-processors.
     """
 
-    __slots__ = ()
-
-    def __new__(cls, processors: list[Any]) -> Sequence:
-        return cls._with_parts(processors)
+    _list: list[Any] = fields.parts(alias="processors")
