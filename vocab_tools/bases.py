@@ -137,9 +137,9 @@ def identify(
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 
-    A given pattern is used, with the special tokens of the vocabulary that the ranks are; without
-    one, the pattern of that vocabulary. An unknown vocabulary gets the given pattern, or that of
-    ``qwen``, and its special tokens, unless the ranks use all of their ids.
+    A given pattern is used alone: special tokens are those of the vocabulary that the ranks are.
+    Without one, the pattern of that vocabulary is used. An unknown vocabulary without a given pattern
+    gets the pattern of ``qwen`` and its special tokens, unless the ranks use all of their ids.
 
     Args:
         ranks: the base.
@@ -161,8 +161,8 @@ def identify(
         return Base(own, own.special_tokens, recognized, True, name)
     found = find_pattern(pattern or DEFAULT_PATTERN)
     if own is None:
-        found = found.without_taken_specials(ranks)
-        return Base(found, found.special_tokens, None, True, None)
+        specials = {} if pattern else found.without_taken_specials(ranks).special_tokens
+        return Base(found, specials, None, True, None)
     alike = found.cuts_alike(own)
     return Base(own if alike else found, own.special_tokens, recognized, alike, name)
 

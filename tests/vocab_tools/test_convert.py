@@ -288,6 +288,48 @@ def test_gguf_is_read(tmp_path: Path) -> None:
         convert_tokenizer(str(path), "x.json")
 
 
+def test_the_name_of_a_pattern_gives_the_pattern_alone(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
+    model = json.loads(Path(trained(tmp_path)).read_text())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    names = ["<|turn|>", "<|over|>"]
+    path = tmp_path / "chat.gguf"
+    writer = gguf.GGUFWriter(str(path), "gpt2")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list([*tokens, *names])
+    writer.add_token_types(
+        [3 if name in ("<s>", "</s>", *names) else 1 for name in (*tokens, *names)]
+    )
+    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    for pattern in ("gpt2", "o200k_base", bpe_engine.get_encoding("o200k_base").pattern):
+        made = convert_tokenizer(str(path), str(tmp_path / "o.json"), pattern=pattern)
+        assert made.is_exact
+        added = json.loads(made.contents[str(tmp_path / "o.json")])["added_tokens"]
+        assert [token["content"] for token in added] == ["<s>", "</s>", *names]
+    ranks = rank_file(tmp_path, {bytes([byte]): byte for byte in range(256)})
+    made = convert_tokenizer(ranks, str(tmp_path / "o.json"), pattern="cl100k_base")
+    assert made.definition.special_tokens == {} and made.definition.notes == []
+    # Special tokens beside the ranks stay.
+    convert_tokenizer("gpt2", str(tmp_path / "back.tiktoken")).save()
+    back = str(tmp_path / "back.tiktoken")
+    made = convert_tokenizer(back, str(tmp_path / "o.json"), pattern="cl100k_base")
+    assert made.definition.special_tokens == {"<|endoftext|>": 50256}
+    assert made.definition.pattern == bpe_engine.get_encoding("cl100k_base").pattern
+    learned = learn_merges(ranks, {"ab": 1}, pattern="cl100k_base")
+    assert learned.tokens == {b"ab": 256} and learned.special_tokens == {}
+
+
+def test_files_that_are_not_byte_level(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    with pytest.raises(ValueError, match="is not byte-level BPE, and only"):
+        convert_tokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "o.json"))
+
+
 @pytest.mark.parametrize("size", [2000, pytest.param(151_643, marks=pytest.mark.thorough)])
 def test_qwen2_5_with_new_tokens_is_what_transformers_loads(tmp_path: Path, size: int) -> None:
     transformers = pytest.importorskip("transformers")
@@ -610,8 +652,7 @@ def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
     path.write_bytes(dump_ranks(ranks))
     target = tmp_path / "out" / "tokenizer.json"
     converted = convert_tokenizer(path, target, pattern="gpt2")
-    assert converted.is_exact
-    assert any("ids of <|endoftext|>, which are left out" in note for note in converted.notes)
+    assert converted.is_exact and converted.definition.special_tokens == {}
     for command in (("stats", path), ("compare", path, "gpt2")):
         answer = run(*command, "--corpus", path)
         assert answer.returncode == 1 and "add one: vocab-tools convert" in answer.stderr

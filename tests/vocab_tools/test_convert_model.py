@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from seeds import seeded
-from sentencepiece_oracle import made_model, processor, random_text, write_model
+from sentencepiece_oracle import made_model, model_bytes, processor, random_text, write_model
 from vocab_command import run
 
 from bpe_engine import hf
@@ -74,3 +74,66 @@ def test_the_command(tmp_path: Path) -> None:
     assert json.loads(target.read_text())["model"]["type"] == "BPE"
     refused = run("convert", str(write_model(tmp_path, "bpe defined")), str(target), "--force")
     assert refused.returncode != 0 and "would not tokenize as" in refused.stderr
+
+
+def written_gguf(path: Path, model: str, contents: bytes) -> Path:
+    """Writes a model of SentencePiece as llama.cpp's converter does."""
+    gguf = pytest.importorskip("gguf")
+    theirs = processor(contents)
+    ids = range(theirs.get_piece_size())
+    kinds = [
+        2 if theirs.is_unknown(id)
+        else 3 if theirs.is_control(id)
+        else 6 if theirs.is_byte(id)
+        else 1
+        for id in ids
+    ]  # fmt: skip
+    writer = gguf.GGUFWriter(str(path), model)
+    writer.add_tokenizer_model(model)
+    writer.add_token_list([theirs.id_to_piece(id) for id in ids])
+    writer.add_token_scores([theirs.get_score(id) for id in ids])
+    writer.add_token_types(kinds)
+    writer.add_add_space_prefix(True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(("model", "name"), [("llama", "bpe llama"), ("t5", "unigram")])
+def test_gguf_files_of_sentencepiece(tmp_path: Path, model: str, name: str) -> None:
+    contents = model_bytes(name)
+    spec = json.loads(hf.Tokenizer.from_sentencepiece(write_model(tmp_path, name)).to_str())
+    plain = made_model(
+        [(token, score, kind) for (token, score), kind in zip(*map(spec["model"].get, ("vocab", "kinds")))],
+        2 if model == "llama" else 1,
+        byte_fallback=model == "llama",
+        add_dummy_prefix=True,
+        escape_whitespaces=True,
+    )  # fmt: skip
+    path, target = written_gguf(tmp_path / "m.gguf", model, contents), tmp_path / "tokenizer.json"
+    conversion = convert_tokenizer(str(path), str(target))
+    assert conversion.is_exact and conversion.compared > 100
+    conversion.save()
+    theirs, ours = tokenizers.Tokenizer.from_file(str(target)), processor(plain)
+    rng = seeded("converted gguf")
+    for _ in range(300):
+        text = random_text(rng)
+        if not any(name in text for name in ("<s>", "</s>", "<unk>", "<pad>")):
+            assert theirs.encode(text).ids == ours.encode(text), text
+    with pytest.raises(ValueError, match=r"the target is a tokenizer\.json"):
+        convert_tokenizer(str(path), str(tmp_path / "x.tiktoken"))
+
+
+def test_names_of_bytes_in_text(tmp_path: Path) -> None:
+    """A Unigram model of tokenizers takes the text for the byte."""
+    path = write_model(tmp_path, "unigram bytes")
+    with pytest.raises(NotAlikeError) as refused:
+        convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))
+    assert "<0x41>" in [one.text for one in refused.value.conversion.differences]
+
+
+def test_gguf_files_of_other_models_are_refused(tmp_path: Path) -> None:
+    path = written_gguf(tmp_path / "m.gguf", "bert", model_bytes("bpe llama"))
+    with pytest.raises(ValueError, match=r"'bert'.*take the tokenizer\.json of the model"):
+        convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))

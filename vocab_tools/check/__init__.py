@@ -60,7 +60,7 @@ def check_vocabulary(
         pattern: the name of an encoding, or a regular expression. By default that of the published
             vocabulary that ``base`` is or begins with, or else ``qwen``.
         special_tokens: names and ids, or a file of them; by default those of the vocabulary that
-            the base is, or else of the named encoding.
+            the base is.
         words: the words that were to become tokens: a file, lines, or what
             :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words` gave, whose words
             are taken as they are; frequencies are not needed.

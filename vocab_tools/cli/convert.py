@@ -88,9 +88,8 @@ def convert(
     Text is encoded with both, and OUT is written only if all ids are the same.
 
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json beside merges.txt, a
-    tekken.json, a .gguf, a .model of SentencePiece (to a tokenizer.json), a folder with one of them,
-    or the name of an encoding. The name of OUT
-    selects the format: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the
+    tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a folder
+    with one of them, or the name of an encoding. The name of OUT selects the format: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the
     special tokens of .tiktoken and vocab.json go to a file beside them that ends in .encoding.json.
 
     \b

@@ -160,10 +160,10 @@ def convert_tokenizer(
     what = "the file, the folder or the name of a tokenizer"
     origin = locate_source(checked_path(source, what), source_format)
     goal = locate_target(checked_path(target, "the file to make"), target_format)
-    if origin.format == "sentencepiece":
+    if pieces.holds(origin):
         if goal.format != "tokenizer.json" or extra or pattern or special_tokens:
             raise ValueError(
-                f"{origin.path} is a model of SentencePiece: the target is a tokenizer.json, without "
+                f"{origin.path} has a model of SentencePiece: the target is a tokenizer.json, without "
                 f"more tokens, a pattern or special tokens"
             )
         conversion = _of_model(origin, goal, _blocks(corpus, field, errors), progress)
@@ -199,7 +199,7 @@ def _of_model(
     progress: Callable[[int, int], None] | None,
 ) -> Conversion:
     """Converts a model of SentencePiece."""
-    tokenizer, contents = pieces.load(origin.path)
+    tokenizer, contents = pieces.load(origin)
     definition, made = pieces.definition(contents), pieces.convert(contents)
     conversion = Conversion(origin, goal, definition, {goal.path: made})
     conversion.reasons += pieces.reasons(contents)

@@ -120,16 +120,14 @@ def without_second_names(definition: Definition) -> Definition:
     return dataclasses.replace(definition, special_tokens=kept, notes=[*definition.notes, note])
 
 
-def missing_byte(tokens: Mapping[bytes, int]) -> int | None:
-    """Returns the first byte that is not a token, of those that UTF-8 uses; None if all are tokens.
+def missing_bytes(tokens: Mapping[bytes, int]) -> list[int]:
+    """Returns the bytes of UTF-8 that are not tokens.
 
-    >>> missing_byte({bytes([byte]): byte for byte in range(256) if byte != 65})
-    65
+    >>> missing_bytes({bytes([byte]): byte for byte in range(256) if byte != 65})
+    [65]
     """
     never = {0xC0, 0xC1, *range(0xF5, 0x100)}
-    return next(
-        (byte for byte in range(256) if byte not in never and bytes([byte]) not in tokens), None
-    )
+    return [byte for byte in range(256) if byte not in never and bytes([byte]) not in tokens]
 
 
 def by_id(tokens: Mapping[AnyToken, int]) -> dict[AnyToken, int]:

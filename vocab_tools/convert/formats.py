@@ -61,7 +61,8 @@ def load(
 
     Args:
         location: from :func:`locate_source`.
-        pattern: the name of an encoding, or a regular expression, for files without a pattern.
+        pattern: the name of an encoding, whose pattern alone is taken, or a regular expression, for
+            files without a pattern.
         special_tokens: names and ids, for files without them.
 
     Raises:
@@ -90,8 +91,6 @@ def load(
     if format == "tiktoken":
         return rank_file.load(path, pattern, special_tokens)
     regex = None if pattern is None else find_pattern(pattern).pat_str
-    if pattern is not None and special_tokens is None:
-        special_tokens = find_pattern(pattern).special_tokens or None
     load_it = gguf_file.load if format == "gguf" else gpt2_files.load
     return load_it(path, regex, special_tokens)
 

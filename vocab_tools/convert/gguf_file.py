@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bpe_engine import byte_level, patterns
+from bpe_engine.hf import Tokenizer
 
 from ..text import plural
 from .definition import Definition, Merge
@@ -65,7 +67,9 @@ def load(
     kind = fields.get("tokenizer.ggml.model")
     if kind != "gpt2":
         raise ValueError(
-            f"{path}: tokenizer.ggml.model is {kind!r}; only byte-level BPE, 'gpt2', is converted"
+            f"{path}: tokenizer.ggml.model is {kind!r}; byte-level BPE ('gpt2') and models of "
+            "SentencePiece ('llama', 't5') are converted; take the tokenizer.json of the model that "
+            "the file was made from"
         )
     pre = fields.get("tokenizer.ggml.pre")
     if pattern is None and pre not in PATTERNS:
@@ -96,6 +100,72 @@ def load(
     if unused:
         notes.append(f"{plural(len(unused), 'id')} of tokens that are not used are left out")
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
+
+
+#: By ``tokenizer.ggml.model`` of a SentencePiece model: the number of the algorithm.
+_ALGORITHMS = {"t5": 1, "llama": 2}
+
+
+def is_pieces(path: str | Path) -> bool:
+    """True for a GGUF file of a SentencePiece model. Raises as :func:`load` does."""
+    return _fields(path).get("tokenizer.ggml.model") in _ALGORITHMS
+
+
+def load_pieces(path: str | Path) -> Tokenizer:
+    """Reads the SentencePiece model of a GGUF file.
+
+    llama.cpp merges by scores, or searches the best path, as SentencePiece does, and has neither
+    the normalizer's name nor the trainer's options.
+
+    Raises ValueError if the file is malformed.
+    """
+    fields = _fields(path)
+    model = _ALGORITHMS[fields["tokenizer.ggml.model"]]
+    texts = fields["tokenizer.ggml.tokens"]
+    scores = fields.get("tokenizer.ggml.scores") or [0.0] * len(texts)
+    kinds = fields.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
+    if not len(texts) == len(scores) == len(kinds):
+        counts = f"{len(texts)} tokens, {len(scores)} scores and {len(kinds)} types of tokens"
+        raise ValueError(f"{path}: {counts}")
+    contents = b"".join(_pieces(texts, scores, kinds))
+    contents += _field(2, _number(3, model) + _number(35, int(_BYTE in kinds)))
+    charsmap = bytes(fields.get("tokenizer.ggml.precompiled_charsmap") or ())
+    contents += _field(
+        3,
+        _field(2, charsmap)
+        + _number(3, fields.get("tokenizer.ggml.add_space_prefix", True))
+        + _number(4, fields.get("tokenizer.ggml.remove_extra_whitespaces", False))
+        + _number(5, True),
+    )
+    try:
+        return Tokenizer(contents, None, "0.2.3")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _pieces(texts: list[str], scores: list[float], kinds: list[int]) -> Iterator[bytes]:
+    for text, score, kind in zip(texts, scores, kinds):
+        yield _field(
+            1, _field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + _number(3, kind)
+        )
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """Returns bytes or a message as a field of protobuf."""
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _number(number: int, value: int) -> bytes:
+    """Returns a whole number as a field of protobuf."""
+    return _varint(number << 3) + _varint(int(value))
+
+
+def _varint(value: int) -> bytes:
+    found = []
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
 
 
 def roles(path: str | Path) -> tuple[dict[str, int], tuple[list[int], list[int]]]:

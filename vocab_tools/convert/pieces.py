@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from bpe_engine.hf import Tokenizer
+from bpe_engine.sources import Source
 
 from ..text import few, plural, quoted, shorten
+from . import gguf_file
 from .battery import battery
 from .definition import Definition
 from .encoders import Encoder
@@ -39,12 +40,21 @@ TEXTS = (
     " mark \u2581 ",
     "\u2581",
     "\U0001f600\U0001f9ff \ue000 𠮷",
+    "<0x41>",
 )
 
 
-def load(path: str | Path) -> tuple[Tokenizer, dict[str, Any]]:
+def holds(source: Source) -> bool:
+    """True for a ``.model`` of SentencePiece, and for a GGUF file of one."""
+    if source.format == "gguf":
+        return gguf_file.is_pieces(source.path)
+    return source.format == "sentencepiece"
+
+
+def load(source: Source) -> tuple[Tokenizer, dict[str, Any]]:
     """Returns a model, and its contents as JSON. Raises ValueError if it is malformed."""
-    tokenizer = Tokenizer.from_sentencepiece(path)
+    read = gguf_file.load_pieces if source.format == "gguf" else Tokenizer.from_sentencepiece
+    tokenizer = read(source.path)
     contents: dict[str, Any] = json.loads(tokenizer.to_str())
     return tokenizer, contents
 

@@ -54,33 +54,26 @@ def load(
     found = read_sidecar(path)
     if pattern is None and found is not None:
         return _with_sidecar(ranks, found, special_tokens)
-    if pattern is None:
-        known = recognize(ranks)
-        if known is None:
-            raise UnknownPatternError(path)
-        own = named_pattern(known.name)
-        used = "its pattern is used"
-        if special_tokens is None:
-            special_tokens, used = own.special_tokens, "its pattern and special tokens are used"
-        note = f"{path} is recognized as {known}: {used}"
-        definition = _definition(ranks, own, special_tokens)
-        return dataclasses.replace(definition, notes=[note])
-    own = find_pattern(pattern)
-    if special_tokens is not None:
-        return _definition(ranks, own, special_tokens)
-    taken = {*ranks.values()} & {*own.special_tokens.values()}
-    free = {name: id for name, id in own.special_tokens.items() if id not in taken}
-    definition = _definition(ranks, own, free)
-    if not taken:
+    known = recognize(ranks) if found is None else None
+    if pattern is None and known is None:
+        raise UnknownPatternError(path)
+    own = None if known is None else named_pattern(known.name)
+    used = ["pattern"] if pattern is None else []
+    if special_tokens is None:
+        special_tokens = own.special_tokens if own else (found or {}).get("special_tokens") or {}
+        used += ["special tokens"] if own else []
+    definition = _definition(ranks, find_pattern(pattern) if pattern else own, special_tokens)
+    if not used or known is None:
         return definition
-    names = ", ".join(name for name in own.special_tokens if name not in free)
-    note = f"the file has ranks with the ids of {names}, which are left out"
+    verb = "is" if used == ["pattern"] else "are"
+    note = f"{path} is recognized as {known}: its {' and '.join(used)} {verb} used"
     return dataclasses.replace(definition, notes=[note])
 
 
 def _definition(
-    ranks: Mapping[bytes, int], pattern: Pattern, special_tokens: Mapping[str, int]
+    ranks: Mapping[bytes, int], pattern: Pattern | None, special_tokens: Mapping[str, int]
 ) -> Definition:
+    assert pattern is not None
     tokens = load_ranks(ranks)
     check_special_tokens(special_tokens)
     taken = {number: token for token, number in tokens.items()}

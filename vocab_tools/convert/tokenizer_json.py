@@ -10,8 +10,11 @@ from bpe_engine import byte_level
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 
 from ..text import few, plural, show
-from .definition import Definition, Merge, by_id, missing_byte
+from .definition import Definition, Merge, by_id, missing_bytes
 from .pre_tokenizer import pattern_of, pre_tokenizer_of
+
+#: Bytes without a token that a byte-level vocabulary may have; a vocabulary of characters lacks more.
+_MOST_MISSING = 64
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
 
@@ -123,10 +126,15 @@ def dump(definition: Definition) -> bytes:
 
 def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dict[str, int]]:
     """Returns the rest of the file, and the vocabulary in the order of ids."""
-    missing = missing_byte(definition.tokens)
-    if missing is not None:
+    missing = missing_bytes(definition.tokens)
+    if definition.merges is not None and len(missing) > _MOST_MISSING:
         raise ValueError(
-            f"the byte 0x{missing:02x} is not a token, and a tokenizer.json of byte-level BPE needs "
+            f"{len(missing)} bytes of UTF-8 are not tokens: the vocabulary is not byte-level BPE, and "
+            "only byte-level BPE is converted; `bpe_engine.hf.BPE` reads and writes others"
+        )
+    if missing:
+        raise ValueError(
+            f"the byte 0x{missing[0]:02x} is not a token, and a tokenizer.json of byte-level BPE needs "
             f"every byte of UTF-8; add the single byte to the base"
         )
     settings = definition.settings

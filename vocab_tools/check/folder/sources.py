@@ -195,8 +195,12 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
 
 
 def of_gguf(path: Path, shell: Shell) -> Source:
-    """Reads a GGUF file of byte-level BPE. Raises Skipped for any other."""
+    """Reads a GGUF file of byte-level BPE or of SentencePiece. Raises Skipped for any other."""
     try:
+        if gguf_file.is_pieces(path):
+            made = _of_sentencepiece(path.name, gguf_file.load_pieces(path))
+            roles, around = gguf_file.roles(path)
+            return dataclasses.replace(made, roles=roles, around=around)
         definition = gguf_file.load(path, None, None)
     except (ValueError, ImportError) as error:
         raise Skipped(str(error).replace(f"{path}: ", "")) from error
