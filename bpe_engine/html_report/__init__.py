@@ -1,4 +1,4 @@
-"""The look of HTML reports: `page` has the parts of a page, `charts` and `plots` draw.
+"""Reports: `page` has the parts of a report and writes HTML and Markdown, `plots` draws figures.
 
 For `bpe_engine.corpus` and `vocab_tools`.
 """

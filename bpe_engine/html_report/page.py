@@ -1,4 +1,4 @@
-"""An HTML page in one file: its parts, and how it is rendered."""
+"""A report: its parts, and how it becomes an HTML page in one file, Markdown or text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from ..visible import CONTINUED
-from .charts import Chart
-from .plots import BarPlot, LinePlot
+from .plots import Figure
 
 #: Rows in the page itself, for browsers without scripts; the others are data from which
 #: the script makes the rows of each leaf.
@@ -45,6 +44,11 @@ class Column:
     kind: str = "text"
 
 
+def columns(titles: Mapping[str, str]) -> list[Column]:
+    """Returns columns by their titles and kinds."""
+    return [Column(title, kind) for title, kind in titles.items()]
+
+
 @dataclass(frozen=True)
 class TableView:
     """A table that sorts, filters and turns leaves."""
@@ -61,6 +65,11 @@ class TableView:
     def first_rows(self) -> list[list[Cell]]:
         """The rows in the page itself."""
         return self.rows[:ROWS_WITHOUT_SCRIPT]
+
+    def plain_rows(self, most: int) -> list[list[str]]:
+        """Returns the first rows as text."""
+        kinds = [column.kind for column in self.columns]
+        return [list(map(plain, row, kinds)) for row in self.rows[:most]]
 
     @property
     def data(self) -> str:
@@ -92,6 +101,8 @@ class Remark:
     examples: Sequence[str] = ()
     hidden: int = 0
     code: str = ""
+    #: The count, in words.
+    counted: str = ""
     #: Why it matters, and what to do.
     why: str = ""
     remedy: str = ""
@@ -107,7 +118,13 @@ class Part:
     tiles: Sequence[Tile] = ()
     remarks: Sequence[Remark] = ()
     tables: Sequence[TableView] = ()
-    charts: Sequence[Chart | LinePlot | BarPlot] = ()
+    #: Figures; None for a figure without anything to show.
+    charts: Sequence[Figure | None] = ()
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures that show something."""
+        return [chart for chart in self.charts if chart is not None]
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,58 @@ class Page:
     provenance: Sequence[tuple[str, str]] = ()
     #: False if the conclusions are errors.
     is_good: bool = True
+
+
+def plain(cell: Cell, kind: str = "text") -> str:
+    """Returns a cell as text.
+
+    >>> plain(1234, "number"), plain([["a", "b"], ["ab"]], "path"), plain([["a", 5]], "tokens")
+    ('1,234', 'a b → ab', 'a')
+    """
+    if kind == "path":
+        return " → ".join(plain(stage, "tokens") for stage in cell)
+    if kind in ("tokens", "cut"):
+        texts = (token if isinstance(token, str) else str(token[0]) for token in cell)
+        return ("|" if kind == "cut" else " ").join(texts)
+    if isinstance(cell, list):
+        cell = cell[0]
+    if kind == "number" and isinstance(cell, int):
+        return f"{cell:,}"
+    return "" if cell is None else str(cell)
+
+
+#: Rows of a table in Markdown; HTML and JSON have all of them.
+MOST_ROWS = 1000
+
+#: Characters that are markup in the cell of a Markdown table; HTML is escaped before.
+_MARKUP = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "⏎", "\r": "␍"})
+
+
+def markdown(page: Page) -> str:
+    """Returns a report as Markdown, without its figures."""
+    lines = [f"# {page.title}", "", page.subtitle, ""]
+    lines += [*(f"- {sentence}" for sentence in page.conclusions), ""]
+    for part in page.parts:
+        lines += [f"## {part.title}", "", part.text, ""]
+        lines += [*(f"- {tile.value} {tile.label}" for tile in part.tiles), ""]
+        for remark in part.remarks:
+            code = f" {remark.code} ({remark.counted})" if remark.code else ""
+            lines += [f"**{remark.severity}{code}**: {_escaped(remark.text)}", ""]
+            lines += [*(f"- {_escaped(example)}" for example in remark.examples), ""]
+        for table in part.tables:
+            lines.append("| " + " | ".join(column.title for column in table.columns) + " |")
+            lines.append("|" + " --- |" * len(table.columns))
+            lines += [
+                "| " + " | ".join(map(_escaped, row)) + " |" for row in table.plain_rows(MOST_ROWS)
+            ]
+            hidden = len(table.rows) - MOST_ROWS
+            rest = [f"And {hidden} more; the JSON report has all of them.", ""]
+            lines += ["", *(rest if hidden > 0 else [])]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False).translate(_MARKUP)
 
 
 def percent(share: float) -> str:

@@ -111,7 +111,7 @@ def test_bases_with_nfc_and_without_ranks(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert "no errors" in run("check", characters).stdout
     done = run("check", characters, "--words", tmp_path / "words.txt")
-    assert done.returncode == 2 and "is a tokenizer without ranks" in done.stderr
+    assert done.returncode == 2 and "is checked as a tokenizer file" in done.stderr
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:

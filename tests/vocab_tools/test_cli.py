@@ -411,12 +411,13 @@ def test_errors_end_where_the_terminal_ends(tmp_path: Path) -> None:
 
 def test_tables_in_a_pipe_end_with_their_text(tmp_path: Path, base: Path) -> None:
     done = run("learn", base, listed(tmp_path, "ab\t1234", "a c\t1"), "-o", tmp_path / "e")
-    assert "1,234" in done.stdout and "1 of 2" in done.stdout
+    assert "1,234" in done.stdout and "1  of 2 words" in done.stdout
     lines = (done.stdout + done.stderr).splitlines()
     assert all(line == line.rstrip() for line in lines)
     # Numbers end where their heading ends.
-    heading = next(line for line in lines if line.endswith("how many"))
-    assert all(len(line) == len(heading) for line in lines if line.startswith("words that"))
+    words = next(place for place, line in enumerate(lines) if line.startswith("word  "))
+    end = lines[words].index("frequency") + len("frequency")
+    assert lines[words + 1][:end].endswith(" 1,234")
 
 
 def test_little_is_imported_before_ctrl_c_is_handled() -> None:

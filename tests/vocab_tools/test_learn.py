@@ -426,11 +426,12 @@ def test_pruning_changes_no_word(words: dict[str, int], base: dict[bytes, int]) 
 
 
 def test_by_products_are_ranked_by_use() -> None:
-    from vocab_tools.report.sections import sections
+    from vocab_tools.report import page_of
 
     result = vocab_tools.learn_merges(BYTES, {"lower": 2, "low": 5, "xyz": 9}, start_id=300)
-    part = next(part for part in sections(result) if part.title == "By-products")
-    assert [(row[0], row[2]) for row in part.rows] == [("xy", "9"), ("lo", "7"), ("er", "2")]
+    part = next(part for part in page_of(result).parts if part.title == "By-products")
+    rows = part.tables[0].plain_rows(9)
+    assert [(row[0], row[2]) for row in rows] == [("xy", "9"), ("lo", "7"), ("er", "2")]
 
 
 def test_swapped_arguments_are_named() -> None:

@@ -8,14 +8,15 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine.html_report.charts import MOST_BARS, bar_chart
 from bpe_engine.html_report.page import isolated, with_escapes
+from bpe_engine.html_report.plots import MOST_BARS, bar_chart
 from vocab_tools import (
     CorpusEffect,
     check_vocabulary,
@@ -27,7 +28,6 @@ from vocab_tools import (
     train_vocabulary,
     write_report,
 )
-from vocab_tools.report import html as html_report
 from vocab_tools.report import render
 from vocab_tools.text import in_order, token_text
 
@@ -116,8 +116,11 @@ def test_charts_have_numbers() -> None:
     chart = bar_chart(
         "t", "tokens", "words", {"before": dict.fromkeys(range(1, 13), 9), "after": {1: 90}}
     )
-    assert chart is not None and all(bar.label for bar in chart.bars)
-    assert all(bar.y > 20 for bar in chart.bars)
+    assert chart is not None and chart.legend == [("before", "before"), ("after", "after")]
+    drawn = ElementTree.fromstring(f"<svg>{chart.drawn}</svg>")
+    bars, numbers = drawn.findall("rect"), drawn.findall("text")
+    assert len(bars) == 13 and len(numbers) == 12 + 13
+    assert all(float(bar.attrib["y"]) > 20 for bar in bars)
 
 
 def test_a_check_has_the_same_look(tmp_path: Path) -> None:
@@ -127,7 +130,7 @@ def test_a_check_has_the_same_look(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "SPECIAL_ID" in text and 'class="tiles"' in text and "<svg" in text
     write_report(tmp_path / "check.md", result)
-    assert "## error: SPECIAL_ID" in (tmp_path / "check.md").read_text(encoding="utf-8")
+    assert "**error SPECIAL_ID (1)**: " in (tmp_path / "check.md").read_text(encoding="utf-8")
     write_report(tmp_path / "check.json", result)
     assert json.loads((tmp_path / "check.json").read_text(encoding="utf-8"))["ok"] is False
 
@@ -150,7 +153,7 @@ def test_missing_jinja2_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_charts_fold_what_is_long() -> None:
     chart = bar_chart("t", "tokens", "words", {"before": {1: 5, 40: 2, 99: 1}})
     assert chart is not None
-    assert chart.labels[-1].text == f"{MOST_BARS}+" and "3 words" in chart.bars[-1].title
+    assert f">{MOST_BARS}+</text>" in chart.drawn and "<title>3 words, " in chart.drawn
     assert bar_chart("t", "a", "b", {"before": {}}) is None
 
 
@@ -266,10 +269,10 @@ def test_characters_that_tokens_cut_are_shown_once() -> None:
     assert in_order(["只".encode()[:1], "只".encode()[1:], b" \xe0"]) == ["只", "‥", "·\\xe0"]
     assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Not taken for signs.
     plan = embedding_plan(BYTES, {"只".encode(): 260}, special_tokens={})
-    page = html_report.plan_page(plan)
+    page = render("r.html", plan)
     assert '<bdi class="chip" title="id 143"><bdi>‥</bdi></bdi>' in page and "\\xe5" not in page
     words = learn_merges(BYTES, {"小只": 3}, pattern="gpt2")
-    assert "\\x" not in html_report.learn_page(words).partition('id="by-products"')[0]
+    assert "\\x" not in render("r.html", words).partition('id="by-products"')[0]
 
 
 def test_commands_write_reports(tmp_path: Path) -> None:

@@ -16,15 +16,17 @@ from bpe_engine.cli.printing import printable, write
 from bpe_engine.texts import read_texts
 
 from ..bases import NoRanksError, opened
-from ..check import CheckResult, Finding, check_vocabulary
+from ..check import CheckResult, check_vocabulary
 from ..check.folder import FolderResult, check_folder
 from ..ranks import RankSource
-from ..report import render
-from ..report.plain import check_json
+from ..report import as_json as json_of
+from ..report import page_of, render
 from ..text import plural
 from .console import (
+    LINES_SHOWN,
     console,
     print_indented,
+    print_remarks,
     progress_bar,
     say,
     say_base,
@@ -51,11 +53,6 @@ from .options import (
 
 #: The most examples of a finding on the screen.
 EXAMPLES_SHOWN = 3
-
-#: Lines of a finding about a folder, of which some have three for each file.
-LINES_SHOWN = 10
-
-_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @click.command(cls=Command, short_help="Find problems in a vocabulary, or in a model's folder.")
@@ -157,7 +154,7 @@ def check(
         )
         files.write({path: render(path, result).encode() for path in reports})
     if as_json:
-        write(check_json(result).encode())
+        write(json_of(result).encode())
     else:
         print_findings(result, console())
     if not result.ok:
@@ -178,24 +175,15 @@ def print_findings(result: CheckResult, to: Console) -> None:
     sizes = ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in result.sizes.items())
     say_base(to, result.pattern, result.recognized)
     say_wrapped(to, sizes)
-    _print_list(result.findings, to)
+    _print_findings(result, to, EXAMPLES_SHOWN)
     counts = ", ".join(f"{name} {count:,}" for name, count in result.round_trip_counts.items())
     say_wrapped(to, f"round trip: {counts}")
     say(to, "no errors" if result.ok else "there are errors")
 
 
-def _print_list(findings: Sequence[Finding], to: Console, most: int = EXAMPLES_SHOWN) -> None:
-    for finding in findings:
-        line = Text(f"{finding.severity:<8}", style=_COLORS[finding.severity])
-        line.append(f"{finding.code} ({finding.counted}): {finding.message}", style="default")
-        print_indented(to, line, 8)
-        for example in finding.examples[:most]:
-            print_indented(to, Text(" " * 10 + printable(example)), 12)
-        hidden = len(finding.examples) - most
-        if hidden > 0 and most > EXAMPLES_SHOWN:
-            print_indented(
-                to, Text(f"{' ' * 10}and {plural(hidden, 'more line')}: --json has them"), 12
-            )
+def _print_findings(result: CheckResult | FolderResult, to: Console, most: int) -> None:
+    for part in page_of(result).parts:
+        print_remarks(to, part.remarks, most)
 
 
 def _check_folder(
@@ -217,7 +205,7 @@ def _check_folder(
     result = check_folder(folder, texts, against=against)
     files.write({path: render(path, result).encode() for path in reports})
     if as_json:
-        write(check_json(result).encode())
+        write(json_of(result).encode())
     else:
         print_folder(result, console())
     return 0 if result.ok else 1
@@ -237,5 +225,5 @@ def print_folder(result: FolderResult, to: Console) -> None:
         print_indented(to, Text(printable(line)), 2)
     if result.fingerprint is not None:
         say(to, f"fingerprint: {result.fingerprint}")
-    _print_list(result.findings, to, LINES_SHOWN)
+    _print_findings(result, to, LINES_SHOWN)
     say(to, "no errors" if result.ok else "there are errors")

@@ -6,31 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from bpe_engine.cli.group import Command, complete_vocabulary
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 from bpe_engine.texts import corpus_files
-from bpe_engine.visible import CONTINUED, whole_characters
 
 from ..compare import Comparison, compare_tokenizers, load_subject
 from ..compare.train import METHODS, compare_trained
 from ..convert import locate_source
-from ..report import render
-from ..report.comparison_report import comparison_json, comparison_sections, readable
-from .console import console, print_sections, progress_bar, say
+from ..report import as_json as json_of
+from ..report import page_of, render
+from .console import console, print_report, progress_bar
 from .options import Options, Size, combined, errors_option, field_option, output_options
 
 #: The most rows of a table on the screen.
 ROWS_SHOWN = 12
-
-#: The most sentences that are shown cut by each tokenizer.
-SENTENCES_SHOWN = 4
-
-#: Colors of neighboring tokens.
-COLORS = ("black on bright_blue", "black on bright_yellow", "black on bright_green")
 
 
 #: The options that both commands have.
@@ -122,27 +113,6 @@ def print_measured(
         comparison = work(update)
     files.write({path: render(path, comparison).encode() for path in reports})
     if as_json:
-        write(comparison_json(comparison).encode())
+        write(json_of(comparison).encode())
     else:
-        to = console()
-        parts = comparison_sections(comparison, ROWS_SHOWN)
-        print_sections(to, [part for part in parts if part.title != "Remarks"])
-        _print_sentences(comparison, to)
-        for remark in comparison.remarks:
-            to.print(Text(f"\n{remark}"))
-
-
-def _print_sentences(comparison: Comparison, to: Console) -> None:
-    """Prints sentences as each tokenizer cuts them: in colors, or with bars between the tokens."""
-    width = max(len(row.name) for row in comparison.rows)
-    for sentence in comparison.sentences[:SENTENCES_SHOWN]:
-        say(to, "")
-        for row, cut in zip(comparison.rows, sentence.cuts):
-            line = Text(f"{row.name:{width}}  ")
-            for place, (continued, characters) in enumerate(whole_characters(cut)):
-                if place and to.color_system is None:
-                    line.append("|")
-                line.append(
-                    CONTINUED * continued + readable(characters), style=COLORS[place % len(COLORS)]
-                )
-            to.print(line, soft_wrap=True)
+        print_report(console(), page_of(comparison), ROWS_SHOWN)

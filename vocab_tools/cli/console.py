@@ -15,14 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bpe_engine.cli.printing import printable, write
+from bpe_engine.html_report.page import Page, Remark, TableView
 
 from ..bases import Recognized
 from ..notes import Note, grouped
-from ..report.sections import Section
 from ..text import plural, shorten
-
-#: Numbers are right-aligned, and never wrapped.
-_NUMBER = re.compile(r"([\d,.]+%?( of [\d,.]+)?)?")
 
 #: The narrowest and widest lines of a long list where the width of the terminal is unknown.
 NARROWEST, WIDEST = 40, 120
@@ -150,33 +147,80 @@ def print_notes(notes: Sequence[Note], show_all: bool) -> None:
         say(to, f"{plural(hidden, 'more warning')} can be shown with --all, or in a --report")
 
 
-def print_sections(to: Console, parts: Sequence[Section], optional: Sequence[str] = ()) -> None:
-    """Prints sections; those named ``optional`` only when they have rows."""
-    for part in parts:
-        if part.rows or part.title not in optional:
-            say_wrapped(to, f"\n{part.title}: {part.text}")
-            _print_table(to, part)
+#: Lines of a remark, of which a folder's may have three for each file.
+LINES_SHOWN = 10
+
+_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+#: Colors of the tokens of a text.
+_CUT_COLORS = ("black on cyan", "black on yellow", "black on green", "black on magenta")
 
 
-def _print_table(to: Console, part: Section) -> None:
-    if not part.rows:
+def print_report(
+    to: Console, page: Page, most_rows: int = ROWS_SHOWN, left_out: Sequence[str] = ()
+) -> None:
+    """Prints a report: the conclusions, numbers, remarks and the first rows of tables.
+
+    Args:
+        to: the console.
+        page: the report.
+        most_rows: the number of rows of a table.
+        left_out: ids of parts that are not printed.
+    """
+    for sentence in page.conclusions:
+        say_wrapped(to, sentence)
+    for part in page.parts:
+        if part.id in left_out or not (part.tiles or part.tables or part.remarks):
+            continue
+        say_wrapped(to, f"\n{part.title}: {part.text}".rstrip(": "))
+        width = max((len(tile.value) for tile in part.tiles), default=0)
+        for tile in part.tiles:
+            print_indented(to, Text(printable(f"{tile.value:>{width}}  {tile.label}")), width + 2)
+        print_remarks(to, part.remarks)
+        for place, table in enumerate(part.tables):
+            if place:
+                say(to, "")
+            _print_rows(to, table, most_rows)
+
+
+def print_remarks(to: Console, remarks: Sequence[Remark], most: int = LINES_SHOWN) -> None:
+    """Prints remarks, each with a few examples."""
+    for remark in remarks:
+        line = Text(f"{remark.severity:<8}", style=_COLORS[remark.severity])
+        code = f"{remark.code} ({remark.counted}): " if remark.code else ""
+        line.append(printable(f"{code}{remark.text}"), style="default")
+        print_indented(to, line, 8)
+        for example in remark.examples[:most]:
+            print_indented(to, Text(" " * 10 + printable(example)), 12)
+        hidden = len(remark.examples) - most
+        if hidden > 0:
+            more = f"{' ' * 10}and {plural(hidden, 'more line')}: --json has them"
+            print_indented(to, Text(more), 12)
+
+
+def _print_rows(to: Console, view: TableView, most_rows: int) -> None:
+    if not view.rows:
         return
     table = Table(box=None, pad_edge=False)
     # A long text would leave no room for the other columns.
-    most = max(to.width // (3 if len(part.columns) > 2 else 2), 20)
-    for place, column in enumerate(part.columns):
-        are_numbers = all(_NUMBER.fullmatch(row[place]) for row in part.rows)
+    most = max(to.width // (3 if len(view.columns) > 2 else 2), 20)
+    for column in view.columns:
+        is_number = column.kind in ("number", "id")
         table.add_column(
-            column,
+            column.title,
             overflow="fold",
-            justify="right" if are_numbers else "left",
-            no_wrap=are_numbers,
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
         )
-    for row in part.rows:
+    for cells, row in zip(view.rows, view.plain_rows(most_rows)):
         *texts, last = map(printable, row)
-        table.add_row(
-            *(Text(shorten(text, most)) for text in texts), Text(shorten(last, 2 * to.width))
-        )
+        shown = [Text(shorten(text, most)) for text in texts]
+        end = Text(shorten(last, 2 * to.width))
+        if view.columns[-1].kind == "cut" and to.color_system is not None:
+            end = Text()
+            for place, token in enumerate(cells[-1]):
+                end.append(printable(token), style=_CUT_COLORS[place % len(_CUT_COLORS)])
+        table.add_row(*shown, end)
     print_table(to, table)
-    if part.total > len(part.rows):
-        say(to, f"and {part.total - len(part.rows):,} more; --report has them")
+    if len(view.rows) > most_rows:
+        say(to, f"and {len(view.rows) - most_rows:,} more; --report has them")

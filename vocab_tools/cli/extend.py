@@ -12,10 +12,10 @@ from bpe_engine.texts import STANDARD, readable_again
 
 from ..bases import opened
 from ..extend.extension import extend_vocabulary
-from ..report import render
+from ..report import page_of, render
 from ..words import listed_words
 from .check import print_findings
-from .console import console, print_json, print_notes, say, steps_bar
+from .console import console, print_json, print_notes, print_report, say, steps_bar
 from .inputs import base_inputs, refuse_repeated, special_inputs
 from .learn import explain, named_files
 from .options import (
@@ -29,7 +29,7 @@ from .options import (
     refuse_mixed,
     special_tokens_option,
 )
-from .propose import check_corpus, print_proposal, propose_options, script_names
+from .propose import check_corpus, propose_options, script_names
 
 
 @click.command(cls=Command)
@@ -123,7 +123,7 @@ def extend(
     if as_json:
         print_json(extension.to_plain())
     elif not quiet:
-        print_proposal(proposal, to)
+        print_report(to, page_of(proposal))
         explain(result, effect, to, output if extension.ok else STANDARD)
         say(to, "\nCheck of the extended vocabulary:")
         print_findings(extension.checked, to)

@@ -19,16 +19,15 @@ from ..corpus.effect import CorpusEffect
 from ..extend import LearnResult, learn_merges
 from ..extend.extension import effect_of
 from ..notes import Note
-from ..report import render
-from ..report.plain import learn_json
-from ..report.sections import sections
+from ..report import as_json as json_of
+from ..report import page_of, render
 from ..words import read_words
 from .console import (
-    ROWS_SHOWN,
     console,
     print_notes,
-    print_sections,
+    print_report,
     progress_bar,
+    say,
     say_base,
 )
 from .inputs import (
@@ -50,9 +49,6 @@ from .options import (
     refuse_mixed,
     special_tokens_option,
 )
-
-#: Sections that are printed only if they have rows.
-OPTIONAL = ("Words", "By-products", "Conflicts")
 
 
 @click.command(cls=Command)
@@ -146,7 +142,7 @@ def learn(
     files.write(contents)
     print_notes(result.notes, show_all)
     if as_json:
-        write(learn_json(result, effect).encode())
+        write(json_of(result, effect).encode())
     elif not quiet:
         explain(result, effect, console(stderr=output == STANDARD), output)
     if not is_written:
@@ -160,9 +156,10 @@ def named_files(effect: CorpusEffect, names: Sequence[str]) -> CorpusEffect:
 
 def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, output: str) -> None:
     """Prints the result of learning."""
-    verb = "It is" if len(result.tokens) == 1 else "They are"
-    where = f" {verb} in {output}." if result.tokens and output != STANDARD else ""
     say_base(to, result.pattern.label, result.recognized)
-    parts = sections(result, effect, ROWS_SHOWN)
-    summary, *others = (part for part in parts if part.title != "Remarks")
-    print_sections(to, [replace(summary, text=summary.text + where), *others], OPTIONAL)
+    page = page_of(result, effect)
+    # The notes have been printed.
+    parts = [replace(part, remarks=()) for part in page.parts]
+    print_report(to, replace(page, parts=parts))
+    if result.tokens and output != STANDARD:
+        say(to, f"\nwritten: {output}")

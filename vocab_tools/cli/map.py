@@ -13,10 +13,10 @@ from bpe_engine.texts import corpus_files
 
 from ..convert import locate_source
 from ..mapping import map_vocabularies
-from ..report import render
-from ..report.map_report import map_json, map_sections
+from ..report import as_json as json_of
+from ..report import page_of, render
 from .compare import ROWS_SHOWN
-from .console import console, print_sections, progress_bar
+from .console import console, print_report, progress_bar
 from .options import errors_option, field_option, output_options
 
 
@@ -67,6 +67,6 @@ def map(
         contents[output] = table.getvalue()
     files.write(contents)
     if as_json:
-        write(map_json(found).encode())
+        write(json_of(found).encode())
     else:
-        print_sections(console(), map_sections(found, ROWS_SHOWN))
+        print_report(console(), page_of(found), ROWS_SHOWN)

@@ -6,9 +6,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
@@ -16,19 +13,16 @@ from bpe_engine.texts import STANDARD
 
 from ..bases import opened
 from ..extend.extension import no_words
-from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words, summary
+from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words
 from ..ranks import RankSource
-from ..report import render
-from ..text import plural, quoted, shorten
+from ..report import page_of, render
 from ..words import listed_words
 from .console import (
-    ROWS_SHOWN,
     console,
     print_json,
-    print_table,
+    print_report,
     say,
     say_base,
-    say_wrapped,
     steps_bar,
 )
 from .inputs import base_inputs, expect, refuse_repeated
@@ -132,7 +126,7 @@ def propose(
     elif not quiet:
         assert proposal.pattern is not None
         say_base(to, proposal.pattern.label, proposal.recognized)
-        print_proposal(proposal, to)
+        print_report(to, page_of(proposal))
     if not proposal.words:
         raise click.ClickException(no_words(proposal, new_ids))
     if not (quiet or as_json):
@@ -207,23 +201,3 @@ def proposed(
 def script_names(scripts: str) -> list[str]:
     """Returns the names in --scripts."""
     return [name for name in scripts.split(",") if name.strip()]
-
-
-def print_proposal(proposal: Proposal, to: Console) -> None:
-    """Prints the proposal and its first words."""
-    say_wrapped(to, summary(proposal))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("word", overflow="fold")
-    for column in ("frequency", "tokens now", "new ids", "saved", "saved per id"):
-        table.add_column(column, justify="right", no_wrap=True)
-    most = max(to.width // 3, 20)
-    for word in proposal.by_gain()[:ROWS_SHOWN]:
-        numbers = (word.frequency, word.tokens_now, word.new_ids, word.saved)
-        row = [*(f"{number:,}" for number in numbers), f"{word.saved_per_id:,.0f}"]
-        table.add_row(Text(shorten(quoted(word.word), most)), *row)
-    if proposal.words:
-        print_table(to, table)
-    if len(proposal.words) > ROWS_SHOWN:
-        say(to, f"and {len(proposal.words) - ROWS_SHOWN:,} more")
-    for reason, count in sorted(proposal.left_out.items()):
-        say_wrapped(to, f"left out: {plural(count, 'piece')}, {reason}")

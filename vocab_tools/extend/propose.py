@@ -24,7 +24,6 @@ from ..corpus.piece_counts import DEFAULT_MEMORY, CorpusCounts, count_corpus
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
 from ..ranks import RankSource, load_ranks
-from ..text import plural
 from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 
@@ -235,14 +234,3 @@ def _unfit(
     if piece in exclude:
         return "excluded"
     return None
-
-
-def summary(proposal: Proposal) -> str:
-    """Describes the proposal in one sentence."""
-    share = proposal.saved / proposal.tokens_before if proposal.tokens_before else 0
-    per_thousand = proposal.saved * 1000 / proposal.new_ids if proposal.new_ids else 0
-    return (
-        f"{plural(len(proposal.words), 'word')} with {plural(proposal.new_ids, 'new id')} save "
-        f"{proposal.saved:,} of {plural(proposal.tokens_before, 'token')} ({share:.1%}): "
-        f"{per_thousand:,.0f} per 1,000 ids"
-    )

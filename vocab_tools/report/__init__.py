@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.html_report import page
+from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
+from bpe_engine.html_report.page import framed as framed_page
 from bpe_engine.written import write_at_once
 
 from ..arguments import checked_path, shown
@@ -18,13 +21,15 @@ from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
 from ..embedding import EmbeddingPlan
 from ..extend.extension import Extension
-from ..extend.learn_result import LearnResult
+from ..extend.learn_result import LearnResult, to_plain
 from ..extend.propose import Proposal
 from ..mapping import VocabularyMap
+from ..text import show
 from ..train import TrainResult
-from . import comparison_report, html, map_report, plain
+from . import pages
+from .comparison_page import comparison_page
 
-__all__ = ["ENDINGS", "check_ending", "framed", "render", "write_report"]
+__all__ = ["ENDINGS", "as_json", "check_ending", "framed", "page_of", "render", "write_report"]
 
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
@@ -40,6 +45,19 @@ Result = (
     | EmbeddingPlan
     | VocabularyMap
 )
+
+#: The report on each kind of result.
+_PAGES: dict[type[Any], Callable[..., Page]] = {
+    LearnResult: pages.learn_page,
+    Extension: lambda found: pages.learn_page(found.learned, found.effect),
+    Proposal: pages.proposal_page,
+    CheckResult: pages.check_page,
+    FolderResult: pages.folder_page,
+    Comparison: comparison_page,
+    TrainResult: pages.train_page,
+    VocabularyMap: pages.map_page,
+    EmbeddingPlan: pages.plan_page,
+}
 
 
 def write_report(
@@ -73,43 +91,68 @@ def check_ending(path: str | os.PathLike[str]) -> None:
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
     if ending in (".html", ".htm"):
-        page.require_jinja2()
+        require_jinja2()
+
+
+def page_of(result: Result, effect: CorpusEffect | None = None) -> Page:
+    """Returns the report on a result. Raises TypeError for an object that has none."""
+    for kind, make in _PAGES.items():
+        if isinstance(result, kind):
+            return make(result, effect) if kind is LearnResult else make(result)
+    kinds = ", ".join(kind.__name__ for kind in _PAGES)
+    raise TypeError(f"{shown(result)} has no report; results with a report are {kinds}")
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
     """Returns the contents of a report in the format that the ending of ``path`` names."""
     check_ending(path)
-    makers = next((made for kind, made in _MAKERS.items() if isinstance(result, kind)), None)
-    if makers is None:
-        kinds = ", ".join(kind.__name__ for kind in _MAKERS)
-        raise TypeError(f"{shown(result)} has no report; those that have one are {kinds}")
-    make = makers[_FORMATS[Path(path).suffix.lower()]]
-    return make(result, effect) if isinstance(result, LearnResult) else make(result)
+    page = page_of(result, effect)
+    ending = Path(path).suffix.lower()
+    if ending == ".json":
+        return as_json(result, effect)
+    return markdown(page) if ending == ".md" else rendered(page)
 
 
-#: The place of a format among the functions of a result.
-_FORMATS = {".html": 0, ".htm": 0, ".md": 1, ".json": 2}
+def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
+    """Returns everything that a result has, as JSON."""
+    if isinstance(result, EmbeddingPlan):
+        return result.dump().decode()
+    # The lists of a map have a hundred thousand items.
+    indent = None if isinstance(result, VocabularyMap) else 1
+    return json.dumps(_plain(result, effect), ensure_ascii=False, indent=indent) + "\n"
 
-#: By result: the functions that write HTML, Markdown and JSON.
-_MAKERS: dict[type[Any], tuple[Callable[..., str], Callable[..., str], Callable[..., str]]] = {
-    LearnResult: (html.learn_page, plain.learn_markdown, plain.learn_json),
-    Extension: (
-        lambda found: html.learn_page(found.learned, found.effect),
-        lambda found: plain.learn_markdown(found.learned, found.effect),
-        lambda found: plain.learn_json(found.learned, found.effect),
-    ),
-    Proposal: (html.proposal_page, plain.proposal_markdown, plain.proposal_json),
-    CheckResult: (html.check_page, plain.check_markdown, plain.check_json),
-    FolderResult: (html.folder_page, plain.folder_markdown, plain.check_json),
-    Comparison: (
-        comparison_report.comparison_page,
-        plain.comparison_markdown,
-        comparison_report.comparison_json,
-    ),
-    TrainResult: (html.train_page, plain.train_markdown, plain.train_json),
-    VocabularyMap: (map_report.map_page, plain.map_markdown, map_report.map_json),
-    EmbeddingPlan: (html.plan_page, plain.plan_markdown, lambda plan: plan.dump().decode()),
-}
+
+def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
+    if isinstance(result, Extension):
+        return _plain(result.learned, result.effect)
+    if isinstance(result, LearnResult):
+        return {**to_plain(result), "corpus": None if effect is None else effect.to_plain()}
+    if isinstance(result, VocabularyMap):
+        return {
+            "a": result.name_a,
+            "b": result.name_b,
+            "size_a": result.size_a,
+            "size_b": result.size_b,
+            "equal": result.equal.tolist(),
+            "decompositions": {str(id): ids for id, ids in result.decompositions},
+            "at_start": {str(id): ids for id, ids in result.at_start},
+            "corpus": None if result.corpus is None else asdict(result.corpus),
+        }
+    assert not isinstance(result, EmbeddingPlan)
+    plain: dict[str, Any] = result.to_plain()
+    if isinstance(result, TrainResult):
+        plain["bytes_per_token"] = result.bytes_per_token
+        plain["steps"] = [
+            {
+                "id": result.ranks[merge.token],
+                "left": show(merge.left),
+                "right": show(merge.right),
+                "frequency": merge.frequency,
+                "corpus": merge.corpus,
+            }
+            for merge in result.merges
+        ]
+    return plain
 
 
 def framed(result: object) -> str | None:
@@ -117,5 +160,5 @@ def framed(result: object) -> str | None:
     jinja2."""
     if isinstance(result, Result):
         with contextlib.suppress(ImportError):
-            return page.framed(render("report.html", result))
+            return framed_page(render("report.html", result))
     return None

@@ -1,8 +1,7 @@
-"""The report on a comparison: sections for the terminal and Markdown, and a page."""
+"""The report on a comparison."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
@@ -15,17 +14,15 @@ from bpe_engine.html_report.page import (
     TableView,
     Tile,
     best,
+    columns,
     percent,
-    rendered,
 )
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 from bpe_engine.visible import SIGNS, visible
 
 from ..compare.comparison import MOST_UNKNOWN, Comparison, Differing, Measured, rates
 from ..compare.segments import Size
-from ..extend.learn_result import bare
 from ..text import few, in_order, plural, shorten, token_text
-from .sections import Section
 
 #: Characters of a token that are shown, and from which length on a run is shown by its length.
 SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
@@ -38,9 +35,6 @@ BY_LINE = (
     "A line counts for the script that most of its letters are written in, and one without letters "
     "for that of the line before it."
 )
-
-#: Characters of a text that are shown in the terminal.
-SHOWN_CHARACTERS = 60
 
 
 def title_of(comparison: Comparison) -> str:
@@ -61,55 +55,7 @@ def text_size(size: Size) -> str:
     return ", ".join([*parts, plural(size.words, "word")])
 
 
-def comparison_sections(comparison: Comparison, most_rows: int) -> list[Section]:
-    """Returns the comparison as tables of text."""
-    rows = [_overall(row, comparison.total) for row in comparison.rows]
-    columns = ("tokenizer", "vocabulary", "tokens", "/byte", "/char.", "/word", "used", "Renyi")
-    several = len(comparison.rows) > 1
-    text = " ".join([f"{text_size(comparison.total)}.", *comparison.conclusions()])
-    parts = [Section("All text", text, columns, rows, len(rows))]
-    for name, sizes, tokens in _groups(comparison):
-        lines = _without_repeats(_group_rows(comparison, sizes, tokens))
-        headings: tuple[str, ...] = (name, "tokenizer", "tokens", "/byte", "/char.", "/word")
-        if not several:
-            lines = [line[:1] + line[2:] for line in lines]
-            headings = headings[:1] + headings[2:]
-        parts.append(
-            Section(
-                f"By {name}",
-                "Tokens, and tokens per byte, character and word."
-                + (f" {BY_LINE}" if name == "script" else ""),
-                headings,
-                lines[:most_rows],
-                len(lines),
-            )
-        )
-    parts.append(_pieces(comparison))
-    for row in comparison.rows:
-        lists = zip(row.longest(), row.rarest())
-        pairs: list[tuple[str, ...]] = [
-            (shown(a), f"{m:,}", shown(b), f"{n:,}") for (a, m), (b, n) in lists
-        ]
-        titles = ("longest", "times", "rarest", "times")
-        text = "The longest and the rarest tokens that the text uses."
-        parts.append(Section(f"Tokens of {row.name}", text, titles, pairs[:most_rows], len(pairs)))
-    for title, texts in [
-        ("Texts that differ most", comparison.differing),
-        ("Sentences", comparison.sentences),
-    ]:
-        if texts:
-            found = [_cut_row(comparison, text) for text in texts]
-            names = ("text", *(row.name for row in comparison.rows))
-            parts.append(
-                Section(title, "Tokens of each text.", names, found[:most_rows], len(found))
-            )
-    if comparison.remarks:
-        remarks = [(remark,) for remark in comparison.remarks]
-        parts.append(Section("Remarks", "", ("remark",), list(remarks), len(remarks)))
-    return parts
-
-
-def shown(token: bytes, spelled: Callable[[bytes], str] = bare) -> str:
+def shown(token: bytes) -> str:
     """Returns a token for a list; a run of one character is shortened to it and its length.
 
     >>> shown(b"token"), shown(b"=" * 64)
@@ -118,7 +64,7 @@ def shown(token: bytes, spelled: Callable[[bytes], str] = bare) -> str:
     text = token.decode(errors="replace")
     if len(text) > LONG_RUN and text == text[0] * len(text):
         return f"{text[0]!r} × {len(text)}"
-    return shorten(spelled(token), SHOWN_OF_A_TOKEN)
+    return shorten(token_text(token), SHOWN_OF_A_TOKEN)
 
 
 def readable(token: bytes) -> str:
@@ -141,34 +87,6 @@ def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     return in_order(tokens, readable)
 
 
-def _overall(row: Measured, total: Size) -> tuple[str, ...]:
-    found = rates(row.tokens, total)
-    return (
-        row.name,
-        f"{row.subject.size:,}",
-        f"{row.tokens:,}",
-        *(f"{value:.3f}" for value in found.values()),
-        percent(row.used_share),
-        f"{row.renyi_efficiency:.3f}",
-    )
-
-
-def _pieces(comparison: Comparison) -> Section:
-    rows = [
-        (
-            row.name,
-            f"{row.single_bytes:,}",
-            f"{row.broken:,}",
-            f"{row.unknown:,}",
-            percent(row.broken / row.tokens if row.tokens else 0),
-        )
-        for row in comparison.rows
-    ]
-    columns = ("tokenizer", "single bytes", "parts of characters", "unknown", "share")
-    text = "Tokens that hold no whole character."
-    return Section("Broken characters", text, columns, list(rows), len(rows))
-
-
 def _groups(
     comparison: Comparison,
 ) -> list[tuple[str, Mapping[str, Size], Callable[[Measured], Mapping[str, int]]]]:
@@ -177,29 +95,6 @@ def _groups(
         ("file", comparison.files, lambda row: row.files),
         ("script", comparison.scripts, lambda row: row.scripts),
     ]
-
-
-def _group_rows(
-    comparison: Comparison,
-    sizes: Mapping[str, Size],
-    tokens: Callable[[Measured], Mapping[str, int]],
-) -> list[tuple[str, ...]]:
-    return [
-        (
-            label,
-            row.name,
-            f"{tokens(row).get(name, 0):,}",
-            *(f"{value:.3f}" for value in rates(tokens(row).get(name, 0), size).values()),
-        )
-        for (name, size), label in zip(sizes.items(), labels(list(sizes)))
-        for row in comparison.rows
-    ]
-
-
-def _without_repeats(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Empties the first cell of rows where it repeats that of the row before."""
-    before = [("",), *rows]
-    return [("" if row[0] == above[0] else row[0], *row[1:]) for above, row in zip(before, rows)]
 
 
 def labels(paths: list[str]) -> list[str]:
@@ -212,18 +107,8 @@ def labels(paths: list[str]) -> list[str]:
     return names if len(set(names)) == len(names) else paths
 
 
-def _cut_row(comparison: Comparison, text: Differing) -> tuple[str, ...]:
-    counts = (f"{len(cut):,}" for cut in text.cuts)
-    return (shorten(repr(text.text), SHOWN_CHARACTERS), *counts)
-
-
-def comparison_json(comparison: Comparison) -> str:
-    """Returns everything that was measured, as JSON."""
-    return json.dumps(comparison.to_plain(), ensure_ascii=False, indent=1) + "\n"
-
-
-def comparison_page(comparison: Comparison) -> str:
-    """Returns the comparison as a page."""
+def comparison_page(comparison: Comparison) -> Page:
+    """Returns the report on a comparison."""
     parts = [_summary(comparison)]
     for id, title, text, texts in [
         ("sentences", "Sentences", "Each as every tokenizer cuts it.", comparison.sentences),
@@ -242,7 +127,7 @@ def comparison_page(comparison: Comparison) -> str:
     provenance = [("tokenizers", ", ".join(row.name for row in comparison.rows))]
     provenance.append(("text", few(list(comparison.files), 20)))
     title, conclusions = title_of(comparison), comparison.conclusions()
-    return rendered(Page(title, subtitle, parts, conclusions, provenance))
+    return Page(title, subtitle, parts, conclusions, provenance)
 
 
 def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
@@ -284,7 +169,7 @@ def _summary(comparison: Comparison) -> Part:
                 "bad" if row.broken else "good",
             ),
         ]
-    columns = [Column("tokenizer"), Column("method"), Column("vocabulary", "number"), *RATES]
+    heads = columns({"tokenizer": "text", "method": "text", "vocabulary": "number"})
     rows: list[list[Cell]] = [
         [
             row.name,
@@ -296,46 +181,50 @@ def _summary(comparison: Comparison) -> Part:
         for row in comparison.rows
     ]
     remarks = [Remark(remark, "info") for remark in comparison.remarks]
-    table = TableView("overall", columns, rows)
+    table = TableView("overall", [*heads, *RATES], rows)
     return Part("summary", "Summary", tiles=tiles, tables=[table], remarks=remarks)
 
 
 def _by_group(comparison: Comparison) -> Part:
-    """Returns matrices of tokens per character: scripts and files by tokenizers."""
+    """Returns the tokens by script and by file: for several tokenizers a matrix of tokens per
+    character, for one the tokens and all rates."""
     plots = []
     tables = []
+    several = len(comparison.rows) > 1
     for name, sizes, tokens in reversed(_groups(comparison)):
-        names = labels(list(sizes))
-        dear = {
-            label: [
-                rates(tokens(row).get(group, 0), size)["per_character"] for row in comparison.rows
-            ]
-            for (group, size), label in zip(sizes.items(), names)
+        names = dict(zip(sizes, labels(list(sizes))))
+        found = {
+            group: [rates(tokens(row).get(group, 0), size) for row in comparison.rows]
+            for group, size in sizes.items()
         }
         series = {
-            row.name: {label: values[place] for label, values in dear.items()}
+            row.name: {
+                names[group]: every[place]["per_character"] for group, every in found.items()
+            }
             for place, row in enumerate(comparison.rows)
         }
-        plot = group_bars(f"Tokens per character, by {name}", "tokens per character", series)
-        plots += [plot] if plot else []
+        plots.append(group_bars(f"Tokens per character, by {name}", "tokens per character", series))
         headings = [Column(name), Column("bytes", "number")]
-        headings += [Column(row.name, "number") for row in comparison.rows]
-        lines: list[list[Cell]] = [
-            [label, size.bytes, *_marked(dear[label], ".3f")]
-            for label, size in zip(names, sizes.values())
-        ]
+        headings += [Column(row.name, "number") for row in comparison.rows] if several else RATES
+        lines: list[list[Cell]] = []
+        for group, size in sizes.items():
+            cells: list[Cell]
+            if several:
+                cells = _marked([rate["per_character"] for rate in found[group]], ".3f")
+            else:
+                cells = [tokens(comparison.rows[0]).get(group, 0)]
+                cells += [f"{value:.3f}" for value in found[group][0].values()]
+            lines.append([names[group], size.bytes, *cells])
         tables.append(TableView(f"by-{name}", headings, lines, leaf=30, is_matrix=True))
-    marked = "; the fewest are marked" if len(comparison.rows) > 1 else ""
-    text = f"Tokens per character{marked}. {BY_LINE}"
+    text = f"{'Tokens per character; the fewest are marked.' if several else 'Tokens.'} {BY_LINE}"
     return Part("groups", "By script and file", text, tables=tables, charts=plots)
 
 
 def _use(comparison: Comparison) -> Part:
     times = {row.name: row.most_frequent() for row in comparison.rows}
-    plots = [plot for plot in (rank_frequency(times), cumulative_cover(times)) if plot]
-    columns = [Column("tokenizer"), Column("tokens used", "number"), Column("share", "number")]
-    columns += [Column("Renyi efficiency", "number"), Column("single bytes", "number")]
-    columns += [Column("parts of characters", "number"), Column("unknown", "number")]
+    plots = [rank_frequency(times), cumulative_cover(times)]
+    names = ("tokens used", "share", "Renyi efficiency", "single bytes", "parts of characters")
+    heads = columns({"tokenizer": "text", **dict.fromkeys((*names, "unknown"), "number")})
     rows: list[list[Cell]] = [
         [
             row.name,
@@ -355,7 +244,7 @@ def _use(comparison: Comparison) -> Part:
     )
     if len(comparison.rows) > 1:
         text += " The second table has the tokens that two vocabularies share, by their bytes."
-    tables = [TableView("use-table", columns, rows), *_overlap(comparison)]
+    tables = [TableView("use-table", heads, rows), *_overlap(comparison)]
     return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
 
 
@@ -364,12 +253,12 @@ def _tokens(comparison: Comparison) -> Part:
     for number, row in enumerate(comparison.rows):
         pairs = zip(row.longest(), row.rarest())
         rows: list[list[Cell]] = [
-            [shown(long, token_text), times, shown(rare, token_text), rare_times]
+            [shown(long), times, shown(rare), rare_times]
             for (long, times), (rare, rare_times) in pairs
         ]
-        columns = [Column(f"longest of {row.name}", "token"), Column("times", "number")]
-        columns += [Column("rarest", "token"), Column("times", "number")]
-        tables.append(TableView(f"tokens-{number}", columns, rows, leaf=5))
+        heads = [Column(f"longest of {row.name}", "token"), Column("times", "number")]
+        heads += [Column("rarest", "token"), Column("times", "number")]
+        tables.append(TableView(f"tokens-{number}", heads, rows, leaf=5))
     text = "The longest and the rarest tokens that the text uses."
     return Part("tokens", "Longest and rarest tokens", text, tables=tables)
 
@@ -379,24 +268,23 @@ def _overlap(comparison: Comparison) -> list[TableView]:
     if len(comparison.rows) < 2:
         return []
     known = [row.subject.tokens() for row in comparison.rows]
-    columns = [Column("share of the tokens of")]
-    columns += [Column(f"in {row.name}", "number") for row in comparison.rows]
+    heads = [Column("share of the tokens of")]
+    heads += [Column(f"in {row.name}", "number") for row in comparison.rows]
     rows: list[list[Cell]] = [
         [row.name, *(percent(len(own & other) / max(len(own), 1)) for other in known)]
         for row, own in zip(comparison.rows, known)
     ]
-    return [TableView("overlap", columns, rows, is_matrix=True)]
+    return [TableView("overlap", heads, rows, is_matrix=True)]
 
 
 def _cuts(
     id: str, title: str, text: str, comparison: Comparison, texts: Sequence[Differing]
 ) -> Part:
-    columns = [Column("text", "id"), Column("tokenizer")]
-    columns += [Column("tokens", "number"), Column("cut", "cut")]
+    heads = columns({"text": "id", "tokenizer": "text", "tokens": "number", "cut": "cut"})
     rows: list[list[Cell]] = [
         [number, row.name, len(cut), readable_cut(cut)]
         for number, one in enumerate(texts, 1)
         for row, cut in zip(comparison.rows, one.cuts)
     ]
     leaf = 5 * len(comparison.rows)
-    return Part(id, title, text, tables=[TableView(f"{id}-table", columns, rows, leaf=leaf)])
+    return Part(id, title, text, tables=[TableView(f"{id}-table", heads, rows, leaf=leaf)])
