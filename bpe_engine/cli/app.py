@@ -10,7 +10,7 @@ from .group import Group
 # In the order of the help.
 _SECTIONS = {
     "Text and tokens": ("count", "show", "encode", "decode", "split", "align", "heal"),
-    "Chat templates and training data": ("check-template", "audit", "corpus"),
+    "Chat templates and training data": ("account", "check-template", "audit", "corpus"),
     "Encodings": ("encodings", "playground"),
 }
 
@@ -30,6 +30,7 @@ def cli() -> None:
     bpe-engine show "Hello, world!"            each token in its own color
     bpe-engine encode "Hello, world!"          13225 11 2375 0
     bpe-engine decode 13225 11 2375 0          Hello, world!
+    bpe-engine account chat.json -m gpt-4o     what each part of a prompt costs
     bpe-engine check-template chat.jinja       whether it keeps earlier turns
     bpe-engine audit t.jinja --tokenizer m/    whether messages forge tokens
     cat notes.md | bpe-engine count -m gpt-4   input from a pipe

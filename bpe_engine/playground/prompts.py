@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..prompt import Segment, render_chat, special, trusted, untrusted
+from ..prompt import Segment, account_prompt, render_chat, special, trusted, untrusted
 from .vocabularies import Vocabulary
 
 __all__ = ["prompt"]
@@ -38,7 +38,7 @@ def prompt(
         ``safe``, the tokens of `encode_segments` with their origins and the assistant's mask;
         ``naive``, those of ``encode(text, allowed_special="all")``, where the origin "forged" marks
         special tokens that untrusted text made; and ``controls``, the control strings in
-        untrusted text.
+        untrusted text; ``parts``, the tokens of each part.
     """
     if tools and template is None:
         raise ValueError(
@@ -71,6 +71,9 @@ def prompt(
         "safe": {"ids": audit.ids, "origins": safe, "mask": audit.mask("assistant")},
         "naive": {"ids": ids, "origins": naive},
         "pieces": pieces,
+        "parts": [
+            part.to_dict() for part in account_prompt(segments, tokenizer, tools=tools).parts
+        ],
         "controls": [
             {"token": c.token, "source": segments[c.segment].source, "offset": c.offset}
             for c in audit.controls

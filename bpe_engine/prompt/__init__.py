@@ -10,6 +10,7 @@ from .conversation import Change, Conversation
 from .segments import Origin, Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
+    from .account import Account, Comparison, Fitted, Part, PartChange, Side, account_prompt, fit
     from .auditor import audit_template
     from .formats import FORMATS, ChatFormat, Turn, render_chat
     from .lint import TemplateReport, stable_prefix_check
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from .template_audit import TemplateAudit
 
 # Modules that `import bpe_engine` does not need are imported on demand; `template` needs jinja2.
+_ACCOUNT = "Account Comparison Fitted Part PartChange Side account_prompt fit".split()
 _MODULES = {
+    **dict.fromkeys(_ACCOUNT, "account"),
     "audit_template": "auditor",
     **dict.fromkeys(("FORMATS", "ChatFormat", "Turn", "render_chat"), "formats"),
     **dict.fromkeys(("TemplateReport", "stable_prefix_check"), "lint"),
@@ -31,7 +34,9 @@ _MODULES = {
 }
 
 __all__ = [
+    "Account",
     "ChatTokens",
+    "Comparison",
     "FORMATS",
     "Audit",
     "Change",
@@ -40,17 +45,23 @@ __all__ = [
     "ControlString",
     "Conversation",
     "Drift",
+    "Fitted",
     "Origin",
+    "Part",
+    "PartChange",
     "Rollout",
     "Segment",
+    "Side",
     "TemplateAudit",
     "TemplateLimitError",
     "TemplateNotStable",
     "TemplateReport",
     "Turn",
     "Unseen",
+    "account_prompt",
     "audit_template",
     "count_chat_tokens",
+    "fit",
     "render_chat",
     "render_template",
     "special",

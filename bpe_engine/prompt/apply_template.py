@@ -8,7 +8,7 @@ from typing import Any
 from .fields import REASONING_KEYS
 from .segments import Segment
 
-__all__ = ["choose", "named_templates", "render"]
+__all__ = ["choose", "named_templates", "render", "without_none"]
 
 # Marks the end of a message that is left open: the prompt ends there.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
@@ -92,7 +92,7 @@ def render(
     is_batch = isinstance(first, (list, tuple)) or hasattr(first, "messages")
     prompts = []
     for messages in conversation if is_batch else [conversation]:
-        messages = _without_none(getattr(messages, "messages", messages))
+        messages = without_none(getattr(messages, "messages", messages))
         final = ""
         if continue_final_message:
             part = continue_final_message if isinstance(continue_final_message, str) else "content"
@@ -109,7 +109,7 @@ def render(
     return prompts, is_batch
 
 
-def _without_none(messages: Sequence[Any]) -> list[Any]:
+def without_none(messages: Sequence[Any]) -> list[Any]:
     """Copies messages without fields that are None, which templates would print."""
     return [
         {key: value for key, value in message.items() if value is not None}

@@ -23,8 +23,8 @@ from bpe_engine.cli import display, tokens
 from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = [
-    "count", "show", "encode", "decode", "split", "align", "heal", "check-template", "audit",
-    "corpus", "encodings", "playground",
+    "count", "show", "encode", "decode", "split", "align", "heal", "account",
+    "check-template", "audit", "corpus", "encodings", "playground",
 ]  # fmt: skip
 O200K = bpe_engine.get_encoding("o200k_base")
 

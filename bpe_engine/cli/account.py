@@ -1,0 +1,226 @@
+"""The command `bpe-engine account`: what each part of a prompt costs, and what a cache keeps."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain, islice
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ..prompt.account import Account, Part, Step, account_prompt, follow, part_rows
+from . import streams
+from .group import Command
+from .options import JSON
+from .printing import for_terminal, printable
+from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
+
+_PRICE = click.FloatRange(min=0)
+
+
+@click.command("account", cls=Command, short_help="Show what each part of a prompt costs.")
+@TEMPLATE
+@click.option("--before", metavar="FILE", help="An earlier request, to compare with.")
+@click.option("--template", "template_path", metavar="FILE", help="The model's chat template.")
+@takes_tokenizer("The model's tokenizer; a folder may have the template")
+@click.option("-m", "--model", metavar="NAME", help="A chat model of OpenAI, such as gpt-4o.")
+@click.option("--price-in", type=_PRICE, metavar="N", help="The price of a million tokens.")
+@click.option("--price-cached", type=_PRICE, metavar="N", help="The same, of cached tokens.")
+@JSON
+def account(
+    path: str, before: str | None, as_json: bool, price_in: float | None, **choice: Any
+) -> None:
+    """Show how many tokens each part of a prompt has, and what a prompt cache keeps.
+
+    FILE has a request of OpenAI's API ("messages", "tools"), a list of messages, or a log: a request in
+    each line, compared with the earlier one with which it shares most tokens.
+
+    \b
+    bpe-engine account request.json --tokenizer ./model
+    bpe-engine account request.json --tokenizer qwen3 --template chat_template.jinja
+    bpe-engine account now.json --before earlier.json --model gpt-4o
+    bpe-engine account log.jsonl --tokenizer ./model --price-in 2 --price-cached 0.2
+    """
+    price_cached = choice.pop("price_cached")
+    if price_cached is not None and price_in is None:
+        raise click.UsageError("--price-cached needs --price-in")
+    prices = price_in, price_in if price_cached is None else price_cached
+    source = _source(**choice)
+    accounts = (_account(*request, source) for request in _requests(path))
+    found = list(islice(accounts, 2))
+    if not found:
+        raise ValueError(f"{path} has no request")
+    if before is None and len(found) > 1:
+        return _show_log(follow(chain(found, accounts)), prices, as_json)
+    earlier = [_account(*request, source) for request in _requests(before)] if before else []
+    if before and len(found) + len(earlier) != 2:
+        raise click.UsageError("--before compares two files with one request each")
+    compared = found[0].compare(earlier[0]) if earlier else None
+    if as_json:
+        more = {"comparison": compared.to_dict()} if compared else {}
+        return streams.print_json(found[0].to_dict() | more)
+    _show(_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
+    reasons: dict[str, list[str]] = {}
+    for where, _, reason in (it.partition(": ") for it in found[0].estimates):
+        reasons.setdefault(reason, []).append(where)
+    for reason, [first, *rest] in reasons.items():
+        _show([f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}"])
+    if compared:
+        _show(["", *str(compared).split("\n")])
+    _show(_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
+
+
+def _source(
+    tokenizer_name: str | None, template_path: str | None, model: str | None
+) -> dict[str, Any]:
+    if (model is None) == (tokenizer_name is None):
+        raise click.UsageError("give --tokenizer, or --model for a closed model of OpenAI")
+    if model is not None:
+        return {"model": model}
+    tokenizer = open_model(str(tokenizer_name))
+    if template_path is None:
+        return {"tokenizer": tokenizer}
+    template = read_template(template_path)
+    with template_errors():
+        from ..prompt.template import ChatTemplate
+
+        is_read = "bos_token" in ChatTemplate(template).variables
+    if is_read and not hasattr(tokenizer, "special_tokens_map"):
+        streams.print_note("the template reads bos_token, which only a model's folder names")
+    return {"tokenizer": tokenizer, "template": template}
+
+
+def _requests(path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the place and the value of each request."""
+    contents = streams.read_bytes(path)
+    try:
+        yield path, json.loads(contents)
+    except ValueError:
+        for number, line in enumerate(contents.splitlines(), 1):
+            place = f"{path}, line {number}"
+            try:
+                if line.strip():
+                    yield place, json.loads(line)
+            except ValueError as error:
+                message = (
+                    f"{place} is not JSON: {error}; a file has one request, or one in each line"
+                )
+                raise ValueError(message) from None
+
+
+def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
+    # A line of OpenAI's batches has the request in "body".
+    request = value.get("body", value) if _is_object(value) else {"messages": value}
+    messages = request.get("messages") if _is_object(request) else None
+    if not messages or not isinstance(messages, list) or not all(map(_is_object, messages)):
+        raise ValueError(f"{place}: give a list of messages, or an object with one as 'messages'")
+    more: dict[str, Any] = {}
+    if "tokenizer" in source:
+        messages = [_as_served(message) for message in messages]
+        more = request.get("chat_template_kwargs") or {}
+    try:
+        return account_prompt(messages, tools=request.get("tools"), **source, **more)
+    except Exception as error:
+        is_of_template = type(error).__module__.startswith("jinja2")
+        if not is_of_template and not isinstance(error, (TypeError, ValueError, KeyError)):
+            raise
+        reason = error.args[0] if error.args else type(error).__name__
+        raise ValueError(f"{place}: {'the template: ' * is_of_template}{reason}") from None
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _as_served(message: dict[str, Any]) -> dict[str, Any]:
+    """Returns a message as servers give it to templates: no content is "", one text part is a string,
+    and the arguments of calls are objects."""
+    message = copy.deepcopy(message)
+    content = message.get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        content = content[0].get("text", content)
+    message["content"] = "" if content is None else content
+    for call in message.get("tool_calls") or ():
+        with suppress(ValueError, TypeError, KeyError):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
+    return message
+
+
+def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
+    """Prints a row for each request as it is read, and at the end the sums of all."""
+    tokens, lost, sums = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    rows = []
+    with Console(stderr=True).status("") as status:
+        if sys.stdout.isatty():
+            status.stop()
+        if not as_json:
+            _show(
+                [f"{'request':>7} {'tokens':>10} {'kept':>10} {'share':>7} {'cached':>10}  change"]
+            )
+        for number, (account, compared, change) in enumerate(steps, 1):
+            status.update(f"{number:,} requests")
+            kept, cached = (compared.kept, compared.billed_as_cached) if compared else (0, 0)
+            what = f"{change.kind}: {change.part}" if change else ""
+            if compared and change:
+                lost[what] += compared.before.total - kept
+            row = {"tokens": account.total, "kept": kept, "cached": cached}
+            sums.update(row)
+            rows.append({**row, "change": change and change._asdict()})
+            for part in account.parts:
+                is_list = part.name in ("tools", "messages") and part.parts
+                for each in part.parts if is_list else (part,):
+                    tokens[part.name, each.label if is_list else ""] += each.tokens
+            if not as_json:
+                share = kept / max(account.total, 1)
+                figures = f"{number:7,} {account.total:10,} {kept:10,} {share:7.1%} {cached:10,}"
+                _show([f"{figures}  {what}".rstrip()])
+    groups: dict[str, list[Part]] = {}
+    for (group, label), count in tokens.most_common():
+        groups.setdefault(group, []).append(Part(label or group, count))
+    parts = [
+        Part(group, sum(it.tokens for it in found), parts=tuple(found) if found[1:] else ())
+        for group, found in groups.items()
+    ]
+    parts.sort(key=lambda part: -part.tokens)
+    (group, label), most = tokens.most_common(1)[0]
+    name = f"{label} ({group})" if label else group
+    if as_json:
+        data = {"requests": rows, **sums, "parts": [part.to_dict() for part in parts]}
+        return streams.print_json(data | {"costliest": name, "lost": dict(lost.most_common())})
+    total = max(sums["tokens"], 1)
+    _show(
+        [
+            "",
+            *_table(f"{len(rows):,} requests", parts),
+            "",
+            f"most tokens: {name}, {most / total:.1%}",
+        ]
+    )
+    _show([f"kept of an earlier prompt: {sums['kept'] / total:.1%}"])
+    _show(f"computed again for {what}: {count:,} tokens" for what, count in lost.most_common(5))
+    _show(_cost(total, sums["cached"], prices))
+
+
+def _table(title: str, parts: Iterable[Part]) -> list[str]:
+    is_wide = (sys.stdout.encoding or "").lower().startswith("utf")
+    width = shutil.get_terminal_size().columns
+    return part_rows(title, tuple(parts), width, "█" if is_wide else "#")
+
+
+def _cost(total: int, cached: int, prices: tuple[float | None, float | None]) -> list[str]:
+    if prices[0] is None or prices[1] is None:
+        return []
+    cost = ((total - cached) * prices[0] + cached * prices[1]) / 1e6
+    return [f"cost: {cost:.6g}; {total * prices[0] / 1e6:.6g} without a cache"]
+
+
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(for_terminal(printable(line), sys.stdout))

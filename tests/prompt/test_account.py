@@ -1,0 +1,279 @@
+"""Accounts of prompts: parts sum to the ids of the prompt, comparisons find the first difference."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import chats
+import pytest
+from seeds import seeded
+
+import bpe_engine
+from bpe_engine import cli
+from bpe_engine.prompt import (
+    account_prompt,
+    count_chat_tokens,
+    fit,
+    render_chat,
+    render_template,
+    special,
+    tokens,
+    untrusted,
+)
+from bpe_engine.prompt.account import follow
+
+jinja2 = pytest.importorskip("jinja2")
+
+TEMPLATES = chats.templates()
+TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+OWN: dict[str, Any] = {name: special(text) for name, text in TOKENS.items()}
+QWEN = bpe_engine.get_encoding("qwen3")
+PARTS = ["hello ", "it is", "é", "\n", "a,b", " ", "{x}", "5", "👩", "\n\n", "<x>"]
+
+
+def words(choose: random.Random) -> str:
+    return "".join(choose.choices(PARTS, k=choose.randrange(9)))
+
+
+def conversation(choose: random.Random) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Messages with reasoning, calls and results; and tools."""
+    tools = copy.deepcopy(chats.TOOLS * choose.randrange(3))
+    for number, tool in enumerate(tools):
+        tool["function"] |= {"name": f"tool_{number}", "description": words(choose)}
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "be " + words(choose)}]
+    for _ in range(choose.randrange(1, 5)):
+        messages.append({"role": "user", "content": "asks " + words(choose)})
+        while tools and choose.random() < 0.4:
+            messages += [
+                chats.call({"city": words(choose)}),
+                {**chats.RESULT, "content": words(choose)},
+            ]
+        answer = {"role": "assistant", "content": "says " + words(choose)}
+        thought = {"reasoning_content": "thinks " + words(choose)}
+        messages.append(answer | (thought if choose.random() < 0.4 else {}))
+    return messages[choose.randrange(2) :], tools
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
+    choose, template = seeded("account", name), TEMPLATES[name]
+    encoding = chats.encoding_of(template, 20_000)
+    for _ in range(20):
+        messages, tools = conversation(choose)
+        more: dict[str, Any] = {
+            "tools": tools or None,
+            "add_generation_prompt": choose.random() < 0.5,
+        }
+        try:
+            text = chats.rendered(template, messages, **TOKENS, **more)
+            segments = render_template(template, messages, **OWN, **more)
+        except Exception:
+            continue  # The template refuses the conversation.
+        account = account_prompt(messages, encoding, template=template, **OWN, **more)
+        assert account.ids == encoding.encode_segments(segments)
+        assert account.ids == encoding.encode(text, allowed_special="all")
+        assert account.total == len(account.ids) == sum(part.tokens for part in account.parts)
+        assert all(
+            part.tokens == sum(it.tokens for it in part.parts) for part in account if part.parts
+        )
+        of_segments = account_prompt(segments, encoding)
+        assert [part.tokens for part in of_segments] == [part.tokens for part in account]
+
+
+def test_a_token_belongs_to_the_part_with_its_first_byte() -> None:
+    account = account_prompt([untrusted("hel", source="a"), untrusted("lo you", source="b")], QWEN)
+    assert [(part.name, part.tokens, part.crossing) for part in account] == [
+        ("a", 1, 1),
+        ("b", 1, 0),
+    ]
+    assert str(account).endswith("counted where they begin: 1")
+    given = account_prompt([("", False), tokens([0, 1], source="c"), ("hi", False)], QWEN)
+    assert [(part.name, part.tokens) for part in given] == [("text", 1), ("c", 2)]
+    chat = account_prompt(render_chat([chats.SYSTEM, chats.USER], "chatml"), QWEN)
+    assert [part.name for part in chat.parts] == ["template", "system", "messages"]
+
+
+def test_parts_of_a_closed_model() -> None:
+    for messages, more in chats.CONVERSATIONS.values():
+        tools = more.get("tools")
+        account = account_prompt(messages, model="gpt-4o", tools=tools)
+        count = count_chat_tokens(messages, "gpt-4o", tools)
+        assert account.total == count == sum(part.tokens for part in account.parts)
+        assert account.estimates == count.estimates and account.ids is None
+        assert account.compare(account).kept == count
+
+
+def test_the_first_difference_and_blocks() -> None:
+    choose = seeded("first difference")
+    for _ in range(60):
+        template = TEMPLATES[choose.choice(["chatml", "headers", "forgets"])]
+        messages, tools = conversation(choose)
+        later = copy.deepcopy(messages + [chats.USER] * choose.randrange(2))
+        if choose.random() < 0.7:
+            choose.choice(later)["content"] += words(choose) * choose.choice([1, 300])
+        before, after = (
+            account_prompt(chat, QWEN, template=template, tools=tools) for chat in (messages, later)
+        )
+        old, new = before.ids or [], after.ids or []
+        pairs = zip([*old, None], [*new, None])
+        kept = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
+        found = after.compare(before)
+        assert found.kept == kept
+        assert [side and QWEN.encode(side.text, allowed_special="all") for side in found.first] == [
+            ids[kept : kept + 1] or None for ids in (old, new)
+        ] or any("\ufffd" in side.text for side in found.first if side)
+        for block in (16, 64):
+            # vLLM looks for full blocks of all but the last token among the full blocks it has.
+            stored = {tuple(old[:end]) for end in range(block, len(old) + 1, block)}
+            ends = [end for end in range(block, len(new), block) if tuple(new[:end]) in stored]
+            assert found.cached(block) == max(ends, default=0)
+    for count, cached in ((1023, 0), (1024, 1024), (1151, 1024), (1152, 1152), (2000, 1920)):
+        some = account_prompt([tokens([5] * count)], QWEN)
+        assert some.compare(some).cached_by_openai == cached
+
+
+def edited(
+    system: str = "It is 2026-01-31.",
+    user: str = "Why?",
+    thought: str = "Hm.",
+    more: Any = (),
+    cut: int = 0,
+    tools: Any = (),
+) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": "So.", "reasoning_content": thought}
+    asked = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    return {"prompt": [*asked, answer, *more][cut:], "tools": tools}
+
+
+NEXT = [{"role": "user", "content": "And then?"}]
+A, B = ({"type": "function", "function": {"name": name}} for name in "ab")
+LONG = {"type": "function", "function": {"name": "a", "description": "Long"}}
+TURNED = {"function": {"name": "a"}, "type": "function"}
+
+
+@pytest.mark.parametrize(
+    "before, after, expected",
+    [
+        ({}, {}, []),
+        ({}, {"system": "It is 2026-02-01."}, [("date", "messages[0].content")]),
+        ({}, {"user": "Why? "}, [("white space", "messages[1].content")]),
+        ({}, {"user": "How?"}, [("edited", "messages[1].content")]),
+        (
+            {"user": '{"a":1,"b":2}'},
+            {"user": '{"b":2,"a":1}'},
+            [("key order", "messages[1].content")],
+        ),
+        ({"tools": [A, B]}, {"tools": [B, A]}, [("moved", "tools[0]")]),
+        ({"tools": [A]}, {"tools": [TURNED]}, [("key order", "tools[0]")]),
+        ({"tools": [A]}, {"tools": [LONG]}, [("edited", "tools[0]")]),
+        ({"tools": [A]}, {"tools": [A, B]}, [("added", "tools[1]")]),
+        ({"cut": 0}, {"cut": 1}, [("removed", "messages[0]")]),
+        ({"cut": 1}, {"cut": 0}, [("added", "messages[0]")]),
+        ({"thought": ""}, {"thought": "", "more": NEXT}, [("grown", "messages[3]")]),
+        ({}, {"more": NEXT}, [("reasoning", "messages[2].reasoning"), ("grown", "messages[3]")]),
+        ({}, {"thought": ""}, [("removed", "messages[2].reasoning")]),
+    ],
+)
+def test_changes(before: Any, after: Any, expected: list[tuple[str, str]]) -> None:
+    tools = "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
+    old, new = (
+        account_prompt(**edited(**it), tokenizer=QWEN, template=tools + TEMPLATES["forgets"])
+        for it in (before, after)
+    )
+    found = new.compare(old)
+    assert [change[:2] for change in found.changes] == expected
+    assert all(change.advice in str(found) for change in found.changes)
+    json.dumps(found.to_dict())
+    (*_, step) = follow([old, new])
+    wanted = [change for change in found.changes if change.kind != "grown"]
+    assert step.change == (wanted[0] if wanted else None)
+
+
+def test_a_template_that_writes_the_date() -> None:
+    old, new = (
+        account_prompt([chats.USER], QWEN, template="{{ day }}{{ messages[0].content }}", day=day)
+        for day in ("1 May 2026", "2 May 2026")
+    )
+    assert [change[:2] for change in new.compare(old).changes] == [("date", "template")]
+
+
+def test_fit_keeps_whole_turns() -> None:
+    choose, template = seeded("fit"), TEMPLATES["chatml"]
+    for _ in range(40):
+        messages, _ = conversation(choose)
+        full = account_prompt(messages, QWEN, template=template).total
+        fitted = fit(messages, full, template, QWEN)
+        assert (fitted.messages, fitted.dropped, fitted.total) == (messages, [], full)
+        for limit in range(full - 1, 0, -7):
+            try:
+                fitted = fit(messages, limit, template, QWEN)
+            except ValueError as error:
+                assert "the last turn needs" in str(error)
+                break
+            assert (
+                account_prompt(fitted.messages, QWEN, template=template).total
+                == fitted.total
+                <= limit
+            )
+            rest = [m for m in fitted.messages if m["role"] != "system"]
+            assert (
+                rest[0]["role"] == "user"
+                and fitted.dropped + rest == messages[-len(fitted.dropped + rest) :]
+            )
+    late = [chats.USER, chats.call({}), chats.USER, chats.RESULT, chats.ANSWER]
+    with pytest.raises(ValueError, match=r"shorten messages\[\d\]"):
+        fit(late, 40, model="gpt-4o")
+
+
+def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[Any, str, str]:
+    with pytest.raises(SystemExit) as exit:
+        cli.main(("account", *arguments))
+    captured = capfdbinary.readouterr()
+    return exit.value.code, captured.out.decode(), captured.err.decode()
+
+
+def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    template, one, log = (str(tmp_path / name) for name in ("t.jinja", "one.json", "log.jsonl"))
+    Path(template).write_text(TEMPLATES["chatml"])
+    requests: list[Any] = []
+    for day in (1, 1, 2):
+        system = {"role": "system", "content": f"It is 2026-01-0{day}."}
+        requests.append(
+            {"messages": [system, chats.USER, *[chats.ANSWER, chats.USER] * len(requests)]}
+        )
+    Path(one).write_text(json.dumps(requests[0]))
+    Path(log).write_text("".join(json.dumps({"body": it}) + "\n" for it in requests))
+    source = ("--tokenizer", "qwen3", "--template", template)
+    status, out, _ = run(capfdbinary, one, *source, "--json")
+    assert (status, json.loads(out)["total"]) == (0, account_prompt(
+        requests[0]["messages"], QWEN, template=TEMPLATES["chatml"]).total)  # fmt: skip
+    status, out, _ = run(capfdbinary, one, "--before", one, "-m", "gpt-4o", "--price-in", "1000")
+    assert "prompt  " in out and "kept 37 of 37 tokens" in out and "cost: 0.037;" in out
+    status, out, _ = run(capfdbinary, log, *source)
+    rows = out.splitlines()
+    assert rows[3].endswith("date: messages[0].content") and "most tokens: user (messages)" in out
+    status, out, _ = run(capfdbinary, log, *source, "--json")
+    data = json.loads(out)
+    assert [it["change"] and it["change"]["kind"] for it in data["requests"]] == [
+        None,
+        None,
+        "date",
+    ]
+    assert data["tokens"] == sum(part["tokens"] for part in data["parts"])
+    for text, arguments, message in [
+        ("[1]", source, "give a list of messages"),
+        ("{}\n{}", source, "line 1: give a list of messages"),
+        ("{", source, "line 1 is not JSON"),
+        ("", source, "has no request"),
+        ('[{"role": "user"}]', ("-m", "gpt2"), "not a chat model"),
+        ('[{"role": "user"}]', (), "give --tokenizer, or --model"),
+        ('[{"role": "user"}]', ("--tokenizer", "qwen3"), "messages need"),
+        ('[{"role": "user", "content": 1}]', source, "can only concatenate str"),
+    ]:
+        Path(one).write_text(text)
+        status, out, err = run(capfdbinary, one, *arguments)
+        assert (status, out) in ((1, ""), (2, "")) and message in err
