@@ -32,7 +32,6 @@ __all__ = [
     "PrefixCache",
     "RowEncoder",
     "RowSource",
-    "align_texts",
     "arrange_rows",
     "audit_segments",
     "audit_tokens",
@@ -139,6 +138,7 @@ class Engine:
     def decode_single_token_bytes(self, token: int) -> bytes: ...
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]: ...
     def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]: ...
+    def decode_with_starts(self, tokens: Iterable[int]) -> tuple[bytes, list[int]]: ...
     @property
     def byte_runs(self) -> Literal["bytes", "whole"] | None: ...
     def settled(self, tokens: Iterable[int]) -> int: ...
@@ -446,20 +446,6 @@ class RowEncoder:
 @final
 class RowSource:
     def __call__(self) -> list[HfEncoding]: ...
-
-_Names = tuple[_Allowed, _Disallowed]
-
-def align_texts(
-    a: Engine,
-    b: Engine,
-    texts: Iterable[str],
-    given: tuple[Sequence[Iterable[int]] | None, Sequence[Iterable[int]] | None],
-    num_threads: int | None,
-    a_names: _Names,
-    b_names: _Names,
-) -> tuple[list[TokenBuffer], list[TokenBuffer]]:
-    """Returns the ids of both sides; and as 64-bit numbers the splits of both sides, the spans, the
-    splits of texts, and the indices of ids without a place of both sides."""
 
 def arrange_rows(
     input_ids: Iterable[Any],

@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from ._arguments import numpy_for
-from ._core import align_texts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +58,7 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AlignedBatch:
-    """The alignments of many texts, one after the other. ``batch[i]`` is that of one text.
+    """The alignments of many texts, one after the other. ``batch[i]`` is the alignment of one text.
 
     Arrays are those of `Alignment`, over all texts. Spans count the bytes of each text from 0.
     """
@@ -120,8 +119,8 @@ def align(
     """Groups the tokens of two tokenizers that cover the same bytes of a text. Needs numpy.
 
     Tokens are placed in the text as given, so a normalizer or a space before the text does not shift
-    them: as by ``encode_with_offsets(text, unit="bytes")``, but those of a SentencePiece ``.model``
-    have all bytes that they come from.
+    them: as by ``encode_with_offsets(text, unit="bytes")``, but tokens of a SentencePiece
+    ``.model`` have all bytes that they come from.
 
     Args:
         a, b: Tokenizers of any class.
@@ -149,7 +148,6 @@ def align(
         [text],
         a_ids=next(given),
         b_ids=next(given),
-        num_threads=1,
         allowed_special=allowed_special,
         disallowed_special=disallowed_special,
     )[0]
@@ -160,7 +158,6 @@ def align_batch(
     b: _Tokenizer,
     texts: Iterable[str],
     *,
-    num_threads: int | None = None,
     a_ids: Sequence[Sequence[int]] | None = None,
     b_ids: Sequence[Sequence[int]] | None = None,
     allowed_special: Names | None = None,
@@ -170,8 +167,6 @@ def align_batch(
 
     Args:
         texts: The texts.
-        num_threads: How many threads may work on the batch, or None for as many as the machine runs
-            at once.
         a_ids, b_ids: The ids of each text, if they are there already.
         a, b, allowed_special, disallowed_special: As in `align`.
 
@@ -196,13 +191,118 @@ def align_batch(
     if isinstance(texts, (str, bytes)):
         kind = type(texts).__name__
         raise TypeError(f"texts must be several str, not {kind}; for one text call align")
-    names = (one._names(allowed_special, disallowed_special) for one in (a, b))
-    ids, numbers = align_texts(
-        a._native_engine, b._native_engine, texts, (a_ids, b_ids), num_threads, *names
+    texts = list(texts)
+    sides = [
+        (one, one._names(allowed_special, disallowed_special), _rows(given, len(texts)))
+        for one, given in ((a, a_ids), (b, b_ids))
+    ]
+    found = []
+    for row, text in enumerate(texts):
+        try:
+            placed = [_placed(one, names, text, given[row]) for one, names, given in sides]
+        except TypeError as error:
+            raise TypeError(f"row {row}: {error}") from None
+        found.append(_groups(*placed))
+    (a_ids, a_ends, a_unplaced), (b_ids, b_ends, b_unplaced) = (
+        _joined([each[side] for each in found]) for side in range(2)
     )
-    a_found, b_found = (np.frombuffer(one, dtype=np.uint32) for one in ids)
-    arrays = [np.frombuffer(one, dtype=np.int64) for one in numbers]
-    a_splits, b_splits, spans, rows, a_unplaced, b_unplaced = arrays
-    return AlignedBatch(
-        a_found, b_found, a_splits, b_splits, spans.reshape(-1, 2), rows, a_unplaced, b_unplaced
+    spans = [each[2] for each in found]
+    rows = np.cumsum([0, *map(len, spans)], dtype=np.int64)
+    spans = np.concatenate([np.zeros((0, 2), np.int64), *spans])
+    return AlignedBatch(a_ids, b_ids, a_ends, b_ends, spans, rows, a_unplaced, b_unplaced)
+
+
+#: The ids of a text and the bytes that each covers; and the same with the ends of groups.
+_Placed = tuple[Any, Any]
+_Side = tuple[Any, Any, Any]
+
+
+def _rows(given: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequence[int] | None]:
+    """Returns the ids of each text that are there already, or None for each."""
+    if given is not None and len(given) != count:
+        raise ValueError(f"there are ids of {len(given)} texts for {count} texts")
+    return [None] * count if given is None else given
+
+
+def _placed(tokenizer: _Tokenizer, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
+    """Returns the ids of a text, and the bytes of the text that each comes from."""
+    import numpy as np
+
+    native = tokenizer._native_engine
+    if ids is None:
+        ids, spans = native.encode_with_offsets(text, *names, "origins")
+        return np.array(ids, np.uint32), np.array(spans, np.int64).reshape(-1, 2)
+    decoded, starts = native.decode_with_starts(ids)
+    if decoded != text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode():
+        raise ValueError(
+            "the ids do not decode to the text; give the ids of this text, without special tokens "
+            "around it"
+        )
+    edges = np.array([*starts, len(decoded)], np.int64)
+    return np.array(list(ids), np.uint32), np.stack([edges[:-1], edges[1:]], 1)
+
+
+def _cuts(spans: Any) -> tuple[Any, Any, Any]:
+    """Returns the cuts of a sequence of tokens: the bytes that no token crosses.
+
+    The tokens before a cut end at or before it, and all others begin at or after it. Tokens without
+    a place come after a cut, but before the last one.
+
+    Returns:
+        The first and the last byte at which each cut can be, and the number of tokens before it.
+    """
+    import numpy as np
+
+    (placed,) = np.nonzero(spans[:, 0] < spans[:, 1])
+    starts, ends = spans[placed].T
+    low = np.concatenate([[0], np.maximum.accumulate(ends)])
+    high = np.concatenate([np.minimum.accumulate(starts[::-1])[::-1], [np.iinfo(np.int64).max]])
+    counts = np.concatenate([[0], placed + 1])
+    counts[-1] = len(spans)
+    kept = low <= high
+    return low[kept], high[kept], counts[kept]
+
+
+def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
+    """Groups the tokens of two sequences at the cuts of both.
+
+    Returns:
+        For each sequence its ids, the ends of groups in them, and the indices of ids without a
+        place; and the bytes of each group.
+    """
+    import numpy as np
+
+    sides = (a, b)
+    cuts = [_cuts(spans) for _, spans in sides]
+    places = np.union1d(cuts[0][0], cuts[1][0])
+    numbers = [np.searchsorted(low, places, "right") - 1 for low, _, _ in cuts]
+    is_cut = places > 0
+    for (_, high, _), number in zip(cuts, numbers):
+        is_cut &= places <= high[number]
+    ends = [counts[number[is_cut]] for (_, _, counts), number in zip(cuts, numbers)]
+    if not len(ends[0]) and len(a[0]) + len(b[0]):
+        ends = [np.array([len(ids)]) for ids, _ in sides]
+    first = np.full(len(ends[0]), np.iinfo(np.int64).max)
+    last = np.zeros_like(first)
+    found = []
+    for (ids, spans), end in zip(sides, ends):
+        is_placed = spans[:, 0] < spans[:, 1]
+        group = np.searchsorted(end, np.nonzero(is_placed)[0], "right")
+        np.minimum.at(first, group, spans[is_placed, 0])
+        np.maximum.at(last, group, spans[is_placed, 1])
+        found.append((ids, end, np.nonzero(~is_placed)[0]))
+    return found[0], found[1], np.stack([np.minimum(first, last), last], 1)
+
+
+def _joined(sides: list[_Side]) -> _Side:
+    """Joins the ids of all texts. Returns them, the row splits of groups, and the indices of ids
+    without a place."""
+    import numpy as np
+
+    before = np.cumsum([0, *(len(ids) for ids, _, _ in sides)])
+    empty = np.zeros(0, np.int64)
+    return (
+        np.concatenate([np.zeros(0, np.uint32), *(ids for ids, _, _ in sides)]),
+        np.concatenate([before[:1], *(ends + at for (_, ends, _), at in zip(sides, before))]),
+        np.concatenate([empty, *(places + at for (_, _, places), at in zip(sides, before))]),
     )

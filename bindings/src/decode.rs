@@ -88,6 +88,18 @@ impl PyEngine {
         Ok((text, int_cache::positions(py, &offsets)?))
     }
 
+    /// Returns the bytes of ids, and the first byte of each.
+    fn decode_with_starts<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyList>)> {
+        let py = tokens.py();
+        let ids = ids::read_iterable(tokens)?;
+        let engine = self.current();
+        let (bytes, starts) = gil::run(py, ids.len(), || engine.decode_with_starts(&ids))?;
+        Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
+    }
+
     /// How text shows tokens of single bytes: None if they are decoded together with all others.
     #[getter]
     fn byte_runs(&self) -> Option<&'static str> {

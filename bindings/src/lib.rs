@@ -7,7 +7,6 @@
 //! | `engine` | the class `Engine`, which all tokenizer classes work with |
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
 //! | `core_bpe` | the class `CoreBPE`, an engine under tiktoken's name |
-//! | `align` | groups the ids of two tokenizers by the bytes of a text |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special` |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
@@ -38,7 +37,6 @@
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
 
-mod align;
 mod audit;
 mod batch;
 mod buffer;
@@ -87,8 +85,6 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
-    #[pymodule_export]
-    use super::align::align_texts;
     #[pymodule_export]
     use super::audit::{AuditedIds, audit_segments};
     #[pymodule_export]

@@ -151,7 +151,7 @@ mod test_support;
 pub use encoding::Encoding;
 pub use engine::Engine;
 #[doc(hidden)]
-pub use engine::{align, conversation, heal, quiet, threads};
+pub use engine::{conversation, heal, quiet, threads};
 pub use engine::{inspect, segments, truncate};
 pub use error::{Error, Result};
 pub use normalize::Normalization;

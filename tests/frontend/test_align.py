@@ -47,7 +47,7 @@ def faces() -> dict[str, object]:
 def test_groups(faces, one, other):
     a, b = faces[one], faces[other]
     given = texts(12, f"align {one} {other}")
-    batch = bpe_engine.align_batch(a, b, given, num_threads=2)
+    batch = bpe_engine.align_batch(a, b, given)
     assert len(batch) == len(given)
     for text, found in zip(given, batch):
         (a_ids, a_spans), (b_ids, b_spans) = (

@@ -101,7 +101,7 @@ BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "json", "labels", "traced",
     "template", "methods", "unchanged",
-    "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "align", "encode", "decode",
+    "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "encode", "decode",
     "truncate", "inspect",
     "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
     "batch",

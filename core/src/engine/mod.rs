@@ -4,7 +4,6 @@
 //! kind of tokenizer implements the methods without a body, and has all of them.
 
 #[doc(hidden)]
-pub mod align;
 #[doc(hidden)]
 pub mod conversation;
 #[doc(hidden)]
