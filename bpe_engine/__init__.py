@@ -23,7 +23,7 @@ except ImportError as _error:
     raise explained(_error) from None
 
 from . import core, model, registry
-from ._alias import install
+from ._alias import install, uninstall
 from ._core import StreamPool, StreamStop, TokenTable
 from .core import Encoding
 from .model import encoding_for_model, encoding_name_for_model
@@ -76,6 +76,7 @@ __all__ = [
     "open_tokenizer",
     "prompt",
     "registry",
+    "uninstall",
 ]
 
 

@@ -13,6 +13,7 @@ import importlib
 import importlib.machinery
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Sequence
@@ -23,7 +24,7 @@ else:
     # The import system asks for methods only, and `importlib.abc` takes 5 ms to import.
     Loader = MetaPathFinder = object
 
-__all__ = ["install"]
+__all__ = ["install", "uninstall"]
 
 _ALIAS = "tiktoken"
 _PLUGINS = "tiktoken_ext"
@@ -130,6 +131,16 @@ def watch() -> None:
         sys.meta_path.append(_DistributionFinder())
 
 
+#: The modules of tiktoken that `install` replaced.
+_replaced: dict[str, ModuleType] = {}
+
+
+def _take_aliases() -> dict[str, ModuleType]:
+    """Removes and returns the modules with tiktoken's names."""
+    names = [name for name in sys.modules if name.partition(".")[0] == _ALIAS]
+    return {name: sys.modules.pop(name) for name in names}
+
+
 def install() -> None:
     """Makes ``import tiktoken`` return this package for the rest of the process.
 
@@ -137,6 +148,9 @@ def install() -> None:
     keep it. If tiktoken is not installed, ``import tiktoken_ext.openai_public`` and
     ``importlib.metadata.version("tiktoken")`` work too: the version is the one that this package
     is compatible with.
+
+    Warns if tiktoken has been imported already: an encoding that it made is no instance of
+    ``tiktoken.Encoding`` any more, and cannot be pickled. `uninstall` takes all back.
 
     `Encoding` then answers as tiktoken's class: its module is ``tiktoken.core``, by which programs
     tell tokenizers apart. Pickles that are written from then on have this name, too: tiktoken reads
@@ -151,12 +165,32 @@ def install() -> None:
     watch()
     if _is_ours(sys.modules.get(_ALIAS)):
         return
-    for name in [name for name in sys.modules if name.startswith(f"{_ALIAS}.")]:
-        del sys.modules[name]
+    if _ALIAS in sys.modules:
+        warnings.warn(
+            "tiktoken was imported before bpe_engine.install(): encodings that it made are no "
+            "instances of tiktoken.Encoding any more, and cannot be pickled; call install() first",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    _replaced.update(_take_aliases())
     sys.modules[_ALIAS] = sys.modules[_PACKAGE]
     for name in ("core", "load", "model", "registry", "_tiktoken"):
         importlib.import_module(f"{_ALIAS}.{name}")
     sys.modules[f"{_ALIAS}.core"].Encoding.__module__ = f"{_ALIAS}.core"
+
+
+def uninstall() -> None:
+    """Takes `install` back: ``import tiktoken`` returns tiktoken again. Modules that have imported
+    this package under that name keep it.
+
+    >>> import bpe_engine
+    >>> bpe_engine.uninstall()
+    """
+    if _is_ours(sys.modules.get(_ALIAS)):
+        _take_aliases()
+        sys.modules.update(_replaced)
+        _replaced.clear()
+        sys.modules[f"{_PACKAGE}.core"].Encoding.__module__ = f"{_PACKAGE}.core"
 
 
 watch()

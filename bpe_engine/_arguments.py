@@ -38,9 +38,12 @@ def truth(name: str, value: bool) -> bool:
 
 
 def with_text(error: ValueError, text: str) -> ValueError:
-    """Returns an error of the same class with another text; that of bytes that are not UTF-8, which
-    takes more than a text, becomes a ValueError."""
-    return ValueError(text) if isinstance(error, UnicodeError) else type(error)(text)
+    """Returns an error of the same class with another text; a class that takes more than a text, such
+    as JSONDecodeError, becomes ValueError."""
+    try:
+        return type(error)(text)
+    except TypeError:
+        return ValueError(text)
 
 
 def check_pattern(name: str, pattern: object) -> None:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["looks_special", "pair", "parse_vocab", "read_merges", "read_vocab"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "looks_special",
+    "pair",
+    "parse_vocab",
+    "read_merges",
+    "read_text",
+    "read_vocab",
+]
+
+#: Why a file with a mark is refused.
+BYTE_ORDER_MARK = "begins with a byte order mark; save it as UTF-8 without one"
+
 
 #: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -36,7 +49,7 @@ def read_vocab(path: str | os.PathLike[str]) -> dict[str, int]:
         ValueError: The file is not a JSON object that maps tokens to ids.
         OSError: The file cannot be read.
     """
-    return parse_vocab(_read(path), os.fspath(path))
+    return parse_vocab(read_text(path), os.fspath(path))
 
 
 def parse_vocab(contents: str, path: str) -> dict[str, int]:
@@ -61,7 +74,7 @@ def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
         OSError: The file cannot be read.
     """
     merges = []
-    for number, line in enumerate(_read(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         line = line.removesuffix("\r")
         if not line or line.startswith("#version"):
             continue
@@ -86,8 +99,18 @@ def looks_special(vocab: Mapping[str, int], merges: Iterable[tuple[str, str]]) -
     }
 
 
-def _read(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Returns the text of a vocabulary file.
+
+    Raises:
+        ValueError: The file is not UTF-8, or begins with a byte order mark, which would be part of
+            the first token.
+        OSError: The file cannot be read.
+    """
+    contents = Path(path).read_bytes()
+    if contents.startswith(codecs.BOM_UTF8):
+        raise ValueError(f"{os.fspath(path)} {BYTE_ORDER_MARK}")
     try:
-        return Path(path).read_bytes().decode()
+        return contents.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"{os.fspath(path)} is not UTF-8 (byte {error.start})") from None

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, Union
 
 from . import _core, byte_level
-from ._arguments import check_pattern, copied_special_tokens
+from ._arguments import check_pattern, copied_special_tokens, with_text
 from .builtin import BUILTIN
 from .core import Encoding
 from .gpt2_files import parse_vocab
@@ -407,11 +407,13 @@ def _load_json(
             return encoding_of_tekken(contents, name, special)
         tokenizer = Tokenizer.from_str(contents)
     except ValueError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise with_text(error, f"{path}: {error}") from None
     try:
         return encoding_of_tokenizer(tokenizer, name)
     except ValueError as error:
-        raise type(error)(f"{path}: {error}; bpe_engine.open_tokenizer reads this file") from None
+        raise with_text(
+            error, f"{path}: {error}; bpe_engine.open_tokenizer reads this file"
+        ) from None
 
 
 def load_encoding(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Generator
-from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -55,16 +53,8 @@ def ctrl_c() -> Generator[None]:
 @pytest.fixture
 def undo_install() -> Generator[None]:
     """Takes back `bpe_engine.install()`, which is one of the examples."""
-
-    def aliases() -> dict[str, ModuleType]:
-        return {name: sys.modules[name] for name in sys.modules if name.split(".")[0] == "tiktoken"}
-
-    before, module = aliases(), bpe_engine.Encoding.__module__
     yield
-    bpe_engine.Encoding.__module__ = module
-    for name in aliases():
-        del sys.modules[name]
-    sys.modules.update(before)
+    bpe_engine.uninstall()
 
 
 @pytest.fixture(params=ENCODINGS)

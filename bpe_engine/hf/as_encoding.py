@@ -143,8 +143,8 @@ def encoding_of_tekken(
     """
     from ..core import Encoding
 
-    file: dict[str, Any] = json.loads(contents)
     try:
+        file: dict[str, Any] = json.loads(contents)
         config = file["config"]
         first = config["default_num_special_tokens"]
         count = config["default_vocab_size"] - first
@@ -152,7 +152,9 @@ def encoding_of_tekken(
         ranks = {base64.b64decode(token["token_bytes"]): token["rank"] + first for token in tokens}
         special = {token["token_str"]: token["rank"] for token in file.get("special_tokens") or []}
         pattern = config["pattern"]
-    except (KeyError, TypeError, ValueError) as error:
+        special.update(special_tokens or {})
+        return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"not a tekken.json: {error!r}") from error
-    special.update(special_tokens or {})
-    return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    except ValueError as error:
+        raise ValueError(f"not a tekken.json: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._arguments import with_text
 from .._core import HfTokenizer
-from ..gpt2_files import read_merges, read_vocab
+from ..gpt2_files import read_merges, read_text, read_vocab
 from ..written import write_at_once
 from .components import Token
 
@@ -32,8 +32,6 @@ _WHITE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
     "\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-#: The most tokens, and the most merges, that a repr shows.
-_SHOWN = 5
 #: The fields that are numbers, not whole ones.
 _NUMBERS = {"dropout": "from 0 to 1", "alpha": "finite"}
 _MOST_ID = 2**32 - 1
@@ -53,6 +51,8 @@ class Model:
     _tokenizer: HfTokenizer
     #: The fields that can be set.
     _FIELDS: ClassVar[tuple[str, ...]] = ()
+    #: The most tokens, and the most merges, that a repr shows.
+    _MOST_SHOWN: ClassVar[int] = 5
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]
@@ -154,7 +154,9 @@ class Model:
 
     def __repr__(self) -> str:
         shown = [
-            f"{name}={_shown(value)}" for name, value in self._contents().items() if name != "type"
+            f"{name}={_shown(value, self._MOST_SHOWN)}"
+            for name, value in self._contents().items()
+            if name != "type"
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -260,6 +262,12 @@ class BPE(Model):
 
     def _files(self) -> dict[str, str]:
         contents = self._contents()
+        for token in (token for merge in contents["merges"] for token in merge):
+            if not token or {*token} & {" ", "\n"} or token.startswith("#version"):
+                raise ValueError(
+                    f"merges.txt cannot hold the token {token!r}; Tokenizer.save writes a "
+                    "tokenizer.json"
+                )
         merges = [f"{left} {right}\n" for left, right in contents["merges"]]
         vocab = _compact(contents["vocab"])
         return {"vocab.json": vocab, "merges.txt": "".join(["#version: 0.2\n", *merges])}
@@ -312,8 +320,9 @@ class WordPiece(Model):
             OSError: The file cannot be read.
             ValueError: The file is not UTF-8.
         """
-        with open(vocab, encoding="utf-8", newline="\n") as file:
-            return {line.rstrip(_WHITE): id for id, line in enumerate(file)}
+        lines = read_text(vocab).split("\n")
+        lines = lines if lines[-1] else lines[:-1]
+        return {line.rstrip(_WHITE): id for id, line in enumerate(lines)}
 
     @classmethod
     def from_file(cls, vocab: str | os.PathLike[str], **options: Any) -> WordPiece:
@@ -330,7 +339,14 @@ class WordPiece(Model):
         return cls(cls.read_file(vocab), **options)
 
     def _files(self) -> dict[str, str]:
-        return {"vocab.txt": "".join(f"{token}\n" for token in self._contents()["vocab"])}
+        vocab: dict[str, int] = self._contents()["vocab"]
+        for line, (token, id) in enumerate(vocab.items()):
+            if id != line or token != token.rstrip(_WHITE) or "\n" in token:
+                raise ValueError(
+                    f"vocab.txt cannot hold the token {token!r} with the id {id} in line {line + 1}; "
+                    "Tokenizer.save writes a tokenizer.json"
+                )
+        return {"vocab.txt": "".join(f"{token}\n" for token in vocab)}
 
 
 class WordLevel(Model):
@@ -397,6 +413,7 @@ class Unigram(Model):
     """
 
     _FIELDS = ("alpha", "nbest_size", "seed")
+    _MOST_SHOWN = sys.maxsize
 
     def __init__(
         self,
@@ -488,6 +505,8 @@ def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
 
 def _field_json(name: str, value: Any) -> str:
     """Returns the value of a field in JSON, which has no number that is not finite."""
+    if name in ("max_input_chars_per_word", "nbest_size") and type(value) is int and value < 0:
+        raise OverflowError(f"{name} must be at least 0, not {value}")
     if name in _NUMBERS and isinstance(value, (bool, int, float)):
         value = float(value)
         if not math.isfinite(value):
@@ -508,14 +527,14 @@ def _compact(vocab: dict[str, int]) -> str:
     return json.dumps(vocab, ensure_ascii=False, separators=(",", ":"))
 
 
-def _shown(value: Any) -> str:
-    """Writes the value of a field as `tokenizers` does."""
+def _shown(value: Any, most: int) -> str:
+    """Writes the value of a field as `tokenizers` does, with at most so many items of a list."""
     if isinstance(value, dict):
-        some = [f'"{token}":{id}' for token, id in list(value.items())[:_SHOWN]]
-        return f"{{{', '.join(some + ['...'] * (len(value) > _SHOWN))}}}"
+        some = [f'"{token}":{id}' for token, id in list(value.items())[:most]]
+        return f"{{{', '.join(some + ['...'] * (len(value) > most))}}}"
     if isinstance(value, list):
-        some = [f"({', '.join(map(_shown, entry))})" for entry in value[:_SHOWN]]
-        return f"[{', '.join(some + ['...'] * (len(value) > _SHOWN))}]"
+        some = [f"({', '.join(_shown(part, most) for part in entry)})" for entry in value[:most]]
+        return f"[{', '.join(some + ['...'] * (len(value) > most))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer
 from .._engine import EngineMethods
-from ..gpt2_files import read_merges, read_vocab
+from ..gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
 from ..sources import existing_folder
 from ..written import write_at_once
 from . import decoders, processors
@@ -36,8 +38,8 @@ class Tokenizer(EngineMethods, HfTokenizer):
     when the call began.
 
     Args:
-        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, of which the
-            tokenizer has a copy.
+        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also one of
+            `tokenizers`, of which the tokenizer has a copy.
 
     Raises:
         UnsupportedTokenizer: The file asks for what cannot be done exactly; the message names it
@@ -47,7 +49,12 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
         # A copy of a model as it is: its JSON would round scores.
-        source = json._tokenizer if isinstance(json, Model) else json
+        source = json._tokenizer if issubclass(type(json), Model) else json
+        if type(json).__module__ == "tokenizers.models":
+            contents = f'{{"model":{model_json(json)}}}'
+            made = super().__new__(cls, contents, *args)
+            restore_scores(made, contents)
+            return made
         try:
             return super().__new__(cls, source, *args)
         except ValueError as error:
@@ -89,8 +96,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
         >>> tokenizer.encode("Hello, world!").ids  # doctest: +SKIP
         [15496, 11, 995, 0]
         """
-        with open(path, "rb") as file:
-            contents = file.read()
+        contents = Path(path).read_bytes()
         if contents[:1] == _PIECES and not contents.lstrip().startswith(b"{"):
             return cls.from_sentencepiece(path)
         try:
@@ -120,8 +126,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
         >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP
         ['▁Hello', '▁world']
         """
-        with open(path, "rb") as file:
-            contents = file.read()
+        contents = Path(path).read_bytes()
         try:
             return cls(contents, None, version)
         except ValueError as error:
@@ -439,6 +444,8 @@ def _reason(error: ValueError, contents: bytes) -> str:
         return " is a tekken.json, which bpe_engine.open_tokenizer reads"
     if start == b"{":
         return f": {error}"
+    if contents.startswith(codecs.BOM_UTF8):
+        return f" {BYTE_ORDER_MARK}"
     if re.match(rb"\[\w+\]\s", contents):
         return " is a vocab.txt, which Tokenizer.from_wordpiece and bpe_engine.open_tokenizer read"
     return f" is not a tokenizer.json: {str(error).removeprefix('not a tokenizer file: ')}"

@@ -131,6 +131,35 @@ def test_install_over_tiktoken():
     )
 
 
+def test_install_after_tiktoken_was_used():
+    """Warns, since encodings made before cannot be pickled after it; `uninstall` takes all back."""
+    run(
+        """
+        import pickle, sys, warnings
+        import tiktoken, tiktoken.load
+        letters = {bytes([byte]): byte for byte in range(256)}
+        before = tiktoken.Encoding("own", pat_str=".", mergeable_ranks=letters, special_tokens={})
+        theirs = {name: module for name, module in sys.modules.items() if "tiktoken" in name}
+        import bpe_engine
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            bpe_engine.install()
+            bpe_engine.install()
+        assert ["imported before" in str(one.message) for one in raised] == [True], raised
+        assert raised[0].filename == "<string>"
+        import tiktoken
+        assert tiktoken is bpe_engine and bpe_engine.Encoding.__module__ == "tiktoken.core"
+        bpe_engine.uninstall()
+        bpe_engine.uninstall()
+        import tiktoken
+        assert {name: sys.modules[name] for name in theirs} == theirs
+        assert isinstance(before, tiktoken.Encoding)
+        assert pickle.loads(pickle.dumps(before)).encode("ab") == [97, 98]
+        assert bpe_engine.Encoding.__module__ == "bpe_engine.core"
+        """
+    )
+
+
 def test_a_library_that_imports_tiktoken(tmp_path):
     (tmp_path / "library.py").write_text(
         "import tiktoken\n"

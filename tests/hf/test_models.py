@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import pickle
+from pathlib import Path
 
 import pytest
 from hf_models import MODELS, model_of, text_of
 from hf_oracle import assert_same, both, tokenizers
 from seeds import seeded
 
+import bpe_engine
 from bpe_engine import hf
 
 KINDS = sorted(MODELS)
@@ -265,3 +269,117 @@ def test_long_pieces_are_linear(kind):
             ours.encode(letter * 10**6)
         except ValueError as error:
             assert "unk_" in str(error)
+
+
+# ---- Files ----
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"])
+def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    """A mark would be part of the first token, which is then missing in the vocabulary."""
+    contents = {
+        "vocab.txt": "[PAD]\n[UNK]\n",
+        "vocab.json": '{"a": 0, "b": 1, "ab": 2}',
+        "merges.txt": "#version: 0.2\na b\n",
+        "tokenizer.json": '{"model": {"type": "BPE", "vocab": {}, "merges": []}}',
+    }
+    for file, text in contents.items():
+        mark = codecs.BOM_UTF8 if file == name else b""
+        (tmp_path / file).write_bytes(mark + text.encode())
+    readers = {
+        "vocab.txt": hf.Tokenizer.from_wordpiece,
+        "tokenizer.json": hf.Tokenizer.from_file,
+    }
+    path = tmp_path / name
+    with pytest.raises(ValueError, match=f"{name} begins with a byte order mark; save it as UTF-8"):
+        if name in readers:
+            readers[name](path)
+        else:
+            hf.BPE.from_file(tmp_path / "vocab.json", tmp_path / "merges.txt")
+    with pytest.raises(ValueError, match="byte order mark"):
+        bpe_engine.open_tokenizer(path)
+
+
+def test_files_that_are_not_utf8_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[PAD]\n\xff\n")
+    for read in (hf.WordPiece.from_file, hf.Tokenizer.from_wordpiece, bpe_engine.open_tokenizer):
+        with pytest.raises(ValueError, match=r"vocab.txt is not UTF-8 \(byte 6\)"):
+            read(path)
+
+
+def test_numbers_are_no_paths() -> None:
+    """An int is not taken as a file descriptor."""
+    for read in (
+        hf.Tokenizer.from_file,
+        hf.Tokenizer.from_sentencepiece,
+        hf.Tokenizer.from_wordpiece,
+        hf.Tokenizer.from_pretrained,
+        hf.WordPiece.from_file,
+        hf.WordLevel.from_file,
+        lambda number: hf.BPE.from_file(number, number),
+        bpe_engine.open_tokenizer,
+    ):
+        with pytest.raises(TypeError, match="int"):
+            read(0)
+
+
+def test_tokens_that_no_file_can_hold(tmp_path: Path) -> None:
+    """`tokenizers` writes files that it cannot read again."""
+    for token in (" c", "c\n", "#version"):
+        model = hf.BPE({token: 0, "a": 1, token + "a": 2}, [(token, "a")])
+        with pytest.raises(ValueError, match=r"merges.txt cannot hold the token .*Tokenizer.save"):
+            model.save(tmp_path)
+    for vocab in ({"[UNK]": 0, "a": 2}, {"[UNK]": 0, "a ": 1}, {"[UNK]": 0, "a\nb": 1}):
+        with pytest.raises(ValueError, match=r"vocab.txt cannot hold the token .*Tokenizer.save"):
+            hf.WordPiece(vocab).save(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("contents", "problem"),
+    [
+        ('{"token_bytes":', "Expecting value"),
+        ('{"token_bytes": 1', "Expecting"),
+        ('{"token_bytes":' + "[" * 100_000, "RecursionError"),
+        (
+            '{"config": {"default_num_special_tokens": 0, "default_vocab_size": 1, "pattern": "."},'
+            ' "vocab": [{"rank": 1.0, "token_bytes": "YQ=="}]}',
+            "a token id must be an int, not float",
+        ),
+    ],
+)
+def test_malformed_tekken_files(tmp_path: Path, contents: str, problem: str) -> None:
+    path = tmp_path / "tekken.json"
+    path.write_text(contents, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"tekken.json: not a tekken.json: .*{problem}"):
+        bpe_engine.open_tokenizer(path)
+
+
+# ---- Models of the package `tokenizers` ----
+
+
+def test_a_model_of_tokenizers_makes_a_tokenizer() -> None:
+    models = tokenizers.models
+    pieces = [("<unk>", 0.0), ("a", -1.123456789123456), ("aa", -2.246913578246912)]
+    for theirs in (
+        models.Unigram(pieces, 0),
+        models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]),
+        models.WordLevel({"a": 0}, "a"),
+        models.WordPiece({"a": 0, "[UNK]": 1}),
+    ):
+        ours = hf.Tokenizer(theirs)
+        assert ours.encode("aab").ids == tokenizers.Tokenizer(theirs).encode("aab").ids
+        assert repr(ours.model) == repr(theirs)
+        assert pickle.loads(pickle.dumps(ours)).to_str() == ours.to_str()
+
+
+def test_reprs_and_numbers_below_zero() -> None:
+    pieces = [(letter, -1.0) for letter in "abcdefgh"]
+    assert repr(hf.Unigram(pieces, 0)) == repr(tokenizers.models.Unigram(pieces, 0))
+    for module in (hf, tokenizers.models):
+        model = module.Unigram(pieces, 0)
+        with pytest.raises(OverflowError):
+            model.nbest_size = -1
+        with pytest.raises(OverflowError):
+            module.WordPiece({"a": 0}, max_input_chars_per_word=-1)
