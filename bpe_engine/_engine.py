@@ -529,6 +529,8 @@ class EngineMethods:
     ) -> StreamDecoder:
         """Returns a `StreamDecoder`, for ids that arrive one by one.
 
+        A stream leaves out ``clean_up_tokenization_spaces``, which looks back at text.
+
         Args:
             errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
                 become U+FFFD, or what `errors` of a `bpe_engine.Tokenizer` says.

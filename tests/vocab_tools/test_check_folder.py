@@ -515,6 +515,38 @@ def test_more_rows_than_ids(folder: Path) -> None:
     assert result.ok and finding is not None and finding.count == 54
 
 
+@pytest.mark.parametrize(
+    ("own", "embedder", "truncation", "rows", "lines"),
+    [
+        (512, 256, 16, 512, ["is 512", "truncation of tokenizer.json has 16", "json has 256",
+                             "config.json has 512"]),
+        (None, 512, None, 514, ["is missing", "json has 512", "config.json has 514"]),
+        (512, 256, None, None, ["is 512", "json has 256"]),
+        (1e30, None, 128, 512, ["is missing", "json has 128", "config.json has 512"]),
+        (256, 256, 256, 512, []),
+        (512, None, None, 514, []),
+        (131_072, None, None, 32_768, []),
+    ],
+)  # fmt: skip
+def test_limits_of_texts(
+    folder: Path, own: Any, embedder: Any, truncation: Any, rows: Any, lines: list[str]
+) -> None:
+    """The smallest limit is what the user's program applies, whichever file has it."""
+    if own is not None:
+        changed(folder, "tokenizer_config.json", model_max_length=own)
+    if embedder is not None:
+        write(folder, "sentence_bert_config.json", {"max_seq_length": embedder})
+    if truncation is not None:
+        cut = {"direction": "Right", "strategy": "LongestFirst", "stride": 0}
+        changed(folder, "tokenizer.json", truncation={**cut, "max_length": truncation})
+    if rows is not None:
+        changed(folder, "config.json", max_position_embeddings=rows)
+    finding = check_folder(folder).finding("LIMITS_DIFFER")
+    examples = [] if finding is None else finding.examples
+    assert len(examples) == len(lines)
+    assert all(line in example for line, example in zip(lines, examples))
+
+
 def around(contents: dict[str, Any]) -> dict[str, Any]:
     """The file with a token before every text."""
     single = [

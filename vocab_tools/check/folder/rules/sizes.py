@@ -1,4 +1,4 @@
-"""Rules about the size of the vocabulary beside that of the model's embedding table."""
+"""Rules about the sizes of the embedding table and of the texts that a model takes."""
 
 from __future__ import annotations
 
@@ -62,3 +62,40 @@ def rows_unused(folder: ModelFolder) -> Outcome:
     count = rows - size
     line = f"config.json has {rows:,} rows, and ids end at {size - 1}: {plural(count, 'row')} more"
     return Found([line], count=count)
+
+
+#: A larger `model_max_length` means no limit.
+_NO_LIMIT = int(1e20)
+
+
+def _limits(folder: ModelFolder) -> dict[str, int]:
+    """Returns the most tokens of a text by each file that has a limit."""
+    config = folder.json("config.json")
+    inner = config.get("text_config")
+    truncation = folder.json("tokenizer.json").get("truncation")
+    given = {
+        "truncation of tokenizer.json": truncation if isinstance(truncation, dict) else {},
+        "sentence_bert_config.json": folder.json("sentence_bert_config.json"),
+        "config.json": {**(inner if isinstance(inner, dict) else {}), **config},
+    }
+    fields = ("max_length", "max_seq_length", "max_position_embeddings")
+    found = {where: values.get(field) for (where, values), field in zip(given.items(), fields)}
+    return {where: number for where, number in found.items() if type(number) is int and number > 0}
+
+
+@FOLDER_RULES.rule("warning", "texts that are cut at other lengths than the tokenizer says")
+def limits_differ(folder: ModelFolder) -> Outcome:
+    """`truncation=True` cuts at `model_max_length`. Where another program or the model takes less, the
+    rest of a text is lost without a word, or the model fails.
+
+    Do: Set `model_max_length` in `tokenizer_config.json` to the smallest limit.
+    """
+    limits = _limits(folder)
+    own = folder.json("tokenizer_config.json").get("model_max_length")
+    own = own if isinstance(own, (int, float)) and own < _NO_LIMIT else None
+    smallest = min(limits.values(), default=None)
+    is_embedder = len(limits) > 1 or "sentence_bert_config.json" in limits
+    if smallest is None or not is_embedder or own is not None and own <= smallest:
+        return []
+    first = f"model_max_length of tokenizer_config.json is {'missing' if own is None else own}"
+    return [first, *(f"{where} has {number}" for where, number in limits.items())]
