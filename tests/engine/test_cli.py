@@ -10,11 +10,13 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from in_process import call
 from small_files import added_token, character_file, unigram_file
 
 import bpe_engine
@@ -30,32 +32,25 @@ O200K = bpe_engine.get_encoding("o200k_base")
 
 
 class Run:
-    """The output and the exit status of a command."""
+    """The output and the exit status of a command, in this process, or in one with an environment."""
 
     def __init__(
         self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
     ) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "bpe_engine", *arguments],
-            input=stdin,
-            capture_output=True,
-            timeout=120,
-            cwd=Path(__file__).parent,
-            env={**os.environ, **(env or {})},
-        )
-        self.bytes = done.stdout
-        self.out = done.stdout.decode("utf-8", "replace")
-        self.err = done.stderr.decode()
-        self.status = done.returncode
+        if env is None:
+            done = call(partial(cli.main, arguments), input=stdin)
+        else:
+            command = [sys.executable, "-m", "bpe_engine", *arguments]
+            env, here = {**os.environ, **env}, Path(__file__).parent
+            done = subprocess.run(command, input=stdin, capture_output=True, cwd=here, env=env)
+        self.bytes, self.status = done.stdout, done.returncode
+        self.out, self.err = done.stdout.decode("utf-8", "replace"), done.stderr.decode()
 
 
-def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int, str, str]:
+def run(*arguments: str) -> tuple[int, str, str]:
     """Runs a command in this process: status, output, errors."""
-    with pytest.raises(SystemExit) as exit:
-        cli.main(arguments)
-    captured = capfdbinary.readouterr()
-    code = exit.value.code
-    return (code if isinstance(code, int) else 0), captured.out.decode(), captured.err.decode()
+    done = Run(*arguments)
+    return done.status, done.out, done.err
 
 
 @pytest.mark.parametrize(
@@ -86,46 +81,42 @@ def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int
         (["split", "--json", "a\tb 的"], '["a", "\\tb", " 的"]\n'),
     ],
 )
-def test_output(
-    capfdbinary: pytest.CaptureFixture[bytes], arguments: list[str], expected: str
-) -> None:
-    assert run(capfdbinary, *arguments) == (0, expected, "")
+def test_output(arguments: list[str], expected: str) -> None:
+    assert run(*arguments) == (0, expected, "")
 
 
-def test_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_files(tmp_path: Path) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_bytes(b"Hello, world!\r\n")
     two.write_bytes(b"x")
     ids = O200K.encode("Hello, world!\r\n")
-    assert run(capfdbinary, "encode", "-f", str(one))[1] == " ".join(map(str, ids)) + "\n"
-    assert run(capfdbinary, "count", "-f", str(one)) == (0, f"{len(ids)}\n", "")
+    assert run("encode", "-f", str(one))[1] == " ".join(map(str, ids)) + "\n"
+    assert run("count", "-f", str(one)) == (0, f"{len(ids)}\n", "")
     both = ("count", "-f", str(one), "-f", str(two))
-    assert run(capfdbinary, *both)[1] == f"{len(ids)} {one}\n1 {two}\n{len(ids) + 1} total\n"
-    report = json.loads(run(capfdbinary, *both, "--json")[1])
+    assert run(*both)[1] == f"{len(ids)} {one}\n1 {two}\n{len(ids) + 1} total\n"
+    report = json.loads(run(*both, "--json")[1])
     assert report["tokens"] == len(ids) + 1
     assert report["files"][1] == {"file": str(two), "tokens": 1}
-    status, out, _ = run(capfdbinary, *both, "--limit", str(len(ids)))
+    status, out, _ = run(*both, "--limit", str(len(ids)))
     assert (status, out.splitlines()[-1]) == (1, f"{len(ids) + 1} total")
 
 
-def test_count_refuses_the_names_of_files_as_text(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_count_refuses_the_names_of_files_as_text(tmp_path: Path) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_text("Hello, world!")
     two.write_text("hello")
-    status, out, err = run(capfdbinary, "count", str(one))
+    status, out, err = run("count", str(one))
     assert (status, out) == (2, "")
     assert (
         f"is the name of a file. To count the tokens of the file: bpe-engine count -f {one}" in err
     )
-    assert int(run(capfdbinary, "count", str(one), "and more")[1]) > 5
-    status, out, err = run(capfdbinary, "count", "-f", str(one), str(two))
+    assert int(run("count", str(one), "and more")[1]) > 5
+    status, out, err = run("count", "-f", str(one), str(two))
     assert (status, err) == (0, "")
     assert out == f"4 {one}\n1 {two}\n5 total\n"
 
 
-def test_an_encoding_of_any_kind(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_an_encoding_of_any_kind(tmp_path: Path) -> None:
     """A name, a rank file with its sidecar, and a folder are taken alike."""
     gpt2 = bpe_engine.get_encoding("gpt2")
     path = tmp_path / "mine.tiktoken"
@@ -136,21 +127,21 @@ def test_an_encoding_of_any_kind(capfdbinary: pytest.CaptureFixture[bytes], tmp_
     expected = [*gpt2.encode("It's 12345"), 50256]
     for option in ("-e", "--ranks"):
         for source in (path, tmp_path):
-            found = run(capfdbinary, "encode", option, str(source), "--allow-special", "all", text)
+            found = run("encode", option, str(source), "--allow-special", "all", text)
             assert found == (0, " ".join(map(str, expected)) + "\n", "")
 
 
-def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_rank_files(tmp_path: Path) -> None:
     path = tmp_path / "letters.tiktoken"
     path.write_bytes(b"YQ== 0\nYg== 1\nYWI= 2\n")
     own = ("--ranks", str(path), "--special-token", "<|end|>=7")
-    assert run(capfdbinary, "encode", *own, "abba")[1] == "2 1 0\n"
-    assert run(capfdbinary, "encode", *own, "--pattern", ".", "abba")[1] == "0 1 1 0\n"
-    assert run(capfdbinary, "encode", *own, "--allow-special", "all", "ab<|end|>")[1] == "2 7\n"
-    assert run(capfdbinary, "decode", *own, "2", "7")[1] == "ab<|end|>"
+    assert run("encode", *own, "abba")[1] == "2 1 0\n"
+    assert run("encode", *own, "--pattern", ".", "abba")[1] == "0 1 1 0\n"
+    assert run("encode", *own, "--allow-special", "all", "ab<|end|>")[1] == "2 7\n"
+    assert run("decode", *own, "2", "7")[1] == "ab<|end|>"
     packed = tmp_path / "letters.tiktoken.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert run(capfdbinary, "encode", "--ranks", str(packed), "abba")[1] == "2 1 0\n"
+    assert run("encode", "--ranks", str(packed), "abba")[1] == "2 1 0\n"
 
 
 @pytest.mark.parametrize(
@@ -200,10 +191,8 @@ def test_rank_files(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -
         (["check-template", "x", "--tokenizer", "no/such/file"], 2, "no/such/file: No such file"),
     ],
 )
-def test_errors_are_one_line(
-    capfdbinary: pytest.CaptureFixture[bytes], arguments: list[str], status: int, message: str
-) -> None:
-    found, out, err = run(capfdbinary, *arguments)
+def test_errors_are_one_line(arguments: list[str], status: int, message: str) -> None:
+    found, out, err = run(*arguments)
     assert (found, out) == (status, "")
     assert message in err
     assert err.startswith("bpe-engine: ")
@@ -223,7 +212,6 @@ def test_errors_are_one_line(
     ],
 )
 def test_bad_rank_files(
-    capfdbinary: pytest.CaptureFixture[bytes],
     tmp_path: Path,
     contents: bytes,
     options: list[str],
@@ -231,10 +219,10 @@ def test_bad_rank_files(
 ) -> None:
     path = tmp_path / "bad.tiktoken"
     path.write_bytes(contents)
-    status, out, err = run(capfdbinary, "encode", "--ranks", str(path), *options, "b")
+    status, out, err = run("encode", "--ranks", str(path), *options, "b")
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert message in err
-    assert run(capfdbinary, "encode", "--ranks", str(path), "--special-token", "s", "b")[0] == 2
+    assert run("encode", "--ranks", str(path), "--special-token", "s", "b")[0] == 2
 
 
 # ---- Help ----
@@ -242,10 +230,8 @@ def test_bad_rank_files(
 
 # The examples of `corpus` are of its own commands: tests/corpus/test_command.py.
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "corpus"])
-def test_help_has_examples_that_work(
-    capfdbinary: pytest.CaptureFixture[bytes], command: str
-) -> None:
-    status, text, _ = run(capfdbinary, command, "--help")
+def test_help_has_examples_that_work(command: str) -> None:
+    status, text, _ = run(command, "--help")
     assert status == 0
     examples = re.findall(rf"^ +(?:.* \| )?bpe-engine {command}\b.*", text, re.MULTILINE)
     assert examples
@@ -254,21 +240,21 @@ def test_help_has_examples_that_work(
             assert re.search(rf"{option}\b", text.split("Options:")[1])
 
 
-def test_help_lists_the_commands(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    status, text, _ = run(capfdbinary, "--help")
+def test_help_lists_the_commands() -> None:
+    status, text, _ = run("--help")
     assert status == 0
     assert re.findall(r"^  ([\w-]+)  ", text.split("tokens:\n")[1], re.MULTILINE) == COMMANDS
-    status, out, err = run(capfdbinary)
+    status, out, err = run()
     assert (status, out, err) == (2, "", text)
-    assert run(capfdbinary, "--version")[1].strip().endswith(bpe_engine.__version__)
+    assert run("--version")[1].strip().endswith(bpe_engine.__version__)
 
 
 # ---- align and heal ----
 
 
-def test_align(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_align(tmp_path: Path) -> None:
     both = ("align", "gpt2", "o200k_base")
-    status, out, err = run(capfdbinary, *both, "--color", "never", "根本 is root")
+    status, out, err = run(*both, "--color", "never", "根本 is root")
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "gpt2               o200k_base",
@@ -278,31 +264,29 @@ def test_align(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Non
         "·root  6808        ·root  6577",
         "4 groups of tokens, 6 of gpt2 and 4 of o200k_base",
     ]
-    assert json.loads(run(capfdbinary, *both, "--json", "本 a")[1]) == [
+    assert json.loads(run(*both, "--json", "本 a")[1]) == [
         {"start": 0, "end": 3, "text": "本", "bytes": "e69cac", "a": [17312, 105], "b": [4087]},
         {"start": 3, "end": 5, "text": " a", "bytes": "2061", "a": [257], "b": [261]},
     ]
-    assert run(capfdbinary, *both, "")[1].splitlines()[1:] == [
+    assert run(*both, "")[1].splitlines()[1:] == [
         "0 groups of tokens, 0 of gpt2 and 0 of o200k_base"
     ]
-    colored = run(capfdbinary, *both, "--color", "always", "a b")[1]
+    colored = run(*both, "--color", "always", "a b")[1]
     found = re.findall(r"48;2;([0-9;]+)m([^\x1b]+)", colored)
     assert [text for _, text in found] == ["a", "a", "·b", "·b"]
     assert found[0][0] == found[1][0] != found[2][0]
 
 
-def test_align_with_special_tokens_and_files(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_align_with_special_tokens_and_files(tmp_path: Path) -> None:
     text, path = "a<|endoftext|><|im_start|>", str(tmp_path / "tokenizer.json")
     special = ("--allow-special", "all", "--json", text)
-    groups = json.loads(run(capfdbinary, "align", "gpt2", "qwen", *special)[1])
+    groups = json.loads(run("align", "gpt2", "qwen", *special)[1])
     assert [group["b"] for group in groups] == [[64], [151643], [151644]]
     assert groups[1]["a"] == [50256]
-    status, _, err = run(capfdbinary, "align", "gpt2", "qwen", "--allow-special", "<x>", "a")
+    status, _, err = run("align", "gpt2", "qwen", "--allow-special", "<x>", "a")
     assert status == 2 and "'<x>' is not a special token of gpt2" in err
     Path(path).write_text(json.dumps(character_file()), encoding="utf-8")
-    out = run(capfdbinary, "align", path, "gpt2", "--width", "40", "ab ab")[1].splitlines()
+    out = run("align", path, "gpt2", "--width", "40", "ab ab")[1].splitlines()
     assert [line.split() for line in out[:3]] == [
         ["tokenizer.json", "gpt2"],
         ["ab", "5", "ab", "397"],
@@ -310,9 +294,9 @@ def test_align_with_special_tokens_and_files(
     ]
 
 
-def test_heal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_heal() -> None:
     prompt = 'The link is <a href="http:'
-    status, out, err = run(capfdbinary, "heal", "-e", "gpt2", "--most", "6", prompt)
+    status, out, err = run("heal", "-e", "gpt2", "--most", "6", prompt)
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         'The ·link ·is ·<   a  ·href ="   http',
@@ -324,20 +308,20 @@ def test_heal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         "25 1378 3712 7479 11097 14079",
         "and 10 more (--most)",
     ]
-    assert run(capfdbinary, "heal", "")[1] == "0 ids of o200k_base stay; any token may come next\n"
+    assert run("heal", "")[1] == "0 ids of o200k_base stay; any token may come next\n"
     name = "<|endoftext|>"
-    healed = json.loads(run(capfdbinary, "heal", "--json", "--allow-special", "all", name)[1])
+    healed = json.loads(run("heal", "--json", "--allow-special", "all", name)[1])
     assert (healed["ids"], healed["rest"]["bytes"], healed["next"]) == ([199999], "", None)
     assert healed["rests"] == []
 
 
-def test_heal_where_a_mark_may_follow(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    lines = run(capfdbinary, "heal", "-e", "qwen3", "--most", "2", "cafe")[1].splitlines()
+def test_heal_where_a_mark_may_follow() -> None:
+    lines = run("heal", "-e", "qwen3", "--most", "2", "cafe")[1].splitlines()
     note = "or, as what follows may change the last character, with"
     assert lines[:3] == ["0 ids of qwen3 stay; the next tokens begin with", "cafe", note]
     others = lines[3].split()
     assert len(others) == 2 and lines[4].startswith("and ")
-    healed = json.loads(run(capfdbinary, "heal", "-e", "qwen3", "--json", "cafe")[1])
+    healed = json.loads(run("heal", "-e", "qwen3", "--json", "cafe")[1])
     rests = [rest["text"] for rest in healed["rests"]]
     assert rests[0] == healed["rest"]["text"] == "cafe" and "caf\u00e9" in rests
     assert rests[1:3] == others
@@ -357,11 +341,9 @@ def test_heal_a_prompt_that_ends_inside_a_character() -> None:
 # ---- show and encodings ----
 
 
-def test_show_plain(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_show_plain() -> None:
     text = "根 a\nb <|endoftext|>"
-    status, out, err = run(
-        capfdbinary, "show", "-e", "gpt2", "--color", "never", "--allow-special", "all", text
-    )
+    status, out, err = run("show", "-e", "gpt2", "--color", "never", "--allow-special", "all", text)
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "根    ‥   ·a  \\n",
@@ -413,21 +395,19 @@ def test_visible_texts_differ_where_texts_differ(text: str) -> None:
     assert unescaped == text
 
 
-def test_show_in_color(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    _, out, _ = run(capfdbinary, "show", "--color", "always", "Hello, world!")
+def test_show_in_color() -> None:
+    _, out, _ = run("show", "--color", "always", "Hello, world!")
     backgrounds = re.findall(r"\x1b\[[0-9;]*48;2;([0-9;]+)m([^\x1b]+)", out)
     assert [text for _, text in backgrounds] == ["Hello", ",", "·world", "!"]
     assert len({color for color, _ in backgrounds}) == 4
     assert "13225" in out
     # Text cannot smuggle control sequences to the terminal.
-    _, out, _ = run(capfdbinary, "show", "--color", "never", "\x1b[31mred\x9b\u202e")
+    _, out, _ = run("show", "--color", "never", "\x1b[31mred\x9b\u202e")
     assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
 
 
-def test_show_json(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    _, out, _ = run(
-        capfdbinary, "show", "--json", "-e", "gpt2", "--allow-special", "all", "根<|endoftext|>"
-    )
+def test_show_json() -> None:
+    _, out, _ = run("show", "--json", "-e", "gpt2", "--allow-special", "all", "根<|endoftext|>")
     assert json.loads(out) == [
         {"id": 43718, "text": None, "bytes": "e6a0", "special": False, "start": 0, "end": 1},
         {"id": 117, "text": None, "bytes": "b9", "special": False, "start": 0, "end": 1},
@@ -442,8 +422,8 @@ def test_show_json(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     ]
 
 
-def test_encodings(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    rows = json.loads(run(capfdbinary, "encodings", "--json")[1])
+def test_encodings() -> None:
+    rows = json.loads(run("encodings", "--json")[1])
     assert [row["name"] for row in rows] == bpe_engine.list_encoding_names()
     readme = (Path(__file__).parents[2] / "data" / "README.md").read_text(encoding="utf-8")
     table = {
@@ -453,7 +433,7 @@ def test_encodings(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     for row in rows:
         assert table[row["sha256"]] == row["tokens"]
         assert row["max_id"] == bpe_engine.get_encoding(row["name"]).max_token_value
-    lines = run(capfdbinary, "encodings")[1].splitlines()
+    lines = run("encodings")[1].splitlines()
     assert len(lines) == 1 + len(rows)
     for row, line in zip(rows, lines[1:]):
         *numbers, models, _ = row.values()
@@ -533,8 +513,14 @@ def test_arguments_that_are_not_utf_8() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("command", ["encode", "split", "show", "decode"])
+@pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [
+        *((name, "") for name in ("encode", "split", "show", "decode")),
+        ("encode", "1"),
+        ("show", "1"),
+    ],
+)
 def test_a_pipe_closed_early(command: str, unbuffered: str, tmp_path: Path) -> None:
     text = "The quick brown fox. \n" * 20_000
     path = tmp_path / "long"
@@ -607,7 +593,7 @@ def test_output_that_cannot_be_written(arguments):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("arguments", WRITERS)
+@pytest.mark.parametrize("arguments", [*WRITERS[:2], WRITERS[3], WRITERS[-1]])
 def test_closed_output(arguments):
     done = _in_shell(">&-", *arguments)
     assert done.stderr == "bpe-engine: standard output: it is closed\n"
@@ -632,11 +618,10 @@ def test_input_that_fails(monkeypatch, capfdbinary):
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdin", Failing())
-    assert run(capfdbinary, "encode") == (
-        1,
-        "",
-        "bpe-engine: standard input: Input/output error\n",
-    )
+    with pytest.raises(SystemExit, match="1"):
+        cli.main(["encode"])
+    printed = capfdbinary.readouterr()
+    assert printed == (b"", b"bpe-engine: standard input: Input/output error\n")
 
 
 def test_errors_without_standard_error():
@@ -644,9 +629,9 @@ def test_errors_without_standard_error():
     assert _in_shell("<&- 2>&-", "encode").returncode == 1
 
 
-def test_split_of_more_than_one_batch(capfdbinary):
+def test_split_of_more_than_one_batch():
     text = " a" * (3 * _LINES_AT_ONCE + 5)
-    status, out, _ = run(capfdbinary, "split", text)
+    status, out, _ = run("split", text)
     assert status == 0
     assert out == "·a\n" * (3 * _LINES_AT_ONCE + 5)
 
@@ -726,26 +711,22 @@ def test_show_prints_before_it_has_read_everything(options: list[str]) -> None:
     assert process.stderr.read() == b""
 
 
-def test_show_of_bad_input_shows_what_came_before(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_show_of_bad_input_shows_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "mixed"
     path.write_bytes(b"one two " * 20_000 + b"\xff")
-    status, out, err = run(capfdbinary, "show", "-f", str(path), "--color", "never")
+    status, out, err = run("show", "-f", str(path), "--color", "never")
     assert status == 1
     assert out.startswith("one")
     assert "is not UTF-8 at byte 160000 (0xff)" in err
 
 
 @pytest.mark.parametrize("command", ["encode", "show"])
-def test_positions_of_bad_bytes_do_not_depend_on_chunks(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, command: str
-) -> None:
+def test_positions_of_bad_bytes_do_not_depend_on_chunks(tmp_path: Path, command: str) -> None:
     path = tmp_path / "bad"
     for good in (65_534, 65_535, 65_536):
         for bad in (b"\xe6\xa0", b"\xe6\xa0x", b"\xf0\x9f\x98"):
             path.write_bytes(b"a" * good + bad)
-            err = run(capfdbinary, command, "-f", str(path))[2]
+            err = run(command, "-f", str(path))[2]
             assert f"is not UTF-8 at byte {good} (0x{bad[0]:02x})" in err
 
 
@@ -768,12 +749,10 @@ def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:
     assert Run("decode", stdin="\ufeff13225 11".encode()).out == "Hello,"
 
 
-def test_ranks_that_are_not_a_rank_file(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_ranks_that_are_not_a_rank_file(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text('{"version": "1.0"}')
-    status, _, err = run(capfdbinary, "count", "--ranks", str(path), "x")
+    status, _, err = run("count", "--ranks", str(path), "x")
     assert status == 1
     assert str(path) in err and "not a tokenizer file: missing field `model`" in err
 
@@ -787,49 +766,43 @@ def test_commands_are_imported_when_they_are_used() -> None:
 
 
 def test_the_table_of_encodings_on_a_narrow_terminal(
-    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each row is one line; only the last column, the models, shrinks."""
     monkeypatch.setattr(display, "_console", lambda *_: display._Console(width=60, highlight=False))
-    lines = run(capfdbinary, "encodings")[1].splitlines()
+    lines = run("encodings")[1].splitlines()
     assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
     assert lines[-1].split() == ["qwen3", "151643", "26", "151668", "Qwen3-*", "QwQ-32B"]
     assert all(len(line) <= 60 for line in lines) and lines[2].endswith("…")
 
 
-def test_every_command_takes_a_tokenizer_without_ranks(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
     path = str(tmp_path / "tokenizer.json")
     Path(path).write_text(json.dumps(character_file()), encoding="utf-8")
     for source in (path, str(tmp_path)):
         own = ("-e", source)
-        assert run(capfdbinary, "encode", *own, "ab ab") == (0, "5 6\n", "")
-        assert run(capfdbinary, "encode", *own, "--allow-special", "all", "ab<end>")[1] == "5 7\n"
-        assert run(capfdbinary, "encode", *own, "a<end>")[1] != "2 7\n"
-        assert run(capfdbinary, "count", *own, "ab ab") == (0, "2\n", "")
-        assert run(capfdbinary, "decode", *own, "5", "6", "7")[1] == "ab ab<end>"
-        assert run(capfdbinary, "split", *own, "ab ab") == (0, "ab\n·ab\n", "")
-        shown = run(capfdbinary, "show", *own, "--color", "never", "ab ab")[1]
+        assert run("encode", *own, "ab ab") == (0, "5 6\n", "")
+        assert run("encode", *own, "--allow-special", "all", "ab<end>")[1] == "5 7\n"
+        assert run("encode", *own, "a<end>")[1] != "2 7\n"
+        assert run("count", *own, "ab ab") == (0, "2\n", "")
+        assert run("decode", *own, "5", "6", "7")[1] == "ab ab<end>"
+        assert run("split", *own, "ab ab") == (0, "ab\n·ab\n", "")
+        shown = run("show", *own, "--color", "never", "ab ab")[1]
         assert shown.splitlines()[:2] == ["ab ·ab", "5  6"]
-        items = json.loads(run(capfdbinary, "show", "--json", *own, "b ab")[1])
+        items = json.loads(run("show", "--json", *own, "b ab")[1])
         assert [(item["id"], item["start"], item["end"]) for item in items] == [
             (3, 0, 1),
             (6, 1, 4),
         ]
-    assert "Invalid token" in run(capfdbinary, "decode", "-e", path, "99")[2]
-    assert (
-        "characters outside the vocabulary are lost" in run(capfdbinary, "heal", "-e", path, "a")[2]
-    )
+    assert "Invalid token" in run("decode", "-e", path, "99")[2]
+    assert "characters outside the vocabulary are lost" in run("heal", "-e", path, "a")[2]
     template = tmp_path / "chat.jinja"
     template.write_text("{% for m in messages %}{{ m.content }}<end><|x|>{% endfor %}")
-    found = run(capfdbinary, "check-template", str(template), "--tokenizer", path)
+    found = run("check-template", str(template), "--tokenizer", path)
     assert "unknown to the tokenizer: <|x|>" in found[1], found
 
 
-def test_text_becomes_no_special_token(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_text_becomes_no_special_token(tmp_path: Path) -> None:
     """Also where the model itself makes it of the letters, unless --allow-special says otherwise."""
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
@@ -838,37 +811,31 @@ def test_text_becomes_no_special_token(
     ids = tokenizer.encode_segments([(text, False)])
     assert 1 not in ids and 1 in tokenizer.encode(text).ids
     allowed = ("--allow-special", "all")
-    assert run(capfdbinary, "encode", *own, text)[1] == " ".join(map(str, ids)) + "\n"
+    assert run("encode", *own, text)[1] == " ".join(map(str, ids)) + "\n"
     with_special = " ".join(map(str, tokenizer.encode(text).ids)) + "\n"
-    assert run(capfdbinary, "encode", *own, *allowed, text)[1] == with_special
-    assert run(capfdbinary, "count", *own, text)[1] == f"{len(ids)}\n"
-    items = json.loads(run(capfdbinary, "show", "--json", *own, text)[1])
+    assert run("encode", *own, *allowed, text)[1] == with_special
+    assert run("count", *own, text)[1] == f"{len(ids)}\n"
+    items = json.loads(run("show", "--json", *own, text)[1])
     assert [item["id"] for item in items] == ids and not any(item["special"] for item in items)
-    groups = json.loads(run(capfdbinary, "align", "--json", "gpt2", str(path), text)[1])
+    groups = json.loads(run("align", "--json", "gpt2", str(path), text)[1])
     assert [id for group in groups for id in group["b"]] == ids
-    groups = json.loads(run(capfdbinary, "align", "--json", str(path), "gpt2", text)[1])
+    groups = json.loads(run("align", "--json", str(path), "gpt2", text)[1])
     assert [id for group in groups for id in group["a"]] == ids
     # The name of the file is that of the command.
-    shown = run(capfdbinary, "show", *own, "--color", "never", "a b")[1]
+    shown = run("show", *own, "--color", "never", "a b")[1]
     assert shown.endswith("3 characters, 3 bytes, my-model.json\n")
-    assert (
-        json.loads(run(capfdbinary, "count", "--json", *own, "a")[1])["encoding"] == "my-model.json"
-    )
-    assert "(my-model.json)" in run(capfdbinary, "decode", *own, "99")[2]
+    assert json.loads(run("count", "--json", *own, "a")[1])["encoding"] == "my-model.json"
+    assert "(my-model.json)" in run("decode", *own, "99")[2]
 
 
-def test_a_text_in_place_of_a_name(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
-    status, _, err = run(capfdbinary, "encode", "-e", "gpt2", "--allow-special", "a<|endoftext|>")
+def test_a_text_in_place_of_a_name(tmp_path: Path) -> None:
+    status, _, err = run("encode", "-e", "gpt2", "--allow-special", "a<|endoftext|>")
     assert status == 2 and "Before the text, give the name of a token, or all" in err
-    err = run(capfdbinary, "encode", "-e", "gpt2", "--allow-special", "<|end|>", "a")[2]
+    err = run("encode", "-e", "gpt2", "--allow-special", "<|end|>", "a")[2]
     assert "Before the text" not in err
 
 
-def test_spaces_of_a_decoder_are_not_shown(
-    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
-) -> None:
+def test_spaces_of_a_decoder_are_not_shown(tmp_path: Path) -> None:
     """BERT's decoder puts one before every word and every bracket."""
     words = ["[UNK]", "a", "b", "##b", "[", "/", "'"]
     path = tmp_path / "bert.json"
@@ -882,7 +849,7 @@ def test_spaces_of_a_decoder_are_not_shown(
         "model": model,
     }
     path.write_text(json.dumps(contents))
-    shown = run(capfdbinary, "show", "-e", str(path), "--color", "never", "ab [a/b' b")[1]
+    shown = run("show", "-e", str(path), "--color", "never", "ab [a/b' b")[1]
     assert shown.splitlines()[0].split() == ["a", "b", "·[", "a", "/", "b", "'", "·b"]
-    items = json.loads(run(capfdbinary, "show", "--json", "-e", str(path), "a[ b")[1])
+    items = json.loads(run("show", "--json", "-e", str(path), "a[ b")[1])
     assert [item["text"] for item in items] == ["a", "[", " b"]
