@@ -399,21 +399,6 @@ def test_token_tables_that_do_not_exist(decoder):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", CHARACTER_FILES)
-def test_a_million_texts(name):
-    ours, theirs = (
-        kind.from_file(tokenizer_path(name)) for kind in (hf.Tokenizer, tokenizers.Tokenizer)
-    )
-    tokens = 0
-    for number in range(100):
-        texts = random_texts(f"{name} {number}", theirs, 10_000)
-        for a, b, text in zip(ours.encode_batch(texts), theirs.encode_batch_fast(texts), texts):
-            assert a.ids == b.ids, text
-            tokens += len(b.ids)
-    assert tokens > 10**7
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", CHARACTER_FILES)
 def test_fields_of_many_texts(name):
     ours, theirs = (
         kind.from_file(tokenizer_path(name)) for kind in (hf.Tokenizer, tokenizers.Tokenizer)

@@ -41,7 +41,6 @@ NORMALIZERS: dict[str, Callable[[], Any]] = {
         for flags in product((False, True), (False, True), (None, False, True), (False, True))
     },
 }
-CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 PRE_TOKENIZERS: dict[str, Any] = {
     part.__class__.__name__: part
     for part in (
@@ -59,9 +58,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
 } | {
     f"Split, {name}": pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
     for name, pattern in {
-        "CLIP": CLIP,
-        "CLIP with names": rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP}",
-        "CLIP of any case": f"(?i){CLIP}",
+        "CLIP": r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
         "R50K": patterns.R50K,
         "CL100K": patterns.CL100K,
         "QWEN": patterns.QWEN,

@@ -21,8 +21,10 @@ from hf_oracle import (
 
 from bpe_engine import hf
 
+MODEL_FILES = [f"models/{path.stem}" for path in (SHARED / "tokenizers" / "models").glob("*.json")]
 
-@pytest.fixture(scope="module", params=[*FILES, *CHARACTER_FILES])
+
+@pytest.fixture(scope="module", params=[*FILES, *CHARACTER_FILES, *sorted(MODEL_FILES)])
 def pair(request):
     path = tokenizer_path(request.param)
     with open(path, encoding="utf-8") as file:
