@@ -66,15 +66,15 @@ def account(
     if as_json:
         more = {"comparison": compared.to_dict()} if compared else {}
         return streams.print_json(found[0].to_dict() | more)
-    _show(_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
+    _show(*_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
     reasons: dict[str, list[str]] = {}
     for where, _, reason in (it.partition(": ") for it in found[0].estimates):
         reasons.setdefault(reason, []).append(where)
     for reason, [first, *rest] in reasons.items():
-        _show([f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}"])
+        _show(f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}")
     if compared:
-        _show(["", *str(compared).split("\n")])
-    _show(_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
+        _show("", *str(compared).split("\n"))
+    _show(*_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
 
 
 def _source(
@@ -102,13 +102,13 @@ def _requests(path: str) -> Iterator[tuple[str, Any]]:
     contents = streams.read_bytes(path)
     try:
         yield path, json.loads(contents)
-    except ValueError:
+    except (ValueError, RecursionError):
         for number, line in enumerate(contents.splitlines(), 1):
             place = f"{path}, line {number}"
             try:
                 if line.strip():
                     yield place, json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 message = (
                     f"{place} is not JSON: {error}; a file has one request, or one in each line"
                 )
@@ -131,7 +131,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
         is_of_template = type(error).__module__.startswith("jinja2")
         if not is_of_template and not isinstance(error, (TypeError, ValueError, KeyError)):
             raise
-        reason = error.args[0] if error.args else type(error).__name__
+        reason = error.args[0] if isinstance(error, KeyError) else error
         raise ValueError(f"{place}: {'the template: ' * is_of_template}{reason}") from None
 
 
@@ -161,9 +161,7 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
         if sys.stdout.isatty():
             status.stop()
         if not as_json:
-            _show(
-                [f"{'request':>7} {'tokens':>10} {'kept':>10} {'share':>7} {'cached':>10}  change"]
-            )
+            _show(f"{'request':>7} {'tokens':>10} {'kept':>10} {'share':>7} {'cached':>10}  change")
         for number, (account, compared, change) in enumerate(steps, 1):
             status.update(f"{number:,} requests")
             kept, cached = (compared.kept, compared.billed_as_cached) if compared else (0, 0)
@@ -180,7 +178,7 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
             if not as_json:
                 share = kept / max(account.total, 1)
                 figures = f"{number:7,} {account.total:10,} {kept:10,} {share:7.1%} {cached:10,}"
-                _show([f"{figures}  {what}".rstrip()])
+                _show(f"{figures}  {what}".rstrip())
     groups: dict[str, list[Part]] = {}
     for (group, label), count in tokens.most_common():
         groups.setdefault(group, []).append(Part(label or group, count))
@@ -195,17 +193,11 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
         data = {"requests": rows, **sums, "parts": [part.to_dict() for part in parts]}
         return streams.print_json(data | {"costliest": name, "lost": dict(lost.most_common())})
     total = max(sums["tokens"], 1)
-    _show(
-        [
-            "",
-            *_table(f"{len(rows):,} requests", parts),
-            "",
-            f"most tokens: {name}, {most / total:.1%}",
-        ]
-    )
-    _show([f"kept of an earlier prompt: {sums['kept'] / total:.1%}"])
-    _show(f"computed again for {what}: {count:,} tokens" for what, count in lost.most_common(5))
-    _show(_cost(total, sums["cached"], prices))
+    _show("", *_table(f"{len(rows):,} requests", parts), "")
+    _show(f"most tokens: {name}, {most / total:.1%}")
+    _show(f"kept of an earlier prompt: {sums['kept'] / total:.1%}")
+    _show(*(f"computed again for {it}: {count:,} tokens" for it, count in lost.most_common(5)))
+    _show(*_cost(total, sums["cached"], prices))
 
 
 def _table(title: str, parts: Iterable[Part]) -> list[str]:
@@ -221,6 +213,6 @@ def _cost(total: int, cached: int, prices: tuple[float | None, float | None]) ->
     return [f"cost: {cost:.6g}; {total * prices[0] / 1e6:.6g} without a cache"]
 
 
-def _show(lines: Iterable[str]) -> None:
+def _show(*lines: str) -> None:
     for line in lines:
         click.echo(for_terminal(printable(line), sys.stdout))

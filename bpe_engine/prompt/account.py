@@ -118,16 +118,17 @@ class Account:
         groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
         for (group, index), inside in items.items():
             name = _name(group, index)
-            leaves = []
-            for at in inside:
-                field = table[at][2]
-                leaf = f"{name}.{field}" if field else name
-                leaves.append(Part(leaf, tokens[at], "", crossing[at]))
-            if self._labels.get(name) in _SYSTEM:
+            label = self._labels.get(name, "")
+            leaves = [
+                Part(_name(group, index, table[at][2]), tokens[at], "", crossing[at])
+                for at in inside
+            ]
+            if label in _SYSTEM:
                 groups["system"] += leaves
+            elif index < 0:
+                groups.setdefault(group, []).extend(leaves)
             else:
-                one = leaves if index < 0 else [_sum(name, leaves, self._labels.get(name, ""))]
-                groups.setdefault(group, []).extend(one)
+                groups[group].append(_sum(name, leaves, label))
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:

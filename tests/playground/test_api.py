@@ -262,6 +262,7 @@ def test_a_prompt_equals_the_library_and_shows_forgery() -> None:
     ]
     audit = encoding.audit_segments(trusted)
     assert (answer["safe"]["ids"], answer["safe"]["mask"]) == (audit.ids, audit.mask())
+    assert sum(part["tokens"] for part in answer["parts"]) == len(audit.ids)
     assert [origin == "control" for origin in answer["safe"]["origins"]] == audit.special
     naive = encoding.encode(answer["text"], allowed_special="all")
     assert answer["naive"]["ids"] == naive

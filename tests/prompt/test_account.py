@@ -64,10 +64,8 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
     encoding = chats.encoding_of(template, 20_000)
     for _ in range(20):
         messages, tools = conversation(choose)
-        more: dict[str, Any] = {
-            "tools": tools or None,
-            "add_generation_prompt": choose.random() < 0.5,
-        }
+        more: dict[str, Any] = {"tools": tools or None}
+        more["add_generation_prompt"] = choose.random() < 0.5
         try:
             text = chats.rendered(template, messages, **TOKENS, **more)
             segments = render_template(template, messages, **OWN, **more)
@@ -77,19 +75,15 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
         assert account.ids == encoding.encode_segments(segments)
         assert account.ids == encoding.encode(text, allowed_special="all")
         assert account.total == len(account.ids) == sum(part.tokens for part in account.parts)
-        assert all(
-            part.tokens == sum(it.tokens for it in part.parts) for part in account if part.parts
-        )
+        for part in account:
+            assert not part.parts or part.tokens == sum(it.tokens for it in part.parts)
         of_segments = account_prompt(segments, encoding)
         assert [part.tokens for part in of_segments] == [part.tokens for part in account]
 
 
 def test_a_token_belongs_to_the_part_with_its_first_byte() -> None:
     account = account_prompt([untrusted("hel", source="a"), untrusted("lo you", source="b")], QWEN)
-    assert [(part.name, part.tokens, part.crossing) for part in account] == [
-        ("a", 1, 1),
-        ("b", 1, 0),
-    ]
+    assert [part[:4] for part in account] == [("a", 1, "", 1), ("b", 1, "", 0)]
     assert str(account).endswith("counted where they begin: 1")
     given = account_prompt([("", False), tokens([0, 1], source="c"), ("hi", False)], QWEN)
     assert [(part.name, part.tokens) for part in given] == [("text", 1), ("c", 2)]
@@ -214,16 +208,11 @@ def test_fit_keeps_whole_turns() -> None:
             except ValueError as error:
                 assert "the last turn needs" in str(error)
                 break
-            assert (
-                account_prompt(fitted.messages, QWEN, template=template).total
-                == fitted.total
-                <= limit
-            )
+            account = account_prompt(fitted.messages, QWEN, template=template)
+            assert account.total == fitted.total <= limit
             rest = [m for m in fitted.messages if m["role"] != "system"]
-            assert (
-                rest[0]["role"] == "user"
-                and fitted.dropped + rest == messages[-len(fitted.dropped + rest) :]
-            )
+            assert rest[0]["role"] == "user"
+            assert fitted.dropped + rest == [m for m in messages if m["role"] != "system"]
     late = [chats.USER, chats.call({}), chats.USER, chats.RESULT, chats.ANSWER]
     with pytest.raises(ValueError, match=r"shorten messages\[\d\]"):
         fit(late, 40, model="gpt-4o")
@@ -258,11 +247,7 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     assert rows[3].endswith("date: messages[0].content") and "most tokens: user (messages)" in out
     status, out, _ = run(capfdbinary, log, *source, "--json")
     data = json.loads(out)
-    assert [it["change"] and it["change"]["kind"] for it in data["requests"]] == [
-        None,
-        None,
-        "date",
-    ]
+    assert [bool(it["change"]) for it in data["requests"]] == [False, False, True]
     assert data["tokens"] == sum(part["tokens"] for part in data["parts"])
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
