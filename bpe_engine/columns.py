@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["parts_of"]
+__all__ = ["check_structure", "parts_of"]
 
 _ONE_COLUMN = 'texts must be one column, not a table; pick one, as in table["text"]'
 
@@ -51,6 +51,44 @@ def _of_numpy(array: Any) -> list[Any]:
         hint = "; decode it first, as with numpy.char.decode" if array.dtype.kind == "S" else ""
         raise TypeError(f"an array of texts must hold str, not {array.dtype}{hint}")
     return list(array.tolist())
+
+
+def check_structure(array: Any) -> None:
+    """Checks the offsets, views and indices of an Arrow array against its buffers, before pyarrow
+    follows them. The text itself may be any bytes.
+
+    Raises:
+        ValueError: The array is damaged.
+    """
+    import pyarrow as pa
+
+    try:
+        array.validate()
+        _with_bytes(pa, array).validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(f"the column is damaged: {error}") from error
+
+
+def _with_bytes(pa: Any, array: Any) -> Any:
+    """Returns an array with bytes in place of text, whose full check does not ask for UTF-8."""
+    types, kind = pa.types, array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _with_bytes(pa, array.storage)
+    if types.is_dictionary(kind):
+        values = _with_bytes(pa, array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, values, safe=False)
+    if types.is_string(kind):
+        return array.view(pa.binary())
+    if types.is_large_string(kind):
+        return array.view(pa.large_binary())
+    if is_string_view(pa, kind):
+        return array.view(pa.binary_view())
+    return array
+
+
+def is_string_view(pa: Any, kind: Any) -> bool:
+    """True for the type of views, which pyarrow has from version 16 on."""
+    return bool(getattr(pa.types, "is_string_view", lambda kind: False)(kind))
 
 
 def _is_arrow(texts: Any) -> bool:
@@ -105,8 +143,7 @@ def _as_strings(pa: Any, column: Any) -> Any:
         return column.slice(0, 1).cast(pa.string())
     if types.is_struct(column.type):
         raise TypeError(_ONE_COLUMN)
-    is_view = getattr(types, "is_string_view", lambda type: False)
-    if not is_view(column.type):
+    if not is_string_view(pa, column.type):
         is_bytes = types.is_binary(column.type) or types.is_large_binary(column.type)
         hint = "; cast it first: column.cast(pyarrow.string())" if is_bytes else ""
         raise TypeError(f"a column of texts must have the type string, not {column.type}{hint}")

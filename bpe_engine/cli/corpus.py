@@ -136,6 +136,41 @@ _PLAN = [
         help="With --messages: the Jinja template; masks are written, too.",
     ),
     click.option(
+        "--tools",
+        metavar="FIELD",
+        default="tools",
+        show_default=True,
+        help="With --messages: the field of the tools, a list or its JSON; '' for none.",
+    ),
+    click.option(
+        "--template-field",
+        "template_fields",
+        metavar="NAME=FIELD",
+        multiple=True,
+        help="With --messages: a variable of the template, from a field. May be repeated.",
+    ),
+    click.option(
+        "--template-variable",
+        "template_variables",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="With --messages: a variable of the template; the value is JSON, such as true, or text. "
+        "May be repeated.",
+    ),
+    click.option(
+        "--train-on",
+        type=click.Choice(["every", "last"]),
+        default="every",
+        show_default=True,
+        help="With --messages: which messages of the assistant are in the mask.",
+    ),
+    click.option(
+        "--weight-key",
+        metavar="KEY",
+        help="With --messages: a key of messages, such as weight; 0 or false leaves the message out of "
+        "the mask.",
+    ),
+    click.option(
         "--input-kind",
         type=click.Choice(["jsonl", "text", "parquet", "arrow", "csv"]),
         help="The kind of all inputs, where their names do not tell.",
@@ -143,7 +178,8 @@ _PLAN = [
     click.option(
         "--separator",
         metavar="TEXT",
-        help=r"Plain text: what is between documents; \n is a line end, '' for a document a file. By "
+        help=r"Plain text: what is between documents; \n is a line end, also of Windows, and \r and \t "
+        "are known; '' for a document a file. By "
         "default that, and empty lines in files of more than a megabyte.",
     ),
     click.option(
@@ -225,6 +261,9 @@ def _planned(
     chat_template: str | None,
     separator: str | None,
     unit_size: int,
+    tools: str,
+    template_fields: Sequence[str],
+    template_variables: Sequence[str],
     **choices: Any,
 ) -> Any:
     from ..corpus import make_plan
@@ -239,16 +278,44 @@ def _planned(
     if chat_template is not None:
         choices["template"] = Path(chat_template).read_text(encoding="utf-8")
     if separator is not None:
-        choices["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t") or None
+        for escape, character in {"\\n": "\n", "\\r": "\r", "\\t": "\t"}.items():
+            separator = separator.replace(escape, character)
+        choices["separator"] = separator or None
     return make_plan(
         inputs,
         encoding,
         out,
+        tools=tools or None,
+        template_fields=_pairs("--template-field", template_fields),
+        template_variables={
+            name: _value(text)
+            for name, text in _pairs("--template-variable", template_variables).items()
+        },
         eod=None if no_eod else eod or "auto",
         format=form,
         unit_bytes=unit_size << 20,
         **choices,
     )
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for pair in given:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise click.UsageError(f"{option} is {pair!r}; give NAME=VALUE.")
+        if name in pairs:
+            raise click.UsageError(f"{option} has {name!r} twice.")
+        pairs[name] = value
+    return pairs
+
+
+def _value(text: str) -> Any:
+    """Returns a value that is JSON, or else is its text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @corpus.command(short_help="Plan a corpus: inputs, tokenizer, units of work.")
@@ -294,6 +361,8 @@ def run(out: str, **choices: Any) -> None:
 
 def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
     from ..corpus import run_plan
+    from ..corpus.manifest import MERGED, Manifest
+    from ..corpus.notes import notes_of
     from ..corpus.run import units_of_rank
 
     total = len(units_of_rank(plan, rank, world_size))
@@ -301,16 +370,17 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
         which = "all units" if world_size == 1 else f"rank {rank} of {world_size}: all its units"
         streams.print_note(f"{which} exist; nothing to do")
         return
-    tokens = 0
+    done = Manifest(plan.sha256, MERGED)
     with _progress("units", total) as advance:
 
-        def progress(manifest: Any) -> None:
-            nonlocal tokens
-            tokens += manifest.tokens
-            advance(1, f"{tokens:,} tokens")
+        def progress(manifest: Manifest) -> None:
+            done.add(manifest)
+            advance(1, f"{done.tokens:,} tokens")
 
         written = run_plan(plan, rank=rank, world_size=world_size, progress=progress, **choices)
-    streams.print_note(f"{_counted(written, 'unit')} written, {tokens:,} tokens")
+    streams.print_note(f"{_counted(written, 'unit')} written, {done.tokens:,} tokens")
+    for note in notes_of(plan, done):
+        streams.print_note(printable(f"note: {note}"))
 
 
 @corpus.command(short_help="Check the files against the plan and the source.")

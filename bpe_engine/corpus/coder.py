@@ -61,12 +61,15 @@ class Coder:
         self.engine = engine
         self._ids = special_ids(engine)
         self.name: str = engine._label
+        #: The id of the token for unknown text, or None.
+        self.unknown: int | None = None
         self.largest_id: int
         if isinstance(engine, Encoding):
             self.largest_id = engine.max_token_value
             self._allowed: Any = set(allow_special)
         else:
             self.largest_id = max(engine.get_vocab(True).values(), default=0)
+            self.unknown = _unknown_id(engine)
             self._core = for_text(_with_text_tokens(engine, allow_special))
             self._allowed = set()
         for name in allow_special:
@@ -123,6 +126,16 @@ class Coder:
         if isinstance(self.engine, Encoding):
             return self.engine.decode(ids)
         return self.engine.decode(ids, skip_special_tokens=False)
+
+
+def _unknown_id(engine: Tokenizer) -> int | None:
+    """Returns the id of the token for unknown text, or None."""
+    model = json.loads(engine._model_fields())
+    if model["type"] == "SentencePiece":
+        return engine.token_to_id("<unk>")
+    if model.get("unk_token") is not None:
+        return engine.token_to_id(model["unk_token"])
+    return model.get("unk_id")  # type: ignore[no-any-return]
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:

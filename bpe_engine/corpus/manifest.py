@@ -51,6 +51,10 @@ class Manifest:
     tokens: int = 0
     #: Documents and ids at the end of merged files that are held out.
     held_out: tuple[int, int] = (0, 0)
+    #: Ids of the token for unknown text.
+    unknown: int = 0
+    #: Remarks, and the number of rows that each is about.
+    notes: dict[str, int] = field(default_factory=dict)
     first_id: int | None = None
     last_id: int | None = None
     #: Control strings in text: how often, and the input and line of the first. In a range of bytes,
@@ -66,8 +70,19 @@ class Manifest:
 
     def add(self, other: Manifest) -> None:
         """Adds the counts of the unit that follows. Files stay as they are."""
-        for name in ("rows", "written", "empty", "left_out", "kept_empty", "bytes", "tokens"):
+        for name in (
+            "rows",
+            "written",
+            "empty",
+            "left_out",
+            "kept_empty",
+            "bytes",
+            "tokens",
+            "unknown",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for note, rows in other.notes.items():
+            self.notes[note] = self.notes.get(note, 0) + rows
         self.add_refused(other.refused)
         if self.first_id is None:
             self.first_id = other.first_id

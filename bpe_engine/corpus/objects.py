@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..prompt import Segment, render_template, special, untrusted
+from ..prompt import Segment, special, untrusted
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Row", "empty_row", "encode_objects", "joined"]
 
 
+_ESCAPED_TWICE = "a call has its arguments as JSON in a string, which the template escapes once more; give an object"
+
+
 class Row(NamedTuple):
     """A row that is encoded."""
 
@@ -28,6 +32,8 @@ class Row(NamedTuple):
     loss: npt.NDArray[np.uint8] | None
     #: Bytes of text.
     size: int
+    #: Remarks for `Manifest.notes`.
+    notes: tuple[str, ...] = ()
 
 
 def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
@@ -44,11 +50,11 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
     known = {row for row, _ in block.bad}
     rows: list[Row | None] = []
     bad = list(block.bad)
-    for number, value in enumerate(block.texts):
+    for number, item in enumerate(block.texts):
         row = None
         if number not in known:
             try:
-                row = _encoded(options, coder, value)
+                row = _encoded(options, coder, *item)
             except (ImportError, MemoryError):
                 raise
             except Exception as error:  # Templates raise errors of their own kinds.
@@ -79,21 +85,66 @@ def joined(
     return ids, splits, np.concatenate(masks) if masks else None, sum(row.size for row in parts)
 
 
-def _encoded(options: Options, coder: Coder, value: Any) -> Row:
+def _encoded(options: Options, coder: Coder, value: Any, others: dict[str, Any]) -> Row:
     import numpy as np
 
     if options.content == "messages":
-        segments = _rendered(options, value)
+        segments = _rendered(options, value, others)
         size = _size(segments)
         audit = coder.engine.audit_segments(segments)
         ids = np.array(audit.ids, np.uint32)
-        loss = np.array(audit.mask("assistant"), np.uint8)
-        return Row(ids, loss, size)
+        kept = _weighted(options, value)
+        loss = audit.mask("assistant", last=options.train_on == "last", messages=kept)
+        notes = _notes(options, value, others, segments)
+        return Row(ids, np.array(loss, np.uint8), size, notes)
     if not isinstance(value, list):
         raise CorpusError(f"segments are a list, not {type(value).__name__}")
     segments = [_segment(item) for item in value]
     size = _size(segments)
     return Row(coder.engine.encode_segments_to_numpy(segments), None, size)
+
+
+def _weighted(options: Options, messages: Any) -> list[int] | None:
+    """Returns the messages that the mask may have: those whose weight is not 0."""
+    if options.weight_key is None:
+        return None
+    kept = []
+    for number, message in enumerate(messages):
+        weight = message.get(options.weight_key)
+        if not isinstance(weight, (bool, int, float, type(None))):
+            raise CorpusError(
+                f"message {number}: {options.weight_key!r} is {weight!r}, not a number, true or false"
+            )
+        if weight is None or weight:
+            kept.append(number)
+    return kept
+
+
+def _notes(
+    options: Options, messages: Any, others: dict[str, Any], segments: list[Segment]
+) -> tuple[str, ...]:
+    """Returns remarks on a row whose ids are hardly those that its owner wants."""
+    used = {options.tools, *options.template_fields.values()}
+    notes = [
+        f"the field {name!r} is not rendered; --template-field {name}={name} gives it to the template"
+        for name, value in others.items()
+        if value and name not in used
+    ]
+    escaped = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _json_arguments(messages)]
+    if escaped:
+        whole = "".join(segment.text for segment in segments)
+        notes += [_ESCAPED_TWICE] * any(text in whole for text in escaped)
+    return tuple(notes)
+
+
+def _json_arguments(messages: Any) -> Iterator[str]:
+    """Yields arguments of tool calls that are JSON in a string with quotes."""
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", call)
+            arguments = function.get("arguments") if isinstance(function, Mapping) else None
+            if isinstance(arguments, str) and '"' in arguments:
+                yield arguments
 
 
 def _size(segments: list[Segment]) -> int:
@@ -105,10 +156,31 @@ def _size(segments: list[Segment]) -> int:
         raise CorpusError(f"the text has a lone surrogate, {character!a}") from error
 
 
-def _rendered(options: Options, messages: Any) -> list[Segment]:
+def _rendered(options: Options, messages: Any, others: dict[str, Any]) -> list[Segment]:
+    from ..prompt import render_template
+
     names = {"bos_token": options.bos, "eos_token": options.eod}
     tokens: dict[str, Any] = {key: special(name) for key, name in names.items() if name is not None}
-    return render_template(options.template or "", messages, **tokens)
+    fields = {
+        name: others[field] for name, field in options.template_fields.items() if field in others
+    }
+    tools = None if options.tools is None else _tools(options.tools, others.get(options.tools))
+    variables = {**options.template_variables, **fields}
+    return render_template(options.template or "", messages, tools=tools, **tokens, **variables)
+
+
+def _tools(field: str, value: Any) -> Any:
+    """Returns the tools of a row: a list, or its JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else None
+        except ValueError as error:
+            raise CorpusError(f"the field {field!r} is text, but not JSON: {error}") from None
+    if value is not None and not isinstance(value, list):
+        raise CorpusError(
+            f"the field {field!r} is {type(value).__name__}, not a list of tools; name another with --tools"
+        )
+    return value
 
 
 def _segment(item: Any) -> Segment:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -27,10 +29,16 @@ __all__ = ["Options", "Plan", "make_plan", "read_plan"]
 #: Bytes of input of a unit of work.
 UNIT_BYTES = 1 << 27
 
-_VERSION = 2
+_VERSION = 3
+
+#: Names that variables of a template cannot have: the conversation, and what the plan says itself.
+_NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
 
 #: Plans are UTF-8, and olmo's index has lines.
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
+
+#: Fields of rows that belong to a conversation, whatever the template reads.
+_OF_CONVERSATIONS = ("tools", "functions", "documents", "chat_template_kwargs")
 
 #: Names of special tokens that may end a document.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
@@ -51,6 +59,14 @@ class Options:
     content: str = "text"
     #: For messages: the text of the chat template.
     template: str | None = None
+    #: For messages: the field of the tools; variables of the template by field, and with values.
+    tools: str | None = "tools"
+    template_fields: dict[str, str] = dataclasses.field(default_factory=dict)
+    template_variables: dict[str, Any] = dataclasses.field(default_factory=dict)
+    #: For messages: the assistant's messages in the mask, "every" one or the "last"; and the key of a message
+    #: whose 0 or false leaves the message out, such as "weight".
+    train_on: str = "every"
+    weight_key: str | None = None
     #: For plain text: what is between documents; None for a document a file. "auto" is that, but for
     #: files of more than a megabyte, whose documents are between empty lines.
     separator: str | None = AUTO
@@ -67,7 +83,19 @@ class Options:
     @property
     def fields(self) -> Fields:
         """The fields that are read of a row."""
-        return Fields(self.field, self.id_field, self.content != "text")
+        others = self._fields_of_template if self.content == "messages" else ()
+        return Fields(self.field, self.id_field, self.content != "text", others)
+
+    @property
+    def _fields_of_template(self) -> tuple[str, ...]:
+        """The fields that the template gets, and those that a user may have meant for it."""
+        from ..prompt import ChatTemplate
+
+        given = [*([] if self.tools is None else [self.tools]), *self.template_fields.values()]
+        tokens = {"bos_token": self.bos, "eos_token": self.eod}
+        known = {self.field, "messages", *self.template_variables, *filter(tokens.get, tokens)}
+        likely = {*_OF_CONVERSATIONS, *ChatTemplate(self.template or "").variables} - known
+        return tuple(dict.fromkeys([*given, *sorted(likely)]))
 
     @property
     def part_format(self) -> str:
@@ -241,6 +269,7 @@ def _checked(options: Options, coder: Coder) -> Layout:
         "format": tuple(FORMATS),
         "content": ("text", "segments", "messages"),
         "on_error": ("raise", "skip", "keep-empty"),
+        "train_on": ("every", "last"),
     }
     for name, known in choices.items():
         if getattr(options, name) not in known:
@@ -250,6 +279,7 @@ def _checked(options: Options, coder: Coder) -> Layout:
     is_chat = options.content == "messages"
     if is_chat != (options.template is not None):
         raise CorpusError("messages need a chat template, and a chat template needs messages")
+    _check_template(options)
     if options.id_field == options.field:
         raise CorpusError(f"the field {options.field!r} is the text; name another for --id-field")
     if options.separator == "":
@@ -274,6 +304,37 @@ def _checked(options: Options, coder: Coder) -> Layout:
     )
     form.check_layout(layout)
     return layout
+
+
+def _check_template(options: Options) -> None:
+    """Checks the variables of a template, and the choice of messages."""
+    names = [*options.template_fields, *options.template_variables]
+    given = {
+        "template_fields": options.template_fields,
+        "template_variables": options.template_variables,
+        "train_on": options.train_on != "every",
+        "weight_key": options.weight_key,
+    }
+    for option, value in given.items():
+        if value and options.content != "messages":
+            raise CorpusError(f"{option} is for messages; name their field with --messages")
+    for name in names:
+        if name in _NOT_VARIABLES or not name.isidentifier():
+            way_out = "give tools with --tools" if name == "tools" else "choose another name"
+            raise CorpusError(f"{name!r} cannot be a variable of the template; {way_out}")
+        if names.count(name) > 1:
+            raise CorpusError(f"the variable {name!r} is given twice, by a field and by a value")
+    if options.content == "messages":
+        try:
+            _ = options.fields
+        except ImportError:
+            raise
+        except Exception as error:  # Of jinja2, which is imported only for messages.
+            raise CorpusError(f"the chat template is broken: {error}") from error
+    try:
+        json.dumps(options.template_variables)
+    except (TypeError, ValueError) as error:
+        raise CorpusError(f"template_variables are not JSON: {error}") from error
 
 
 def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...], ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
+from .notes import MANY_UNKNOWN, notes_of, share_of
 from .plan import Plan, read_plan
 from .sealed import read_sealed
 from .units import times_path
@@ -42,6 +43,10 @@ class CorpusReport:
     empty: int = 0
     text_bytes: int = 0
     tokens: int = 0
+    #: Ids of the token for unknown text.
+    unknown: int = 0
+    #: What hardly anybody wants, one sentence each.
+    notes: list[str] = field(default_factory=list)
     #: Rows that are not text, left out or kept as empty documents; ``OUT/refused`` lists them.
     rows_refused: int = 0
     #: The first of them: input, line, reason, and whether an empty document was kept.
@@ -77,8 +82,10 @@ class CorpusReport:
             ("refused", f"{self.rows_refused:,}"),
             ("text", f"{self.text_bytes:,} bytes"),
             ("tokens", f"{self.tokens:,}, {rate:.4f} a byte"),
+            ("unknown tokens", f"{self.unknown:,} ({share_of(self.unknown, self.tokens)})"),
             ("control strings", f"{sum(count for count, *_ in self.controls.values()):,}, as text"),
         ]
+        rows += [("note", note) for note in self.notes]
         if self.seconds:
             stages = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in self.seconds.items())
             rows.append(("process time", stages))
@@ -125,6 +132,11 @@ class CorpusReport:
                 "good" if self.done == self.units else "bad",
             ),
             Tile(f"{self.rows_refused:,}", "rows refused", "bad" if self.refused else "good"),
+            Tile(
+                share_of(self.unknown, self.tokens),
+                "of the tokens are unknown text",
+                "bad" if self.unknown >= MANY_UNKNOWN * max(self.tokens, 1) else "good",
+            ),
             Tile(f"{controls:,}", "control strings, encoded as text"),
         ]
         place = ("input", "line or row")
@@ -195,6 +207,7 @@ class CorpusReport:
             f"document; the corpus is {state}.",
             f"{self.rows_refused:,} rows were refused, and {controls:,} names of special tokens are "
             "text.",
+            *self.notes,
         ]
         provenance = [
             ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
@@ -281,6 +294,8 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
         empty=total.empty,
         text_bytes=total.bytes,
         tokens=total.tokens,
+        unknown=total.unknown,
+        notes=notes_of(plan, total),
         rows_refused=total.left_out + total.kept_empty,
         refused=total.refused,
         controls=total.controls,

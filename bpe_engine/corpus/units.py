@@ -162,7 +162,7 @@ def _documents(
             manifest.rows += len(block.texts)
         documents, size = encoded(plan, coder, block, source.uri, threads)
         clock.lap("encode")
-        _count(coder, manifest, documents, block, size, source, part)
+        _count(plan, coder, manifest, documents, block, size, part)
         clock.lap("count")
         yield documents
         del documents, block
@@ -282,16 +282,17 @@ def with_ends(
 
 
 def _count(
+    plan: Plan,
     coder: Coder,
     manifest: Manifest,
     documents: Documents,
     block: Block,
     size: int,
-    source: Input,
     part: Part,
 ) -> None:
     import numpy as np
 
+    source = plan.inputs[part.input]
     # Lines of a range of bytes are counted from its beginning: those before may be many.
     is_range = source.kind == "jsonl" and part.first > 0
     name_of_part = f"{source.uri}[{part.first}:{part.last}]" if is_range else source.uri
@@ -300,6 +301,11 @@ def _count(
     manifest.tokens += len(ids)
     manifest.bytes += size
     manifest.add_source(source.uri, len(ends), size, len(ids))
+    if coder.unknown is not None:
+        manifest.unknown += int((ids == coder.unknown).sum())
+        if not plan.layout.is_templated:
+            around = (plan.layout.eod, plan.layout.bos).count(coder.unknown)
+            manifest.unknown -= around * len(ends)
     if len(ids):
         if manifest.first_id is None:
             manifest.first_id = int(ids[0])
@@ -308,6 +314,8 @@ def _count(
     is_list = isinstance(block.texts, list)
     if is_list:
         manifest.empty += sum(not len(row.ids) for row in block.texts)
+        for note in (note for row in block.texts for note in row.notes):
+            manifest.notes[note] = manifest.notes.get(note, 0) + 1
     else:
         offsets = np.frombuffer(block.texts.buffers()[1], np.int64) if len(block.texts) else None
         if offsets is not None:

@@ -229,8 +229,6 @@ def _check_sample(
     """Compares documents of some units with what their sources hold now."""
     import numpy as np
 
-    if plan.options.content != "text":
-        result.checks.append("segments and messages are not decoded: their ids are the check")
     order = None
     if plan.options.shuffle is not None and reader.is_merged:
         order = Permutation(reader.documents, plan.options.shuffle)
@@ -238,6 +236,7 @@ def _check_sample(
     foreign = _foreign(plan, coder)
     kept_out = {coder.id_of(name) for name in coder.controls}
     compared = again = 0
+    is_decoded = plan.options.content == "text" and _is_lossless(coder)
     units = _chosen(
         plan, [unit for unit in range(len(plan.units)) if starts[unit + 1] > starts[unit]], 8
     )
@@ -267,7 +266,7 @@ def _check_sample(
                 continue
             text = block.texts[row].as_py()
             bare = _without_ends(plan, ids.tolist())
-            if _is_lossless(coder) and coder.decode(bare) != text:
+            if is_decoded and coder.decode(bare) != text:
                 result.problems.append(f"{where} decodes to another text than its source")
                 return
             if foreign is not None:
@@ -277,8 +276,9 @@ def _check_sample(
                     result.problems.append(f"{where} has other ids than {foreign[0]} gives")
                     return
                 again += 1
-    result.checks.append(f"{plural(compared, 'document')} as in the sources")
-    if foreign is not None:
+    way = "as in the sources" if is_decoded else "with the ids of their sources, encoded again"
+    result.checks.append(f"{plural(compared, 'document')} {way}")
+    if again and foreign is not None:
         result.checks.append(f"{plural(again, 'document')} with the ids of {foreign[0]}")
 
 

@@ -111,8 +111,16 @@ def cannot_read(uri: str) -> Iterator[None]:
     """Makes every error of reading a CorpusError that names the file."""
     try:
         yield
-    except (CorpusError, ImportError, MemoryError):
+    except (CorpusError, ImportError):
         raise
+    except MemoryError as error:
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise CorpusError(
+            f"{uri} is damaged, or needs more memory than there is: {str(error).strip()}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{uri} is damaged: a name in it is not UTF-8 ({error})") from error
     except OSError as error:
         reason = error.strerror or str(error).strip()
         if str(error) == uri:  # So fsspec says it of HTTP.

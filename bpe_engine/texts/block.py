@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import NameCounter
-from ..columns import parts_of
+from ..columns import check_structure, is_string_view, parts_of
 from .errors import CorpusError
 from .fields import Fields
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "checked_names"]
+__all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "check_field", "checked_names"]
 
 #: Bytes of input that are read at once, and about as many of text that are encoded at once. An eighth
 #: of it takes a quarter longer, twice as much no less.
@@ -30,7 +30,8 @@ class Block(NamedTuple):
     """Rows that follow one another in an input."""
 
     #: The texts, as a ``large_string`` array; null where a row is bad. For segments and messages,
-    #: a list of Python objects, None where a row is bad.
+    #: a list of pairs: the value of the field, and the values of `Fields.others` by field; None where
+    #: a row is bad.
     texts: Any
     #: Their names, as a ``string`` array, or None.
     names: Any
@@ -45,7 +46,7 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
     """Makes a block of an Arrow array of any type of text; bytes are read as UTF-8.
 
     Raises:
-        CorpusError: An array has another type.
+        CorpusError: An array has another type, or is damaged.
     """
     import numpy as np
     import pyarrow as pa
@@ -53,13 +54,14 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
 
     field = fields.text
     bad: list[tuple[int, str]] = []
+    check_field(texts, uri, field)
     kind = texts.type
     if pa.types.is_dictionary(kind):
         texts, kind = texts.cast(kind.value_type), kind.value_type
     if pa.types.is_null(kind):
         texts, kind = texts.cast(pa.large_string()), pa.large_string()
-    is_view = getattr(pa.types, "is_string_view", lambda kind: False)
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_view(kind)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_text = is_text or is_string_view(pa, kind)
     if not is_text and not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         raise CorpusError(f"{uri}: the field {field!r} is {kind}, not text; name another")
     try:
@@ -68,7 +70,7 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
             texts.validate(full=True)
         else:
             _NO_NAMES.count(parts_of(texts))  # A check of UTF-8 that is several times as fast.
-    except ValueError:  # pyarrow's errors are some, too.
+    except ValueError:  # A row is not UTF-8.
         texts, bad = _checked(texts)
     if texts.null_count > len(bad):
         known = {place for place, _ in bad}
@@ -84,19 +86,28 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
     return Block(texts, names, lines, bad)
 
 
+def check_field(array: Any, uri: str, field: str) -> None:
+    """Raises CorpusError, with the file and the field, if an Arrow array is damaged."""
+    try:
+        check_structure(array)
+    except ValueError as error:
+        raise CorpusError(f"{uri}, field {field!r}: {error}; make the file again") from error
+
+
 def checked_names(names: Any, uri: str, fields: Fields) -> tuple[Any, list[tuple[int, str]]]:
     """Returns a column of names or numbers as strings, and the rows where they are not UTF-8.
 
     Null stays null; so does None, for no names.
 
     Raises:
-        CorpusError: The column has a type of which no name can be made.
+        CorpusError: The column is damaged, or has a type of which no name can be made.
     """
     import pyarrow as pa
     import pyarrow.compute as compute
 
     if names is None:
         return None, []
+    check_field(names, uri, fields.name or "")
     if not pa.types.is_string(names.type):
         try:
             options = compute.CastOptions(pa.string(), allow_invalid_utf8=True)

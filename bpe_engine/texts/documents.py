@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .block import AT_ONCE, LONGEST, Block, block_of
+from .errors import CorpusError
 from .fields import Fields
+from .utf8 import NOT_UTF_16, UTF_16
 
 __all__ = ["AUTO", "text_blocks"]
 
@@ -23,12 +26,14 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
     Args:
         stream: The file at its beginning. A byte order mark is removed.
         uri: Its name, which is also that of its documents.
-        separator: What is between two documents; None if the file is one; `AUTO` if it is one up to
-            a megabyte, and else has documents between empty lines, none longer than that. The last
-            separator may end the file.
+        separator: The text between two documents, in which ``\n`` is a line end of any system; None if
+            the file is one; `AUTO` if it is one up to a megabyte, and else has documents between
+            empty lines, none longer than that. The last separator may end the file.
         fields: Whether documents have names.
     """
     data = stream.read(3)
+    if data[:2] in UTF_16:
+        raise CorpusError(NOT_UTF_16.format(uri))
     start = b"" if data == b"\xef\xbb\xbf" else data
     limit = LONGEST
     if separator == AUTO:
@@ -41,7 +46,7 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
         advice = r"; name what is between documents with --separator, such as '\n\n'"
     else:
         advice = f", without {separator!r}; name what is between documents with --separator"
-        found = _between(stream, start, separator.encode(), limit)
+        found = _between(stream, start, separator, limit)
     if limit < LONGEST:
         advice = r", without an empty line; with --separator '\n' each line is a document"
     row = 1
@@ -71,14 +76,24 @@ def _whole(stream: Any, start: bytes) -> bytes | None:
     return b"".join(parts) if size <= LONGEST else None
 
 
-def _between(stream: Any, rest: bytes, between: bytes, limit: int) -> Iterator[list[bytes | None]]:
-    """Yields what is between separators, in lists; None for a document that is too long."""
+def _splitter(separator: str) -> Callable[[bytes], list[bytes]]:
+    """Returns a function that splits at a separator. Line ends may be those of Windows."""
+    plain = separator.encode()
+    if b"\n" not in plain or b"\r" in plain:
+        return lambda data: data.split(plain)
+    any_line_end = re.compile(re.escape(plain).replace(b"\\\n", b"\r?\n"))
+    return lambda data: any_line_end.split(data) if b"\r" in data else data.split(plain)
+
+
+def _between(stream: Any, rest: bytes, separator: str, limit: int) -> Iterator[list[bytes | None]]:
+    """Yields the documents between separators, in lists; None for a document that is too long."""
+    split, reach = _splitter(separator), len(separator.encode()) + separator.count("\n")
     is_dropped = is_last = False
     while not is_last:
         data = stream.read(AT_ONCE)
         is_last = not data
         rest += data
-        documents: list[bytes | None] = [*rest.split(between)]
+        documents: list[bytes | None] = [*split(rest)]
         rest = documents.pop() or b""
         if is_last and rest:
             documents.append(rest)
@@ -87,7 +102,7 @@ def _between(stream: Any, rest: bytes, between: bytes, limit: int) -> Iterator[l
         elif is_last and is_dropped:
             documents = [None]
         if len(rest) > limit:
-            rest, is_dropped = rest[-len(between) :], True
+            rest, is_dropped = rest[-reach:], True
         if documents:
             yield [None if it is None or len(it) > limit else it for it in documents]
 

@@ -16,6 +16,8 @@ class Fields(NamedTuple):
     name: str | None = None
     #: Whether rows are read as Python objects: segments and messages.
     as_objects: bool = False
+    #: Other fields that are read with messages, where a row has them.
+    others: tuple[str, ...] = ()
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from .fields import Fields
 from .json_lines import line_blocks, lines_before
 from .kinds import PACKED, kind_of
 from .tables import arrow_batches, parquet_groups, table_blocks
+from .utf8 import NOT_UTF_16, UTF_16
 
 __all__ = [
     "Input",
@@ -62,7 +63,9 @@ def found(uri: str, kind: str | None) -> Input:
             raise CorpusError(
                 f"{uri}: unpack the file first; Parquet and Arrow are read at any place"
             )
-        if kind == "text" and (b"\0" in start or start == b"PAR1"):
+        if kind in ("jsonl", "csv", "text") and start[:2] in UTF_16:
+            raise CorpusError(NOT_UTF_16.format(uri))
+        if kind == "text" and compression is None and (b"\0" in start or start == b"PAR1"):
             raise CorpusError(f"{uri} is not text; name its kind with --input-kind")
         rows = None
         if kind == "parquet":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from .fields import Fields, field_path
@@ -66,7 +68,8 @@ _OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, str | None]:
-    """Returns the value of the text field, and the name or None.
+    """Returns the value of the text field, with the other fields if rows are objects, and the name or
+    None.
 
     Fields that are not read may hold anything that is JSON, keys twice and lone surrogates as well.
 
@@ -91,7 +94,9 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
         raise Null(f"the field {fields.text!r} is null")
     if errors != "strict" and type(value) is str:
         value = value.encode(errors=errors).decode()
-    if not fields.as_objects:
+    if fields.as_objects:
+        value = (value, dict(_others(row, fields.others)))
+    else:
         _check_text(value, fields.text, "text", line)
     return value, None if fields.name is None else _name(row, fields.name, line)
 
@@ -116,6 +121,14 @@ def _loaded(line: bytes, as_objects: bool) -> Any:
     if end < len(text):
         raise Refused("broken JSON: it has more than one JSON value")
     return row
+
+
+def _others(row: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yields the fields that a row has, and that are not null."""
+    for name in names:
+        with contextlib.suppress(Null, _Missing):
+            if (value := _dug(row, field_path(name))) is not None:
+                yield name, value
 
 
 def _dug(row: Any, path: list[str]) -> Any:

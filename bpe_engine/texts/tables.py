@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from .access import cannot_read, opened, unpacked
-from .block import AT_ONCE, LONGEST, Block, block_of, checked_names
+from .block import AT_ONCE, LONGEST, Block, block_of, check_field, checked_names
 from .errors import CorpusError
 from .fields import Fields, field_path
 
 __all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 
+#: pyarrow's error for a record of CSV with another number of values than the first.
+_WRONG_COUNT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+
 #: The longest record of CSV, in bytes.
 _RECORD = 1 << 24
 
-#: Rows that are taken at once at most.
-_MOST_ROWS = 1 << 16
+#: Rows that are taken at once at most, as text and as objects.
+_MOST_ROWS, _OBJECTS = 1 << 16, 1 << 10
 
 
 def table_blocks(
@@ -61,30 +66,25 @@ def parquet_blocks(
         metadata = file.metadata
         last = metadata.num_row_groups if last is None else last
         _check_fields(file.schema_arrow, fields, uri)
-        wanted = [".".join(field_path(fields.text))]
-        if fields.name is not None:
-            wanted.append(".".join(field_path(fields.name)))
+        others = [name for name in fields.others if _has_field(file.schema_arrow, name)]
+        names = [fields.text, *([] if fields.name is None else [fields.name]), *others]
+        wanted = [".".join(field_path(name)) for name in names]
         row = 1 + sum(metadata.row_group(number).num_rows for number in range(first))
-        rows = _rows_at_once(metadata, first, last, wanted)
-        groups = list(range(first, last))
-        for batch in file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=False):
-            yield from _blocks(batch, row, uri, fields)
-            row += batch.num_rows
-
-
-def _rows_at_once(metadata: Any, first: int, last: int, wanted: list[str]) -> int:
-    """Returns the number of rows that have about as many bytes as a block."""
-    size = count = 0
-    for number in range(first, last):
-        group = metadata.row_group(number)
-        count += group.num_rows
-        columns = (group.column(place) for place in range(group.num_columns))
-        size += sum(
-            column.total_uncompressed_size
-            for column in columns
-            if any(column.path_in_schema.startswith(name) for name in wanted)
-        )
-    return max(1, min(_MOST_ROWS, AT_ONCE * count // max(size, 1)))
+        # The share of the wanted columns, as the last group had it: pyarrow ends the process where it
+        # tells the size of a column whose metadata are damaged.
+        share = 1.0
+        for number in range(first, last):
+            group = metadata.row_group(number)
+            size = max(group.total_byte_size, 1)
+            rows = max(1, min(_MOST_ROWS, int(AT_ONCE * group.num_rows / (size * share))))
+            taken = 0
+            for batch in file.iter_batches(
+                rows, row_groups=[number], columns=wanted, use_threads=False
+            ):
+                taken += batch.nbytes
+                yield from _blocks(batch, row, uri, fields)
+                row += batch.num_rows
+            share = max(taken / size, 1e-3)
 
 
 def arrow_batches(stream: Any) -> int | None:
@@ -114,7 +114,8 @@ def arrow_blocks(
                 row += batch.num_rows
         return
     _check_fields(schema, fields, uri)
-    roots = {field_path(name)[0] for name in (fields.text, fields.name) if name is not None}
+    read = (fields.text, fields.name, *fields.others)
+    roots = {field_path(name)[0] for name in read if name is not None}
     wanted = [at for at, name in enumerate(schema.names) if name in roots]
     # Rows of the batches before are counted by a column of numbers, if there is one.
     numbers = [at for at, kind in enumerate(schema.types) if pa.types.is_primitive(kind)]
@@ -145,20 +146,12 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
     if len(path) > 1:
         raise CorpusError(f"{uri}: a CSV file has no nested field {fields.text!r}")
     wanted = path + ([] if fields.name is None else field_path(fields.name))
-    broken: list[tuple[int, str]] = []
-
-    def on_broken(record: Any) -> str:
-        broken.append(
-            (record.number or 0, f"{record.actual_columns} values, not {record.expected_columns}")
-        )
-        return "skip"
-
     row = 1
     try:
         reader = csv.open_csv(
             stream,
             csv.ReadOptions(use_threads=False, block_size=_RECORD),
-            csv.ParseOptions(newlines_in_values=True, invalid_row_handler=on_broken),
+            csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(
                 include_columns=wanted,
                 column_types={name: pa.binary() for name in wanted},
@@ -166,18 +159,21 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
                 check_utf8=False,
             ),
         )
+        with reader:
+            for batch in reader:
+                yield from _blocks(batch, row, uri, fields)
+                row += batch.num_rows
     except (KeyError, pa.ArrowKeyError) as error:
         raise CorpusError(f"{uri}: {str(error).strip()}; name the field with --field") from error
-    with reader:
-        for batch in reader:
-            yield from _blocks(batch, row, uri, fields)
-            row += batch.num_rows
-            if broken:
-                break
-    # Not only in the loop, which never runs if all records of a file are broken.
-    if broken:
-        number, reason = broken[0]
-        raise CorpusError(f"{uri}, record {number or row}: {reason}; correct the quotes")
+    except pa.ArrowInvalid as error:
+        # The quoted record may be a document.
+        wrong = _WRONG_COUNT.search(str(error))
+        if wrong is None:
+            raise
+        number, expected, actual = wrong.groups()
+        raise CorpusError(
+            f"{uri}, record {number}: {actual} values, not {expected}; correct the quotes"
+        ) from error
 
 
 def _check_fields(schema: Any, fields: Fields, uri: str) -> None:
@@ -212,18 +208,10 @@ def _blocks(batch: Any, row: int, uri: str, fields: Fields) -> Iterator[Block]:
     import numpy as np
 
     _check_fields(batch.schema, fields, uri)
-    texts = _column(batch, fields.text)
-    names = None if fields.name is None else _column(batch, fields.name)
+    texts = _column(batch, fields.text, uri)
+    names = None if fields.name is None else _column(batch, fields.name, uri)
     if fields.as_objects:
-        for start in range(0, batch.num_rows, 1024):
-            rows = texts.slice(start, 1024).to_pylist()
-            bad = {
-                at: f"the field {fields.text!r} is null" for at, it in enumerate(rows) if it is None
-            }
-            lines = np.arange(row + start, row + start + len(rows), dtype=np.int64)
-            part_names = None if names is None else names.slice(start, 1024)
-            part_names, nameless = checked_names(part_names, uri, fields)
-            yield Block(rows, part_names, lines, sorted({**dict(nameless), **bad}.items()))
+        yield from _object_blocks(batch, texts, names, row, uri, fields)
         return
     step = max(1, min(_MOST_ROWS, AT_ONCE * max(batch.num_rows, 1) // max(texts.nbytes, 1)))
     for start in range(0, batch.num_rows, step):
@@ -232,6 +220,58 @@ def _blocks(batch: Any, row: int, uri: str, fields: Fields) -> Iterator[Block]:
         part_names = None if names is None else names.slice(start, step)
         block = block_of(part, part_names, lines, uri, fields)
         yield _without_longest(block)
+
+
+def _object_blocks(
+    batch: Any, texts: Any, names: Any, row: int, uri: str, fields: Fields
+) -> Iterator[Block]:
+    """Yields the rows of a record batch as Python objects, 1,024 at a time."""
+    import numpy as np
+    import pyarrow as pa
+
+    columns = {fields.text: texts}
+    for name in fields.others:
+        if _has_field(batch.schema, name):
+            columns[name] = _column(batch, name, uri)
+    for name, column in columns.items():
+        try:
+            column.validate(full=True)
+        except pa.ArrowException as error:
+            raise CorpusError(
+                f"{uri}, field {name!r}: the column is damaged or not UTF-8: {error}; make the file "
+                "again"
+            ) from error
+    for start in range(0, batch.num_rows, _OBJECTS):
+        parts = {
+            name: [_without_nulls(it) for it in column.slice(start, _OBJECTS).to_pylist()]
+            for name, column in columns.items()
+        }
+        values = parts.pop(fields.text)
+        rows = [
+            (value, {name: part[at] for name, part in parts.items() if part[at] is not None})
+            for at, value in enumerate(values)
+        ]
+        bad = {
+            at: f"the field {fields.text!r} is null" for at, it in enumerate(values) if it is None
+        }
+        lines = np.arange(row + start, row + start + len(rows), dtype=np.int64)
+        part_names = None if names is None else names.slice(start, _OBJECTS)
+        part_names, nameless = checked_names(part_names, uri, fields)
+        yield Block(rows, part_names, lines, sorted({**dict(nameless), **bad}.items()))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Leaves null members of structs out: a column has all members that any row has."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(it) for name, it in value.items() if it is not None}
+    return [_without_nulls(it) for it in value] if isinstance(value, list) else value
+
+
+def _has_field(schema: Any, field: str) -> bool:
+    with contextlib.suppress(CorpusError):
+        _check_field(schema, field, "", "")
+        return True
+    return False
 
 
 def _without_longest(block: Block) -> Block:
@@ -247,9 +287,12 @@ def _without_longest(block: Block) -> Block:
     return block._replace(texts=texts, bad=sorted([*block.bad, *((at, reason) for at in rows)]))
 
 
-def _column(batch: Any, field: str) -> Any:
+def _column(batch: Any, field: str, uri: str) -> Any:
     import pyarrow.compute as compute
 
     path = field_path(field)
     column = batch.column(path[0])
-    return compute.struct_field(column, path[1:]) if path[1:] else column
+    if path[1:]:
+        check_field(column, uri, field)
+        column = compute.struct_field(column, path[1:])
+    return column

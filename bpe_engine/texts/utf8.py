@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from .errors import CorpusError
 
-__all__ = ["decoded"]
+__all__ = ["NOT_UTF_16", "UTF_16", "decoded"]
+
+#: The byte order marks of UTF-16, and the error for a file that begins with one.
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+NOT_UTF_16 = "{} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8"
 
 
 def decoded(chunks: Iterable[bytes], source: str, errors: str) -> Iterator[str]:
@@ -41,8 +45,8 @@ def _decoded(
 
 
 def _not_utf8(error: UnicodeDecodeError, at: int, source: str) -> CorpusError:
-    if at == 0 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return CorpusError(f"{source} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8")
+    if at == 0 and error.object[:2] in UTF_16:
+        return CorpusError(NOT_UTF_16.format(source))
     return CorpusError(
         f"{source} is not UTF-8 at byte {at} (0x{error.object[error.start]:02x}); convert it, or "
         "pass --errors replace"

@@ -81,6 +81,153 @@ def test_messages_have_masks(tmp_path: Path, form: str) -> None:
     assert sum(total.tolist()) == sum(masks) and len(total) == len(masks)
 
 
+TOOLS = [
+    {"type": "function", "function": {"name": "add", "parameters": {"a": {"type": "integer"}}}}
+]
+CALL = {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
+WITH_TOOLS = (
+    "{{ tools | tojson }} {{ thinking }} {{ date }}{% for m in messages %}{{ m.role }}: {{ m.content }}"
+    "{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
+)
+
+
+def chat_ids(tmp_path: Path, rows: list[Any], **options: Any) -> tuple[list[int], list[int], Any]:
+    """The ids and the mask of a corpus of messages, and its report."""
+    source = options.pop("source", None) or write_rows(tmp_path / "in.jsonl", rows)
+    out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+    given = {"content": "messages", "field": "messages", "format": "arrow", **options}
+    plan = make_plan([source], "gpt2", out, **given)
+    run_plan(plan, processes=1)
+    assert verify_corpus(plan).problems == []
+    reader = CorpusReader(plan)
+    loss = reader.loss(0, reader.tokens)
+    assert loss is not None
+    return reader.ids(0, reader.tokens).tolist(), loss.tolist(), corpus_report(plan)
+
+
+def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    messages = [
+        {"role": "user", "content": "1+1?"},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    ]
+    gpt2 = bpe_engine.get_encoding("gpt2")
+
+    def expected(**variables: Any) -> list[int]:
+        return gpt2.encode_segments(render_template(WITH_TOOLS, messages, **variables))
+
+    row = {"messages": messages, "tools": TOOLS, "thinking": True, "note": "x"}
+    options = {"template": WITH_TOOLS, "template_variables": {"date": "today"}}
+    ids, _, report = chat_ids(tmp_path, [row], **options)
+    assert ids == expected(tools=TOOLS, date="today")
+    assert report.notes == [
+        "1 row: the field 'thinking' is not rendered; --template-field thinking=thinking gives it to the "
+        "template"
+    ]
+    options["template_fields"] = {"thinking": "thinking"}
+    wanted = expected(tools=TOOLS, date="today", thinking=True)
+    ids, _, report = chat_ids(tmp_path, [row, {**row, "tools": json.dumps(TOOLS)}], **options)
+    assert ids == [*wanted, *wanted] and report.notes == []
+    # Rows without tools, with null, and with an empty string.
+    rows = [
+        {"messages": messages},
+        {"messages": messages, "tools": None},
+        {"messages": messages, "tools": ""},
+    ]
+    ids, _, _ = chat_ids(tmp_path, rows, **options)
+    assert ids == expected(date="today") * 3
+    # Structs of a column have the members of all rows.
+    other = [
+        {"type": "function", "function": {"name": "sub", "parameters": {"b": {"type": "integer"}}}}
+    ]
+    source = tmp_path / "in.parquet"
+    parquet.write_table(pa.Table.from_pylist([row, {**row, "tools": other}]), source)
+    ids, _, _ = chat_ids(tmp_path, [], source=source, **options)
+    assert ids == [*wanted, *expected(tools=other, date="today", thinking=True)]
+    ids, _, report = chat_ids(tmp_path, [row], **{**options, "tools": None})
+    assert (
+        ids == expected(date="today", thinking=True)
+        and "'tools' is not rendered" in report.notes[0]
+    )
+
+
+@pytest.mark.parametrize("tools", ["{", 7, {"a": 1}, "7"])
+def test_tools_that_are_none(tmp_path: Path, tools: Any) -> None:
+    pytest.importorskip("jinja2")
+    with pytest.raises(CorpusError, match=r"line 1: .*the field 'tools' is "):
+        chat_ids(tmp_path, [{"messages": CHATS[0], "tools": tools}], template=WITH_TOOLS)
+
+
+def test_arguments_that_are_escaped_twice(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    messages = [{"role": "assistant", "content": "", "tool_calls": [{"function": function}]}]
+    rows = [{"messages": messages}] * 2
+    _, _, report = chat_ids(tmp_path, rows, template=WITH_TOOLS)
+    assert report.notes[0].startswith("2 rows: a call has its arguments as JSON in a string")
+    plain = WITH_TOOLS.replace("c.function.arguments | tojson", "c.function.arguments")
+    _, _, report = chat_ids(tmp_path, rows, template=plain)
+    assert report.notes == []
+
+
+def test_messages_that_count(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    roles = ["user", "assistant", "user", "assistant"]
+    messages = [{"role": role, "content": f"{role} says {at}"} for at, role in enumerate(roles)]
+    gpt2 = bpe_engine.get_encoding("gpt2")
+
+    def trained(**options: Any) -> str:
+        given = {"template": TEMPLATE, "bos": "<|endoftext|>", **options}
+        ids, mask, _ = chat_ids(tmp_path, [{"messages": messages}], **given)
+        return gpt2.decode([id for id, bit in zip(ids, mask) if bit])
+
+    end = "<|endoftext|>"
+    assert trained() == f" says 1{end} says 3{end}"
+    assert trained(train_on="last") == f" says 3{end}"
+    messages[3]["weight"], messages[1]["weight"] = 0, 1  # type: ignore[assignment]
+    assert trained(weight_key="weight") == f" says 1{end}"
+    assert trained(weight_key="other") == trained()
+    messages[3]["weight"] = "no"
+    with pytest.raises(CorpusError, match="message 3: 'weight' is 'no', not a number"):
+        trained(weight_key="weight")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"template_fields": {"tools": "a"}}, "'tools' cannot be a variable .* --tools"),
+        ({"template_variables": {"a b": 1}}, "'a b' cannot be a variable"),
+        ({"template_variables": {"a": {1}}}, "template_variables are not JSON"),
+        ({"template_variables": {"a": 1}, "template_fields": {"a": "b"}}, "'a' is given twice"),
+        ({"train_on": "first"}, "train_on is 'first'; choose one of every, last"),
+        ({"template": "{% for"}, "the chat template is broken"),
+        ({"content": "text", "template": None, "weight_key": "w"}, "weight_key is for messages"),
+    ],
+)
+def test_wrong_options_of_templates(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    pytest.importorskip("jinja2")
+    with pytest.raises(CorpusError, match=message):
+        chat_ids(tmp_path, [{"messages": CHATS[0]}], **{"template": WITH_TOOLS, **options})
+
+
+def test_unknown_tokens_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(unigram_file()), encoding="utf-8")
+    source = write_jsonl(tmp_path / "in.jsonl", ["a\u16a0b", "ab"])
+    plan = make_plan([source], str(path), tmp_path / "out", eod="</s>", format="datatrove")
+    run_plan(plan, processes=1)
+    ids = [id for row in read_datatrove(tmp_path / "out" / "parts" / "00000", 2) for id in row]
+    unknown = Coder(load_engine(str(path))).unknown
+    report = corpus_report(plan)
+    assert unknown is not None and report.unknown == ids.count(unknown) == 1
+    assert "1 of " in report.notes[0] and "unknown text" in report.notes[0]
+    assert "as in the sources" not in " ".join(verify_corpus(plan).checks)
+    assert Coder(bpe_engine.get_encoding("gpt2")).unknown is None
+
+
 def test_templates_that_fail_name_the_row(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     source = write_rows(tmp_path / "in.jsonl", [{"messages": CHATS[0]}, {"messages": "no list"}])

@@ -29,6 +29,7 @@ from bpe_engine.corpus import (
 from bpe_engine.corpus import manifest as manifests
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.texts import json_lines
+from bpe_engine.texts.documents import text_blocks
 from bpe_engine.texts.fields import Fields
 from bpe_engine.texts.inputs import blocks, first_line, found, parts_of_input
 from bpe_engine.texts.json_lines import line_blocks
@@ -555,3 +556,76 @@ def test_folders_of_fsspec(tmp_path: Path) -> None:
         assert ids(tmp_path / "b", "memory://corpus-test/*.jsonl") == wanted
     finally:
         memory.rm("/corpus-test", recursive=True)
+
+
+def test_line_ends_of_windows(tmp_path: Path) -> None:
+    """Separators take line ends of any system, and so do the empty lines of long files."""
+    paragraphs = ["One.", "Two.", "Three."]
+    for end in ("\n", "\r\n"):
+        path = tmp_path / f"{len(end)}.txt"
+        path.write_bytes((end + end).join(paragraphs).encode())
+        assert documents(path, "\n\n") == paragraphs
+        path.write_bytes(end.join(paragraphs).encode())
+        assert documents(path, "\n") == paragraphs
+        assert documents(path, ".\n") == ["One", "Two", "Three."]
+        long = ["Once there was a cat. " * 20] * 3_000
+        path.write_bytes((end + end).join(long).encode())
+        assert documents(path, "auto") == long
+    path.write_bytes(b"a\r\nb\n")
+    assert documents(path, "\r\n") == ["a", "b\n"]
+
+
+def documents(path: Path, separator: str) -> list[str]:
+    with open(path, "rb") as stream:
+        blocks = text_blocks(stream, str(path), separator, Fields("text"))
+        return [text for block in blocks for text in block.texts.to_pylist()]
+
+
+def test_utf_16_and_separators_that_never_occur(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("hello", encoding="utf-16")
+    with pytest.raises(CorpusError, match=r"a\.txt is UTF-16, not UTF-8; convert it: iconv"):
+        make_plan([path], "gpt2", tmp_path / "a")
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(CorpusError, match=r"a\.txt is UTF-16, not UTF-8; convert it: iconv"):
+        run_plan(make_plan([path], "gpt2", tmp_path / "b"), processes=1)
+    path.write_text("One.<doc>Two.")
+    for separator, notes in (
+        ("<doc>", []),
+        ("<x>", [f"{path} is one document: no separator '<x>' is between two"]),
+    ):
+        plan = make_plan([path], "gpt2", tmp_path / f"out{separator}", separator=separator)
+        run_plan(plan, processes=1)
+        assert corpus_report(plan).notes == notes
+
+
+def test_a_broken_record_that_is_not_utf_8(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,n\na,1\nb\xff,1,2\nc,3\n")
+    with pytest.raises(CorpusError, match=r"a\.csv, record 3: 3 values, not 2"):
+        run_plan(make_plan([path], "gpt2", tmp_path / "out"), processes=1)
+    assert "Exception ignored" not in capfd.readouterr().err
+
+
+def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
+    """An offset far away, and one a little behind the last text, where other memory lies."""
+    import struct
+
+    texts = [f"hello world {number:03d}" for number in range(64)]
+    table = pa.table({"text": texts, "id": texts, "meta": [{"text": text} for text in texts]})
+    path = tmp_path / "x.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    whole, offsets = path.read_bytes(), struct.pack("<3i", 0, 15, 30)
+    places = [at for at in range(len(whole)) if whole.startswith(offsets, at)]
+    for field, start in zip(("text", "id", "meta.text"), places, strict=True):
+        for at, offset in ((2, 0x7FFFFF00), (64, 64 * 15 + 40)):
+            contents = bytearray(whole)
+            contents[start + 4 * at : start + 4 * at + 4] = struct.pack("<i", offset)
+            path.write_bytes(contents)
+            names = {"field": "meta.text"} if field == "meta.text" else {"id_field": "id"}
+            out = tmp_path / f"{field}{at}"
+            with pytest.raises(CorpusError, match=rf"x\.arrow, field '{field}': the column is dam"):
+                run_plan(make_plan([path], "gpt2", out, format="olmo", **names), processes=1)

@@ -88,6 +88,10 @@ def count_pieces(
         raise ValueError(f"the column {field!r} has {kind}, not text")
     counts = CorpusCounts(_cutting(pattern, tuple(special_tokens), nfc))
     texts = table.column(field)
+    try:
+        texts.validate(full=True)
+    except arrow.ArrowException as error:
+        raise ValueError(f"the column {field!r} is damaged or not UTF-8: {error}") from error
     for start in range(0, len(texts), ROWS):
         found = texts.slice(start, ROWS).to_pylist()
         counts.pieces.count([text for text in found if text is not None])
@@ -172,6 +176,7 @@ def _check_schema(name: str, schema: Any, cut: Cutting) -> None:
 
 
 def _add(counts: CorpusCounts, name: str, batch: Any) -> None:
+    batch.validate(full=True)
     pieces, some = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for piece, count in zip(pieces, some):
         if not isinstance(piece, str) or not isinstance(count, int) or count < 0:

@@ -135,6 +135,8 @@ class _Reader(Reader):
             else:
                 batch = self._file.get_batch(number)
                 self._held = dict(zip(batch.schema.names, batch.columns))
+            for column in self._held.values():
+                column.validate(full=True)
             self._number = number
         return self._held
 

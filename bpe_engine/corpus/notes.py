@@ -1,0 +1,49 @@
+"""Notes on a corpus: ids that are right, and hardly those that its owner wants."""
+
+from __future__ import annotations
+
+from ..texts.documents import AUTO
+from ..visible import plural
+from .manifest import Manifest
+from .plan import Plan
+
+__all__ = ["MANY_UNKNOWN", "notes_of", "share_of"]
+
+#: The share of unknown tokens from which on a note warns.
+MANY_UNKNOWN = 0.01
+
+
+def notes_of(plan: Plan, total: Manifest) -> list[str]:
+    """Returns the notes on the units whose counts are in `total`.
+
+    A manifest has each of its notes with a number of rows.
+    """
+    notes = [f"{plural(rows, 'row')}: {note}" for note, rows in total.notes.items()]
+    if total.unknown >= MANY_UNKNOWN * max(total.tokens, 1):
+        notes.append(
+            f"{total.unknown:,} of {total.tokens:,} tokens ({share_of(total.unknown, total.tokens)}) are "
+            "unknown text, which a model cannot read: choose a tokenizer that knows the text"
+        )
+    separator = plan.options.separator
+    if separator not in (None, AUTO):
+        whole = [
+            source.uri
+            for source in plan.inputs
+            if source.kind == "text" and total.sources.get(source.uri, (0, 0, 0))[0] == 1
+        ]
+        if whole:
+            more = f", and {len(whole) - 1:,} more files are" if len(whole) > 1 else " is"
+            notes.append(
+                f"{whole[0]}{more} one document: no separator {separator!r} is between two"
+            )
+    return notes
+
+
+def share_of(part: int, whole: int) -> str:
+    """Returns a share in percent.
+
+    >>> share_of(1, 8), share_of(0, 0), share_of(1, 10_000_000)
+    ('12.5 %', '0 %', '< 0.1 %')
+    """
+    share = 100 * part / max(whole, 1)
+    return "0 %" if not part else "< 0.1 %" if share < 0.05 else f"{share:.1f} %"
