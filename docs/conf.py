@@ -88,7 +88,7 @@ SEARCH_WORDS = {
     "recipes/chat": ("tool calls", "prompt injection", "forged tokens"),
     "recipes/finetune": ("loss mask", "multi-turn", "multi turn", "SFT", "fine-tuning"),
     "recipes/corpus": ("nanoGPT", "val.bin", "Megatron", "pre-training"),
-    "recipes/extend-qwen": ("new tokens", "embedding table", "extend Qwen"),
+    "recipes/extend-qwen": ("new tokens", "control tokens", "embedding table", "extend Qwen"),
     "recipes/train": ("train a tokenizer", "train a vocabulary"),
     "recipes/stream": ("stop strings", "streaming", "detokenizer"),
     "recipes/from-tiktoken": ("tiktoken",),

@@ -656,3 +656,31 @@ def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
     for command in (("stats", path), ("compare", path, "gpt2")):
         answer = run(*command, "--corpus", path)
         assert answer.returncode == 1 and "add one: vocab-tools convert" in answer.stderr
+
+
+def test_control_tokens_are_added(tmp_path: Path) -> None:
+    source, target = trained(tmp_path), str(tmp_path / "new" / "tokenizer.json")
+    size = tokenizers.Tokenizer.from_file(source).get_vocab_size()
+    options: Any = {"control_tokens": ["<|dose|>", "<|unit|>"], "descriptions": {"<|dose|>": "low"}}
+    made = convert_tokenizer(source, target, **options)
+    made.save()
+    theirs, before = tokenizers.Tokenizer.from_file(target), tokenizers.Tokenizer.from_file(source)
+    assert theirs.encode("<|dose|>").ids == [size] and theirs.encode("<|unit|>").ids == [size + 1]
+    assert made.is_exact and made.plan is not None
+    assert dict(made.plan) == {
+        size: before.encode("low", add_special_tokens=False).ids,
+        size + 1: before.encode("<|unit|>", add_special_tokens=False).ids,
+    }
+    for name, problem in (("<s>", "has the id"), ("", "is empty"), ("<a>", "is given twice")):
+        with pytest.raises(ValueError, match=problem):
+            convert_tokenizer(source, target, control_tokens=["<a>", name])
+    with pytest.raises(TypeError, match="give a list of names"):
+        convert_tokenizer(source, target, control_tokens="<a>")
+    names = tmp_path / "names.txt"
+    names.write_text("<|dose|>\tlow\n\n<|unit|>\n")
+    plan = tmp_path / "plan.json"
+    done = run("convert", source, target, "--control-tokens", names, "--plan", plan, "--force")
+    assert done.returncode == 0 and "2 new tokens; the embedding table needs" in done.stdout
+    names.write_text("<a>\n<a>\n")
+    done = run("convert", source, target, "--control-tokens", names, "--force")
+    assert done.returncode == 1 and "line 2: '<a>' is given twice" in done.stderr

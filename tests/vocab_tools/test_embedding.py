@@ -13,6 +13,7 @@ from hypothesis import given
 from seeds import seed_for
 from vocab_bases import BYTES, EXAMPLE_EXTRA, QWEN, trained_bases, word_lists
 
+import bpe_engine
 from vocab_tools import embedding_plan, extend_embeddings, learn_merges, load_ranks
 
 
@@ -324,3 +325,25 @@ def test_a_table_without_the_rows_of_special_tokens_is_refused() -> None:
     with pytest.raises(ValueError, match="special_tokens="):
         extend_embeddings(numpy.ones((257, 2)), plan)
     assert extend_embeddings(numpy.ones((258, 2)), plan).shape == (301, 2)
+
+
+def test_tokens_without_merges() -> None:
+    """Control tokens: made of a description, or else of the name."""
+    qwen = bpe_engine.get_encoding("qwen2.5")
+    added = {**qwen.special_tokens, "<|dose|>": 151_665, "<|unit|>": 151_667}
+    plan = embedding_plan(
+        "qwen2.5", {b"zqx": 151_666}, added_tokens=added, descriptions={"<|dose|>": "a dose"}
+    )
+    assert list(plan) == [151_665, 151_666, 151_667]
+    assert plan[151_665] == qwen.encode("a dose") and plan[151_667] == qwen.encode("<|unit|>")
+    table = extend_embeddings(numpy.arange(151_936.0)[:, None], plan, "mean-raw")
+    assert len(table) == 151_936
+    assert table[151_667, 0] == numpy.mean(plan[151_667])
+    for names, descriptions, problem in [
+        ({"<a>": 5}, {}, "the id 5 of '<a>' is taken by '&'"),
+        ({"<a>": 151_643}, {}, r"taken by '<\|endoftext\|>'"),
+        ({"<a>": 151_665}, {"<b>": "x"}, "'<b>' has a description, and is not"),
+        ({"<a>": 151_665}, {"<a>": ""}, "the description of '<a>' is empty"),
+    ]:
+        with pytest.raises(ValueError, match=problem):
+            embedding_plan("qwen2.5", added_tokens=names, descriptions=descriptions)

@@ -39,6 +39,12 @@ EXAMPLES_SHOWN = 10
     "--extra", type=FILE, multiple=True, help="A rank file of new tokens to add; repeatable."
 )
 @click.option(
+    "--control-tokens",
+    type=FILE,
+    help="Names of special tokens to add after all ids, one a line; a tab and a description may follow, "
+    "whose ids the plan takes in place of the name's.",
+)
+@click.option(
     "--plan",
     metavar="FILE",
     help="Write the embedding plan for the new tokens: JSON, or .html or .md to look at.",
@@ -69,6 +75,7 @@ def convert(
     source: str,
     target: str,
     extra: tuple[str, ...],
+    control_tokens: str | None,
     plan: str | None,
     pattern: str | None,
     pattern_regex: str | None,
@@ -96,19 +103,25 @@ def convert(
       vocab-tools convert o200k_base new/tokenizer.json
       vocab-tools convert tokenizer.json qwen.tiktoken
       vocab-tools convert qwen2.5/ new/tokenizer.json --extra new.tiktoken
+      vocab-tools convert qwen2.5/ new/tokenizer.json --control-tokens names.txt --plan plan.json
     """
     chosen = chosen_pattern(pattern, pattern_regex)
-    if plan and not extra:
-        raise click.UsageError("--plan needs new tokens; give them with --extra")
+    if plan and not (extra or control_tokens):
+        raise click.UsageError(
+            "--plan needs new tokens; give them with --extra or --control-tokens"
+        )
     if plan and _is_shown(plan):
         check_ending(plan)
     expect("ranks", "IN", [source], "the words become tokens with `learn` first")
     expect("ranks", "--extra", extra, "the words become tokens with `learn` first")
     expect("text", "--corpus", corpus, "new tokens are given with --extra")
-    refuse_repeated([*extra, *corpus, *special_inputs(specials)])
+    names = _control_tokens(control_tokens) if control_tokens else {}
+    listed = [*extra, *corpus, *special_inputs(specials)]
+    listed += [control_tokens] if control_tokens else []
+    refuse_repeated(listed)
     origin = locate_source(source, source_format)  # type: ignore[arg-type]
     goal = locate_target(target, target_format)  # type: ignore[arg-type]
-    inputs = [*origin.files, *extra, *corpus, *special_inputs(specials)]
+    inputs = [*origin.files, *listed]
     Path(goal.path).parent.mkdir(parents=True, exist_ok=True)
     files = OutputFiles([*goal.files, *([plan] if plan else [])], inputs, force=force)
     with progress_bar("verifying") as update:
@@ -116,6 +129,8 @@ def convert(
             source,
             target,
             extra=extra,
+            control_tokens=names,
+            descriptions={name: text for name, text in names.items() if text},
             pattern=chosen,
             special_tokens=read_special_option(specials),
             corpus=corpus,
@@ -136,6 +151,23 @@ def convert(
         write(text.encode() + b"\n")
     elif not quiet:
         _print(conversion, list(contents), console())
+
+
+def _control_tokens(path: str) -> dict[str, str]:
+    """Reads names and descriptions; an empty one for a name alone.
+
+    Raises ValueError for a name that is given twice, and for a file without names.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+        name, _, text = line.partition("\t")
+        if name.strip() in found:
+            raise ValueError(f"{path}, line {number}: {name.strip()!r} is given twice")
+        if name.strip():
+            found[name.strip()] = text.strip()
+    if not found:
+        raise ValueError(f"{path} has no names")
+    return found
 
 
 def _is_shown(plan: str) -> bool:
@@ -163,10 +195,10 @@ def _print(conversion: Conversion, files: list[str], to: Console) -> None:
     for note in conversion.notes:
         say_wrapped(to, f"note: {note}")
     if conversion.plan is not None:
-        sizes = conversion.plan.sizes
+        sizes, new = conversion.plan.sizes, len(conversion.plan)
         say_wrapped(
             to,
-            f"{plural(sizes['extra_ranks'], 'new token')}; the embedding table needs "
+            f"{plural(new, 'new token')}; the embedding table needs "
             f"{sizes['rows']:,} rows, {sizes['rows'] - sizes['base_max_id_plus_one']:,} more than "
             f"ids before",
         )

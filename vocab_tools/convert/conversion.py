@@ -22,7 +22,7 @@ from . import pieces, rank_file, tokenizer_json
 from .battery import battery
 from .definition import Definition, without_second_names
 from .encoders import Encoder, by_tokenizers, encoder_of, require_tokenizers
-from .extended import extended, plan
+from .extended import extended, plan, with_special
 from .formats import dump, load, locate_source, locate_target
 
 #: Differences that are listed one by one.
@@ -113,6 +113,8 @@ def convert_tokenizer(
     target: str | os.PathLike[str],
     *,
     extra: RankSource | Sequence[RankSource] = (),
+    control_tokens: Iterable[str] = (),
+    descriptions: Mapping[str, str] | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
     corpus: Paths = (),
@@ -132,6 +134,9 @@ def convert_tokenizer(
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
         extra: a rank file, or several, whose tokens are added.
+        control_tokens: names of special tokens that are added after all ids.
+        descriptions: texts by these names, for the plan: the row of a token begins as the mean of
+            the rows of its description, or else of its name.
         pattern: the name of an encoding, or a regular expression, if the source does not have
             a pattern.
         special_tokens: names and ids, if the source does not have them.
@@ -161,7 +166,7 @@ def convert_tokenizer(
     origin = locate_source(checked_path(source, what), source_format)
     goal = locate_target(checked_path(target, "the file to make"), target_format)
     if pieces.holds(origin):
-        if goal.format != "tokenizer.json" or extra or pattern or special_tokens:
+        if goal.format != "tokenizer.json" or extra or control_tokens or pattern or special_tokens:
             raise ValueError(
                 f"{origin.path} has a model of SentencePiece: the target is a tokenizer.json, without "
                 f"more tokens, a pattern or special tokens"
@@ -170,15 +175,19 @@ def convert_tokenizer(
         return _checked(conversion, allow_differences)
     base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
-    definition = extended(base, added) if added else base
+    if isinstance(control_tokens, str):
+        raise TypeError(f"control_tokens is the str {control_tokens!r}; give a list of names")
+    names = [*control_tokens]
+    definition = with_special(extended(base, added) if added else base, names)
     if goal.format in ("tokenizer.json", "gpt2"):
         definition = without_second_names(definition)
     conversion = Conversion(origin, goal, definition, dump(definition, goal))
-    if added:
-        conversion.plan = plan(base, definition)
+    if added or names:
+        encode = encoder_of(base, origin)
+        conversion.plan = plan(base, definition, encode, descriptions or {})
     conversion.reasons += _reasons(definition, goal)
     conversion.notes += [*definition.notes, *_notes(definition, goal)]
-    before = encoder_of(definition, origin, is_read=not added)
+    before = encoder_of(definition, origin, is_read=not (added or names))
     with tempfile.TemporaryDirectory() as folder:
         _compare(
             conversion, before, Path(folder), _texts(definition, corpus, field, errors), progress

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bpe_engine import vocabulary
 
-from ..embedding.plan import EmbeddingPlan, plan_of
+from ..embedding.plan import EmbeddingPlan, plan_of, texts_of
 from ..ranks import RankSource, load_ranks
 from ..text import show
 from .definition import Definition, by_id
+from .encoders import Encoder
+from .tokenizer_json import added_rows
 
 
 def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
@@ -41,6 +43,30 @@ def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
     return dataclasses.replace(definition, tokens=tokens, merges=merges, whole_pieces=whole)
 
 
+def with_special(definition: Definition, names: Iterable[str]) -> Definition:
+    """Returns the definition with special tokens after all ids.
+
+    Raises ValueError for a name that is a token already, is empty or given twice.
+    """
+    known = {**definition.others, **definition.special_tokens}
+    added: dict[str, int] = {}
+    start = max([*definition.tokens.values(), *known.values()], default=-1) + 1
+    for name in names:
+        taken = known.get(name, definition.tokens.get(name.encode()))
+        if not name or name in added or taken is not None:
+            reason = "is empty" if not name else "is given twice"
+            raise ValueError(
+                f"the special token {name!r} {reason if taken is None else f'has the id {taken} already'}"
+            )
+        added[name] = start + len(added)
+    settings = definition.settings
+    if settings is not None:
+        rows = [*(settings.get("added_tokens") or []), *added_rows(added)]
+        settings = {**settings, "added_tokens": rows}
+    special = {**definition.special_tokens, **added}
+    return dataclasses.replace(definition, special_tokens=special, settings=settings)
+
+
 def _check_free(definition: Definition, new: dict[bytes, int]) -> None:
     taken = {number: repr(name) for name, number in definition.others.items()}
     taken |= {number: show(token) for token, number in definition.tokens.items()}
@@ -57,14 +83,30 @@ def _check_free(definition: Definition, new: dict[bytes, int]) -> None:
             )
 
 
-def plan(base: Definition, whole: Definition) -> EmbeddingPlan:
+def plan(
+    base: Definition, whole: Definition, encode: Encoder, descriptions: Mapping[str, str]
+) -> EmbeddingPlan:
     """Returns the embedding plan of an extended definition.
+
+    Args:
+        base: the definition before.
+        whole: the definition with new tokens and new special tokens.
+        encode: encodes by the base.
+        descriptions: texts by names of new special tokens.
 
     Raises ValueError if a byte of a new token is not a token of the base.
     """
+    added = {
+        name: number
+        for name, number in whole.special_tokens.items()
+        if name not in base.special_tokens
+    }
+    texts = list(texts_of(added, descriptions).values())
     ids = {place: base.tokens[token] for token, place in base.order.items()}
     new = {token: number for token, number in whole.tokens.items() if token not in base.tokens}
     made_of = vocabulary.merge_bytes(base.order, list(new)) if new else []
     parts = [None if places is None else [ids[place] for place in places] for places in made_of]
     taken = [*base.special_tokens.values(), *base.others.values()]
-    return plan_of(base.tokens, new, parts, taken)
+    spelled = {name.encode(): number for name, number in added.items()}
+    rows = encode(texts) if texts else []
+    return plan_of(base.tokens, {**new, **spelled}, [*parts, *rows], taken)

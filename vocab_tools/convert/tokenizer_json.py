@@ -172,27 +172,22 @@ def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
     return {}
 
 
+def added_rows(special_tokens: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Returns the rows of special tokens, in the order of ids."""
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    rows = sorted(special_tokens.items(), key=lambda row: row[1])
+    return [{"id": id, "content": name, **flags, "special": True} for name, id in rows]
+
+
 def fresh_settings(
     pattern: str, special_tokens: Mapping[str, int], normalization: str | None
 ) -> dict[str, Any]:
     """Returns all of a new file but the vocabulary and the merges."""
-    added = [
-        {
-            "id": number,
-            "content": name,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for name, number in sorted(special_tokens.items(), key=lambda row: row[1])
-    ]
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
+        "added_tokens": added_rows(special_tokens),
         "normalizer": {"type": "NFC"} if normalization == "NFC" else None,
         "pre_tokenizer": pre_tokenizer_of(pattern),
         "post_processor": {**_BYTE_LEVEL, "use_regex": False},

@@ -27,7 +27,7 @@ from ..bases import identify, opened
 from ..brief import in_notebook
 from ..patterns import named_pattern
 from ..ranks import RankSource, as_sources, check_special_tokens, free_ranges, load_ranks
-from ..text import plural
+from ..text import plural, quoted, show
 
 
 class EmbeddingPlan(dict[int, list[int]]):
@@ -109,8 +109,10 @@ def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 def embedding_plan(
     base: RankSource,
-    extra: RankSource | Sequence[RankSource],
+    extra: RankSource | Sequence[RankSource] = (),
     *,
+    added_tokens: Mapping[str, int] | None = None,
+    descriptions: Mapping[str, str] | None = None,
     special_tokens: Mapping[str, int] | str | None = None,
 ) -> EmbeddingPlan:
     """Plans the row of every new id: the ids of the base whose tokens make it up.
@@ -118,6 +120,11 @@ def embedding_plan(
     Args:
         base: a rank file, ranks, or an encoding.
         extra: the file, ranks, or list of them, with the new tokens.
+        added_tokens: names and ids of new tokens without merges: control tokens and added tokens. The
+            special tokens of the base among them are left out, so that all tokens of a new
+            ``tokenizer.json`` may be given (:func:`vocab_tools.read_special_tokens`).
+        descriptions: texts by names of added tokens. The row of such a token is made of the ids of
+            its description, or else of its name.
         special_tokens: names and ids, or the name of an encoding that has them. By default those
             of the encoding that ``base`` is, or whose published ranks it has or begins with.
 
@@ -130,13 +137,17 @@ def embedding_plan(
 
     Raises:
         ValueError: a token has two ids, or an id two tokens, or a byte of a new token is not a token
-            of the base, or an id is not from 0 to 2**32 - 2.
+            of the base, or an id is not from 0 to 2**32 - 2; a description is empty, or of a token
+            that is not added.
         TypeError: ``extra`` is not a source of ranks.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> plan = embedding_plan({**base, b"ab": 256}, {b"abc": 260})
     >>> dict(plan), plan.gaps, plan.sizes["rows"]
     ({260: [256, 99]}, [(257, 259)], 261)
+    >>> plan = embedding_plan(base, added_tokens={"<go>": 256}, descriptions={"<go>": "on"})
+    >>> dict(plan)
+    {256: [111, 110]}
     """
     extras = as_sources(extra)
     base = opened(base)
@@ -152,7 +163,32 @@ def embedding_plan(
                 f"the id {number} of {token!r} is taken by the special token {taken[number]}"
             )
     made_of = vocabulary.merge_bytes(ranks, list(new)) if new else []
-    return plan_of(ranks, new, made_of, list(specials.values()))
+    added = checked_special_tokens(added_tokens or {})
+    added = {name: number for name, number in added.items() if specials.get(name) != number}
+    check_special_tokens(added)
+    ids = {number: show(token) for token, number in both.items()} | {
+        number: quoted(name) for name, number in specials.items()
+    }
+    for name, number in added.items():
+        if number in ids:
+            raise ValueError(f"the id {number} of {name!r} is taken by {ids[number]}")
+    texts = texts_of(added, descriptions or {})
+    encoding = identify(ranks, base).pattern.encoding(ranks, {})
+    rows = [encoding.encode_ordinary(text) for text in texts.values()]
+    spelled = {name.encode(): number for name, number in added.items()}
+    return plan_of(ranks, {**new, **spelled}, [*made_of, *rows], list(specials.values()))
+
+
+def texts_of(names: Iterable[str], descriptions: Mapping[str, str]) -> dict[str, str]:
+    """Returns the text that each added token is made of. Raises ValueError for a description that is
+    empty, or of another token."""
+    names = list(names)
+    if unknown := [name for name in descriptions if name not in names]:
+        raise ValueError(f"{unknown[0]!r} has a description, and is not a token that is added")
+    texts = {name: descriptions.get(name, name) for name in names}
+    if empty := [name for name, text in texts.items() if not text]:
+        raise ValueError(f"the description of {empty[0]!r} is empty; leave it out to take the name")
+    return texts
 
 
 def plan_of(
@@ -166,7 +202,7 @@ def plan_of(
     Raises ValueError for a new token with a byte that is not a token of the base.
     """
     plan = EmbeddingPlan()
-    for (token, number), parts in zip(new.items(), made_of):
+    for (token, number), parts in sorted(zip(new.items(), made_of), key=lambda row: row[0][1]):
         if parts is None:
             # A single byte that is new is one of a whole vocabulary.
             way = "is it the other way round? The base comes first" if len(token) == 1 else ""
