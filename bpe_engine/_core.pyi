@@ -483,7 +483,7 @@ class AuditedIds:
         self,
         segments: list[Any],
         role: str,
-        choices: tuple[bool, bool, bool, bool, list[int] | None],
+        choices: tuple[bool, bool, bool, bool, bool, list[int] | None],
     ) -> list[int]: ...
     def mixed(self, segments: list[Any], role: str) -> list[int]: ...
 

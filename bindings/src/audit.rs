@@ -42,10 +42,9 @@ impl Drop for AuditedIds {
     }
 }
 
-/// The choices of `Audit.mask`: whether to add the token that ends a turn, to keep the last message
-/// only, to keep reasoning, and to keep ids with bytes of something else, too; and the messages to
-/// keep.
-type Choices = (bool, bool, bool, bool, Option<Vec<i64>>);
+/// The choices of `Audit.mask`: whether to keep the token that ends a turn, the last message only,
+/// reasoning, ids with bytes of something else, and only text of fields; and the messages to keep.
+type Choices = (bool, bool, bool, bool, bool, Option<Vec<i64>>);
 
 /// The class, and its arguments.
 type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyList>, Bound<'py, PyList>));
@@ -116,7 +115,7 @@ impl AuditedIds {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = segments.py();
         let labels = Labels::read(segments, role)?;
-        let (has_end, is_last, has_reasoning, is_mixed, messages) = choices;
+        let (has_end, is_last, has_reasoning, is_mixed, is_said, messages) = choices;
         let chosen = if is_last || messages.is_some() {
             Some(labels.chosen(is_last, messages)?)
         } else {
@@ -127,10 +126,16 @@ impl AuditedIds {
                 message.is_some_and(|message| chosen.binary_search(&message).is_ok())
             })
         };
-        let kept = labels.each.iter().map(|label| {
+        let specials = self.specials().or_raise()?;
+        let turns = if is_said {
+            Turns::default()
+        } else {
+            labels.turns(&specials, has_reasoning).or_raise()?
+        };
+        let kept = labels.each.iter().enumerate().map(|(index, label)| {
             let place = label.place.as_ref();
-            label.is_said
-                && (has_reasoning || place.is_none_or(|place| place.field != Field::Reasoning))
+            let is_reasoning = place.is_some_and(|place| place.field == Field::Reasoning);
+            (turns.is_in(index) || label.is_said && (has_reasoning || !is_reasoning))
                 && is_chosen(place.and_then(|place| place.message))
         });
         let counts = labels.counts(kept).or_raise()?;
@@ -139,9 +144,17 @@ impl AuditedIds {
             let (kept, all) = within(&counts, origin);
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
         }
+        for &(segment, end) in &turns.ends {
+            // Behind the end of a turn, its last segment has text that the model does not write.
+            let end = end + usize::from(has_end);
+            for (ids, _) in self.runs().filter(|(_, origin)| origin.segment == segment) {
+                bits[ids.start.max(end)..ids.end.max(end)].fill(0);
+            }
+        }
         if has_end && !labels.is_tagged {
-            for (message, place) in self.ends(&labels).or_raise()? {
-                if is_chosen(Some(message)) {
+            for (message, place) in self.ends(&labels, &specials).or_raise()? {
+                let is_known = turns.messages.binary_search(&message).is_ok();
+                if is_chosen(Some(message)) && !is_known {
                     bits[place] = 1;
                 }
             }
@@ -174,14 +187,23 @@ impl AuditedIds {
         starts.zip(&self.origins).map(|(start, (end, origin))| (start..*end, origin))
     }
 
-    /// Returns each message that says something, and the place of the id that ends its turn: the
-    /// first special token that the template writes behind the last text of the message.
-    fn ends(&self, labels: &Labels) -> bpe_core::Result<Vec<(i64, usize)>> {
+    /// Returns the segment and the place of each id that is a special token, in this order.
+    fn specials(&self) -> bpe_core::Result<Vec<(usize, usize)>> {
         let mut specials = Vec::new();
         for (ids, origin) in self.runs().filter(|(_, origin)| origin.is_special) {
             ids.into_iter().try_for_each(|place| push(&mut specials, (origin.segment, place)))?;
         }
         specials.sort_unstable();
+        Ok(specials)
+    }
+
+    /// Returns each message that says something, and the place of the id that ends its turn: the
+    /// first special token that the template writes behind the last text of the message.
+    fn ends(
+        &self,
+        labels: &Labels,
+        specials: &[(usize, usize)],
+    ) -> bpe_core::Result<Vec<(i64, usize)>> {
         let in_segment = |segment: usize| {
             let from = specials.partition_point(|special| special.0 < segment);
             specials[from..].iter().take_while(move |it| it.0 == segment).map(|it| it.1)
@@ -269,6 +291,8 @@ struct Place {
     message: Option<i64>,
     field: Field,
     is_role: bool,
+    /// Whether it is text of the template that the model writes.
+    is_answer: bool,
 }
 
 struct Label {
@@ -279,6 +303,38 @@ struct Label {
     is_labeled: bool,
     /// Whether it is text of the role.
     is_said: bool,
+}
+
+/// The turns that the model writes.
+#[derive(Default)]
+struct Turns {
+    /// Whether each segment is text of the template in such a turn.
+    is_in: Vec<bool>,
+    /// The messages, in ascending order.
+    messages: Vec<i64>,
+    /// The segment with the token that ends a turn, and the place of that id.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Turns {
+    fn is_in(&self, segment: usize) -> bool {
+        self.is_in.get(segment).is_some_and(|&is_in| is_in)
+    }
+}
+
+impl Label {
+    fn message(&self) -> Option<i64> {
+        self.place.and_then(|place| place.message)
+    }
+
+    fn field(&self) -> Option<Field> {
+        self.place.map(|place| place.field)
+    }
+
+    /// Whether it is text of the template that the model writes.
+    fn is_answer(&self) -> bool {
+        self.place.is_some_and(|place| place.is_answer && place.field == Field::Template)
+    }
 }
 
 /// Whose text each segment is.
@@ -353,6 +409,73 @@ impl Labels {
         Ok(labels)
     }
 
+    /// Finds the turns that the model writes, with or without tags around reasoning.
+    ///
+    /// A turn ends at the last special token behind its last text. Without one, the template's text
+    /// behind a call closes the call, and behind any other text it is not the model's.
+    fn turns(&self, specials: &[(usize, usize)], has_reasoning: bool) -> bpe_core::Result<Turns> {
+        let mut turns = Turns { is_in: filled(false, self.each.len())?, ..Turns::default() };
+        let mut own = Vec::new();
+        for (index, label) in self.each.iter().enumerate() {
+            let is_own = label.is_answer() || label.is_said && label.has_text;
+            if let Some(message) = label.message()
+                && is_own
+            {
+                push(&mut own, (message, index))?;
+            }
+        }
+        own.sort_unstable();
+        for turn in own.chunk_by(|one, two| one.0 == two.0) {
+            self.add_turn(&mut turns, turn, specials, has_reasoning)?;
+        }
+        Ok(turns)
+    }
+
+    /// Adds a turn, of which `turn` has the message and each segment.
+    fn add_turn(
+        &self,
+        turns: &mut Turns,
+        turn: &[(i64, usize)],
+        specials: &[(usize, usize)],
+        has_reasoning: bool,
+    ) -> bpe_core::Result<()> {
+        let label = |at: usize| &self.each[turn[at].1];
+        if !(0..turn.len()).any(|at| label(at).is_answer()) {
+            return Ok(());
+        }
+        let spoken = |mut places: std::ops::Range<usize>, is_last: bool| {
+            let is_spoken = |&at: &usize| !label(at).is_answer();
+            let found = if is_last { places.rfind(is_spoken) } else { places.find(is_spoken) };
+            found.map(|at| (at, label(at).field()))
+        };
+        let last = spoken(0..turn.len(), true);
+        let tail = last.map_or(0, |(at, _)| at + 1);
+        let last_special = |&(_, segment): &(i64, usize)| {
+            let until = specials.partition_point(|special| special.0 <= segment);
+            specials[..until].last().filter(|special| special.0 == segment).copied()
+        };
+        let ending = turn[tail..].iter().rev().find_map(last_special);
+        for (at, &(_, segment)) in turn.iter().enumerate() {
+            if !label(at).is_answer() {
+                continue;
+            }
+            turns.is_in[segment] = if at < tail {
+                let before = spoken(0..at, true).and_then(|it| it.1);
+                let after = spoken(at..turn.len(), false).and_then(|it| it.1);
+                let is_closing = before == Some(Field::Reasoning) && after != Some(Field::Calls);
+                has_reasoning || !(is_closing || after == Some(Field::Reasoning))
+            } else if let Some((end, _)) = ending {
+                segment <= end
+            } else {
+                last.is_none_or(|(_, field)| field == Some(Field::Calls))
+            };
+        }
+        if let Some(ending) = ending {
+            push(&mut turns.ends, ending)?;
+        }
+        push(&mut turns.messages, turn[0].0)
+    }
+
     /// Returns the messages that a mask keeps, in ascending order.
     fn chosen(&self, is_last: bool, mut messages: Option<Vec<i64>>) -> PyResult<Vec<i64>> {
         if self.each.iter().all(|label| label.place.is_none()) {
@@ -367,7 +490,8 @@ impl Labels {
         let is_wanted =
             |message: &i64| messages.as_ref().is_none_or(|it| it.binary_search(message).is_ok());
         let own = self.each.iter().filter_map(|label| {
-            let place = label.place.filter(|place| label.is_said || place.is_role);
+            let is_own = |place: &Place| label.is_said || place.is_role || place.is_answer;
+            let place = label.place.filter(is_own);
             place.and_then(|place| place.message).filter(is_wanted)
         });
         let mut own = memory::collected(own).or_raise()?;
@@ -409,6 +533,7 @@ fn read_place(
     let is_role = origin.get_borrowed_item(1)?.eq(role)?;
     let name = origin.get_borrowed_item(2)?;
     *is_tagged |= is_assistant && origin.get_borrowed_item(4)?.is_truthy()?;
+    let is_answer = is_assistant && origin.len() > 5 && origin.get_borrowed_item(5)?.is_truthy()?;
     let names = [
         (interned!(py, "template"), Field::Template),
         (interned!(py, "content"), Field::Content),
@@ -417,8 +542,8 @@ fn read_place(
     ];
     for (known, field) in names {
         if name.is(known) || name.eq(known)? {
-            return Ok(Some(Place { message, field, is_role }));
+            return Ok(Some(Place { message, field, is_role, is_answer }));
         }
     }
-    Ok(Some(Place { message, field: Field::Other, is_role }))
+    Ok(Some(Place { message, field: Field::Other, is_role, is_answer: false }))
 }

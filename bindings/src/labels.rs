@@ -584,7 +584,8 @@ impl Labels {
         let [message, role, field] = &self.places[place].head;
         let [message, role, field] = [message, role, field].map(|part| part.bind(py).clone());
         let has_tags = PyBool::new(py, false).to_owned().into_any();
-        new_tuple_of(self.origin.bind(py), [message, role, field, path, has_tags])
+        let is_answer = has_tags.clone();
+        new_tuple_of(self.origin.bind(py), [message, role, field, path, has_tags, is_answer])
     }
 
     /// Returns the origin of text of the template around the message of a turn.
@@ -601,7 +602,9 @@ impl Labels {
         };
         let (field, path) = (interned!(py, "template").clone().into_any(), PyTuple::empty(py));
         let has_tags = PyBool::new(py, has_tags).to_owned().into_any();
-        new_tuple_of(self.origin.bind(py), [message, none, field, path.into_any(), has_tags])
+        let is_answer = PyBool::new(py, false).to_owned().into_any();
+        let path = path.into_any();
+        new_tuple_of(self.origin.bind(py), [message, none, field, path, has_tags, is_answer])
     }
 }
 

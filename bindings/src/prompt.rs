@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
-use bpe_core::memory::push;
+use bpe_core::memory::{self, push};
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::{Names, Selection};
 use bpe_core::{Engine, Request, SpecialTokens};
@@ -377,6 +377,16 @@ struct State {
 /// Updates with more bytes of new text than this release the interpreter.
 const WORTH_DETACHING: usize = 1 << 16;
 
+/// Returns a conversation to change: a copy of a shared one.
+///
+/// Fails where memory has no room for the copy, which `Clone` would not report.
+fn own(conversation: &mut Arc<Conversation>) -> bpe_core::Result<&mut Conversation> {
+    if Arc::get_mut(conversation).is_none() {
+        memory::ask_for(conversation.memory())?;
+    }
+    Ok(Arc::make_mut(conversation))
+}
+
 impl ConversationState {
     fn current(&self, py: Python<'_>) -> State {
         self.lock(py).clone()
@@ -394,7 +404,7 @@ impl ConversationState {
         let is_other = |state: &State| after.is_some_and(|changes| changes != state.changes);
         if new > WORTH_DETACHING {
             let mut copy = self.current(py).conversation;
-            let kept = gil::run(py, new, || work(Arc::make_mut(&mut copy)))?;
+            let kept = gil::run(py, new, || work(own(&mut copy)?))?;
             let list = int_cache::list(py, &copy.ids()[kept..])?;
             let mut state = self.lock(py);
             if is_other(&state) {
@@ -408,7 +418,7 @@ impl ConversationState {
             return Ok(None);
         }
         state.changes += 1;
-        let conversation = Arc::make_mut(&mut state.conversation);
+        let conversation = own(&mut state.conversation).or_raise()?;
         let kept = work(conversation).or_raise()?;
         Ok(Some((kept, int_cache::list(py, &conversation.ids()[kept..])?)))
     }

@@ -143,22 +143,26 @@ class Audit:
         reasoning: bool = True,
         messages: Collection[int] | None = None,
         mixed: bool = False,
+        said: bool = False,
     ) -> list[int]:
-        """Returns 1 for each id whose bytes all come from this role, 0 for others.
+        """Returns 1 for each id that the role writes, 0 for others.
 
-        In a prompt of `render_template`, that is what the messages of the role say: their content,
-        reasoning and tool calls. If the template has ``{% generation %}`` tags, it is the text
-        inside of these for the assistant. Labels of segments that the caller made win.
+        In a prompt of `render_template`, the assistant writes whole turns: everything from the end
+        of the generation prompt to the token that ends the turn, with the markup of calls and the
+        tags around reasoning. If the template has ``{% generation %}`` tags, it writes the text
+        inside of the tags. Another role writes the content, reasoning and tool calls of its messages.
+        Labels of segments that the caller made win. All bytes of an id must be the role's.
 
         Args:
             role: The role.
-            end: Whether to add the token with which the template ends the turn after this text.
-                Tags decide that themselves.
+            end: Whether to keep the token that ends the turn. Tags decide that themselves.
             last: Whether to keep only the last message of the role.
-            reasoning: Whether to keep reasoning.
+            reasoning: Whether to keep reasoning, and the tags around it unless a call follows.
             messages: The indices of the messages to keep. None for all.
             mixed: Whether to keep ids with bytes of this role and of something else: see
                 `Audit.mixed`.
+            said: Whether to keep only content, reasoning and tool calls of messages, without the
+                markup that the template writes around them.
 
         Returns:
             As many numbers as there are ids.
@@ -186,7 +190,7 @@ class Audit:
                 f"messages holds {min(chosen)}, but indices begin at 0; last=True keeps the last "
                 "message of the role"
             )
-        choices = (bool(end), bool(last), bool(reasoning), bool(mixed), chosen)
+        choices = (bool(end), bool(last), bool(reasoning), bool(mixed), bool(said), chosen)
         return self._ids.mask(self._given, role, choices)
 
     def mixed(self, role: str = "assistant") -> list[int]:

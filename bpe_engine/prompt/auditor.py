@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .attacks import (
@@ -22,7 +21,8 @@ from .attacks import (
 )
 from .audit import Audit, is_trusted
 from .findings import PATHS, Forgery, Path, TriedField
-from .samples import BOS, EOS, REFUSALS, Sample, control_tokens_of
+from .lint import Sample
+from .samples import BOS, EOS, REFUSALS, control_tokens_of
 from .segments import Segment, special, trusted, untrusted
 from .template import ChatTemplate
 from .template_audit import TemplateAudit
@@ -38,6 +38,8 @@ _AT_ONCE = 256
 _WORD, _BEFORE, _BEHIND = "Ptarmigan", "Quince", "asks."
 #: Rare characters, of private use and of cuneiform, which vocabularies lack.
 _UNKNOWN = "\U000f0000 \U00012345"
+#: Roles of the program's text, and of the caller's.
+_OWN, _CALLER = "own", "caller"
 #: Tokens of a prompt that are shown on each side of a forged one.
 _AROUND = 6
 #: Variables that have fields of their own, or no text.
@@ -311,12 +313,15 @@ class _Auditor:
         audit = self.tokenizer.audit_segments(segments)
         naive = self.tokenizer.encode_segments([trusted(_text(segments))])
         more = Counter(self._controls_in(naive)) - Counter(self._controls_in(audit.ids))
-        is_control = map(self.controls.__contains__, audit.ids)
-        found = compress(zip(audit.ids, audit.segments, audit.special), is_control)
+        # A token that is found in normalized text is not marked as special: its bytes tell whose it is.
+        owners = [part._replace(role=_OWN if _is_own(part) else _CALLER) for part in segments]
+        touched = self.tokenizer.audit_segments(owners).mask(_CALLER, end=False, mixed=True)
         safe = {
             self.controls[id]
-            for id, place, is_special in found
-            if not (is_special and _is_own(segments[place]))
+            for id, place, is_special, is_callers in zip(
+                audit.ids, audit.segments, audit.special, touched
+            )
+            if id in self.controls and is_callers and not (is_special and _is_own(segments[place]))
         }
         return _Encoded(segments, audit, set(more), safe)
 

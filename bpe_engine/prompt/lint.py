@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import TemplateError
 
+from .encode import encode
 from .fields import FIELDS, spoken
 from .rollout import TemplateNotStable, not_stable
 from .samples import (
@@ -15,23 +19,86 @@ from .samples import (
     ASKS,
     ASKS_THOUGHT,
     BOS,
+    CALL,
     EOS,
     MORE,
+    REFUSALS,
     RESULT,
     SYSTEM,
     THOUGHT,
     TOOL,
     USER,
-    Sample,
     control_tokens_of,
 )
-from .segments import Segment
+from .segments import Segment, special
+from .template import ChatTemplate
 
 if TYPE_CHECKING:
     from .encode import Engine
-    from .template import ChatTemplate
 
-__all__ = ["TemplateReport", "stable_prefix_check"]
+__all__ = ["Sample", "TemplateReport", "stable_prefix_check"]
+
+
+class Sample:
+    """A template with all that it asks for, so that it renders a plain question of the user.
+
+    Args:
+        template: A chat template, or its text.
+        tokenizer: The model's.
+        variables: Other variables of the template. Those that it asks for and that are missing
+            are "[]".
+
+    Raises:
+        ValueError: The template refuses a plain question, or is too large.
+        jinja2.TemplateError: The template has errors.
+    """
+
+    def __init__(
+        self,
+        template: str | ChatTemplate,
+        tokenizer: Engine | None,
+        variables: Mapping[str, Any],
+    ):
+        if not isinstance(template, ChatTemplate):
+            template = ChatTemplate(template)
+        self.template: ChatTemplate = template
+        self._tokenizer = tokenizer
+        self._given = {"bos_token": special(BOS), "eos_token": special(EOS), **variables}
+        self._needs_tools = False
+        #: A question of the user.
+        self.plain: list[Segment] = self._first()
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Any] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> list[Segment]:
+        """Renders a conversation, as `ChatTemplate.render` does."""
+        return self.template.render(
+            messages,
+            tools=[TOOL] if tools is None and self._needs_tools else tools,
+            add_generation_prompt=add_generation_prompt,
+            tokenizer=self._tokenizer,
+            **{**self._given, **variables},
+        )
+
+    def _first(self) -> list[Segment]:
+        while True:
+            try:
+                return self.render([USER])
+            except REFUSALS as error:
+                missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
+                if missing and missing[1] not in self._given:
+                    self._given[missing[1]] = "[]"
+                elif not self._needs_tools:
+                    self._needs_tools = True
+                else:
+                    raise ValueError(
+                        f"the template refuses a question of the user: {error}"
+                    ) from error
 
 
 class _Kind(NamedTuple):
@@ -76,6 +143,11 @@ class TemplateReport:
     unknown: tuple[str, ...] | None
     #: The roles and fields of messages that are not in the prompt.
     dropped: tuple[str, ...] = field(default=())
+    #: Control tokens that the tokenizer has and that the template writes where it does not find them,
+    #: with the number of such places. None without a tokenizer.
+    lost: tuple[str, ...] | None = None
+    #: The form of the arguments of calls that the template takes.
+    arguments: str = "no calls in the prompt"
 
     @property
     def verdict(self) -> str:
@@ -96,8 +168,8 @@ class TemplateReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the template is stable and the tokenizer knows all of its control tokens."""
-        return self.verdict == "stable" and not self.unknown
+        """Whether the template is stable and the tokenizer finds all of its control tokens."""
+        return self.verdict == "stable" and not self.unknown and not self.lost
 
     def __str__(self) -> str:
         """Returns the report in lines for people."""
@@ -110,6 +182,9 @@ class TemplateReport:
         lines.append(f"writes the token that begins a text: {bos}")
         if self.unknown is not None:
             lines.append(f"control tokens unknown to the tokenizer: {_listed(self.unknown)}")
+        if self.lost is not None:
+            lines.append(f"control tokens that the tokenizer does not find: {_listed(self.lost)}")
+        lines.append(f"arguments of calls: {self.arguments}")
         lines.append(f"not in the prompt: {_listed(self.dropped)}")
         return "\n".join(lines)
 
@@ -149,9 +224,11 @@ def stable_prefix_check(
 
     continuations: dict[str, str | None] = {}
     written = set(control_tokens_of(sample.plain))
+    prompts = [sample.plain]
     for name, kind in _KINDS.items():
         try:
-            written.update(control_tokens_of(_continued(render, kind)))
+            prompts.append(_continued(render, kind))
+            written.update(control_tokens_of(prompts[-1]))
             continuations[name] = None
         except TemplateNotStable as error:
             continuations[name] = _change(error)
@@ -167,7 +244,65 @@ def stable_prefix_check(
         unknown = tuple(name for name in sorted(written - {BOS, EOS}) if name not in known)
     begins = _text(sample.plain).startswith((*bos, *_BEGINNINGS))
     template = sample.template
-    return TemplateReport(continuations, template.has_tags, begins, unknown, _dropped(render))
+    lost = None if tokenizer is None else lost_tokens(tokenizer, prompts)
+    return TemplateReport(
+        *(continuations, template.has_tags, begins, unknown, _dropped(render), lost),
+        _arguments(render),
+    )
+
+
+def lost_tokens(tokenizer: Engine, prompts: Iterable[Sequence[Segment]]) -> tuple[str, ...]:
+    """Returns the special tokens that a template writes where the tokenizer does not find them.
+
+    A tokenizer may find a name only at the start of a text, or only beside spaces.
+    """
+    written: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for segments in prompts:
+        names = [name for name in control_tokens_of(segments) if _is_known(name, tokenizer)]
+        known = [
+            part._replace(kind="text", allowed_special=True)
+            if part.kind == "special" and part.text not in tokenizer.special_tokens_set
+            else part
+            for part in segments
+        ]
+        counts: Counter[int] = Counter(encode(tokenizer, known))
+        for name, count in Counter(names).items():
+            own: Any = encode(tokenizer, [special(name)])
+            written[name] += count
+            found[name] += min(count, max(map(counts.__getitem__, own)))
+    return tuple(
+        f"{name} (other tokens in {count - found[name]} of {count} places)"
+        for name, count in sorted(written.items())
+        if found[name] < count
+    )
+
+
+def _is_known(name: str, tokenizer: Engine) -> bool:
+    return name not in (BOS, EOS) and name in tokenizer.special_tokens_set
+
+
+def _arguments(render: Any) -> str:
+    """Returns the form of the arguments of calls that a template takes."""
+    word, forms = "sea", {}
+    for form, arguments in (("dict", {"word": word}), ("str", json.dumps({"word": word}))):
+        call = {**CALL, "function": {**CALL["function"], "arguments": arguments}}
+        asks = {**ASKS, "tool_calls": [call]}
+        for answer in (asks, {**asks, "content": "Pear asks."}):
+            try:
+                text = _text(render([USER, answer, RESULT], True, False))
+            except REFUSALS:
+                continue
+            forms[form] = "escaped" if '\\"word\\"' in text else "shown" if word in text else ""
+            break
+    taken, string = forms.get("dict"), forms.get("str")
+    if not taken and not string:
+        return "no calls in the prompt"
+    if not taken:
+        return "as JSON in a string; a dict is refused"
+    if string == "escaped":
+        return "as a dict; JSON in a string is escaped once more"
+    return "as a dict, or as JSON in a string" if string else "as a dict; a string is refused"
 
 
 class _Dropped(Exception):  # noqa: N818 - no error of a caller

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import Encoding
 from ..model import encoding_for_model
+from .pictures import picture_tokens
 
 __all__ = ["ChatTokens", "count_chat_tokens"]
 
@@ -29,6 +30,26 @@ _OTHERS = ("gpt-3.5-turbo-0301", "gpt-4.", "ft:gpt-4.")
 
 #: Parts of a content whose tokens depend on more than a text.
 _NOT_TEXT = ("image", "audio", "file")
+#: Fields that the API takes as strings: JSON, where a caller has an object.
+_STRINGS = frozenset(["arguments", "content", "input", "output"])
+#: The keys of the API's own objects in a message; any other object counts as its JSON.
+_KEYS = (
+    frozenset(
+        [
+            "content",
+            "custom",
+            "detail",
+            "format",
+            "function",
+            "id",
+            "name",
+            "refusal",
+            "text",
+            "type",
+        ]
+    )
+    | _STRINGS
+)
 
 
 class ChatTokens(int):
@@ -72,7 +93,8 @@ def count_chat_tokens(
         The number of tokens of the prompt, the beginning of the reply included. It is ``exact`` for
         gpt-3.5-turbo, gpt-4 and gpt-4o, messages of strings and functions with flat, described
         parameters: OpenAI has published a rule for these. Its ``estimates`` name everything else.
-        Images, sounds and files count 0.
+        Pictures count by the published price of tiles where the model has one, and `detail` is "low" or
+        the picture is a PNG, GIF or JPEG in a data URL. Other pictures, sounds and files count 0.
 
     Raises:
         TypeError: The messages are one mapping, or a message is not a mapping.
@@ -109,8 +131,11 @@ def _encoding(model: str) -> Encoding:
         return encoding_for_model(model)
     except KeyError:
         raise KeyError(
-            f"no encoding is known for the model {model!r}; for an estimate, name a model with its "
-            "encoding, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
+            f"no encoding is known for the model {model!r}: count_chat_tokens counts for OpenAI's "
+            "models. For another one, open its folder and count what its template renders: "
+            "t = bpe_engine.Tokenizer.from_pretrained(folder); t.count_segments(render_template("
+            "t.chat_template, messages, tools=tools, tokenizer=t)). For an estimate, name a model of "
+            "OpenAI, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
         ) from None
 
 
@@ -124,6 +149,7 @@ class _Counter:
                 "render_template for it"
             )
         self._encoding = encoding
+        self._model = model
         self.estimates: list[str] = []
         if not model.startswith(_MODELS) or model.startswith(_OTHERS):
             self._guess("the model", f"OpenAI has published no rule for {model}")
@@ -145,21 +171,41 @@ class _Counter:
             place = f"{where}[{field!r}]"
             if not isinstance(value, str) or field not in ("role", "name", "content"):
                 self._guess(place, "counted by its text")
-            total += self._text(value, place)
+            is_object = isinstance(value, Mapping) and field in _STRINGS
+            total += self._json(value) if is_object else self._text(value, place)
         return total
+
+    def _json(self, value: Any) -> int:
+        """Returns the tokens of the JSON of a value, which the API gets as a string."""
+        if not isinstance(value, str):
+            value = json.dumps(value, ensure_ascii=False, default=str)
+        return self._encoding.count(value)
 
     def _text(self, value: Any, where: str) -> int:
         """Returns the tokens of the strings in a value: parts of a content, calls of tools."""
         if isinstance(value, Mapping):
             kind = str(value.get("type", ""))
             if any(name in kind for name in _NOT_TEXT):
-                self._guess(where, f"{kind} counts 0")
-                return 0
+                tokens = picture_tokens(value, self._model)
+                self._guess(
+                    where,
+                    f"{kind} counts 0"
+                    if tokens is None
+                    else f"{kind} counts {tokens}, by its tiles",
+                )
+                return tokens or 0
+            if not value.keys() <= _KEYS:
+                return self._json(value)
             own = [(key, part) for key, part in value.items() if key not in ("type", "id")]
-            return sum(self._text(part, f"{where}[{key!r}]") for key, part in own)
+            return sum(
+                self._json(part)
+                if isinstance(part, Mapping) and key in _STRINGS
+                else self._text(part, f"{where}[{key!r}]")
+                for key, part in own
+            )
         if isinstance(value, (list, tuple)):
             return sum(self._text(part, f"{where}[{at}]") for at, part in enumerate(value))
-        return self._encoding.count(value if isinstance(value, str) else json.dumps(value))
+        return self._json(value)
 
     def function(self, tool: Any, where: str) -> int:
         """Returns the tokens of one tool."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import jinja2
@@ -48,6 +47,8 @@ __all__ = ["TracingEnvironment"]
 
 # Jinja's tokens: more take long to compile. The longest published templates have some 5,000.
 _MOST_TOKENS = 20_000
+# Digits of a number in a template: Python reads no more of a text.
+_MOST_DIGITS = 4300
 
 # Methods of str whose result holds an argument or may be longer: `Traced` defines them.
 _STRING_METHODS = frozenset(
@@ -98,11 +99,17 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             TemplateLimitError: It has too much to compile.
             SyntaxError: It nests too deeply for Python.
         """
-        if next(islice(self.lex(source), _MOST_TOKENS, None), None) is not None:
-            raise TemplateLimitError(
-                f"the template has more than {_MOST_TOKENS} words and signs of Jinja's language; "
-                "simplify it, and hand over data as variables"
-            )
+        for count, (line, kind, text) in enumerate(self.lex(source)):
+            if count == _MOST_TOKENS:
+                raise TemplateLimitError(
+                    f"the template has more than {_MOST_TOKENS} words and signs of Jinja's language; "
+                    "simplify it, and hand over data as variables"
+                )
+            if kind == "integer" and len(text) > _MOST_DIGITS:
+                raise TemplateLimitError(
+                    f"line {line} of the template has a number of {len(text)} digits, but may have "
+                    f"{_MOST_DIGITS}; write it as a string"
+                )
         tree = self.parse(source)
         generator = TracingGenerator(self, None, None, optimized=False)
         generator.splits_output = tree.find(nodes.Block) is None

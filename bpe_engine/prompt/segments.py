@@ -23,6 +23,9 @@ class Origin(NamedTuple):
     path: tuple[str | int, ...] = ()
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool = False
+    #: For text of the template: whether the model writes it in the assistant's turn, behind the
+    #: generation prompt. Set where a template has no tags.
+    is_answer: bool = False
 
     def __str__(self) -> str:
         """Returns the place for people: ``messages[2].content``."""

@@ -14,6 +14,7 @@ try:
     import jinja2
     import jinja2.meta
 
+    from .answers import Headers, marked
     from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
     from .labels import new_labels
     from .language import output as add_output
@@ -33,6 +34,8 @@ __all__ = [
     "render_template",
 ]
 
+#: The most sets of variables for which generation prompts are kept.
+_MOST_HEADERS = 64
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
 #: Variables whose values are names of special tokens.
@@ -73,7 +76,8 @@ def render_template(
         documents: Mappings with the keys that the template reads.
         add_generation_prompt: Whether the prompt ends with the beginning of an answer.
         tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and their
-            kin that is one of its special tokens is taken as ``special(...)``.
+            kin that is one of its special tokens is taken as ``special(...)``. A `Tokenizer` also gives
+            the template its own, as `Tokenizer.apply_chat_template` does.
         variables: Other variables of the template. Only ``self``, which names the template
             itself, cannot be one.
 
@@ -129,9 +133,10 @@ class ChatTemplate:
         self.max_seconds = max_seconds
         self.max_characters = max_characters
         self._template = _compiled(source)
+        self._known_headers: dict[tuple[bool, int], Headers] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_template": None}
+        return {**vars(self), "_template": None, "_known_headers": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -174,14 +179,46 @@ class ChatTemplate:
                 "a variable cannot be named 'self', which in a template is the template itself; "
                 "give it another name"
             )
+        own: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", {})
+        for name in _TOKEN_VARIABLES & own.keys() - variables.keys():
+            if isinstance(own[name], str):
+                variables[name] = special(own[name])
         for name in _TOKEN_VARIABLES & variables.keys():
             variables[name] = _as_special(name, variables[name], tokenizer)
-        variables["add_generation_prompt"] = add_generation_prompt
+        segments = self._segments(messages, tools, documents, variables, add_generation_prompt)
+        roles = [_role(message) for message in messages]
+        if "assistant" not in roles or self.has_tags:
+            return segments
+        return marked(segments, roles, self._headers(variables, tools is not None))
+
+    def _headers(self, variables: dict[str, Any], has_tools: bool) -> Headers:
+        """Returns the parts of the generation prompts with these variables."""
+
+        def render(messages: Any, tools: Any, add_generation_prompt: bool) -> list[Segment]:
+            return self._segments(messages, tools, None, variables, add_generation_prompt)
+
+        key = has_tools, hash(tuple((name, _key(variables[name])) for name in sorted(variables)))
+        headers = self._known_headers.get(key)
+        if headers is None:
+            if len(self._known_headers) >= _MOST_HEADERS:
+                self._known_headers.clear()
+            headers = self._known_headers[key] = Headers.of(render, has_tools)
+        return headers
+
+    def _segments(
+        self,
+        messages: Any,
+        tools: Any,
+        documents: Any,
+        variables: dict[str, Any],
+        add_generation_prompt: bool,
+    ) -> list[Segment]:
+        named = {**variables, "add_generation_prompt": add_generation_prompt}
         labels = new_labels(_environment())
         given = Plain(labels)
         try:
             values = {
-                **{name: given.named(name, value) for name, value in variables.items()},
+                **{name: given.named(name, value) for name, value in named.items()},
                 "messages": given.mappings("messages", messages),
                 "tools": None if tools is None else given.mappings("tools", tools),
                 "documents": (
@@ -226,6 +263,16 @@ class ChatTemplate:
                 "more with ChatTemplate(template, max_characters=...)"
             )
         return segments
+
+
+def _role(message: Mapping[str, Any]) -> Any:
+    role = message.get("role")
+    return getattr(role, "text", role)
+
+
+def _key(value: Any) -> Any:
+    """Returns a variable, as far as generation prompts are likely to depend on it."""
+    return value if type(value) in (str, int, bool, float, type(None), Segment) else type(value)
 
 
 def _as_special(name: str, value: Any, tokenizer: Engine | None) -> Any:

@@ -57,6 +57,8 @@ splits = numpy.arange(0, len(ids) // 20 + 1, dtype=numpy.int64) * 20
 columns = numpy.asarray(ids, dtype=numpy.uint32)
 trie, healed = _core.TokenTrie(engine), _core.Healed(engine, text, "all", ())
 mask = numpy.zeros(trie.words(), numpy.int32)
+grown = _core.ConversationState(engine, "all", ())
+grown.append_text(text)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
                  overflow=False, num_threads=1, allowed_special="all", disallowed_special=())
@@ -138,6 +140,7 @@ CALLS = {
     "ConversationState.update_text": "_core.ConversationState(engine, 'all', ()).update_text(text)",
     "ConversationState.update_segments": "_core.ConversationState(engine, 'all', ()).update_segments(segments)",
     "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(text)",
+    "ConversationState.append_text, of a branch": "(grown.fork(), grown.append_text('a'))",
     "ConversationState.append_segments": "_core.ConversationState(engine, 'all', ()).append_segments(segments)",
     "PrefixCache.encode_text": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_text(text)",
     "PrefixCache.encode_segments": "_core.PrefixCache(engine, 1 << 20, 'all', ()).encode_segments(segments)",

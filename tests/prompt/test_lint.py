@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import chats
 import pytest
+from small_files import byte_level_file, character_file
 
 import bpe_engine
-from bpe_engine import cli
+from bpe_engine import cli, hf
 from bpe_engine.prompt import ChatTemplate, TemplateReport, stable_prefix_check
 
 pytest.importorskip("jinja2")
@@ -86,6 +88,44 @@ def test_dropped_messages() -> None:
         "for message in messages", "for message in messages if message.role != 'tool'"
     )
     assert "earlier content of tool" in stable_prefix_check(template).dropped
+
+
+@pytest.mark.parametrize("kind", ["start", "word"])
+def test_control_tokens_that_are_found_in_some_places_only(kind: str) -> None:
+    if kind == "start":
+        # A normalizer puts a space before each text, so a normalized name has one, too.
+        file = {**character_file(), "normalizer": {"type": "Prepend", "prepend": "\u2581"}}
+        tokenizer = hf.Tokenizer.from_str(json.dumps(file))
+        tokenizer.add_tokens(["<|im_start|>", "<|im_end|>"])
+    else:
+        tokenizer = hf.Tokenizer.from_str(json.dumps(byte_level_file()))
+        tokenizer.add_tokens(
+            [hf.AddedToken(name, single_word=True) for name in ("<|im_start|>", "<|im_end|>")]
+        )
+    report = stable_prefix_check(CHATML, tokenizer)
+    assert report.unknown == () and report.lost and not report.is_clean
+    assert any(re.match(r"<\|im_\w+\|> \(other tokens in \d+ of \d+", name) for name in report.lost)
+    assert "control tokens that the tokenizer does not find: <|im_" in str(report)
+    tokenizer = hf.Tokenizer.from_str(json.dumps(byte_level_file()))
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    assert stable_prefix_check(CHATML, tokenizer).lost == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "form"),
+    [
+        ("{{ c.function.arguments|tojson }}", "as a dict; JSON in a string is escaped once more"),
+        ("{{ c.function.arguments if c.function.arguments is string else c.function.arguments|tojson }}",
+         "as a dict, or as JSON in a string"),
+        ("{% for k, v in c.function.arguments.items() %}{{ v }}{% endfor %}", "as a dict; a string is refused"),
+        ("{{ ' ' + c.function.arguments }}", "as JSON in a string; a dict is refused"),
+        ("{{ c.function.name }}", "no calls in the prompt"),
+    ],
+)  # fmt: skip
+def test_form_of_arguments(call: str, form: str) -> None:
+    calls = "{% for c in m.tool_calls %}" + call + "{% endfor %}"
+    report = stable_prefix_check(START + "{{ m.content }}" + calls + STOP + PROMPT)
+    assert report.arguments == form and f"arguments of calls: {form}" in str(report)
 
 
 def test_refusals() -> None:

@@ -140,7 +140,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
         audit = single.audit_segments(segments)
         bits = [
             bit
-            for id, bit in zip(audit.ids, audit.mask(end=False))
+            for id, bit in zip(audit.ids, audit.mask(end=False, said=True))
             for _ in single.decode_single_token_bytes(id)
         ]
         at = 0
@@ -152,7 +152,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
         audit = merged.audit_segments(segments)
         at = 0
         mixed = []
-        for place_of_id, (id, bit) in enumerate(zip(audit.ids, audit.mask(end=False))):
+        for place_of_id, (id, bit) in enumerate(zip(audit.ids, audit.mask(end=False, said=True))):
             size = len(merged.decode_single_token_bytes(id))
             own = bits[at : at + size]
             assert bit == all(own)
@@ -163,7 +163,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
         added = [
             place_of_id
             for place_of_id, (with_end, without) in enumerate(
-                zip(audit.mask(), audit.mask(end=False))
+                zip(audit.mask(said=True), audit.mask(end=False, said=True))
             )
             if with_end and not without
         ]
@@ -251,18 +251,101 @@ SHOWS_ALL = (
 def test_options_of_masks() -> None:
     enc = bpe_engine.get_encoding("qwen3")
     audit = enc.audit_segments(render_template(SHOWS_ALL, CHAT))
-    assert masked(audit, enc) == "hmSo.<|im_end|>hm hmJust so.<|im_end|>"
-    assert masked(audit, enc, end=False) == "hmSo.hm hmJust so."
-    assert masked(audit, enc, last=True) == "hm hmJust so.<|im_end|>"
+    first, last = "<think>hm</think>So.", "<think>hm hm</think>Just so."
+    assert masked(audit, enc) == f"{first}<|im_end|>{last}<|im_end|>"
+    assert masked(audit, enc, said=True) == "hmSo.<|im_end|>hm hmJust so.<|im_end|>"
+    assert masked(audit, enc, end=False) == first + last
+    assert masked(audit, enc, end=False, said=True) == "hmSo.hm hmJust so."
+    assert masked(audit, enc, last=True) == f"{last}<|im_end|>"
     assert masked(audit, enc, reasoning=False) == "So.<|im_end|>Just so.<|im_end|>"
-    assert masked(audit, enc, messages=[1]) == "hmSo.<|im_end|>"
-    assert masked(audit, enc, messages=[1], last=True, end=False) == "hmSo."
+    assert masked(audit, enc, messages=[1]) == f"{first}<|im_end|>"
+    assert masked(audit, enc, messages=[1], last=True, end=False) == first
     assert masked(audit, enc, messages=[]) == ""
     assert masked(audit, enc, role="user", end=False) == "Why?Why so?"
     with pytest.raises(ValueError, match="holds -1, but indices begin at 0"):
         audit.mask(messages=[3, -1])
     with pytest.raises(ValueError, match="which message"):
         enc.audit_segments(render_chat(CHAT[:1], "chatml")).mask(last=True)
+
+
+QUESTION, ASKED = (
+    {"role": "user", "content": "Quince asks."},
+    {"name": NAME, "arguments": {"city": "Oslo"}},
+)
+CALL = {"id": "123456789", "type": "function", "function": ASKED}
+RESULT = {"role": "tool", "name": NAME, "tool_call_id": "123456789", "content": "Salt water."}
+ANSWER = {"role": "assistant", "content": "Plum."}
+TURNS = {
+    "answer": [QUESTION, ANSWER],
+    "reasoning": [QUESTION, {**ANSWER, "reasoning_content": "Fig."}],
+    "call": [QUESTION, {**ANSWER, "content": "", "tool_calls": [CALL]}],
+    "calls": [QUESTION, {**ANSWER, "tool_calls": [CALL, CALL]}],
+    "reasoning, call": [
+        QUESTION,
+        {**ANSWER, "content": "", "tool_calls": [CALL], "reasoning_content": "Fig."},
+    ],
+    "result": [QUESTION, {**ANSWER, "content": "", "tool_calls": [CALL]}, RESULT, ANSWER],
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_masks_are_what_the_model_has_to_write(name: str) -> None:
+    """Compared with the difference of two renderings, up to white space behind the end token."""
+    template = TEMPLATES[name]
+    # Tokens of two models that do not look like control tokens.
+    names = [*chats.control_of(template), "[e~[", "<seed:eos>"]
+    single = bpe_engine.Encoding(
+        "test bytes",
+        pat_str=r"\S+|\s+",
+        mergeable_ranks={bytes([byte]): byte for byte in range(256)},
+        special_tokens={token: 256 + place for place, token in enumerate(names)},
+    )
+    more: dict[str, Any] = {"tools": TOOLS, "functions": "[]", "datetime": "now", **OWN}
+
+    def text(messages: Any, prompt: bool = False) -> str:
+        segments = render_template(template, messages, add_generation_prompt=prompt, **more)
+        return "".join(segment.text for segment in segments)
+
+    for messages in TURNS.values():
+        try:
+            whole, prompt = text(messages), text(messages[:-1], True)
+        except (jinja2.TemplateError, TypeError, ValueError):
+            continue
+        audit = single.audit_segments(render_template(template, messages, **more))
+        if audit.has_tags or prompt == text(messages[:-1]) or not whole.startswith(prompt):
+            continue
+        written, answer = masked(audit, single, last=True), whole[len(prompt) :]
+        ends = [match.end() for match in re.finditer("|".join(map(re.escape, names)), answer)]
+        assert answer.startswith(written)
+        if audit.special[max(place for place, bit in enumerate(audit.mask()) if bit)]:
+            assert written in [answer[:end] for end in ends]
+            # Behind the end, a template writes white space, or the header of the next turn.
+            assert not answer[len(written) :].strip() or prompt.endswith(
+                answer[len(written) :].strip("\n") + "\n\n"
+            )
+
+
+def test_masks_of_calls_have_their_markup() -> None:
+    enc = bpe_engine.get_encoding("qwen3")
+    template = TEMPLATES.get("Qwen-Qwen3-0.6B")
+    if template is None:
+        pytest.skip("the template is not there")
+    call = {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
+    chat: list[dict[str, Any]] = [
+        {"role": "user", "content": "1+1?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "2"},
+    ]
+    audit = enc.audit_segments(render_template(template, chat))
+    written = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+    assert masked(audit, enc) == written + "<|im_end|>"
+    assert masked(audit, enc, end=False) == written
+    assert masked(audit, enc, said=True) == 'adda": 1<|im_end|>'
+    chat[1] |= {"content": "I will add", "reasoning_content": "Simple"}
+    audit = enc.audit_segments(render_template(template, chat))
+    begin = "<think>\nSimple\n</think>\n\nI will add\n"
+    assert masked(audit, enc) == begin + written + "<|im_end|>"
+    assert masked(audit, enc, reasoning=False) == f"I will add\n{written}<|im_end|>"
 
 
 def test_audits_can_be_pickled() -> None:
@@ -376,7 +459,7 @@ def test_origins() -> None:
     assert audit.origins[6] == origin
     assert str(origin) == "messages[0].content"
     assert str(audit.origins[0]) == "the template"
-    assert segments[5].start == 0
+    assert segments[6].start == 0
 
 
 def test_unseen_characters() -> None:

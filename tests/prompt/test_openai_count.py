@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import struct
 from typing import Any
 
 import pytest
@@ -123,6 +126,57 @@ def test_parts_and_calls_are_counted_by_their_text() -> None:
     assert count_chat_tokens([call], "gpt-4o") == expected
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "gpt-5"])
+def test_objects_count_like_the_json_that_the_api_gets(model: str) -> None:
+    note = "A long remark about the weather that runs on."
+    arguments = {"city": "Porto", "days": ["Monday", "Tuesday"], "type": "x", "note": note}
+    result = {"temp": 21, "unit": "C", "name": {"type": 1}}
+
+    def count(arguments: Any, result: Any) -> int:
+        function = {"name": "forecast", "arguments": arguments}
+        call = {"id": "c1", "type": "function", "function": function}
+        return count_chat_tokens(
+            [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "content": result, "tool_call_id": "c1"},
+                {"type": "function_call_output", "output": result},
+                {"role": "assistant", "function_call": function},
+            ],
+            model,
+        )
+
+    assert count(arguments, result) == count(json.dumps(arguments), json.dumps(result))
+    call = {"name": "forecast", "arguments": json.dumps(arguments)}
+    chat = [{"role": "assistant", "tool_calls": [{"type": "function", "function": call}]}]
+    assert model != "gpt-4o" or count_chat_tokens(chat, model) > 30
+
+
+def test_pictures_count_by_their_tiles() -> None:
+    def tokens(model: str, data: bytes = b"", **more: Any) -> tuple[int, list[str]]:
+        url = "data:image/png;base64," + base64.b64encode(data).decode()
+        picture = {"type": "image_url", "image_url": {"url": url, **more}}
+        count = count_chat_tokens([{"role": "user", "content": [picture]}], model)
+        none = count_chat_tokens([{"role": "user", "content": []}], model)
+        return count - none, count.estimates
+
+    def png(width: int, height: int) -> bytes:
+        return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", width, height)
+
+    assert tokens("gpt-4o", detail="low")[0] == 85
+    assert tokens("gpt-5", detail="low")[0] == 70
+    # The published examples: 1024 x 1024 has four tiles, 2048 x 4096 six.
+    assert tokens("gpt-4o", png(1024, 1024), detail="high")[0] == 765
+    assert tokens("gpt-4o", png(2048, 4096))[0] == 1105
+    assert tokens("gpt-4o", png(100, 100))[0] == 255
+    assert tokens("gpt-4o-mini", png(100, 100))[0] == 8500
+    jpeg = b"\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x11\x08\4\0\4\0" + bytes(12)
+    assert tokens("gpt-4o", jpeg)[0] == 765
+    assert tokens("gpt-4o", b"GIF89a\0\4\0\4")[0] == 765
+    for model, data in (("gpt-4o", b"RIFF"), ("gpt-5-mini", png(9, 9)), ("gpt-4o", png(0, 9))):
+        count, estimates = tokens(model, data)
+        assert count == 0 and any("image_url counts 0" in each for each in estimates)
+
+
 def test_odd_requests_have_a_number_or_a_named_error() -> None:
     chat = [{"role": "user", "content": "hi"}]
     for parameters in (True, "x", 5, [1]):
@@ -139,5 +193,5 @@ def test_odd_requests_have_a_number_or_a_named_error() -> None:
         count_chat_tokens(chat, "gpt-4o", tools=tools)
     with pytest.raises(TypeError, match="give a list of messages"):
         count_chat_tokens(chat[0], "gpt-4o")  # type: ignore[arg-type]
-    with pytest.raises(KeyError, match="for an estimate, name a model"):
+    with pytest.raises(KeyError, match="count_segments.*For an estimate, name a model"):
         count_chat_tokens(chat, "openai/gpt-4o")

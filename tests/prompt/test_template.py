@@ -853,3 +853,38 @@ def test_filters_of_literals_take_arguments_in_lists(call: str) -> None:
     source = "{{ 'a\\nb'|" + call + " }}"
     rendered = "".join(segment.text for segment in ChatTemplate(source).render([]))
     assert rendered == jinja2.Template(source).render()
+
+
+def test_a_tokenizer_gives_the_template_its_own_tokens() -> None:
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    tokenizer = bpe_engine.Tokenizer(gpt2, bos_token="<|endoftext|>")
+    tokenizer.chat_template = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    chat = [{"role": "user", "content": "Hi"}]
+    segments = render_template(tokenizer.chat_template, chat, tokenizer=tokenizer)
+    ids = tokenizer.encode_segments(segments)
+    assert ids == list(tokenizer.apply_chat_template(chat)["input_ids"]) == [50256, 17250]
+    other = render_template(
+        tokenizer.chat_template, chat, tokenizer=tokenizer, bos_token=special("<pad>")
+    )
+    assert other[0].text == "<pad>"
+
+
+def test_one_object_as_the_content_of_two_messages() -> None:
+    empty: Any = ()
+    chat = [{"role": "user", "content": empty}, {"role": "user", "content": empty}]
+    segments = render_template("{% for m in messages %}<{{ m.content }}>{% endfor %}", chat)
+    found = [(part.text, part.origin) for part in segments if part.text == "()"]
+    assert [origin and origin.message for _, origin in found] == [0, 1]
+    shared = [["x"], {"a": "y"}]
+    for value in shared:
+        chat = [{"role": "user", "content": value}] * 2
+        segments = render_template("{% for m in messages %}<{{ m.content }}>{% endfor %}", chat)
+        origins = [part.origin for part in segments if not part.allowed_special]
+        assert [origin and origin.message for origin in origins] == [0, 1]
+
+
+def test_long_numbers_in_a_template_are_refused() -> None:
+    ChatTemplate(f"{{{{ {'1' * 4300} > 5 }}}}")
+    for number in ("1" * 10_000, "0x" + "f" * 10_000, "1_" * 5000 + "1"):
+        with pytest.raises(TemplateLimitError, match=f"line 2 .* number of {len(number)} digits"):
+            ChatTemplate(f"\n{{{{ {number} }}}}")

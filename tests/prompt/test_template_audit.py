@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import pathlib
+from typing import Any
 
 import chats
 import pytest
+from small_files import byte_level_file
 
 import bpe_engine
 from bpe_engine import cli, hf
@@ -274,3 +276,13 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
     status, out, _ = run(str(template), "--tokenizer", str(folder))
     assert status == 1 and "unknown to the tokenizer:\n    <|im_end|>, <|im_start|>" in out
     assert max(map(len, out.splitlines())) <= 104
+
+
+@pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}, {"type": "Lowercase"}])
+def test_added_tokens_that_are_normalized_raise_no_false_alarm(normalizer: Any) -> None:
+    """`add_tokens` makes tokens that are found in normalized text, which no caller forges here."""
+    tokenizer = hf.Tokenizer.from_str(json.dumps(byte_level_file(normalizer=normalizer)))
+    tokenizer.add_tokens(["<|turn|>", "<|over|>"])
+    template = "{% for m in messages %}<|turn|>{{ m.role }}\n{{ m.content }}<|over|>\n{% endfor %}"
+    found = audit_template(template, tokenizer)
+    assert found.lets_through("naive") and not found.lets_through("segments")

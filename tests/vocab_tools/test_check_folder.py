@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sentencepiece_oracle import T5, write_class, write_model
+from small_files import character_file
 from vocab_command import run
 
 from bpe_engine import byte_level
@@ -595,6 +596,20 @@ def test_control_tokens_that_are_unknown(folder: Path) -> None:
     result = check_folder(folder)
     (example,) = found(result)["TEMPLATE_TOKEN_UNKNOWN"]
     assert not result.ok and example.startswith("'<|human|>' becomes 9 tokens: [")
+
+
+def test_control_tokens_that_are_found_at_the_start_only(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_str(
+        json.dumps({**character_file(), "normalizer": {"type": "Prepend", "prepend": "\u2581"}})
+    )
+    tokenizer.add_tokens(["<|turn|>", "<|over|>"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    write(tmp_path, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    (tmp_path / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|turn|>{{ m.role }}{{ m.content }}<|over|>{% endfor %}"
+    )
+    lost = found(check_folder(tmp_path))["TEMPLATE_TOKEN_UNKNOWN"]
+    assert any(example.startswith("'<|over|>' becomes other tokens in ") for example in lost)
 
 
 def test_control_tokens_of_branches_that_are_not_rendered(folder: Path) -> None:

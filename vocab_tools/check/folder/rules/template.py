@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ....text import few, quoted, shorten
 from ...findings import Outcome
@@ -35,7 +36,7 @@ def _becomes(source: Source, text: str) -> list[int]:
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
     """The template writes what should be one control token, and the model sees several ordinary
-    ones.
+    ones: everywhere, or where the tokenizer does not find the name.
 
     Do: Add the tokens as special tokens with the ids that the model was trained with, or use the
     template of this model.
@@ -45,7 +46,25 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
         ids = _becomes(folder.tokenizer, control)
         if len(ids) != 1:
             found.append(f"{quoted(control)} becomes {len(ids)} tokens: {ids}")
-    return found
+    return found or _lost(folder)
+
+
+def _lost(folder: ModelFolder) -> list[str]:
+    """Returns the control tokens that the tokenizer knows and does not find in a rendered prompt: it
+    may find a name only at the start of a text, or only beside spaces."""
+    controls = sorted(folder.text.controls, key=len, reverse=True)
+    source, prompts = folder.tokenizer, folder.text.prompts
+    if not controls or not source.finds_special:
+        return []
+    pattern = re.compile("|".join(map(re.escape, controls)))
+    written = Counter(name for prompt in prompts for name in pattern.findall(prompt))
+    ids = Counter(id for row in source.encode(prompts) for id in row)
+    return [
+        f"{quoted(name)} becomes other tokens in {count - ids[number]} of {count} places of "
+        f"{len(prompts)} prompts"
+        for name, count in sorted(written.items())
+        if (number := source.find(name)) is not None and ids[number] < count
+    ]
 
 
 @FOLDER_RULES.rule(
