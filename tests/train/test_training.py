@@ -305,3 +305,21 @@ def _rows(pieces: vocabulary.PieceCounts, folder: Path) -> list[tuple[bytes, int
     path = str(folder / "rows.counts")
     pieces.spill(path)
     return list(zip(*vocabulary.CountReader([path]).read(1 << 16)))
+
+
+def test_text_that_the_pattern_leaves_out_is_named(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("foo, bar! Übung\n" * 20, encoding="utf-8")
+    found = train_vocabulary(corpus, 260, pattern=r"\w+")
+    lost = 20 * len(", ! \n")
+    assert [note for note in found.notes if "leaves out" in note] == [
+        f"the pattern leaves out {lost} bytes of the corpus: the encoding loses text that the pattern "
+        r"does not match; add an alternative that matches the rest, such as |.|\s+"
+    ]
+    assert found.encoding().decode(found.encoding().encode("foo, bar!")) == "foobar"
+    for pattern in (r"\w+|.|\s+", "gpt2", None):
+        assert not any(
+            "leaves out" in note for note in train_vocabulary(corpus, 260, pattern=pattern).notes
+        )
+    with_name = train_vocabulary(corpus, 260, pattern=r"\w+", special_tokens=["<s>"])
+    assert any("names of special tokens included" in note for note in with_name.notes)

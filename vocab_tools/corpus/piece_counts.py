@@ -14,6 +14,7 @@ from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
 
 from ..arguments import shown
 from ..brief import Brief
+from ..patterns import is_published
 from ..text import plural
 from .cutting import Cutting
 
@@ -50,8 +51,9 @@ class CorpusCounts(Brief):
     pieces: vocabulary.PieceCounts = field(init=False)
     #: Sorted files of counts, written when memory was full.
     files: list[str] = field(default_factory=list)
-    #: Characters of text.
+    #: Characters and bytes of text.
     characters: int = 0
+    text_bytes: int = 0
     #: Distinct rare pieces that were left out, and how often they occurred together.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
@@ -242,6 +244,7 @@ class _Reading:
         job, number, texts = self.waiting.popleft()
         size = job.result()
         self.counts.characters += sum(map(len, texts))
+        self.counts.text_bytes += size
         if number != self.number:
             self.number, self.bytes_read = number, 0
         self.bytes_read += size
@@ -262,6 +265,27 @@ class _Reading:
         if self.counts.pieces.memory() * _TABLES_SHARE > self.max_memory:
             self._finish_blocks()
             self.counts.spill()
+
+
+def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
+    """Returns a sentence about text that is in no piece: such text is lost in encoding.
+
+    Patterns of published encodings take every character. Where rare pieces were left out, or text
+    was normalized, the number of bytes is not known.
+
+    Args:
+        counts: the counts.
+        piece_bytes: the bytes of all pieces.
+    """
+    cut = counts.cutting
+    outside = counts.text_bytes - piece_bytes
+    if is_published(cut.pattern) or cut.nfc or counts.dropped[0] or outside <= 0:
+        return None
+    names = ", names of special tokens included" if cut.special_tokens else ""
+    return (
+        f"the pattern leaves out {plural(outside, 'byte')} of the corpus{names}: the encoding loses text "
+        f"that the pattern does not match; add an alternative that matches the rest, such as |.|\\s+"
+    )
 
 
 def dropped_note(counts: CorpusCounts) -> str | None:

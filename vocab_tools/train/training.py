@@ -14,7 +14,7 @@ from bpe_engine import byte_level, vocabulary
 from ..arguments import number_of, several_names, shown
 from ..bases import identify, opened
 from ..corpus.cutting import Cutting, cutting
-from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note
+from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens, load_ranks
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
@@ -173,6 +173,8 @@ def train_vocabulary(
         units = _units(corpus, again, balance, field, errors)
         result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
     result.notes += [note for part in parts if (note := dropped_note(part.counts))]
+    outside = [outside_note(part.counts, part.totals[2]) for part in parts]
+    result.notes += [note for note in outside if note is not None]
     result.files = _names(corpus)
     result.recognized = None if base is None else identify(ranks, base).recognized
     return job.finish(result, old_special, special_tokens)
