@@ -25,10 +25,10 @@ except ImportError as _error:
 from . import core, model, registry
 from ._alias import install, uninstall
 from ._core import StreamPool, StreamStop, TokenTable
+from .abilities.stream import StreamDecoder
 from .core import Encoding
 from .model import encoding_for_model, encoding_name_for_model
 from .registry import get_encoding, list_encoding_names
-from .stream import StreamDecoder
 
 # The native module's name in tiktoken, for `from tiktoken import _tiktoken`.
 _tiktoken = _core
@@ -37,20 +37,20 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import hf, load, prompt
-    from .alignment import align, align_batch
+    from .abilities.alignment import align, align_batch
     from .load import load_encoding
-    from .opening import open_tokenizer
+    from .read.opening import open_tokenizer
     from .tokenizer import Tokenizer
 
 # Most programs need only the published encodings: the rest is imported when it is asked for.
 _MODULES = {
     "Tokenizer": "tokenizer",
-    "align": "alignment",
-    "align_batch": "alignment",
+    "align": "abilities.alignment",
+    "align_batch": "abilities.alignment",
     "hf": "hf",
     "load": "load",
     "load_encoding": "load",
-    "open_tokenizer": "opening",
+    "open_tokenizer": "read.opening",
     "prompt": "prompt",
 }
 

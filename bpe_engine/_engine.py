@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Literal, overload
 
 from ._arguments import memory_size, numpy_for, truth, whole_number
 from ._core import Engine, StreamPool, TokenTable
+from .abilities.stream import StreamDecoder
 from .prompt import encode
 from .prompt.conversation import Conversation, stable
-from .stream import StreamDecoder
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .chunks import ChunkSpan, EncodedChunk
-    from .healing import Healed, TokenTrie
+    from .abilities.chunks import ChunkSpan, EncodedChunk
+    from .abilities.healing import Healed, TokenTrie
+    from .abilities.ragged import TokenBatch
+    from .abilities.shown import ShownTokens
     from .prompt.audit import Audit
     from .prompt.encode import OnControl
     from .prompt.segments import Segment
-    from .ragged import TokenBatch
-    from .shown import ShownTokens
 
 __all__ = ["EngineMethods"]
 
@@ -146,8 +146,8 @@ class EngineMethods:
         ([31373, 995, 11274, 16390], [0, 2, 2, 4])
         """
         np = numpy_for("encode_batch_to_numpy", "encode_batch")
-        from .columns import parts_of
-        from .ragged import TokenBatch
+        from .abilities.columns import parts_of
+        from .abilities.ragged import TokenBatch
 
         names = self._names(allowed_special, disallowed_special)
         buffer, splits = self._native_engine.encode_ragged(parts_of(texts), num_threads, *names)
@@ -417,8 +417,8 @@ class EngineMethods:
         >>> gpt2.chunk_spans(text, 8, ids=True)[1]
         EncodedChunk(start=20, end=39, ids=[32, 3290, 318, 407, 257, 3797, 13])
         """
-        from ._markdown import Whole
-        from .chunks import chunk_spans, counted, encoded
+        from .abilities._markdown import Whole
+        from .abilities.chunks import chunk_spans, counted, encoded
 
         max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
         allowed, _ = self._names(allowed_special, ())
@@ -445,7 +445,7 @@ class EngineMethods:
         It|·isn|'t|·🦜|‥|‥|!
         7 tokens, gpt2
         """
-        from .shown import ShownTokens, place_tokens, shown_tokens
+        from .abilities.shown import ShownTokens, place_tokens, shown_tokens
 
         if isinstance(text, str):
             ids, spans = self.encode_with_offsets(
@@ -699,7 +699,7 @@ class EngineMethods:
         >>> bpe_engine.get_encoding("gpt2").token_trie().next_bytes(b" worl")
         b'd'
         """
-        from .healing import TokenTrie
+        from .abilities.healing import TokenTrie
 
         return TokenTrie(self._native_engine)
 
@@ -736,7 +736,7 @@ class EngineMethods:
         ([5450], b':', ':]')
         """
         from . import _core
-        from .healing import Healed
+        from .abilities.healing import Healed
 
         if isinstance(prompt, str) and "\ud800" <= prompt[-1:] <= "\udbff":
             # It may turn out to be the first half of a character.

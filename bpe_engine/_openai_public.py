@@ -6,7 +6,7 @@ Each constructor returns the arguments of `Encoding`, without network access.
 from __future__ import annotations
 
 from . import patterns
-from .builtin import BUILTIN
+from .read.builtin import BUILTIN
 
 ENDOFTEXT = "<|endoftext|>"
 FIM_PREFIX = "<|fim_prefix|>"

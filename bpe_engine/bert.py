@@ -11,9 +11,9 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
+from .abilities.packing import pack_inputs
+from .abilities.ragged import TokenBatch
 from .hf.tokenizers import Tokenizer
-from .packing import pack_inputs
-from .ragged import TokenBatch
 
 if TYPE_CHECKING:
     import numpy as np

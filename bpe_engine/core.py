@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .ragged import TokenBatch
+    from .abilities.ragged import TokenBatch
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 

@@ -18,16 +18,17 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, Union
 
-from . import _core, byte_level
+from . import _core
 from ._arguments import check_pattern, copied_special_tokens, with_text
-from .builtin import BUILTIN
+from .atomic_write import write_at_once
 from .core import Encoding
-from .gpt2_files import parse_vocab
-from .published import may_be_published, published_name
-from .sidecar import beside, read_sidecar
-from .sources import NOT_RANKS, recognize
+from .read import byte_level
+from .read.builtin import BUILTIN
+from .read.gpt2_files import parse_vocab
+from .read.published_ranks import may_be_published, published_name
+from .read.sidecar import beside, read_sidecar
+from .read.sources import NOT_RANKS, recognize
 from .suggest import did_you_mean
-from .written import write_at_once
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 

@@ -11,8 +11,8 @@ import os
 import threading
 from typing import Any, Callable, Sequence
 
-from .builtin import BUILTIN, BuiltIn
 from .core import Encoding, name_encodings
+from .read.builtin import BUILTIN, BuiltIn
 from .suggest import did_you_mean
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]

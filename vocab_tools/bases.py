@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import bpe_engine
-from bpe_engine import sources, vocabulary
+from bpe_engine import vocabulary
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.hf.as_encoding import encoding_of_tokenizer
-from bpe_engine.opening import open_source
-from bpe_engine.published import published_name
-from bpe_engine.sidecar import read_sidecar
+from bpe_engine.read import sources
+from bpe_engine.read.opening import open_source
+from bpe_engine.read.published_ranks import published_name
+from bpe_engine.read.sidecar import read_sidecar
 
 from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
 from .ranks import RankSource, check_source, load_ranks

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
-from bpe_engine.builtin import BUILTIN
 from bpe_engine.model import unknown_encoding
+from bpe_engine.read.builtin import BUILTIN
 
 from .arguments import shown
 

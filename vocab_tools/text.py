@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from bpe_engine.visible import CONTINUED, SIGNS, joins, visible, whole_characters, with_base
-from bpe_engine.visible import plural as plural
+from bpe_engine.abilities.visible import (
+    CONTINUED,
+    SIGNS,
+    joins,
+    visible,
+    whole_characters,
+    with_base,
+)
+from bpe_engine.abilities.visible import plural as plural
 
 #: Shown for spaces where they must be visible; what looks like a sign is escaped.
 _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}

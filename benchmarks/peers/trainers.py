@@ -108,7 +108,7 @@ def _gigabpe(path: str, size: int) -> Callable[[], Merges]:
 
 def merges_digest(merges: list[Any]) -> dict[str, Any]:
     """Returns the number of merges and their hash; reads bytes and GPT-2's characters."""
-    from bpe_engine import byte_level
+    from bpe_engine.read import byte_level
 
     def read(part: bytes | str) -> bytes:
         return part if isinstance(part, bytes) else byte_level.bytes_of(part)

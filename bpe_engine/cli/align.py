@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ..alignment import Alignment
-from ..alignment import align as align_text
+from ..abilities.alignment import Alignment
+from ..abilities.alignment import align as align_text
 from . import options, streams
 from .group import VOCABULARY, Command
 from .tokens import described

@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
-from ..alignment import Alignment
-from ..any_tokenizer import AnyTokenizer
-from ..builtin import BUILTIN, RANK_FILE_SHA256
-from ..healing import Healed
+from ..abilities.alignment import Alignment
+from ..abilities.healing import Healed
+from ..abilities.ordinary_text import AnyTokenizer
+from ..abilities.visible import CONTINUED, visible_bytes, whole_characters
 from ..model import models_of
-from ..visible import CONTINUED, visible_bytes, whole_characters
+from ..read.builtin import BUILTIN, RANK_FILE_SHA256
 from .tokens import DecodedToken, tokens_of
 
 # Light backgrounds for black letters; neighbors differ.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import list_encoding_names
-from ..sources import not_found
+from ..read.sources import not_found
 from ..suggest import did_you_mean
 
 if TYPE_CHECKING:

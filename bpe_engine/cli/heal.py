@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ..any_tokenizer import AnyTokenizer
-from ..healing import Healed
+from ..abilities.healing import Healed
+from ..abilities.ordinary_text import AnyTokenizer
 from . import options, streams
 from .group import Command
 from .tokens import described

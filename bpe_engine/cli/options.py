@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from .. import Encoding, encoding_for_model, load_encoding, open_tokenizer
-from ..any_tokenizer import AnyTokenizer, for_text, unknown_special
+from ..abilities.ordinary_text import AnyTokenizer, for_text, unknown_special
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 from . import streams
 from .group import VOCABULARY, Existing, complete_encoding

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from ..atomic_write import is_special
 from ..texts import STANDARD, naming
-from ..written import is_special
 from .printing import write
 
 try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..visible import visible
+from ..abilities.visible import visible
 from . import options, streams
 from .group import Command
 

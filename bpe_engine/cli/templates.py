@@ -13,7 +13,7 @@ from . import streams
 from .group import VOCABULARY
 
 if TYPE_CHECKING:
-    from ..any_tokenizer import AnyTokenizer
+    from ..abilities.ordinary_text import AnyTokenizer
     from ..tokenizer import Tokenizer
 
 __all__ = ["TEMPLATE", "open_model", "read_template", "takes_tokenizer", "template_errors"]
@@ -42,7 +42,7 @@ def read_template(path: str) -> str:
 
 def open_model(name: str) -> AnyTokenizer | Tokenizer:
     """Opens a tokenizer; of a folder, with its configuration, which names the roles of tokens."""
-    from ..opening import open_tokenizer
+    from ..read.opening import open_tokenizer
     from ..tokenizer import Tokenizer
 
     return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_tokenizer(name)

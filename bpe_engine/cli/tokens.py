@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .. import Encoding
-from ..any_tokenizer import AnyTokenizer
-from ..builtin import BUILTIN
+from ..abilities.ordinary_text import AnyTokenizer
+from ..read.builtin import BUILTIN
 
 # Places where every built-in pattern ends a piece, whatever is before and after them, so that the
 # two sides can be encoded separately: before a space between two words, and after a single newline

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .._core import NameCounter
-from ..any_tokenizer import AnyTokenizer, for_text, special_ids, unknown_special
-from ..columns import parts_of
+from ..abilities.columns import parts_of
+from ..abilities.ordinary_text import AnyTokenizer, for_text, special_ids, unknown_special
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
-from ..opening import open_source
-from ..sources import recognize
+from ..read.opening import open_source
+from ..read.sources import recognize
 from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:

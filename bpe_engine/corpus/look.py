@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..abilities.visible import CONTINUED, visible_bytes, whole_characters
 from ..texts.errors import CorpusError
-from ..visible import CONTINUED, visible_bytes, whole_characters
 from .corpus_reader import CorpusReader
 from .plan import Plan
 

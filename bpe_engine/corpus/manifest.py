@@ -6,8 +6,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..atomic_write import write_at_once
 from ..texts.errors import CorpusError
-from ..written import write_at_once
 from .sealed import read_sealed, sealed
 
 if TYPE_CHECKING:

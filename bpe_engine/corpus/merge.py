@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..atomic_write import sha256
 from ..texts.errors import CorpusError
-from ..written import sha256
 from .corpus_reader import CorpusReader
 from .formats import FORMATS
 from .formats.base import Documents, Reader

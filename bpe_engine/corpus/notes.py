@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..abilities.visible import plural
 from ..texts.documents import AUTO
-from ..visible import plural
 from .manifest import Manifest
 from .plan import Plan
 

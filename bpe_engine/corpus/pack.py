@@ -14,9 +14,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ..packing import best_fit
+from ..abilities.packing import best_fit
+from ..atomic_write import published
 from ..texts.errors import CorpusError
-from ..written import published
 from .corpus_reader import CorpusReader
 from .formats.base import damaged
 from .plan import Plan

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..atomic_write import write_at_once
 from ..texts.access import file_state, is_uri
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
@@ -17,7 +18,6 @@ from ..texts.fields import Fields
 from ..texts.inputs import Input, Part, found, parts_of_input
 from ..texts.kinds import KINDS
 from ..texts.listed import corpus_files
-from ..written import write_at_once
 from .coder import Coder, load_engine
 from .formats import FORMATS
 from .formats.base import Layout

@@ -9,8 +9,8 @@ import shutil
 import socket
 from collections.abc import Iterator
 
+from ..atomic_write import published
 from ..texts.errors import CorpusError
-from ..written import published
 
 __all__ = ["move", "remove_leftovers", "scratch_folder"]
 

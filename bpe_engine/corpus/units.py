@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from ..atomic_write import sha256, sync, write_at_once
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 from ..texts.inputs import Input, Part, blocks, first_line, row_name
-from ..written import sha256, sync, write_at_once
 from .coder import Coder
 from .formats import FORMATS
 from .formats.base import Documents

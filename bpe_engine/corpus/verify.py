@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import Encoding
+from ..abilities.visible import plural
+from ..atomic_write import sha256
 from ..texts.errors import CorpusError
-from ..visible import plural
-from ..written import sha256
 from .coder import Coder
 from .corpus_reader import CorpusReader
 from .formats import FORMATS

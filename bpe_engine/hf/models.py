@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeVar
 
 from .._arguments import with_text
 from .._core import HfTokenizer
-from ..gpt2_files import read_merges, read_text, read_vocab
-from ..written import write_at_once
+from ..atomic_write import write_at_once
+from ..read.gpt2_files import read_merges, read_text, read_vocab
 from .components import Token
 
 __all__ = [

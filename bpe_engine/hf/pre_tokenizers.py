@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_pre_tokenize
-from ..byte_level import text_of
+from ..read.byte_level import text_of
 from . import fields
 from .component import Component
 

@@ -13,9 +13,9 @@ from typing import Any, Collection, Iterable, Literal, Sequence
 from .._arguments import with_text
 from .._core import Engine, HfEncoding, HfTokenizer
 from .._engine import EngineMethods
-from ..gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
-from ..sources import existing_folder
-from ..written import write_at_once
+from ..atomic_write import write_at_once
+from ..read.gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
+from ..read.sources import existing_folder
 from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from ..visible import CONTINUED
+from ..abilities.visible import CONTINUED
 from .plots import Figure
 
 #: Rows in the page itself, for browsers without scripts; the others are data from which

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
-from ..any_tokenizer import AnyTokenizer, for_text
+from ..abilities.ordinary_text import AnyTokenizer, for_text
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
 from ..hf.as_encoding import encoding_of_tokenizer
-from ..opening import open_tokenizer
-from ..sources import format_of_name, not_found
+from ..read.opening import open_tokenizer
+from ..read.sources import format_of_name, not_found
 from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
 from .templates import template_of

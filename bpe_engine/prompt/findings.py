@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from textwrap import fill
 from typing import Literal
 
-from ..visible import SIGNS, visible
+from ..abilities.visible import SIGNS, visible
 
 __all__ = ["PATHS", "REQUIREMENT", "Findings", "Forgery", "Path", "TriedField", "by_trick"]
 

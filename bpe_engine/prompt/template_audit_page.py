@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abilities.visible import SIGNS, visible
 from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
-from ..visible import SIGNS, visible
 from .findings import PATHS, REQUIREMENT, Findings, Forgery, Path, TriedField, by_trick
 
 __all__ = ["page_of"]

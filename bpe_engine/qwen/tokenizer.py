@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _core, byte_level
-from ..builtin import RANK_FILE_SHA256
+from .. import _core
 from ..core import Encoding
 from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
+from ..read import byte_level
+from ..read.builtin import RANK_FILE_SHA256
 from ..registry import get_encoding
 from ..tokenizer.files import (
     check_stale_files,

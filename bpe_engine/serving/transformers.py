@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..healing import Followed, Healed, refused
+from ..abilities.healing import Followed, Healed, refused
 
 __all__ = ["HealingLogitsProcessor"]
 

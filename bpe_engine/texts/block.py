@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import NameCounter
-from ..columns import check_structure, is_string_view, parts_of
+from ..abilities.columns import check_structure, is_string_view, parts_of
 from .errors import CorpusError
 from .fields import Fields
 

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import byte_level
 from ..hf.models import BPE
+from ..read import byte_level
 from . import rows
 from .token_names import TokenNames
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..atomic_write import write_at_once
 from ..hf.components import AddedToken
-from ..sources import CONFIG, existing_folder
-from ..written import write_at_once
+from ..read.sources import CONFIG, existing_folder
 
 __all__ = [
     "CONFIG",

@@ -13,7 +13,7 @@ from ..hf.components import AddedToken
 from ..hf.models import restore_scores
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
-from ..sources import NOT_OPENED, Source, recognize
+from ..read.sources import NOT_OPENED, Source, recognize
 from . import classes
 from .files import (
     CONFIG,

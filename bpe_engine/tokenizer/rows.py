@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import EncodedRows, arrange_rows
 from .._tensors import as_tensor, matrix_as_tensor
-from ..ragged import TokenBatch
+from ..abilities.ragged import TokenBatch
 from .batch_encoding import BatchEncoding
 from .options import Layout
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import patterns
-from ..builtin import BUILTIN, RANK_FILE_SHA256
 from ..core import Encoding
-from ..gpt2_files import read_merges, read_vocab
 from ..hf.components import AddedToken
 from ..hf.decoders import WordPiece as WordPieceDecoder
 from ..hf.models import WordPiece
@@ -22,6 +20,8 @@ from ..hf.pre_tokenizers import BertPreTokenizer
 from ..hf.processors import RobertaProcessing, TemplateProcessing
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import load_encoding
+from ..read.builtin import BUILTIN, RANK_FILE_SHA256
+from ..read.gpt2_files import read_merges, read_vocab
 from .classes import BERT
 from .special import ROLES, content_of, plain_token
 

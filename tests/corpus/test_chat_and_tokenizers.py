@@ -12,7 +12,6 @@ from corpora import read_datatrove, write_jsonl
 from small_files import unigram_file
 
 import bpe_engine
-from bpe_engine.byte_level import text_of
 from bpe_engine.corpus import (
     CorpusError,
     PackedRows,
@@ -26,6 +25,7 @@ from bpe_engine.corpus import (
 from bpe_engine.corpus.coder import Coder, load_engine
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.prompt import render_template, special
+from bpe_engine.read.byte_level import text_of
 
 pytest.importorskip("pyarrow")
 

@@ -14,6 +14,7 @@ from corpora import texts, write_jsonl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe_engine.abilities.packing import best_fit
 from bpe_engine.corpus import (
     CorpusError,
     PackedRows,
@@ -24,7 +25,6 @@ from bpe_engine.corpus import (
 )
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.corpus.shuffle import Permutation
-from bpe_engine.packing import best_fit
 
 pytest.importorskip("pyarrow")
 

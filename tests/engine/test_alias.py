@@ -12,7 +12,7 @@ import pytest
 from oracles import oracle
 
 import bpe_engine
-from bpe_engine.builtin import BUILTIN
+from bpe_engine.read.builtin import BUILTIN
 
 # `error_of(call)` is the error that a call raises, as in `error_of(lambda: 1 / 0)`.
 BEGINNING = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pairs import FAMILIES, Pair, pair
 
 import bpe_engine
-from bpe_engine.ragged import TokenBatch
+from bpe_engine.abilities.ragged import TokenBatch
 
 END = "<|endoftext|>"
 

@@ -20,7 +20,8 @@ from in_process import call
 from small_files import added_token, character_file, unigram_file
 
 import bpe_engine
-from bpe_engine import cli, visible
+from bpe_engine import cli
+from bpe_engine.abilities import visible
 from bpe_engine.cli import display, tokens
 from bpe_engine.cli.split import _LINES_AT_ONCE
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import bpe_engine
-from bpe_engine.builtin import BUILTIN
+from bpe_engine.read.builtin import BUILTIN
 
 # Users keep these beside what they computed with an encoding: a version must not change them.
 GOLDEN = {

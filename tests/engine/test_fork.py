@@ -82,8 +82,8 @@ CALLS = {
 # Python's import locks are not free in a child: what calls import is imported before.
 PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
-import bpe_engine.alignment, bpe_engine.chunks, bpe_engine.columns, bpe_engine.healing
-import bpe_engine.ragged, bpe_engine.registry, bpe_engine.shown
+import bpe_engine.abilities.alignment, bpe_engine.abilities.chunks, bpe_engine.abilities.columns, bpe_engine.abilities.healing
+import bpe_engine.abilities.ragged, bpe_engine.registry, bpe_engine.abilities.shown
 import bpe_engine.tokenizer, numpy
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000

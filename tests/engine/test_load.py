@@ -18,7 +18,8 @@ import tiktoken.load
 from oracles import DATA, oracle, ranks
 
 import bpe_engine
-from bpe_engine import Encoding, byte_level, load, load_encoding, open_tokenizer, vocabulary
+from bpe_engine import Encoding, load, load_encoding, open_tokenizer, vocabulary
+from bpe_engine.read import byte_level
 
 CL100K = DATA / "cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"

@@ -60,7 +60,7 @@ def test_pickle_of_a_loaded_encoding():
 
 
 def test_normalization_travels():
-    from bpe_engine.builtin import BUILTIN
+    from bpe_engine.read.builtin import BUILTIN
 
     unregistered = BUILTIN["qwen"].encoding()
     again = pickle.loads(pickle.dumps(unregistered))

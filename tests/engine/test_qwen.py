@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import QWEN_PATTERN, ranks
 
-from bpe_engine import byte_level, encoding_for_model, encoding_name_for_model, get_encoding
+from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding
+from bpe_engine.read import byte_level
 
 ENCODING = get_encoding("qwen")
 TEXT = 'print("<|endoftext|>")'

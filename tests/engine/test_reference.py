@@ -14,7 +14,8 @@ from seeds import seeded
 from strategies import SPECIAL_NAMES, texts
 
 import bpe_engine
-from bpe_engine import builtin, reference
+from bpe_engine import reference
+from bpe_engine.read import builtin
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
+from bpe_engine.abilities.shown import MOST_TOKENS
 from bpe_engine.prompt import special, tokens, untrusted
-from bpe_engine.shown import MOST_TOKENS
 
 GPT2 = bpe_engine.get_encoding("gpt2")
 QWEN = bpe_engine.get_encoding("qwen")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import vocab_tools
-from bpe_engine import hf, written
+from bpe_engine import atomic_write as written
+from bpe_engine import hf
 
 VOCABULARY = {"a": 0, "b": 1}
 

@@ -10,8 +10,8 @@ import pytest
 from hf_oracle import SHARED, TEXTS, tokenizers
 
 from bpe_engine import hf
+from bpe_engine.abilities.ragged import TokenBatch
 from bpe_engine.bert import BertPreprocessor, WordBatch
-from bpe_engine.ragged import TokenBatch
 
 np = pytest.importorskip("numpy")
 

@@ -258,7 +258,7 @@ LAYOUTS: dict[str, Callable[[], Cases]] = {
 def try_cases(layout: str) -> None:
     """Prints each case before trying it, so that the last line names one that crashes."""
     import bpe_engine
-    from bpe_engine.ragged import TokenBatch
+    from bpe_engine.abilities.ragged import TokenBatch
 
     gpt2 = bpe_engine.get_encoding("gpt2")
     read = TokenBatch.from_arrow if layout == "lists" else gpt2.encode_batch_to_numpy

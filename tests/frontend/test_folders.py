@@ -12,9 +12,9 @@ from hf_oracle import TEXTS, tokenizer_path
 
 import bpe_engine
 from bpe_engine import Tokenizer, hf
-from bpe_engine.byte_level import text_of
 from bpe_engine.load import dump_tiktoken_bpe
 from bpe_engine.qwen import QwenTokenizer
+from bpe_engine.read.byte_level import text_of
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("numpy")
@@ -377,7 +377,7 @@ def test_configurations_that_are_malformed(tmp_path: Path, config: dict[str, Any
 
 def test_characters_of_bytes() -> None:
     everything = bytes(range(256))
-    assert bpe_engine.byte_level.bytes_of(text_of(everything)) == everything
+    assert bpe_engine.read.byte_level.bytes_of(text_of(everything)) == everything
     assert text_of(b" \n\xff") == "ĠĊÿ"
 
 

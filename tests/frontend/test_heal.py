@@ -16,7 +16,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine import hf
-from bpe_engine.healing import Healed
+from bpe_engine.abilities.healing import Healed
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.prompt import special, untrusted
 

@@ -34,10 +34,11 @@ from pages import ROOT
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
 from bpe_engine._engine import EngineMethods
 from bpe_engine.prompt import special, trusted, untrusted
 from bpe_engine.qwen import QwenTokenizer
+from bpe_engine.read import byte_level
 
 
 @pytest.fixture(params=CASES, scope="module")

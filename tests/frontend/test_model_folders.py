@@ -46,7 +46,7 @@ def words(first: list[str]) -> dict[str, int]:
 
 def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
     """A small vocabulary of BPE with ends of words, and its merges."""
-    level = [bpe_engine.byte_level.text_of(bytes([byte])) for byte in range(256)]
+    level = [bpe_engine.read.byte_level.text_of(bytes([byte])) for byte in range(256)]
     vocab, made = [*level, *(letter + "</w>" for letter in level)], []
     for word in ("what", "is", "it", "token", "izer", "two"):
         for end in range(2, len(word)):
@@ -59,7 +59,7 @@ def merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
 
 def byte_merges(first: list[str]) -> dict[str, Any]:
     """A small vocabulary of byte-level BPE, after special tokens."""
-    level = [bpe_engine.byte_level.text_of(bytes([byte])) for byte in range(256)]
+    level = [bpe_engine.read.byte_level.text_of(bytes([byte])) for byte in range(256)]
     made = [
         (word[: end - 1], word[end - 1]) for word in WORDS[:8] for end in range(2, len(word) + 1)
     ]

@@ -13,7 +13,7 @@ from small_files import MERGES, byte_level_file, character_file
 
 import bpe_engine
 from bpe_engine import hf, open_tokenizer
-from bpe_engine.sources import in_folder, recognize
+from bpe_engine.read.sources import in_folder, recognize
 
 tokenizers = pytest.importorskip("tokenizers")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_engine
-from bpe_engine.packing import pack_causal, pack_inputs
-from bpe_engine.ragged import TokenBatch
+from bpe_engine.abilities.packing import pack_causal, pack_inputs
+from bpe_engine.abilities.ragged import TokenBatch
 
 np = pytest.importorskip("numpy")
 

@@ -17,9 +17,9 @@ from strategies import texts
 from vocab_command import run
 
 import bpe_engine
-from bpe_engine.builtin import BUILTIN
 from bpe_engine.load import dump_tiktoken_bpe
 from bpe_engine.qwen import QwenTokenizer
+from bpe_engine.read.builtin import BUILTIN
 
 SPECIAL_TOKENS = BUILTIN["qwen"].special_tokens
 

@@ -15,7 +15,7 @@ from seeds import seeded
 from strategies import texts
 
 import bpe_engine
-from bpe_engine.ragged import TokenBatch
+from bpe_engine.abilities.ragged import TokenBatch
 
 np = pytest.importorskip("numpy")
 
@@ -455,7 +455,7 @@ import sys
 for name in ("torch", "tensorflow", "pyarrow"):
     sys.modules[name] = None
 import bpe_engine
-from bpe_engine.ragged import TokenBatch
+from bpe_engine.abilities.ragged import TokenBatch
 batch = TokenBatch.from_lists([[1]])
 for call in (batch.to_torch, batch.to_tf, batch.to_arrow, lambda: TokenBatch.from_arrow([])):
     try:

@@ -16,9 +16,9 @@ from strategies import texts
 
 import bpe_engine
 from bpe_engine import Tokenizer
+from bpe_engine.abilities.ragged import TokenBatch
 from bpe_engine.hf import BPE, AddedToken
 from bpe_engine.hf import Tokenizer as FileTokenizer
-from bpe_engine.ragged import TokenBatch
 
 np = pytest.importorskip("numpy")
 

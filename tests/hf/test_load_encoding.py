@@ -9,7 +9,8 @@ from hf_oracle import TEXTS, tokenizer_path, tokenizers
 
 import bpe_engine
 import vocab_tools.bases
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
+from bpe_engine.read import byte_level
 
 
 @pytest.mark.parametrize("name", ["gpt2", "dolma2", "whisper-tiny", "deepseek"])

@@ -198,7 +198,7 @@ def test_no_control_token_comes_from_text():
 
 def test_every_ability_keeps_control_tokens_out_of_text():
     """Ids of commands and corpora are those of an untrusted segment."""
-    from bpe_engine.any_tokenizer import for_text
+    from bpe_engine.abilities.ordinary_text import for_text
 
     contents = unigram_file()
     for normalizer in (None, {"type": "NFKC"}, {"type": "Lowercase"}):

@@ -12,7 +12,8 @@ import pytest
 from hf_oracle import TEXTS, fields, tokenizers
 
 import bpe_engine
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
+from bpe_engine.read import byte_level
 
 VOCAB = {byte_level.text_of(bytes([byte])): byte for byte in range(256)}
 VOCAB |= {"ab": 256, "abc": 257, "Ġa": 258, "él": 300, '\u0120"': 259}

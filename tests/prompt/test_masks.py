@@ -14,7 +14,7 @@ from seeds import seeded
 from small_files import LEVEL, byte_level_file
 
 import bpe_engine
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
 from bpe_engine.prompt import (
     ChatTemplate,
     Origin,
@@ -24,6 +24,7 @@ from bpe_engine.prompt import (
     trusted,
     untrusted,
 )
+from bpe_engine.read import byte_level
 
 jinja2 = pytest.importorskip("jinja2")
 

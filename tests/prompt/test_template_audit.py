@@ -12,7 +12,6 @@ from small_files import byte_level_file
 
 import bpe_engine
 from bpe_engine import cli, hf
-from bpe_engine.byte_level import text_of
 from bpe_engine.prompt import (
     ChatTemplate,
     Segment,
@@ -22,6 +21,7 @@ from bpe_engine.prompt import (
     trusted,
     untrusted,
 )
+from bpe_engine.read.byte_level import text_of
 
 pytest.importorskip("jinja2")
 

@@ -19,8 +19,9 @@ from small_files import LEVEL, added_token
 from work import work
 
 import bpe_engine
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
 from bpe_engine.prompt import special, tokens, trusted, untrusted
+from bpe_engine.read import byte_level
 from bpe_engine.serving import ConversationCache
 
 

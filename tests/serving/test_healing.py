@@ -9,7 +9,7 @@ import pytest
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.healing import Followed
+from bpe_engine.abilities.healing import Followed
 from bpe_engine.serving.transformers import HealingLogitsProcessor
 
 GPT2 = bpe_engine.get_encoding("gpt2")

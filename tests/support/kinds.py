@@ -14,8 +14,9 @@ from hf_oracle import TEXTS, tokenizers
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine import byte_level, hf
+from bpe_engine import hf
 from bpe_engine.qwen import QwenTokenizer
+from bpe_engine.read import byte_level
 
 WORDS = ["the", "word", "lo", "rem", "Ab", "12", "日本", "本語", "éx", "xxx", "ing"]
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

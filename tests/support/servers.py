@@ -14,7 +14,7 @@ from typing import Any
 
 import tokenizers
 
-from bpe_engine import byte_level
+from bpe_engine.read import byte_level
 
 CONTROLS = ["<|begin|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]
 TEMPLATE = (

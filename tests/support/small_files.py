@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpe_engine import byte_level
+from bpe_engine.read import byte_level
 
 LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ã", "©"), ("Ġ", "h")]

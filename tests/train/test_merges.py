@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import seeded
 
-from bpe_engine import byte_level
+from bpe_engine.read import byte_level
 from bpe_engine.vocabulary import PieceCounts, train_bpe
 
 BASE = [bytes([byte]) for byte in byte_level.ORDER]

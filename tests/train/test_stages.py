@@ -10,7 +10,7 @@ import train_oracle
 from seeds import seeded
 
 import bpe_engine
-from bpe_engine.byte_level import ORDER
+from bpe_engine.read.byte_level import ORDER
 from vocab_tools import train_vocabulary
 from vocab_tools.train.superwords import LINES
 

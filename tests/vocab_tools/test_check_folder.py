@@ -14,8 +14,8 @@ from sentencepiece_oracle import T5, write_class, write_model
 from small_files import character_file
 from vocab_command import run
 
-from bpe_engine import byte_level
 from bpe_engine.hf import Tokenizer
+from bpe_engine.read import byte_level
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder.model_folder import ModelFolder
 from vocab_tools.convert import convert_tokenizer

@@ -9,7 +9,7 @@ from vocab_bases import BYTES, DATA, QWEN
 from vocab_command import listed, run
 
 import bpe_engine
-from bpe_engine.published import PUBLISHED
+from bpe_engine.read.published_ranks import PUBLISHED
 from vocab_tools import check_vocabulary, dump_ranks, learn_merges, load_ranks
 from vocab_tools.bases import recognize
 from vocab_tools.patterns import find_pattern

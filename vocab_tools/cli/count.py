@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import Command, ParamType
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD, corpus_files
-from bpe_engine.written import is_special
 
 from ..corpus.cutting import DEFAULT_PATTERN, cutting
 from ..corpus.piece_counts import dropped_note

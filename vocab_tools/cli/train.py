@@ -11,11 +11,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.sidecar import beside
+from bpe_engine.read.sidecar import beside
 from bpe_engine.texts import STANDARD, corpus_files, read_texts
-from bpe_engine.written import is_special
 
 from ..bases import opened
 from ..corpus.cutting import cutting

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from bpe_engine import Encoding, byte_level, vocabulary
+from bpe_engine import Encoding, vocabulary
 from bpe_engine.hf import BPE, Tokenizer, UnsupportedTokenizer
-from bpe_engine.opening import open_source
+from bpe_engine.read import byte_level
+from bpe_engine.read.opening import open_source
 
 from ..arguments import checked_path, shown
 from ..convert import Definition, load, locate_source

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.sources import Source
+from bpe_engine.atomic_write import write_at_once
+from bpe_engine.read.sources import Source
 from bpe_engine.texts import Paths, corpus_files, naming, read_texts
-from bpe_engine.written import write_at_once
 
 from ..arguments import checked_path
 from ..brief import Brief

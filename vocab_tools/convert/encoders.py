@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bpe_engine import vocabulary
-from bpe_engine.gpt2_files import pair
-from bpe_engine.sources import Source
+from bpe_engine.read.gpt2_files import pair
+from bpe_engine.read.sources import Source
 
 from .definition import Definition
 from .tokenizer_json import dump

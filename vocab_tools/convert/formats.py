@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import bpe_engine
-from bpe_engine.gpt2_files import pair
-from bpe_engine.sources import NOT_RANKS, Format, Source, format_of_name, recognize
+from bpe_engine.read.gpt2_files import pair
+from bpe_engine.read.sources import NOT_RANKS, Format, Source, format_of_name, recognize
 
 from ..patterns import find_pattern
 from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json

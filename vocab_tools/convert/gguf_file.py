@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_engine import byte_level, patterns
+from bpe_engine import patterns
 from bpe_engine.hf import Tokenizer
+from bpe_engine.read import byte_level
 
 from ..text import plural
 from .definition import Definition, Merge

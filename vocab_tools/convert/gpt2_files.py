@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_engine import byte_level, patterns
-from bpe_engine.gpt2_files import looks_special, pair, read_merges, read_vocab
-from bpe_engine.sidecar import beside, read_sidecar
+from bpe_engine import patterns
+from bpe_engine.read import byte_level
+from bpe_engine.read.gpt2_files import looks_special, pair, read_merges, read_vocab
+from bpe_engine.read.sidecar import beside, read_sidecar
 
 from ..text import few
 from .definition import Definition, Merge, by_id

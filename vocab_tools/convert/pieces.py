@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bpe_engine.hf import Tokenizer
-from bpe_engine.sources import Source
+from bpe_engine.read.sources import Source
 
 from ..text import few, plural, quoted, shorten
 from . import gguf_file

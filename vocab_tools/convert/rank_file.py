@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import bpe_engine
-from bpe_engine.sidecar import beside, read_sidecar
+from bpe_engine.read.sidecar import beside, read_sidecar
 
 from ..bases import recognize
 from ..patterns import Pattern, encoding_pattern, find_pattern, named_pattern

@@ -1,4 +1,4 @@
-"""Writes the sidecar of a file that holds only tokens; :mod:`bpe_engine.sidecar` reads it."""
+"""Writes the sidecar of a file that holds only tokens; :mod:`bpe_engine.read.sidecar` reads it."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bpe_engine import byte_level
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+from bpe_engine.read import byte_level
 
 from ..text import few, plural, show
 from .definition import Definition, Merge, by_id, missing_bytes

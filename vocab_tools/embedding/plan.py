@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bpe_engine import vocabulary
-from bpe_engine.written import write_at_once
+from bpe_engine.atomic_write import write_at_once
 
 from ..arguments import checked_path, checked_special_tokens
 from ..bases import identify, opened

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bpe_engine.atomic_write import write_at_once
 from bpe_engine.texts import Paths, given_paths
-from bpe_engine.written import write_at_once
 
 from ..arguments import checked_path, number_of, several_names
 from ..bases import Recognized, identify, opened

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bpe_engine.atomic_write import write_at_once
 from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
-from bpe_engine.written import write_at_once
 
 from ..arguments import checked_path, shown
 from ..check import CheckResult

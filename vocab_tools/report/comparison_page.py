@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
+from bpe_engine.abilities.visible import SIGNS, visible
 from bpe_engine.html_report.page import (
     Cell,
     Column,
@@ -18,7 +19,6 @@ from bpe_engine.html_report.page import (
     percent,
 )
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
-from bpe_engine.visible import SIGNS, visible
 
 from ..compare.comparison import MOST_UNKNOWN, Comparison, Differing, Measured, rates
 from ..compare.segments import Size

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bpe_engine
-from bpe_engine import byte_level, vocabulary
-from bpe_engine.sidecar import beside
-from bpe_engine.written import write_at_once
+from bpe_engine import vocabulary
+from bpe_engine.atomic_write import write_at_once
+from bpe_engine.read import byte_level
+from bpe_engine.read.sidecar import beside
 
 from ..arguments import checked_path
 from ..bases import Recognized

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Union
 
-from bpe_engine import byte_level, vocabulary
+from bpe_engine import vocabulary
+from bpe_engine.read import byte_level
 
 from ..arguments import number_of, several_names, shown
 from ..bases import identify, opened

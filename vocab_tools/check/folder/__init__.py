@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from bpe_engine.sources import existing_folder
+from bpe_engine.read.sources import existing_folder
 
 from ...arguments import checked_path, given_texts
 from . import rules

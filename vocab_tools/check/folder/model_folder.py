@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bpe_engine.sources import CONFIG, RENUMBERED, in_folder, recognize
-from bpe_engine.sources import Source as File
+from bpe_engine.read.sources import CONFIG, RENUMBERED, in_folder, recognize
+from bpe_engine.read.sources import Source as File
 from bpe_engine.tokenizer.files import read_json
 
 from ...convert.battery import TEXTS, battery

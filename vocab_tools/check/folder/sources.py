@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import bpe_engine
-from bpe_engine import byte_level
-from bpe_engine.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
-from bpe_engine.sources import Format
+from bpe_engine.read import byte_level
+from bpe_engine.read.gpt2_files import pair, read_merges, read_vocab
+from bpe_engine.read.sources import Format
 
 from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
-from ._arguments import whole_number
+from .._arguments import whole_number
 from .ragged import TokenBatch
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def pack_inputs(
         TypeError: A segment has another type, or an id is not an int.
         ImportError: numpy is missing.
 
-    >>> from bpe_engine.packing import pack_inputs
+    >>> from bpe_engine.abilities.packing import pack_inputs
     >>> packed = pack_inputs([[[1, 2, 3]], [[4, 5]]], 8, start_id=101, end_id=102, pad_id=0)
     >>> packed["input_word_ids"].tolist(), packed["input_type_ids"].tolist()
     ([[101, 1, 2, 3, 102, 4, 5, 102]], [[0, 0, 0, 0, 0, 1, 1, 1]])
@@ -148,7 +148,7 @@ def pack_causal(
         ValueError: `seq_length` is not positive, or a mask has another length than its document.
         TypeError, ImportError: As in `pack_inputs`.
 
-    >>> from bpe_engine.packing import pack_causal
+    >>> from bpe_engine.abilities.packing import pack_causal
     >>> packed = pack_causal([[1, 2, 3], [4, 5]], 6, pad_id=0, masks=[[0, 1, 1], [1, 1]])
     >>> packed["input_ids"].tolist(), packed["labels"].tolist()
     ([[1, 2, 3, 4, 5, 0]], [[-100, 2, 3, -100, 5, -100]])

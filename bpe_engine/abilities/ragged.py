@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, overload
 
-from ._arguments import whole_number
+from .._arguments import whole_number
 from .columns import has_arrow_array
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TokenBatch:
             value is outside the range of ids.
         TypeError: The values or the splits are not integers.
 
-    >>> from bpe_engine.ragged import TokenBatch
+    >>> from bpe_engine.abilities.ragged import TokenBatch
     >>> batch = TokenBatch([31373, 995, 11274, 16390, 0], [0, 2, 4, 5])
     >>> len(batch), batch[1].tolist(), batch[1:].to_lists()
     (3, [11274, 16390], [[11274, 16390], [0]])

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import patterns
-from ._core import CoreBPE
-from .core import Encoding
+from .. import patterns
+from .._core import CoreBPE
+from ..core import Encoding
 
 __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
 

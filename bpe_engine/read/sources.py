@@ -1,6 +1,6 @@
 """Recognizes tokenizers: the name of an encoding, a file, or a folder with files.
 
-`bpe_engine.opening` opens what is recognized here. A new kind of file needs a row of `KINDS`, and
+`bpe_engine.read.opening` opens what is recognized here. A new kind of file needs a row of `KINDS`, and
 a function there.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ..model import unknown_encoding
+from ..registry import list_encoding_names
 from . import gpt2_files
-from .model import unknown_encoding
-from .registry import list_encoding_names
 from .sidecar import beside
 
 __all__ = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import _core
-from ._arguments import numpy_for
+from .. import _core
+from .._arguments import numpy_for
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._core import Engine
+    from .._core import Engine
 
 __all__ = ["Healed", "TokenTrie"]
 

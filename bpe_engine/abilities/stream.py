@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from ._core import Engine
+from .._core import Engine
 
 __all__ = ["StreamDecoder"]
 

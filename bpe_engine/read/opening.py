@@ -6,18 +6,18 @@ import json
 import os
 from pathlib import Path
 
+from .._arguments import with_text
+from ..core import Encoding
+from ..hf.as_encoding import same_encoding
+from ..hf.tokenizers import Tokenizer
+from ..load import load_encoding, read_file_cached
+from ..registry import get_encoding
+from ..tokenizer import Tokenizer as FolderTokenizer
+from ..tokenizer.files import read_json
+from ..tokenizer.vocabularies import set_bert_normalizer
 from . import gpt2_files
-from ._arguments import with_text
-from .core import Encoding
-from .hf.as_encoding import same_encoding
-from .hf.tokenizers import Tokenizer
-from .load import load_encoding, read_file_cached
-from .registry import get_encoding
 from .sidecar import beside, read_sidecar
 from .sources import CONFIG, NOT_OPENED, Source, recognize
-from .tokenizer import Tokenizer as FolderTokenizer
-from .tokenizer.files import read_json
-from .tokenizer.vocabularies import set_bert_normalizer
 
 __all__ = ["open_source", "open_tokenizer"]
 

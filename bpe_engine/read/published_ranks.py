@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .registry import get_encoding
+from ..registry import get_encoding
 
 __all__ = ["may_be_published", "published_name"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import copy
 
-from .core import Encoding
-from .hf.tokenizers import Tokenizer
-from .suggest import did_you_mean
+from ..core import Encoding
+from ..hf.tokenizers import Tokenizer
+from ..suggest import did_you_mean
 
 __all__ = ["AnyTokenizer", "for_text", "special_ids", "unknown_special"]
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
-from ._arguments import numpy_for
+from .._arguments import numpy_for
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._core import Engine
-    from ._engine import Names
+    from .._core import Engine
+    from .._engine import Names
 
 __all__ = ["AlignedBatch", "Alignment", "align", "align_batch"]
 

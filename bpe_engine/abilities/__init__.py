@@ -1,0 +1,1 @@
+"""Abilities of every tokenizer: chunks, alignment, healing, streams, arrays, drawings of tokens."""

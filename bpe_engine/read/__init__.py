@@ -1,0 +1,1 @@
+"""Recognizes and opens tokenizers: names, files and folders."""
