@@ -1,6 +1,6 @@
 //! Masks for training: the native half of `bpe_engine.prompt.Audit`.
 
-use bpe_core::memory::{self, append, filled, push, reserve, with_capacity};
+use bpe_core::memory::reserve;
 use bpe_core::segments::{Origin, Origins};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -67,7 +67,7 @@ impl AuditedIds {
         let origins = runs.iter().map(|&[end, segment, first, last, is_special]| {
             (end, Origin { segment, segments: (first, last), is_special: is_special != 0 })
         });
-        Ok(Self { ids, origins: memory::collected(origins).or_raise()? })
+        Ok(Self { ids, origins: origins.collect() })
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -75,7 +75,7 @@ impl AuditedIds {
         let mut origins = Vec::new();
         for &(end, Origin { segment, segments: (first, last), is_special }) in &this.origins {
             let run = [end, segment, first, last, usize::from(is_special)];
-            append(&mut origins, &run).or_raise()?;
+            origins.extend_from_slice(&run);
         }
         Ok((slf.get_type(), (this.ids(py)?, int_cache::positions(py, &origins)?)))
     }
@@ -90,7 +90,7 @@ impl AuditedIds {
 
     /// Returns the segment of each id.
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut owners = filled(0, self.ids.len()).or_raise()?;
+        let mut owners = vec![0; self.ids.len()];
         for (ids, origin) in self.runs() {
             owners[ids].fill(origin.segment);
         }
@@ -99,7 +99,7 @@ impl AuditedIds {
 
     /// Returns 1 for each id that is a special token, 0 for others.
     fn special<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
-        let mut bits = filled(0, self.ids.len()).or_raise()?;
+        let mut bits = vec![0; self.ids.len()];
         for (ids, origin) in self.runs() {
             bits[ids].fill(u8::from(origin.is_special));
         }
@@ -126,11 +126,11 @@ impl AuditedIds {
                 message.is_some_and(|message| chosen.binary_search(&message).is_ok())
             })
         };
-        let specials = self.specials().or_raise()?;
+        let specials = self.specials();
         let turns = if is_said {
             Turns::default()
         } else {
-            labels.turns(&specials, has_reasoning).or_raise()?
+            labels.turns(&specials, has_reasoning)
         };
         let kept = labels.each.iter().enumerate().map(|(index, label)| {
             let place = label.place.as_ref();
@@ -138,8 +138,8 @@ impl AuditedIds {
             (turns.is_in(index) || label.is_said && (has_reasoning || !is_reasoning))
                 && is_chosen(place.and_then(|place| place.message))
         });
-        let counts = labels.counts(kept).or_raise()?;
-        let mut bits = filled(0, self.ids.len()).or_raise()?;
+        let counts = labels.counts(kept);
+        let mut bits = vec![0; self.ids.len()];
         for (ids, origin) in self.runs() {
             let (kept, all) = within(&counts, origin);
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
@@ -152,7 +152,7 @@ impl AuditedIds {
             }
         }
         if has_end && !labels.is_tagged {
-            for (message, place) in self.ends(&labels, &specials).or_raise()? {
+            for (message, place) in self.ends(&labels, &specials) {
                 let is_known = turns.messages.binary_search(&message).is_ok();
                 if is_chosen(Some(message)) && !is_known {
                     bits[place] = 1;
@@ -170,7 +170,7 @@ impl AuditedIds {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = segments.py();
         let labels = Labels::read(segments, role)?;
-        let counts = labels.counts(labels.each.iter().map(|label| label.is_said)).or_raise()?;
+        let counts = labels.counts(labels.each.iter().map(|label| label.is_said));
         let is_mixed = |origin| {
             let (said, all) = within(&counts, origin);
             said > 0 && said < all
@@ -188,13 +188,13 @@ impl AuditedIds {
     }
 
     /// Returns the segment and the place of each id that is a special token, in this order.
-    fn specials(&self) -> bpe_core::Result<Vec<(usize, usize)>> {
+    fn specials(&self) -> Vec<(usize, usize)> {
         let mut specials = Vec::new();
         for (ids, origin) in self.runs().filter(|(_, origin)| origin.is_special) {
-            ids.into_iter().try_for_each(|place| push(&mut specials, (origin.segment, place)))?;
+            ids.into_iter().for_each(|place| specials.push((origin.segment, place)));
         }
         specials.sort_unstable();
-        Ok(specials)
+        specials
     }
 
     /// Returns each message that says something, and the place of the id that ends its turn: the
@@ -203,7 +203,7 @@ impl AuditedIds {
         &self,
         labels: &Labels,
         specials: &[(usize, usize)],
-    ) -> bpe_core::Result<Vec<(i64, usize)>> {
+    ) -> Vec<(i64, usize)> {
         let in_segment = |segment: usize| {
             let from = specials.partition_point(|special| special.0 < segment);
             specials[from..].iter().take_while(move |it| it.0 == segment).map(|it| it.1)
@@ -214,7 +214,7 @@ impl AuditedIds {
                 && label.is_said
                 && label.has_text
             {
-                push(&mut last_texts, (message, index, field == Field::Calls))?;
+                last_texts.push((message, index, field == Field::Calls));
             }
         }
         last_texts.sort_unstable();
@@ -231,7 +231,7 @@ impl AuditedIds {
                         if place.message != Some(message) {
                             break;
                         }
-                        in_segment(segment).try_for_each(|id| push(&mut tail, id))?;
+                        in_segment(segment).for_each(|id| tail.push(id));
                     }
                     _ => {
                         is_cut = true;
@@ -240,13 +240,13 @@ impl AuditedIds {
                 }
             }
             if !tail.is_empty() {
-                push(&mut tails, (message, tail, is_call, is_cut))?;
+                tails.push((message, tail, is_call, is_cut));
             }
         }
         // Tags around calls may be special tokens, too: the end is one that ends other messages.
         let mut usual = Vec::new();
         for (_, tail, ..) in tails.iter().filter(|(.., is_call, _)| !is_call) {
-            push(&mut usual, self.ids[tail[0]])?;
+            usual.push(self.ids[tail[0]]);
         }
         usual.sort_unstable();
         let mut ends = Vec::new();
@@ -254,9 +254,9 @@ impl AuditedIds {
             let is_usual = |place: &usize| usual.binary_search(&self.ids[*place]).is_ok();
             let other = if *is_cut { tail[0] } else { tail[tail.len() - 1] };
             let of_call = || tail.iter().copied().find(is_usual).unwrap_or(other);
-            push(&mut ends, (*message, if *is_call { of_call() } else { tail[0] }))?;
+            ends.push((*message, if *is_call { of_call() } else { tail[0] }));
         }
-        Ok(ends)
+        ends
     }
 }
 
@@ -391,7 +391,7 @@ impl Labels {
                 Some(place) if place.is_role && place.field.is_spoken() => {
                     if around.is_some() && around != place.message {
                         // A template may repeat the name of a call around its result.
-                        push(&mut doubtful, labels.each.len()).or_raise()?;
+                        doubtful.push(labels.each.len());
                     }
                     true
                 }
@@ -413,22 +413,22 @@ impl Labels {
     ///
     /// A turn ends at the last special token behind its last text. Without one, the template's text
     /// behind a call closes the call, and behind any other text it is not the model's.
-    fn turns(&self, specials: &[(usize, usize)], has_reasoning: bool) -> bpe_core::Result<Turns> {
-        let mut turns = Turns { is_in: filled(false, self.each.len())?, ..Turns::default() };
+    fn turns(&self, specials: &[(usize, usize)], has_reasoning: bool) -> Turns {
+        let mut turns = Turns { is_in: vec![false; self.each.len()], ..Turns::default() };
         let mut own = Vec::new();
         for (index, label) in self.each.iter().enumerate() {
             let is_own = label.is_answer() || label.is_said && label.has_text;
             if let Some(message) = label.message()
                 && is_own
             {
-                push(&mut own, (message, index))?;
+                own.push((message, index));
             }
         }
         own.sort_unstable();
         for turn in own.chunk_by(|one, two| one.0 == two.0) {
-            self.add_turn(&mut turns, turn, specials, has_reasoning)?;
+            self.add_turn(&mut turns, turn, specials, has_reasoning);
         }
-        Ok(turns)
+        turns
     }
 
     /// Adds a turn, of which `turn` has the message and each segment.
@@ -438,10 +438,10 @@ impl Labels {
         turn: &[(i64, usize)],
         specials: &[(usize, usize)],
         has_reasoning: bool,
-    ) -> bpe_core::Result<()> {
+    ) {
         let label = |at: usize| &self.each[turn[at].1];
         if !(0..turn.len()).any(|at| label(at).is_answer()) {
-            return Ok(());
+            return;
         }
         let spoken = |mut places: std::ops::Range<usize>, is_last: bool| {
             let is_spoken = |&at: &usize| !label(at).is_answer();
@@ -471,9 +471,9 @@ impl Labels {
             };
         }
         if let Some(ending) = ending {
-            push(&mut turns.ends, ending)?;
+            turns.ends.push(ending);
         }
-        push(&mut turns.messages, turn[0].0)
+        turns.messages.push(turn[0].0);
     }
 
     /// Returns the messages that a mask keeps, in ascending order.
@@ -494,7 +494,7 @@ impl Labels {
             let place = label.place.filter(is_own);
             place.and_then(|place| place.message).filter(is_wanted)
         });
-        let mut own = memory::collected(own).or_raise()?;
+        let mut own = own.collect::<Vec<_>>();
         own.sort_unstable();
         own.dedup();
         if is_last {
@@ -504,8 +504,8 @@ impl Labels {
     }
 
     /// Returns how many segments before each are kept, and how many are not empty.
-    fn counts(&self, kept: impl Iterator<Item = bool>) -> bpe_core::Result<Vec<(usize, usize)>> {
-        let mut counts = with_capacity(self.each.len() + 1)?;
+    fn counts(&self, kept: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
+        let mut counts = Vec::with_capacity(self.each.len() + 1);
         let (mut count, mut all) = (0, 0);
         counts.push((count, all));
         for (label, is_kept) in self.each.iter().zip(kept) {
@@ -513,7 +513,7 @@ impl Labels {
             all += usize::from(!label.is_empty);
             counts.push((count, all));
         }
-        Ok(counts)
+        counts
     }
 }
 

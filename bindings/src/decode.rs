@@ -81,7 +81,7 @@ impl PyEngine {
         let engine = self.current();
         let (bytes, offsets) = gil::run(py, ids.len(), || {
             let (bytes, starts) = shown::decode(&*engine, &ids, true)?;
-            let offsets = lossy_characters(&bytes, &starts)?;
+            let offsets = lossy_characters(&bytes, &starts);
             Ok((bytes, offsets))
         })?;
         let text = decode_utf8(py, &bytes, interned!(py, "replace"))?;

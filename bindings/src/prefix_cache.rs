@@ -57,7 +57,7 @@ impl SharedPrefixCache {
         let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
         let encoded = gil::run(py, size, || plan.encode(&*self.engine, &self.request, known))?;
-        self.lock(py).insert(plan, &encoded).or_raise()?;
+        self.lock(py).insert(plan, &encoded);
         Ok(encoded.ids)
     }
 }

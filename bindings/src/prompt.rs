@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::conversation::{self, Conversation};
-use bpe_core::memory::{self, push};
+use bpe_core::memory;
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::{Names, Selection};
 use bpe_core::{Engine, Request, SpecialTokens};
@@ -144,7 +144,7 @@ impl Reader<'_> {
                 self.half = None;
                 let name = text::read(&text)?.utf8().or_raise()?;
                 let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-                return self.prompt.push_special(&name, id).or_raise();
+                return Ok(self.prompt.push_special(&name, id));
             }
             if what.eq(interned!(py, "tokens"))? {
                 return self.push_ids(index, &given);
@@ -171,7 +171,8 @@ impl Reader<'_> {
         if !given.is_empty() {
             self.half = None;
         }
-        self.prompt.push_ids(given).or_raise()
+        self.prompt.push_ids(given);
+        Ok(())
     }
 
     fn push_text(&mut self, text: &Bound<'_, PyAny>, allowed: &Selection) -> PyResult<()> {
@@ -183,7 +184,7 @@ impl Reader<'_> {
             if let Some((first, last)) = text.ends() {
                 self.half = half(last);
                 if let Some(pair) = before.and_then(|before| joined(before, first)) {
-                    self.prompt.join_halves(pair).or_raise()?;
+                    self.prompt.join_halves(pair);
                     rest = without_half(rest);
                 }
             }
@@ -303,7 +304,7 @@ impl NameFinder {
         let mut from = 0;
         while let Some(found) = self.names.find(&form, from) {
             let (start, end) = characters.next(originals(found.start..found.end));
-            push(&mut result, (self.given[found.name].as_str(), start, end)).or_raise()?;
+            result.push((self.given[found.name].as_str(), start, end));
             from = found.end;
         }
         Ok(result)
@@ -521,7 +522,7 @@ impl ConversationState {
         let (py, engine) = (segments.py(), &*self.engine);
         loop {
             let State { conversation, changes } = self.appendable(py, false)?;
-            let (end, half) = (conversation.end().or_raise()?, conversation.half);
+            let (end, half) = (conversation.end(), conversation.half);
             drop(conversation);
             let before = end.size();
             let (prompt, half) = read_after(engine, segments, true, end, half)?;

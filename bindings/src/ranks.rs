@@ -17,7 +17,7 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     let py = ranks.py();
     // More than the average of tokens.
     const BYTES: usize = 8;
-    let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES).or_raise()?;
+    let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES);
     // A rank may be an object whose conversion runs Python code, which may change the dict.
     for (token, rank) in &ranks.copy()? {
         let Ok(bytes) = token.cast::<PyBytes>() else {
@@ -28,7 +28,7 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
             )));
         };
         let id = ids::read_one(&rank).map_err(|error| of_token(py, &token, error))?;
-        list.push(bytes.as_bytes(), id).or_raise()?;
+        list.push(bytes.as_bytes(), id);
     }
     Ok(list)
 }
@@ -72,7 +72,7 @@ pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult
         if list.is_empty() {
             list = parsed;
         } else {
-            list.append(&parsed).or_raise()?;
+            list.append(&parsed);
         }
     }
     Ok(list)

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::Error;
 use bpe_core::heal::{Healed, heal, heal_prompt};
-use bpe_core::memory::{filled, with_capacity};
 use bpe_core::token_table::TokenTable;
 use bpe_core::token_table::rests::Rests;
 use pyo3::buffer::PyBuffer;
@@ -38,7 +37,7 @@ impl PyTokenTrie {
 
     fn next_bytes<'py>(&self, py: Python<'py>, prefix: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let trie = self.0.trie().or_raise()?;
-        new_bytes(py, &trie.next_bytes(prefix).or_raise()?)
+        new_bytes(py, &trie.next_bytes(prefix))
     }
 
     fn tokens_with<'py>(&self, py: Python<'py>, prefix: &[u8]) -> PyResult<Bound<'py, PyList>> {
@@ -72,12 +71,12 @@ impl Mask {
                  array of the type np.int32",
             ));
         }
-        let words = filled(0, buffer.item_count()).or_raise()?;
+        let words = vec![0; buffer.item_count()];
         Ok(Self { buffer, words })
     }
 
     fn write(self, py: Python<'_>) -> PyResult<()> {
-        let mut words = with_capacity(self.words.len()).or_raise()?;
+        let mut words = Vec::with_capacity(self.words.len());
         words.extend(self.words.into_iter().map(u32::cast_signed));
         self.buffer.copy_from_slice(py, &words)
     }
@@ -121,7 +120,7 @@ impl PyHealed {
     #[staticmethod]
     fn of_rests(source: &PyEngine, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
-        let rests = Rests::of(rests.iter().map(|rest| rest.as_bytes())).or_raise()?;
+        let rests = Rests::of(rests.iter().map(|rest| rest.as_bytes()));
         let state = Healed { ids: Vec::new(), rests };
         let table = source.current().token_table().or_raise()?.clone();
         Ok(Self { table, state: Mutex::new(state) })
@@ -136,7 +135,7 @@ impl PyHealed {
     }
 
     fn rests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let rests = self.lock(py).rests.lists().or_raise()?;
+        let rests = self.lock(py).rests.lists();
         new_list(py, collected(rests.iter().map(|rest| new_bytes(py, rest)))?)
     }
 
@@ -164,9 +163,9 @@ impl PyHealed {
         self.lock(id.py()).advance(&self.table, read).or_raise()
     }
 
-    fn fork(&self, py: Python<'_>) -> PyResult<Self> {
-        let state = self.lock(py).try_clone().or_raise()?;
-        Ok(Self { table: self.table.clone(), state: Mutex::new(state) })
+    fn fork(&self, py: Python<'_>) -> Self {
+        let state = self.lock(py).try_clone();
+        Self { table: self.table.clone(), state: Mutex::new(state) }
     }
 }
 

@@ -174,7 +174,7 @@ impl PieceCounts {
     /// Moves all counts to a sorted file, which `CountReader` reads.
     fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = self.with_whole(py, |table| {
-            let order = table.by_bytes()?;
+            let order = table.by_bytes();
             Ok(write_table(table, &order, &path))
         })?;
         written?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
-use bpe_core::memory::{self, reserve};
+use bpe_core::memory::reserve;
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
     Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
@@ -125,7 +125,7 @@ pub fn count_tokens(
                 *times.entry(id).or_default() += 1;
             }
         }
-        let mut times = memory::collected(times.into_iter())?;
+        let mut times = times.into_iter().collect::<Vec<_>>();
         times.sort_unstable();
         Ok((lengths, times))
     })?;

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use crate::encoding::Encoding;
 use crate::engine::threads::{cores, in_order};
 use crate::error::Result;
-use crate::memory::append;
 use crate::merge;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -133,7 +132,7 @@ pub fn audit(
     let take = |audits: &Option<Result<Vec<TokenAudit>>>| {
         if let Some(audits) = audits {
             let audits = audits.as_ref().map_err(|error| Some(error.clone()))?;
-            append(&mut all, audits).map_err(Some)?;
+            all.extend_from_slice(audits);
         }
         if progress(all.len()).is_break() { Err(None) } else { Ok(()) }
     };

@@ -9,7 +9,7 @@ use encoding_rs::mem::{convert_latin1_to_utf8, convert_utf16_to_utf8};
 
 use crate::ablation::Mechanism;
 use crate::error::Result;
-use crate::memory::{push_text, reserve_text};
+use crate::memory::reserve_text;
 use crate::once::OnceBox;
 use crate::tier::{Kind, Tier};
 
@@ -85,9 +85,9 @@ impl CodePoints<'_> {
         if !is_sound {
             text.truncate(from);
             match self {
-                Self::Latin1(units) => append_repaired(units, text)?,
-                Self::Ucs2(units) => append_repaired(units, text)?,
-                Self::Ucs4(units) => append_repaired(units, text)?,
+                Self::Latin1(units) => append_repaired(units, text),
+                Self::Ucs2(units) => append_repaired(units, text),
+                Self::Ucs4(units) => append_repaired(units, text),
             }
         }
         Ok(!is_sound)
@@ -212,7 +212,7 @@ fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> 
 }
 
 /// Appends code points that may be surrogates.
-fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
+fn append_repaired<U: Unit>(units: &[U], text: &mut String) {
     let utf16 = units.iter().flat_map(|&unit| {
         let unit: u32 = unit.into();
         match unit.checked_sub(0x1_0000) {
@@ -222,9 +222,8 @@ fn append_repaired<U: Unit>(units: &[U], text: &mut String) -> Result<()> {
     });
     for character in char::decode_utf16(utf16.flatten()) {
         let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
-        push_text(text, character.encode_utf8(&mut [0; 4]))?;
+        text.push_str(character.encode_utf8(&mut [0; 4]));
     }
-    Ok(())
 }
 
 #[cfg(test)]

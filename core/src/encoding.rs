@@ -221,8 +221,8 @@ impl Encoding {
     }
 
     /// Returns the tokens in the order of their bytes, sorted when they are first needed.
-    pub fn sorted_tokens(&self) -> Result<&SortedTokens> {
-        self.sorted_tokens.get_or_try_init(|| SortedTokens::new(&self.vocabulary).map(Box::new))
+    pub fn sorted_tokens(&self) -> &SortedTokens {
+        self.sorted_tokens.get_or_init(|| Box::new(SortedTokens::new(&self.vocabulary)))
     }
 
     /// Returns the table of all ids, made when it is first needed.

@@ -2,7 +2,6 @@
 
 use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::memory::reserve;
 use crate::normalize::Normalization;
 
 /// A SHA-256.
@@ -14,11 +13,11 @@ pub struct Canonical(Vec<u8>);
 
 impl Canonical {
     /// Starts with the name and version of the form, and reserves `size` bytes.
-    pub fn new(name: &str, size: usize) -> Result<Self> {
+    pub fn new(name: &str, size: usize) -> Canonical {
         let mut form = Self::default();
-        reserve(&mut form.0, size.saturating_add(name.len() + 8))?;
+        form.0.reserve(size.saturating_add(name.len() + 8));
         form.string(name.as_bytes());
-        Ok(form)
+        form
     }
 
     /// Appends a number.
@@ -55,11 +54,11 @@ impl Encoding {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn fingerprint(&self, sha256: impl FnOnce(&[u8]) -> Result<Digest>) -> Result<Digest> {
-        let make = || sha256(self.canonical_form()?.as_bytes()).map(Box::new);
+        let make = || sha256(self.canonical_form().as_bytes()).map(Box::new);
         self.digest().get_or_try_init(make).copied()
     }
 
-    fn canonical_form(&self) -> Result<Canonical> {
+    fn canonical_form(&self) -> Canonical {
         let vocabulary = self.vocabulary();
         let tokens = || (0..vocabulary.len() as u32).map(|rank| vocabulary.token(rank));
         let mut special: Vec<(u32, &str)> =
@@ -68,7 +67,7 @@ impl Encoding {
         let names: usize = special.iter().map(|(_, name)| name.len() + 16).sum();
         let pattern = self.splitter().pattern();
         let size = pattern.len() + names + tokens().map(|token| token.len() + 16).sum::<usize>();
-        let mut form = Canonical::new("bpe_engine encoding 1", size + 64)?;
+        let mut form = Canonical::new("bpe_engine encoding 1", size + 64);
         form.string(pattern.as_bytes());
         form.string(match self.normalization() {
             Normalization::None => b"",
@@ -84,6 +83,6 @@ impl Encoding {
             form.number(vocabulary.id(rank).into());
             form.string(token);
         }
-        Ok(form)
+        form
     }
 }

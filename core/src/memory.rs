@@ -138,63 +138,15 @@ pub fn ask_for(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Appends a value, or fails with [`Error::OutOfMemory`]; for lists that grow with the input.
-#[inline]
-pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
-    reserve(values, 1)?;
-    values.push(value);
-    Ok(())
-}
-
-/// Appends values, or fails with [`Error::OutOfMemory`].
-#[inline]
-pub fn append<T: Clone>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
-    reserve(values, more.len())?;
-    values.extend_from_slice(more);
-    Ok(())
-}
-
-/// Collects the values of an iterator, or fails with [`Error::OutOfMemory`].
-pub fn collected<T>(values: impl Iterator<Item = T>) -> Result<Vec<T>> {
-    let mut list = with_capacity(values.size_hint().0)?;
-    for value in values {
-        push(&mut list, value)?;
-    }
-    Ok(list)
-}
-
 /// Like [`reserve`], for text.
 #[inline]
 pub fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// Like [`append`], for text.
-#[inline]
-pub fn push_text(text: &mut String, more: &str) -> Result<()> {
-    reserve_text(text, more.len())?;
-    text.push_str(more);
-    Ok(())
-}
-
-/// Creates an empty vector with room for `count` values.
-pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    reserve(&mut values, count)?;
-    Ok(values)
-}
-
-/// Creates a vector of `count` clones of `value`.
-pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
-    let mut values = with_capacity(count)?;
-    values.resize(count, value);
-    Ok(values)
-}
-
 /// Creates a vector of `count` zeros, on huge pages if there are many.
-pub(crate) fn zeroed(count: usize) -> Result<Vec<u64>> {
-    let values = bytemuck::allocation::try_zeroed_slice_box(count)
-        .map_err(|()| Error::OutOfMemory { bytes: count.saturating_mul(size_of::<u64>()) })?;
+pub(crate) fn zeroed(count: usize) -> Vec<u64> {
+    let values = bytemuck::allocation::zeroed_vec(count);
     advise_huge_pages(&raw const *values);
-    Ok(values.into_vec())
+    values
 }

@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 use crate::char_boundary::{ceil, floor};
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::{reserve, with_capacity};
+use crate::memory::reserve;
 use crate::normalize::Alignment;
 use crate::request::Request;
 use crate::sink::{Places, Sink};
@@ -156,8 +156,8 @@ pub struct TokenEnd {
 }
 
 /// Returns the end of each token, from the bytes that each comes from.
-pub fn ends_of(spans: &[Range<usize>]) -> Result<Vec<TokenEnd>> {
-    let mut ends = with_capacity(spans.len())?;
+pub fn ends_of(spans: &[Range<usize>]) -> Vec<TokenEnd> {
+    let mut ends = Vec::with_capacity(spans.len());
     let mut high = 0;
     for (span, tokens) in spans.iter().zip(1..) {
         high = high.max(span.end);
@@ -168,7 +168,7 @@ pub fn ends_of(spans: &[Range<usize>]) -> Result<Vec<TokenEnd>> {
         end.low = end.high.min(next);
         next = next.min(span.start);
     }
-    Ok(ends)
+    ends
 }
 
 impl Aligned<'_> {
@@ -219,8 +219,8 @@ impl Aligned<'_> {
 /// Returns, for each of the ascending byte positions `starts`, the index of the character of
 /// `String::from_utf8_lossy(bytes)` that contains it; at the end of `bytes`, the number of
 /// characters.
-pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
-    let mut indices = with_capacity(starts.len())?;
+pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
+    let mut indices = Vec::with_capacity(starts.len());
     let mut starts = starts.iter().copied().peekable();
     let (mut position, mut index) = (0, 0);
     let mut pass = |length: usize| {
@@ -237,7 +237,7 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Result<Vec<usize>> {
         }
     }
     indices.extend(starts.map(|_| index));
-    Ok(indices)
+    indices
 }
 
 /// Turns byte positions into character positions, at the cost of the bytes between one position and

@@ -8,7 +8,6 @@ use crate::ablation::Mechanism;
 use crate::cache::{Cache, CacheSize};
 use crate::error::Result;
 use crate::lookup::{PieceEncoder, ProbeBatch, Resolve};
-use crate::memory::reserve;
 use crate::polling::poll;
 use crate::split::{BATCH, Batch, Piece, Words};
 
@@ -153,7 +152,7 @@ impl Pool {
         pieces: &[Piece],
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        reserve(ids, pieces.len())?;
+        ids.reserve(pieces.len());
         let mut lease = self.borrow();
         let (_, mut encoder) = lease.workspace().parts(resolver);
         encoder.append(text.as_bytes(), pieces, ids)

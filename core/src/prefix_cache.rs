@@ -23,7 +23,7 @@ use crate::engine::conversation::normalize_runs;
 use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
 use crate::hash::{fold, hash_bytes, random_seeds};
-use crate::memory::{append, collected, push, push_text, reserve};
+use crate::memory::reserve;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::request::{Disallowed, Request};
 use crate::special_tokens::Names;
@@ -148,7 +148,7 @@ impl<'a> Plan<'a> {
             return Ok(Self { text: text.into(), fixed: Vec::new(), blocks, root: GIVEN });
         }
         let (text, fixed) = searched(engine, text, request)?;
-        Self::new(engine, text, fixed, seeds)
+        Ok(Self::new(engine, text, fixed, seeds))
     }
 
     /// Plans a prompt. The ids of its text must depend on its text alone
@@ -163,7 +163,7 @@ impl<'a> Plan<'a> {
             Normalization::None => (text, fixed),
             normalization => normalize_runs(normalization, &text, fixed)?,
         };
-        Self::new(engine, text.into(), fixed, seeds)
+        Ok(Self::new(engine, text.into(), fixed, seeds))
     }
 
     fn new<E: Engine + ?Sized>(
@@ -171,15 +171,15 @@ impl<'a> Plan<'a> {
         text: Cow<'a, str>,
         fixed: Vec<Fixed>,
         seeds: [u64; 2],
-    ) -> Result<Self> {
+    ) -> Plan<'a> {
         let mut blocks = Vec::new();
         let (mut position, mut index) = (0, 0);
         while position < text.len() || index < fixed.len() {
             let block = next_block(engine, &text, &fixed, position, index, seeds);
             (position, index) = (block.text.end, block.fixed.end);
-            push(&mut blocks, block)?;
+            blocks.push(block);
         }
-        Ok(Self { text, fixed, blocks, root: SEARCHED })
+        Self { text, fixed, blocks, root: SEARCHED }
     }
 
     /// Returns the bytes of text that are not known.
@@ -207,7 +207,7 @@ impl<'a> Plan<'a> {
                 let is_first = block.text.start == 0 && block.fixed.start == 0;
                 encode_part(engine, &self.text, fixed, block.text.clone(), is_first, &mut ids)?;
             }
-            push(&mut ends, ids.len())?;
+            ends.push(ids.len());
         }
         Ok(Encoded { ids, ends, known_ids, known })
     }
@@ -245,7 +245,7 @@ fn encode_part<E: Engine + ?Sized>(
         if position < fixed.start {
             engine.encode_run(&text[position..fixed.start], is_first, ids)?;
         }
-        append(ids, fixed.ids.as_slice())?;
+        ids.extend_from_slice(fixed.ids.as_slice());
         (position, is_first) = (fixed.end, false);
     }
     if position < part.end {
@@ -280,7 +280,7 @@ fn given_blocks<E: Engine + ?Sized>(
             return Ok(None);
         }
         let hash = hash_bytes(&text.as_bytes()[start..end], seeds);
-        push(&mut blocks, Block { text: start..end, fixed: 0..0, is_kept: cut.is_some(), hash })?;
+        blocks.push(Block { text: start..end, fixed: 0..0, is_kept: cut.is_some(), hash });
         start = end;
     }
     Ok(Some(blocks))
@@ -457,7 +457,7 @@ impl PrefixCache {
                 break;
             }
             count += self.nodes[node as usize].ids.len();
-            push(&mut path, node)?;
+            path.push(node);
         }
         let mut ids = Vec::new();
         reserve(&mut ids, count)?;
@@ -473,7 +473,7 @@ impl PrefixCache {
     }
 
     /// Keeps the blocks of a prompt that [`PrefixCache::find`] did not know, as far as they fit.
-    pub fn insert(&mut self, plan: &Plan<'_>, encoded: &Encoded) -> Result<()> {
+    pub fn insert(&mut self, plan: &Plan<'_>, encoded: &Encoded) {
         self.stats.prompts += 1;
         self.stats.ids += encoded.ids.len() as u64;
         let mut start = encoded.known_ids;
@@ -482,7 +482,7 @@ impl PrefixCache {
             None => plan.root,
             Some((last, serial)) if self.is_alive(last, serial) => last,
             // It was dropped meanwhile.
-            Some(_) => return Ok(()),
+            Some(_) => return,
         };
         for (block, &end) in plan.blocks[encoded.known.blocks..].iter().zip(&encoded.ends) {
             if !block.is_kept {
@@ -491,14 +491,13 @@ impl PrefixCache {
             match self.child(parent, block.hash) {
                 Some(node) if self.nodes[node as usize].has(plan, block) => parent = node,
                 Some(_) => break,
-                None => match self.add(parent, plan, block, &encoded.ids[start..end])? {
+                None => match self.add(parent, plan, block, &encoded.ids[start..end]) {
                     Some(node) => parent = node,
                     None => break,
                 },
             }
             start = end;
         }
-        Ok(())
     }
 
     fn is_alive(&self, node: u32, serial: u64) -> bool {
@@ -510,26 +509,20 @@ impl PrefixCache {
     }
 
     /// Adds a block, unless that would drop its parent.
-    fn add(
-        &mut self,
-        parent: u32,
-        plan: &Plan<'_>,
-        block: &Block,
-        ids: &[u32],
-    ) -> Result<Option<u32>> {
+    fn add(&mut self, parent: u32, plan: &Plan<'_>, block: &Block, ids: &[u32]) -> Option<u32> {
         let (text, fixed) = plan.contents(block);
         let size = memory_of(text, fixed, ids);
         while self.memory.saturating_add(size) > self.max_memory {
             if self.last == NONE || self.last == parent {
-                return Ok(None);
+                return None;
             }
             self.evict();
         }
         let mut own = String::new();
-        push_text(&mut own, text)?;
+        own.push_str(text);
         let moved = fixed.iter().map(|fixed| fixed.moved_back(block.text.start));
-        let fixed: Vec<Fixed> = collected(moved)?;
-        let ids: Vec<u32> = collected(ids.iter().copied())?;
+        let fixed: Vec<Fixed> = moved.collect::<Vec<_>>();
+        let ids: Vec<u32> = ids.iter().copied().collect::<Vec<_>>();
         let key = (parent, block.hash);
         self.serial += 1;
         let node = Node {
@@ -545,13 +538,13 @@ impl PrefixCache {
             self.nodes[index as usize] = node;
             index
         } else {
-            push(&mut self.nodes, node)?;
+            self.nodes.push(node);
             self.nodes.len() as u32 - 1
         };
         self.children.insert(key, index);
         self.link_after(if parent >= SEARCHED { NONE } else { parent }, index);
         self.memory += size;
-        Ok(Some(index))
+        Some(index)
     }
 
     /// Drops the block that was not used for longest. It has no children, which come after it.

@@ -17,7 +17,7 @@ use crate::vocabulary::{MAX_ID, RankList};
 /// [`crate::Vocabulary::from_ranks`].
 pub fn parse(contents: &[u8]) -> Result<RankList> {
     // Most lines are longer.
-    let mut list = RankList::with_capacity(contents.len() / 16, contents.len() / 2)?;
+    let mut list = RankList::with_capacity(contents.len() / 16, contents.len() / 2);
     for (number, line) in lines(contents) {
         poll(line.len())?;
         parse_line(line, &mut list).map_err(|problem| match problem {

@@ -1,7 +1,6 @@
 //! Sorts the tokens of a vocabulary by their bytes.
 
 use crate::error::Result;
-use crate::memory::collected;
 use crate::vocabulary::Vocabulary;
 
 /// Tokens sorted by their bytes: those with a common prefix are next to each other.
@@ -14,11 +13,11 @@ pub struct SortedTokens {
 
 impl SortedTokens {
     /// Sorts the tokens of `vocabulary`.
-    pub fn new(vocabulary: &Vocabulary) -> Result<Self> {
-        let mut order: Vec<u32> = collected(0..vocabulary.len() as u32)?;
+    pub fn new(vocabulary: &Vocabulary) -> SortedTokens {
+        let mut order: Vec<u32> = (0..vocabulary.len() as u32).collect::<Vec<_>>();
         order.sort_unstable_by_key(|&rank| vocabulary.token(rank));
         let longest = order.iter().map(|&rank| vocabulary.token(rank).len()).max().unwrap_or(0);
-        Ok(Self { order, longest })
+        Self { order, longest }
     }
 
     /// Returns the length of the longest token in bytes.

@@ -5,7 +5,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::memory::{append, push_text};
 use crate::stops::{StateID, Stops};
 use crate::token_table::{Kind, TokenTable};
 
@@ -185,7 +184,7 @@ impl StreamPool {
             stream.ids += 1;
             return Ok((give(Text::Token(id)), None));
         }
-        stream.push_ids(&self.tables, ids)?;
+        stream.push_ids(&self.tables, ids);
         let certain = stream.certain();
         let given = give(Text::Part(&stream.text[..certain]));
         stream.text.drain(..certain);
@@ -196,7 +195,7 @@ impl StreamPool {
     pub fn close(&mut self, slot: u32) -> Result<String> {
         let mut stream = self.streams.remove(&slot).ok_or(Error::UnknownStream(slot))?;
         if !stream.pending.is_empty() && !stream.is_from_prompt {
-            stream.push_text(BROKEN)?;
+            stream.push_text(BROKEN);
         }
         Ok(stream.text)
     }
@@ -228,71 +227,75 @@ impl Stream {
             && !stops.as_ref().is_some_and(|stops| stops.may_begin_in(table.get(id)))
     }
 
-    fn push_ids(&mut self, tables: &StreamTables, ids: &[u32]) -> Result<()> {
+    fn push_ids(&mut self, tables: &StreamTables, ids: &[u32]) -> () {
         for &id in ids {
             if self.found.is_some() {
-                return Ok(());
+                return;
             }
             let table = match &tables.first {
                 Some(first) if self.is_first => first,
                 _ => &tables.after,
             };
             self.is_first &= !table.shows(id, self.options.skips_special);
-            self.push_bytes(table.bytes_of(id, self.options.skips_special))?;
+            self.push_bytes(table.bytes_of(id, self.options.skips_special));
             self.ids += 1;
         }
-        Ok(())
     }
 
-    fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         if self.pending.is_empty() {
-            return self.push_characters(bytes);
+            self.push_characters(bytes);
+            return;
         }
         let mut joined = std::mem::take(&mut self.pending);
-        append(&mut joined, bytes)?;
-        self.push_characters(&joined)
+        joined.extend_from_slice(bytes);
+        self.push_characters(&joined);
     }
 
     /// Adds the complete characters of some bytes, and keeps the others.
-    fn push_characters(&mut self, bytes: &[u8]) -> Result<()> {
+    fn push_characters(&mut self, bytes: &[u8]) {
         if let Ok(text) = std::str::from_utf8(bytes) {
             self.is_from_prompt &= text.is_empty();
-            return self.push_text(text);
+            self.push_text(text);
+            return;
         }
         let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             if !chunk.valid().is_empty() {
                 self.is_from_prompt = false;
-                self.push_text(chunk.valid())?;
+                self.push_text(chunk.valid());
             }
             let invalid = chunk.invalid();
             if chunks.peek().is_none() && is_incomplete(invalid) {
-                return append(&mut self.pending, invalid);
+                self.pending.extend_from_slice(invalid);
+                return;
             }
             if !invalid.is_empty() && !std::mem::take(&mut self.is_from_prompt) {
-                self.push_text(BROKEN)?;
+                self.push_text(BROKEN);
             }
         }
-        Ok(())
     }
 
     /// Adds text up to the first place where a stop string ends, and without that string.
-    fn push_text(&mut self, text: &str) -> Result<()> {
+    fn push_text(&mut self, text: &str) {
         if self.found.is_some() {
-            return Ok(());
+            return;
         }
-        let Some(stops) = &self.options.stops else { return push_text(&mut self.text, text) };
+        let Some(stops) = &self.options.stops else {
+            self.text.push_str(text);
+            return;
+        };
         for (index, &byte) in text.as_bytes().iter().enumerate() {
             self.state = stops.next(self.state, byte);
             if let Some((stop, length)) = stops.stop(self.state) {
-                push_text(&mut self.text, &text[..=index])?;
+                self.text.push_str(&text[..=index]);
                 self.text.truncate(self.text.len() - length);
                 self.found = Some(Found { stop, id: self.ids });
                 self.pending.clear();
-                return Ok(());
+                return;
             }
         }
-        push_text(&mut self.text, text)
+        self.text.push_str(text);
     }
 
     /// Returns the number of bytes of `text` that no later id changes, if they are enough characters.

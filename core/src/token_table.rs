@@ -5,7 +5,6 @@ pub mod trie;
 
 use self::trie::{Sorted, TokenTrie};
 use crate::error::{Error, Result};
-use crate::memory::{append, push, reserve};
 use crate::once::OnceBox;
 
 /// The largest number of ids in a table, so that one huge id does not take gigabytes.
@@ -54,9 +53,9 @@ impl TokenTable {
         let (bytes, ends, kinds, characters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let sorted = OnceBox::new();
         let mut table = Self { bytes, ends, kinds, characters, unspelled: None, sorted };
-        reserve(&mut table.ends, ids + 1)?;
-        reserve(&mut table.kinds, ids)?;
-        reserve(&mut table.characters, ids.div_ceil(64))?;
+        table.ends.reserve(ids + 1);
+        table.kinds.reserve(ids);
+        table.characters.reserve(ids.div_ceil(64));
         table.ends.push(0);
         Ok(table)
     }
@@ -64,18 +63,19 @@ impl TokenTable {
     /// Adds the next id.
     pub fn push(&mut self, bytes: &[u8], kind: Kind) -> Result<()> {
         self.sorted = OnceBox::new();
-        append(&mut self.bytes, bytes)?;
+        self.bytes.extend_from_slice(bytes);
         let end = u32::try_from(self.bytes.len()).map_err(|_| {
             Error::Vocabulary("the tokens have more than 4294967295 bytes together".into())
         })?;
-        push(&mut self.ends, end)?;
+        self.ends.push(end);
         let id = self.kinds.len();
         if id.is_multiple_of(64) {
-            push(&mut self.characters, 0)?;
+            self.characters.push(0);
         }
         let is_text = !bytes.is_empty() && std::str::from_utf8(bytes).is_ok();
         self.characters[id / 64] |= u64::from(is_text) << (id % 64);
-        push(&mut self.kinds, kind as u8)
+        self.kinds.push(kind as u8);
+        Ok(())
     }
 
     /// Returns the number of ids: one more than the largest.

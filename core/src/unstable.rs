@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
-use crate::memory::{append, collected, reserve};
+use crate::memory::reserve;
 use crate::polling::poll;
 use crate::request::Request;
 use crate::sink::Pieces;
@@ -59,7 +59,7 @@ impl Encoding {
             rest = self.decode_bytes(&ids[from..])?;
             ids.truncate(from);
         }
-        append(&mut rest, invalid)?;
+        rest.extend_from_slice(invalid);
         self.encode_piece(&rest, &mut ids)?;
         Ok(ids)
     }
@@ -81,7 +81,7 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
 
 /// Returns the sequences of ids that `rest` may become a prefix of.
 fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
-    let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens()?);
+    let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens());
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
@@ -93,8 +93,8 @@ fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     for cut in first..rest.len() {
         for &rank in tokens.starting_with(vocabulary, &rest[cut..]) {
             text.clear();
-            append(&mut text, &rest[..cut])?;
-            append(&mut text, vocabulary.token(rank))?;
+            text.extend_from_slice(&rest[..cut]);
+            text.extend_from_slice(vocabulary.token(rank));
             poll(text.len())?;
             found.insert(covering(encoding, endings.encode(&text, cut)?, rest.len())?);
         }
@@ -148,7 +148,7 @@ impl<'a> Endings<'a> {
             if let Ok(text) = std::str::from_utf8(common) {
                 let mut walk = Pieces::default();
                 encoding.encode_normal(text, &Selection::None, &mut walk)?;
-                let pieces = collected(walk.starts.iter().map(|&(start, _)| start))?;
+                let pieces = walk.starts.iter().map(|&(start, _)| start).collect::<Vec<_>>();
                 as_text = Beginning::new(encoding, walk.ids, pieces, common.len())?;
             }
             let mut ids = Vec::new();
@@ -205,7 +205,7 @@ impl<'a> Endings<'a> {
                 continue;
             }
             let mut ids = Vec::new();
-            append(&mut ids, &beginning.ids[..anchor])?;
+            ids.extend_from_slice(&beginning.ids[..anchor]);
             self.encoding.encode_piece(&text[from..last.end], &mut ids)?;
             if ids[anchor] != beginning.ids[anchor] {
                 continue;

@@ -1,4 +1,4 @@
-//! Tests every call whose memory grows with its input, with an allocator that fails.
+//! Tests that texts, ids and files without room in memory are errors, with an allocator that fails.
 //!
 //! A call runs in a process of its own, in which the n-th large allocation and all after it fail,
 //! for n = 1, 2, 3 and so on until the call ends without having failed. Each time it must give
@@ -9,7 +9,6 @@ mod failing;
 #[path = "support/patterns.rs"]
 mod patterns;
 
-use std::ops::ControlFlow;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -17,13 +16,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-use bpe_core::conversation::{Conversation, stable_prefix};
-use bpe_core::offsets::lossy_characters;
-use bpe_core::segments::Prompt;
-use bpe_core::special_tokens::Selection;
-use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties};
-use bpe_core::train::counting::PieceCounter;
-use bpe_core::train::piece_table::PieceTable;
+use bpe_core::conversation::Conversation;
 use bpe_core::{
     Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
     rank_file,
@@ -35,7 +28,6 @@ struct Inputs {
     encoding: Encoding,
     text: String,
     bytes: Vec<u8>,
-    starts: Vec<usize>,
     ids: Vec<u32>,
     ranks: Vec<u8>,
     all: Request,
@@ -60,23 +52,10 @@ fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
     let mut ids = Vec::new();
     encoding.encode(&text, &all, &mut ids).unwrap();
     let bytes = [text.as_bytes(), &[0xff; 100_000]].concat();
-    let starts = (0..10_000).collect();
-    Inputs { encoding, text, bytes, starts, ids, ranks: ranks.into_bytes(), all }
+    Inputs { encoding, text, bytes, ids, ranks: ranks.into_bytes(), all }
 }
 
 type Call = fn(&mut Inputs) -> Result<()>;
-
-fn train(with: &Inputs, ties: Ties) -> Result<()> {
-    let special = SpecialTokens::new([("<|a|>".to_owned(), 0)])?;
-    let splitter = with.encoding.splitter().clone();
-    let counter = PieceCounter::new(splitter, with.encoding.normalization(), special);
-    let mut table = PieceTable::default();
-    counter.count(&with.text, &mut table)?;
-    let base: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
-    let options = Options { tokens: 6000, min_frequency: 1, ties, limits: Limits::default() };
-    let pieces = vec![Pieces { table, units: 1 }];
-    bpe::train(&base, pieces, &options, &mut |_| ControlFlow::Continue(())).map(drop)
-}
 
 /// By name; those with a third word in their name use a pattern of no family, or normalize.
 const CALLS: &[(&str, Call)] = &[
@@ -85,50 +64,18 @@ const CALLS: &[(&str, Call)] = &[
         with.encoding.encode(&with.text, &Request::ORDINARY, &mut Vec::new())
     }),
     ("count", |with| with.encoding.count(&with.text, usize::MAX, &with.all).map(drop)),
-    ("threads", |with| with.encoding.encode_on_threads(&with.text, &with.all, 2, &mut Vec::new())),
-    ("truncate", |with| with.encoding.truncate(&with.text, 60_000, &with.all).map(drop)),
-    ("truncate left", |with| with.encoding.truncate_left(&with.text, 60_000, &with.all).map(drop)),
-    ("chunk", |with| with.encoding.chunk(&with.text, 20, 5, &with.all).map(drop)),
-    ("chunk large", |with| with.encoding.chunk(&with.text, 50_000, 5, &with.all).map(drop)),
-    ("split", |with| with.encoding.split(&with.text, &with.all, |_, _| Ok(()))),
-    ("find special", |with| with.encoding.find_special(&with.text).map(drop)),
-    ("canonical", |with| with.encoding.is_canonical(&with.ids).map(drop)),
-    ("offsets", |with| with.encoding.encode_with_spans(&with.text, &with.all).map(drop)),
     ("decode", |with| with.encoding.decode_bytes(&with.ids).map(drop)),
-    ("characters", |with| lossy_characters(with.text.as_bytes(), &with.starts).map(drop)),
-    ("unstable", |with| with.encoding.encode_with_unstable(&with.text, &with.all).map(drop)),
     ("bytes", |with| with.encoding.encode_bytes(with.text.as_bytes()).map(drop)),
     ("bytes invalid", |with| with.encoding.encode_bytes(&with.bytes).map(drop)),
-    ("prompt", |with| {
-        let mut prompt = Prompt::default();
-        for _ in 0..20_000 {
-            prompt.push_special("<|a|>", 100_000)?;
-            prompt.push_text(&with.encoding, "some text", &Selection::None)?;
-        }
-        prompt.push_text(&with.encoding, &with.text, &with.all.allowed)?;
-        prompt.encode(&with.encoding, true, &mut Vec::new())?;
-        prompt.encode_with_origins(&with.encoding, true, &mut Vec::new(), &mut Vec::new())
-    }),
     ("conversation", |with| {
         let mut conversation = Conversation::default();
         conversation.update_text(&with.encoding, &with.text, &with.all)?;
         let text = &with.text[..with.text.len() / 2];
         conversation.update_text(&with.encoding, text, &with.all)?;
         conversation.append_text(&with.encoding, None, text, &with.all)?;
-        let mut conversation = Conversation::default();
-        for _ in 0..2 {
-            let mut prompt = conversation.end()?;
-            prompt.push_special("<|a|>", 100_000)?;
-            prompt.push_text(&with.encoding, text, &with.all.allowed)?;
-            conversation.append_prompt(&with.encoding, prompt)?;
-        }
         Ok(())
     }),
-    ("stable prefix", |with| stable_prefix(&with.encoding, &with.text, &with.all).map(drop)),
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
-    ("vocabulary", |with| Vocabulary::from_ranks(rank_file::parse(&with.ranks)?).map(drop)),
-    ("train", |with| train(with, Ties::LowestIds)),
-    ("train by place", |with| train(with, Ties::First)),
 ];
 
 const KINDS: [(&str, &str, Normalization); 3] = [

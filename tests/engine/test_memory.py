@@ -98,25 +98,14 @@ def test_closed_streams_leave_no_memory():
 
 CALLS = {
     "encode": "enc.encode(text)",
-    "encode_ordinary": "enc.encode_ordinary(text)",
     "encode_to_numpy": "enc.encode_to_numpy(text)",
     "encode_to_numpy on threads": "enc.encode_to_numpy(text, num_threads=2)",
     "encode_batch": "enc.encode_batch([text, text])",
     "encode_batch_to_numpy": "enc.encode_batch_to_numpy([text, text])",
-    "encode_with_offsets": "enc.encode_with_offsets(text)",
-    "encode_with_unstable": "enc.encode_with_unstable(text)",
     "count": "enc.count(text)",
-    "split": "enc.split(text)",
-    "truncate": "enc.truncate(text, 10**9)",
-    "truncate left": "enc.truncate(text, 10**9, side='left')",
-    "chunk": "enc.chunk(text, 100)",
-    "find_special": "enc.find_special(text)",
-    "is_canonical": "enc.is_canonical(ids)",
     "decode": "enc.decode(ids)",
     "decode_bytes": "enc.decode_bytes(ids)",
     "decode_batch": "enc.decode_batch([ids, ids])",
-    "decode_tokens_bytes": "enc.decode_tokens_bytes(ids)",
-    "decode_with_offsets": "enc.decode_with_offsets(ids)",
     "decode a list": "enc.decode(ids.tolist())",
 }
 

@@ -1,6 +1,5 @@
 //! Methods of `HfTokenizer` that decode ids.
 
-use bpe_core::memory::append;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
@@ -57,7 +56,8 @@ impl HfTokenizer {
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let rows = collected(sequences.iter().map(|ids| Ok(ids.as_slice())))?;
         let decode = |ids: &[u32], bytes: &mut Vec<u8>| {
-            append(bytes, tokenizer.decode(ids, skip_special_tokens)?.as_bytes())
+            bytes.extend_from_slice(tokenizer.decode(ids, skip_special_tokens)?.as_bytes());
+            Ok(())
         };
         let mut texts = Vec::new();
         let take = |text: &[u8]| push(&mut texts, PyString::from_bytes(py, text)?);

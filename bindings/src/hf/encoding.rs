@@ -360,12 +360,12 @@ impl HfEncoding {
     #[pyo3(signature = (encodings, growing_offsets=true))]
     fn merge(
         py: Python<'_>,
-        encodings: Vec<Bound<'_, HfEncoding>>,
+        encodings: &Bound<'_, PyAny>,
         growing_offsets: bool,
     ) -> PyResult<Self> {
-        let parts = encodings.iter().map(|encoding| encoding.get().to_core(py));
-        let merged =
-            Encoding::merge(parts.collect::<PyResult<_>>()?, growing_offsets).or_raise()?;
+        let parts =
+            encodings.try_iter()?.map(|it| it?.cast_into::<HfEncoding>()?.get().to_core(py));
+        let merged = Encoding::merge(collected(parts)?, growing_offsets).or_raise()?;
         Ok(Self::complete(merged))
     }
 

@@ -1,7 +1,7 @@
 //! Reads texts and words from Python objects, with the errors of `tokenizers`.
 
 use bpe_core::hf::{Input, Sequence};
-use bpe_core::memory::{ask_for, push_text};
+use bpe_core::memory::ask_for;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};
@@ -162,7 +162,7 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
             Surrogates::Refused => error(),
             _ => raised,
         });
-        push_text(&mut owned, &text?).or_raise()?;
+        owned.push_str(&text?);
         Ok(owned)
     });
     collected(words)

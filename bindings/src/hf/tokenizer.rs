@@ -82,7 +82,7 @@ impl HfTokenizer {
                 special_tokens.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));
             let special: Vec<(String, u32)> = special.collect::<PyResult<_>>()?;
             let tokenizer = Tokenizer::of_encoding(core.get().encoding().clone(), special);
-            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer.or_raise()?));
+            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer));
             return Ok(Self(Py::new(py, engine)?));
         }
         if let Ok(other) = json.cast::<Self>() {

@@ -1,7 +1,7 @@
 //! Methods of `HfTokenizer` that look up tokens and ids.
 
 use bpe_core::hf::AddedToken;
-use bpe_core::memory::{ask_for, push_text};
+use bpe_core::memory::ask_for;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
@@ -19,7 +19,7 @@ const TOKEN: usize = 192;
 /// Copies a text.
 fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
     let mut copy = String::new();
-    push_text(&mut copy, text.to_str()?).or_raise()?;
+    copy.push_str(text.to_str()?);
     Ok(copy)
 }
 

@@ -14,7 +14,6 @@ mod table;
 use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::hash::random_seeds;
-use crate::memory::reserve;
 use crate::vocabulary::Key;
 
 use ids::{Ids, is_cacheable};
@@ -193,8 +192,8 @@ impl ShortPieces<'_> {
         pieces: &[T],
         place: impl Fn(&T) -> (Key, SetIndex),
         out: &mut Vec<u32>,
-    ) -> Result<usize> {
-        reserve(out, Ids::<2>::CAPACITY * pieces.len())?;
+    ) -> usize {
+        out.reserve(Ids::<2>::CAPACITY * pieces.len());
         let mut length = out.len();
         let room = out.as_mut_ptr();
         let mut known = 0;
@@ -212,7 +211,7 @@ impl ShortPieces<'_> {
         }
         // SAFETY: `length` ids have been written.
         unsafe { out.set_len(length) };
-        Ok(known)
+        known
     }
 }
 

@@ -12,7 +12,7 @@ use crate::char_boundary::floor;
 use crate::engine::Engine;
 use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
-use crate::memory::{append, push, push_text, reserve, reserve_text};
+use crate::memory::{reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -96,7 +96,7 @@ impl Conversation {
     }
 
     /// Returns a copy of the end of the prompt, for [`Conversation::append_prompt`].
-    pub fn end(&self) -> Result<Prompt> {
+    pub fn end(&self) -> Prompt {
         self.end.prompt.copy_from(0)
     }
 
@@ -143,16 +143,16 @@ impl Conversation {
             _ => last_stretch(&self.text[..end]),
         };
         let mut tail = String::new();
-        push_text(&mut tail, &self.text[start..end])?;
+        tail.push_str(&self.text[start..end]);
         if let Some(pair) = pair {
-            push_text(&mut tail, pair.encode_utf8(&mut [0; 4]))?;
+            tail.push_str(pair.encode_utf8(&mut [0; 4]));
         }
         let given = tail.len() - (end - start);
-        push_text(&mut tail, more)?;
+        tail.push_str(more);
         let normal = form.apply(&tail)?;
         if self.raw.is_none() && *normal != *tail {
             let mut raw = Raw::default();
-            push_text(&mut raw.text, &self.text)?;
+            raw.text.push_str(&self.text);
             self.raw = Some(raw);
         }
         if let Some(raw) = &mut self.raw {
@@ -243,7 +243,7 @@ impl Conversation {
         let (text, mut fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
             form => {
-                let (raw, places) = end.prompt.copy_from(0)?.into_parts();
+                let (raw, places) = end.prompt.copy_from(0).into_parts();
                 open = normalize_runs(form, &raw, places)?.0.len();
                 normalize_runs(form, &text, fixed)?
             }
@@ -269,7 +269,7 @@ impl Conversation {
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
     ) -> Result<usize> {
         let mut removed = String::new();
-        push_text(&mut removed, &self.text[same..])?;
+        removed.push_str(&self.text[same..]);
         reserve_text(&mut self.text, tail.len().saturating_sub(removed.len()))?;
         self.text.truncate(same);
         self.text.push_str(tail);
@@ -349,13 +349,13 @@ fn encode_from<'a, E: Engine + ?Sized>(
             // The cut depends on the characters on both sides of it only.
             let width = text[position..end].chars().next().map_or(0, char::len_utf8);
             let (decided, ids) = (position + width, from.ids + ids.len());
-            push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
+            checkpoints.push(Checkpoint { at: position, decided, ids, fixed: index });
         }
         let Some(next) = next else { break };
-        append(ids, next.ids.as_slice())?;
+        ids.extend_from_slice(next.ids.as_slice());
         (position, is_inside) = (next.end, false);
         let (at, ids, fixed) = (position, from.ids + ids.len(), index + 1);
-        push(checkpoints, Checkpoint { at, decided: at, ids, fixed })?;
+        checkpoints.push(Checkpoint { at, decided: at, ids, fixed });
     }
     Ok(())
 }
@@ -397,13 +397,13 @@ pub(crate) fn normalize_runs(
     reserve_text(&mut normal, text.len())?;
     let mut position = 0;
     for place in &mut fixed {
-        push_text(&mut normal, &normalization.apply(&text[position..place.start])?)?;
+        normal.push_str(&normalization.apply(&text[position..place.start])?);
         position = place.end;
         let start = normal.len();
-        push_text(&mut normal, &text[place.start..place.end])?;
+        normal.push_str(&text[place.start..place.end]);
         (place.start, place.end) = (start, normal.len());
     }
-    push_text(&mut normal, &normalization.apply(&text[position..])?)?;
+    normal.push_str(&normalization.apply(&text[position..])?);
     Ok((normal, fixed))
 }
 
@@ -424,8 +424,8 @@ impl Raw {
             // The character at the position must be the same, so that it starts a stretch.
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
-                append(&mut places, &before.places[..valid])?;
-                push_text(&mut normal, &normal_before[..place])?;
+                places.extend_from_slice(&before.places[..valid]);
+                normal.push_str(&normal_before[..place]);
                 from = raw;
             }
         }
@@ -436,14 +436,14 @@ impl Raw {
                 .char_indices()
                 .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
                 .map_or(rest.len(), |(offset, _)| near + offset);
-            push_text(&mut normal, &normalization.apply(&rest[..end])?)?;
+            normal.push_str(&normalization.apply(&rest[..end])?);
             from += end;
             if from < text.len() {
-                push(&mut places, (from, normal.len()))?;
+                places.push((from, normal.len()));
             }
         }
         let mut raw = String::new();
-        push_text(&mut raw, text)?;
+        raw.push_str(text);
         Ok((normal, Raw { text: raw, places }))
     }
 }

@@ -8,7 +8,6 @@ use crate::engine::Engine;
 use crate::engine::conversation::{normalize_runs, stable_ids, stable_prefix};
 use crate::engine::segments::Prompt;
 use crate::error::{Error, Result};
-use crate::memory::{append, collected, push, push_text, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::once::OnceBox;
 use crate::request::Request;
@@ -33,10 +32,10 @@ pub struct Healed {
 
 impl Healed {
     /// Copies it; fails without memory.
-    pub fn try_clone(&self) -> Result<Self> {
+    pub fn try_clone(&self) -> Self {
         let mut ids = Vec::new();
-        append(&mut ids, &self.ids)?;
-        Ok(Self { ids, rests: self.rests.try_clone()? })
+        ids.extend_from_slice(&self.ids);
+        Self { ids, rests: self.rests.try_clone() }
     }
 
     /// Sets the bits of the tokens that may come next, and clears all others. Once the prompt is
@@ -110,7 +109,7 @@ fn healed<E: Engine + ?Sized>(
     // know other characters than ours.
     let mut rest = Vec::new();
     for &id in &ids[known..] {
-        append(&mut rest, table.get(id))?;
+        rest.extend_from_slice(table.get(id));
     }
     ids.truncate(known);
     Ok(Healed { rests: rests(engine, rest, part, ids.is_empty())?, ids })
@@ -129,43 +128,43 @@ fn rests<E: Engine + ?Sized>(
     if is_nfc {
         let text = rest.utf8_chunks().last().filter(|last| last.invalid().is_empty());
         let text = text.map_or("", |last| last.valid());
-        add_changed(engine, text, rest.len() - text.len(), part, &mut changes)?;
+        add_changed(engine, text, rest.len() - text.len(), part, &mut changes);
     }
     let end = rest.len();
     if !part.is_empty() {
         if is_nfc {
-            add_replaced(end, part, &mut changes)?;
+            add_replaced(end, part, &mut changes);
         }
         if begins(MARK, part) && becomes_space(engine)? {
-            push(&mut changes, Change::new(end, ' '))?;
+            changes.push(Change::new(end, ' '));
         }
     }
-    append(&mut rest, part)?;
+    rest.extend_from_slice(part);
     // Whether a space comes before depends on all of the character.
     if end == 0 && !part.is_empty() && engine.prepends(is_first) {
-        push(&mut rest, b' ')?;
+        rest.push(b' ');
         rest.rotate_right(1);
         let mut draft = Draft::new(rest);
-        draft.add(0, part)?;
+        draft.add(0, part);
         for change in &changes {
-            draft.add(0, change.bytes())?;
-            draft.add(b" ".len(), change.bytes())?;
+            draft.add(0, change.bytes());
+            draft.add(b" ".len(), change.bytes());
         }
         return Ok(draft.finish());
     }
     let mut draft = Draft::new(rest);
-    changes.iter().try_for_each(|change| draft.add(change.at, change.bytes()))?;
+    changes.iter().for_each(|change| draft.add(change.at, change.bytes()));
     Ok(draft.finish())
 }
 
 /// Adds what form C may make of a character that begins with `part`, with marks after it, unless that
 /// begins with `part` as well.
-fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) -> Result<()> {
-    let tables = tables()?;
+fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
+    let tables = tables();
     let before = |old: char| old.encode_utf8(&mut [0; 4]).as_bytes() < part;
     let from = tables.replaced.partition_point(|&(old, _)| before(old));
     let replaced = tables.replaced[from..].iter().take_while(|(old, _)| begins(*old, part));
-    let mut bases = collected(replaced.map(|&(_, base)| base))?;
+    let mut bases = replaced.map(|&(_, base)| base).collect::<Vec<_>>();
     bases.sort_unstable();
     bases.dedup();
     for base in bases {
@@ -183,17 +182,19 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) -> Result<()>
                 let same = change.bytes().iter().zip(part).take_while(|(one, other)| one == other);
                 change.size = same.count() + 1;
             }
-            push(changes, change)?;
+            changes.push(change);
         }
     }
-    Ok(())
 }
 
 /// Returns true if a [`MARK`] in a text becomes a token that decodes to a space.
 fn becomes_space<E: Engine + ?Sized>(engine: &E) -> Result<bool> {
     let (mut ids, mut bytes) = (Vec::new(), Vec::new());
     engine.encode_run("a\u{2581}", false, &mut ids)?;
-    ids.iter().try_for_each(|&id| append(&mut bytes, engine.token_table()?.get(id)))?;
+    ids.iter().try_for_each(|&id| {
+        bytes.extend_from_slice(engine.token_table()?.get(id));
+        Ok(())
+    })?;
     Ok(bytes.ends_with(b" "))
 }
 
@@ -230,12 +231,12 @@ fn add_changed<E: Engine + ?Sized>(
     start: usize,
     part: &[u8],
     changes: &mut Vec<Change>,
-) -> Result<()> {
-    let tables = tables()?;
+) {
+    let tables = tables();
     let class_of = |character| engine.mark_class(character);
     let parts = || tables.combining.iter().filter(|(mark, _)| begins(*mark, part));
     if rest.is_empty() && part.is_empty() || parts().next().is_none() {
-        return Ok(());
+        return;
     }
     let starter = rest.char_indices().rev().find(|&(_, it)| class_of(it) == 0);
     let (at, starter) = starter.map_or((0, None), |(at, it)| (at, Some(it)));
@@ -252,19 +253,19 @@ fn add_changed<E: Engine + ?Sized>(
     for &(mark, to) in &tables.combining {
         let class = class_of(mark);
         if (1..largest).contains(&class) {
-            push(changes, Change::new(first + places[usize::from(class)], to))?;
+            changes.push(Change::new(first + places[usize::from(class)], to));
         }
     }
 
     // It makes another character of the one that it follows.
-    let Some(starter) = starter else { return Ok(()) };
+    let Some(starter) = starter else { return };
     let mut followed = String::new();
-    append_reduced(cluster, class_of, &mut followed)?;
+    append_reduced(cluster, class_of, &mut followed);
     let size = followed.len();
     for composed in tables.composed_from(starter) {
         followed.truncate(size);
         // A composed character has three marks at most.
-        reserve_text(&mut followed, 4 * 3)?;
+        followed.reserve(4 * 3);
         let mut count = 0;
         decompose_canonical(composed, |mark| {
             if count > 0 && !is_in(&followed[..size], mark) {
@@ -274,10 +275,9 @@ fn add_changed<E: Engine + ?Sized>(
         });
         let to = followed.nfc().next().unwrap_or(starter);
         if to != starter {
-            push(changes, Change::new(start + at, to))?;
+            changes.push(Change::new(start + at, to));
         }
     }
-    Ok(())
 }
 
 /// Returns for each class the end of the marks of that class and of smaller ones. The marks are in the
@@ -296,21 +296,16 @@ fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256]
 }
 
 /// Appends a character and its marks, of each class no more than may become part of the character.
-fn append_reduced(
-    cluster: &str,
-    class_of: impl Fn(char) -> u8,
-    reduced: &mut String,
-) -> Result<()> {
+fn append_reduced(cluster: &str, class_of: impl Fn(char) -> u8, reduced: &mut String) {
     let (mut last, mut count) = (0, 0);
     for character in cluster.chars() {
         let class = class_of(character);
         count = if class == last { count + 1 } else { 0 };
         last = class;
         if count < 4 {
-            push_text(reduced, character.encode_utf8(&mut [0; 4]))?;
+            reduced.push_str(character.encode_utf8(&mut [0; 4]));
         }
     }
-    Ok(())
 }
 
 /// Returns true if `mark` is a part of the decomposition of `cluster`.
@@ -342,35 +337,35 @@ struct Tables {
     replaced: Vec<(char, char)>,
 }
 
-fn tables() -> Result<&'static Tables> {
+fn tables() -> &'static Tables {
     static TABLES: OnceBox<Tables> = OnceBox::new();
-    TABLES.get_or_try_init(|| Tables::new().map(Box::new))
+    TABLES.get_or_init(|| Box::new(Tables::new()))
 }
 
 impl Tables {
-    fn new() -> Result<Self> {
+    fn new() -> Tables {
         let mut tables = Self::default();
         // Ideographs and the private use area neither combine nor are composed.
         let characters =
             ('\u{a0}'..'\u{3400}').chain('\u{a000}'..'\u{e000}').chain('\u{f900}'..'\u{20000}');
         for character in characters.chain('\u{2f800}'..'\u{2fa20}') {
             if !starts_stretch(character) {
-                push(&mut tables.combining, (character, first_of(character)))?;
+                tables.combining.push((character, first_of(character)));
             }
             let (base, parts) = base_of(character);
             if parts > 1 || base != character {
-                push(&mut tables.replaced, (character, base))?;
+                tables.replaced.push((character, base));
             }
             if parts > 1 && first_of(character) == character {
-                push(&mut tables.composed, (base, character))?;
+                tables.composed.push((base, character));
             }
         }
         tables.composed.sort_unstable();
         for group in tables.composed.chunk_by(|one, other| one.0 == other.0) {
-            push(&mut tables.replaced, (group[0].0, group[0].0))?;
+            tables.replaced.push((group[0].0, group[0].0));
         }
         tables.replaced.sort_unstable();
-        Ok(tables)
+        tables
     }
 
     /// Returns the composed characters that begin with the same character as `starter`.

@@ -4,7 +4,6 @@ use crate::encoding::Encoding;
 use crate::engine::Engine;
 use crate::engine::segments::Prompt;
 use crate::error::Result;
-use crate::memory::with_capacity;
 use crate::polling::poll;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -50,7 +49,7 @@ pub(crate) fn is_canonical<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Resul
     let mut is_first = true;
     for run in ids.chunk_by(|&a, &b| special.name(a).is_none() && special.name(b).is_none()) {
         if let Some(name) = special.name(run[0]) {
-            prompt.push_special(name, run[0])?;
+            prompt.push_special(name, run[0]);
         } else {
             let Some(text) = text_of(engine, run, is_first)? else { return Ok(false) };
             prompt.push_text(engine, &text, &Selection::None)?;
@@ -61,7 +60,7 @@ pub(crate) fn is_canonical<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Resul
         return Ok(false);
     }
     prompt.finish(engine)?;
-    let mut encoded = with_capacity(ids.len())?;
+    let mut encoded = Vec::with_capacity(ids.len());
     prompt.encode(engine, true, &mut encoded)?;
     Ok(encoded == ids)
 }

@@ -31,7 +31,7 @@ use crate::engine::shown::ByteRuns;
 use crate::engine::truncate::Cutter;
 use crate::error::{Error, Result};
 use crate::fingerprint::Digest;
-use crate::memory::{append, collected, push, reserve, with_capacity};
+use crate::memory::reserve;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
@@ -148,7 +148,7 @@ pub trait Engine: Send + Sync {
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         let prompt = Prompt::of_text(self, text, allowed)?;
         prompt.encode_with_spans(self, &mut ids, &mut spans)?;
-        Ok((ends_of(&spans)?, ids.len()))
+        Ok((ends_of(&spans), ids.len()))
     }
 
     /// Returns the special tokens in a text: their names, and their bytes in the text.
@@ -363,12 +363,13 @@ pub trait Engine: Send + Sync {
 
     /// Appends the bytes that `ids` are decoded to.
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
-        append(bytes, &self.decode_with_starts(ids)?.0)
+        bytes.extend_from_slice(&self.decode_with_starts(ids)?.0);
+        Ok(())
     }
 
     /// Decodes `ids` to bytes, and returns where the bytes of each id start.
     fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
-        let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
+        let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
         for &id in ids {
             poll(1)?;
             starts.push(bytes.len());
@@ -427,7 +428,7 @@ impl Engine for Encoding {
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let aligned = self.encode_aligned(text, request)?;
-        let mut spans = with_capacity(aligned.ids.len())?;
+        let mut spans = Vec::with_capacity(aligned.ids.len());
         for span in aligned.spans(self) {
             spans.push(span?);
         }
@@ -447,11 +448,14 @@ impl Engine for Encoding {
         // Tokens lie side by side.
         let (mut ids, mut end) = (Vec::new(), 0);
         self.encode(text, request, &mut ids)?;
-        let spans = collected(ids.iter().map(|&id| {
-            let start = end;
-            end += self.text_size(id);
-            start..end
-        }))?;
+        let spans = ids
+            .iter()
+            .map(|&id| {
+                let start = end;
+                end += self.text_size(id);
+                start..end
+            })
+            .collect::<Vec<_>>();
         Ok((ids, spans))
     }
 
@@ -462,7 +466,7 @@ impl Engine for Encoding {
         wanted: Range<usize>,
     ) -> Result<(Vec<TokenEnd>, usize)> {
         let aligned = self.encode_aligned_around(text, allowed, wanted)?;
-        let mut ends = with_capacity(aligned.ids.len())?;
+        let mut ends = Vec::with_capacity(aligned.ids.len());
         for end in aligned.ends(self) {
             ends.push(end?);
         }
@@ -476,7 +480,7 @@ impl Engine for Encoding {
         let mut from = 0;
         while let Some(found) = all.find(&normal, from) {
             let name = all.names()[found.name].as_str();
-            push(&mut spans, (name, alignment.original(found.start..found.end)))?;
+            spans.push((name, alignment.original(found.start..found.end)));
             from = found.end;
         }
         Ok(spans)
@@ -496,7 +500,7 @@ impl Engine for Encoding {
                 from = found.start + 1;
                 continue;
             }
-            push(&mut names, (name, id))?;
+            names.push((name, id));
         }
         Ok(names)
     }
@@ -521,7 +525,7 @@ impl Engine for Encoding {
         let mut found = Vec::new();
         while let Some((name, id)) = special.find_allowed(text, from, allowed) {
             let ids = FixedIds::Special(id);
-            push(&mut found, Fixed { start: name.start, end: name.end, ids })?;
+            found.push(Fixed { start: name.start, end: name.end, ids });
             from = name.end;
         }
         Ok((kept, found))
@@ -570,7 +574,8 @@ impl Engine for Encoding {
             let original = alignment.original(bytes);
             run.start + original.start..run.start + original.end
         }));
-        append(ids, &walk.ids)
+        ids.extend_from_slice(&walk.ids);
+        Ok(())
     }
 
     fn ignores_segments(&self) -> bool {
@@ -595,7 +600,8 @@ impl Engine for Encoding {
     }
 
     fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
-        append(bytes, self.token_bytes(id).ok_or(Error::UnknownId(id.into()))?)
+        bytes.extend_from_slice(self.token_bytes(id).ok_or(Error::UnknownId(id.into()))?);
+        Ok(())
     }
 
     fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {

@@ -7,7 +7,7 @@ use crate::char_boundary::{ceil, floor};
 use crate::engine::Engine;
 use crate::engine::quiet::quiet_place;
 use crate::error::Result;
-use crate::memory::{append, collected, push, push_text, reserve, reserve_text};
+use crate::memory::{reserve, reserve_text};
 use crate::polling::poll;
 use crate::special_tokens::Selection;
 
@@ -124,50 +124,51 @@ impl Prompt {
         if *allowed != Selection::None {
             let base = self.text.len();
             for (name, id) in engine.find_in_segment(text, allowed)? {
-                self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id))?;
+                self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id));
             }
-            push(&mut self.trusted, (self.ends.len(), allowed.clone()))?;
+            self.trusted.push((self.ends.len(), allowed.clone()));
         }
         self.text.push_str(text);
-        push(&mut self.ends, self.text.len())
+        self.ends.push(self.text.len());
+        Ok(())
     }
 
     /// Replaces the U+FFFD at the end of the text, the first half of a surrogate pair, by
     /// `character`. The text pushed next began with the second half.
-    pub fn join_halves(&mut self, character: char) -> Result<()> {
+    pub fn join_halves(&mut self, character: char) {
         let end = self.text.len();
         let is_name = self.fixed.last().is_some_and(|fixed| fixed.end == end);
         if is_name || !self.text.ends_with(char::REPLACEMENT_CHARACTER) {
-            return push_text(&mut self.text, char::REPLACEMENT_CHARACTER.encode_utf8(&mut [0; 4]));
+            self.text.push_str(char::REPLACEMENT_CHARACTER.encode_utf8(&mut [0; 4]));
+            return;
         }
         self.text.pop();
-        push_text(&mut self.text, character.encode_utf8(&mut [0; 4]))?;
+        self.text.push_str(character.encode_utf8(&mut [0; 4]));
         for place in self.ends.iter_mut().rev().take_while(|place| **place == end) {
             *place = self.text.len();
         }
-        Ok(())
     }
 
     /// Adds a special token.
-    pub fn push_special(&mut self, name: &str, id: u32) -> Result<()> {
+    pub fn push_special(&mut self, name: &str, id: u32) {
         let start = self.text.len();
-        self.push_fixed(start..start + name.len(), FixedIds::Special(id))?;
-        push_text(&mut self.text, name)?;
-        push(&mut self.ends, self.text.len())
+        self.push_fixed(start..start + name.len(), FixedIds::Special(id));
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
     }
 
     /// Adds ids. Text before and after them never merges, unless `ids` is empty.
-    pub fn push_ids(&mut self, ids: Vec<u32>) -> Result<()> {
+    pub fn push_ids(&mut self, ids: Vec<u32>) {
         let place = self.text.len();
         if !ids.is_empty() {
-            self.push_fixed(place..place, FixedIds::Given(ids))?;
+            self.push_fixed(place..place, FixedIds::Given(ids));
         }
-        push(&mut self.ends, place)
+        self.ends.push(place);
     }
 
-    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) -> Result<()> {
-        push(&mut self.fixed, Fixed { start: place.start, end: place.end, ids })?;
-        push(&mut self.fixed_segments, self.ends.len())
+    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) {
+        self.fixed.push(Fixed { start: place.start, end: place.end, ids });
+        self.fixed_segments.push(self.ends.len());
     }
 
     /// Finds the special tokens that depend on more than one segment. Call it after the last
@@ -188,24 +189,24 @@ impl Prompt {
             true => quiet_place(engine, &self.text, self.text.len(), is_free)?,
             false => 0,
         };
-        self.copy_from(start)
+        Ok(self.copy_from(start))
     }
 
     /// Returns a copy of the prompt from a byte on, which touches no fixed place, or is the first.
-    pub fn copy_from(&self, start: usize) -> Result<Self> {
+    pub fn copy_from(&self, start: usize) -> Prompt {
         let first = if start == 0 { 0 } else { self.segment_at(start) };
         let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
-        push_text(&mut end.text, &self.text[start..])?;
+        end.text.push_str(&self.text[start..]);
         let skipped = self.fixed.partition_point(|fixed| fixed.start < start);
         for (fixed, segment) in self.fixed().skip(skipped) {
-            push(&mut end.fixed, fixed.moved_back(start))?;
-            push(&mut end.fixed_segments, segment - first)?;
+            end.fixed.push(fixed.moved_back(start));
+            end.fixed_segments.push(segment - first);
         }
-        end.ends = collected(self.ends[first..].iter().map(|end| end - start))?;
+        end.ends = self.ends[first..].iter().map(|end| end - start).collect::<Vec<_>>();
         let trusted = self.trusted.iter().filter(|(segment, _)| *segment >= first);
         let trusted = trusted.map(|(segment, allowed)| (segment - first, allowed.clone()));
-        end.trusted = collected(trusted)?;
-        Ok(end)
+        end.trusted = trusted.collect::<Vec<_>>();
+        end
     }
 
     /// Returns the bytes of memory in use.
@@ -313,7 +314,10 @@ impl Prompt {
     ) -> Result<()> {
         engine.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
-                Some(index) => append(ids, self.fixed[index].ids.as_slice()),
+                Some(index) => {
+                    ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                    Ok(())
+                }
                 None => encode(span, ids),
             })
         })
@@ -329,7 +333,7 @@ impl Prompt {
     ) -> Result<()> {
         self.walk(true, |span, fixed| {
             if let Some(index) = fixed {
-                append(ids, self.fixed[index].ids.as_slice())?;
+                ids.extend_from_slice(self.fixed[index].ids.as_slice());
                 reserve(spans, ids.len() - spans.len())?;
                 spans.resize(ids.len(), span);
                 return Ok(());
@@ -368,26 +372,26 @@ impl Prompt {
                     FixedIds::Special(_) => self.segments_at(span),
                     FixedIds::Given(_) => (segment, segment),
                 };
-                append(ids, self.fixed[index].ids.as_slice())?;
+                ids.extend_from_slice(self.fixed[index].ids.as_slice());
                 for (place, &id) in ids.iter().enumerate().skip(first) {
                     let is_special = special.name(id).is_some();
-                    add_origin(origins, place + 1, Origin { segment, segments, is_special })?;
+                    add_origin(origins, place + 1, Origin { segment, segments, is_special });
                 }
                 return Ok(());
             }
             let segments = self.segments_at(span.clone());
             if segments.0 == segments.1 {
                 engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
-                return add_origin(origins, ids.len(), Origin::of_text(segments));
+                return Ok(add_origin(origins, ids.len(), Origin::of_text(segments)));
             }
             if engine.keeps_text(&self.text[span.clone()])? {
                 engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
-                return self.locate(|id| engine.text_size(id), span, ids, first, origins);
+                return Ok(self.locate(|id| engine.text_size(id), span, ids, first, origins));
             }
             spans.clear();
             engine.encode_run_with_spans(self, span, ids, &mut spans)?;
             for (place, bytes) in (first..).zip(spans.drain(..)) {
-                add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)))?;
+                add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)));
             }
             Ok(())
         })
@@ -402,7 +406,7 @@ impl Prompt {
         ids: &[u32],
         first: usize,
         origins: &mut Origins,
-    ) -> Result<()> {
+    ) {
         let (from, to) = self.segments_at(run.clone());
         let bounds = |segment: usize| {
             let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -419,7 +423,7 @@ impl Prompt {
         while place < ids.len() {
             if place < tail && at >= bounds(longest).start {
                 (place, at, segment) = (tail, tail_at, longest);
-                add_origin(origins, place, Origin::of_text((longest, longest)))?;
+                add_origin(origins, place, Origin::of_text((longest, longest)));
                 continue;
             }
             while segment < to && self.ends[segment] <= at {
@@ -431,9 +435,8 @@ impl Prompt {
                 segment += 1;
             }
             place += 1;
-            add_origin(origins, place, Origin::of_text((before, segment)))?;
+            add_origin(origins, place, Origin::of_text((before, segment)));
         }
-        Ok(())
     }
 
     /// Returns the segments with the first and with the last of these bytes.
@@ -456,12 +459,11 @@ impl Origin {
 }
 
 /// Notes the origin of the ids before `end`.
-fn add_origin(origins: &mut Origins, end: usize, origin: Origin) -> Result<()> {
+fn add_origin(origins: &mut Origins, end: usize, origin: Origin) {
     match origins.last_mut() {
         Some((last, same)) if *same == origin => *last = end,
         Some((last, _)) if *last == end => {}
         None if end == 0 => {}
-        _ => push(origins, (end, origin))?,
+        _ => origins.push((end, origin)),
     }
-    Ok(())
 }

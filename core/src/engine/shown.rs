@@ -4,7 +4,7 @@ use std::iter::repeat_n;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::memory::{append, reserve, with_capacity};
+use crate::memory::reserve;
 use crate::polling::poll;
 use crate::stream_pool::is_incomplete;
 
@@ -32,7 +32,7 @@ pub fn decode<E: Engine + ?Sized>(
         false => after_others(engine, ids)?,
     };
     let Some(runs) = engine.byte_runs() else { return Ok((bytes, starts)) };
-    let (mut shown, mut places) = (with_capacity(bytes.len())?, with_capacity(ids.len())?);
+    let (mut shown, mut places) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(ids.len()));
     let mut first = 0;
     while first < ids.len() {
         let next = first + run_length(engine, &ids[first..])?.max(1);
@@ -43,8 +43,8 @@ pub fn decode<E: Engine + ?Sized>(
             places.push(shown.len());
             for at in start..end {
                 match kept[at - part.start] {
-                    true => append(&mut shown, &bytes[at..=at])?,
-                    false => append(&mut shown, BROKEN.as_bytes())?,
+                    true => shown.extend_from_slice(&bytes[at..=at]),
+                    false => shown.extend_from_slice(BROKEN.as_bytes()),
                 }
             }
         }
@@ -88,7 +88,7 @@ pub fn settled<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
 
 /// The bytes that ids add to a text after others, and where those of each start.
 fn after_others<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
-    let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
+    let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
     for &id in ids {
         poll(1)?;
         starts.push(bytes.len());

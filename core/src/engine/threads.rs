@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::memory::{append, collected, has_room, push, with_capacity};
+use crate::memory::has_room;
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -71,9 +71,7 @@ pub fn in_order<R: Default + Send, E>(
     let threads = threads.min(shares);
     // A thread that starts without memory would end the process.
     let has_memory = || has_room(threads.saturating_mul(MEMORY));
-    let Some(queue) =
-        (threads > 1 && has_memory()).then(|| Queue::new(shares, threads).ok()).flatten()
-    else {
+    let Some(queue) = (threads > 1 && has_memory()).then(|| Queue::new(shares, threads)) else {
         let mut result = R::default();
         for share in 0..shares {
             aside(&mut || work(share, &mut result))?;
@@ -138,11 +136,11 @@ struct State<R> {
 
 impl<R: Default + Send> Queue<R> {
     /// Allocates all its memory now: an error could not be reported later, when a result is stored.
-    fn new(shares: usize, threads: usize) -> Result<Self> {
-        let done = collected((0..shares).map(|_| None))?;
-        let spare = with_capacity(2 * threads)?;
+    fn new(shares: usize, threads: usize) -> Queue<R> {
+        let done = (0..shares).map(|_| None).collect::<Vec<_>>();
+        let spare = Vec::with_capacity(2 * threads);
         let state = State { next: 0, is_stopped: false, done, spare };
-        Ok(Self { shares, state: Mutex::new(state), changed: Condvar::new() })
+        Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// No code that runs with the lock held can panic half-way.
@@ -236,7 +234,10 @@ fn encode_in_shares<E: Engine + ?Sized>(
                     let is_first = start == 0;
                     engine.encode_run(&text[start..end], is_first, &mut part.ids)?;
                 }
-                stretch.special.map_or(Ok(()), |id| push(&mut part.ids, id))
+                stretch.special.map_or(Ok(()), |id| {
+                    part.ids.push(id);
+                    Ok(())
+                })
             };
             encode().err()
         });
@@ -250,7 +251,7 @@ fn encode_in_shares<E: Engine + ?Sized>(
             polling::poll(1)
         },
         |part: &Part| {
-            append(ids, &part.ids)?;
+            ids.extend_from_slice(&part.ids);
             part.error.clone().map_or(Ok(()), Err)
         },
     )
@@ -275,20 +276,20 @@ fn shares<E: Engine + ?Sized>(
         while begin + share < end {
             let near = (begin + share).max(position) - position;
             let Some(cut) = engine.safe_cut(&text[position..end], near) else { break };
-            push(&mut stretches, Stretch { text: position..position + cut, special: None })?;
-            push(&mut shares, first..stretches.len())?;
+            stretches.push(Stretch { text: position..position + cut, special: None });
+            shares.push(first..stretches.len());
             (first, begin, position) = (stretches.len(), position + cut, position + cut);
         }
         let id = special.and_then(|special| special.ids.as_slice().first().copied());
-        push(&mut stretches, Stretch { text: position..end, special: id })?;
+        stretches.push(Stretch { text: position..end, special: id });
         let Some(special) = special else { break };
         position = special.end;
         if position >= begin + share {
-            push(&mut shares, first..stretches.len())?;
+            shares.push(first..stretches.len());
             (first, begin) = (stretches.len(), position);
         }
     }
-    push(&mut shares, first..stretches.len())?;
+    shares.push(first..stretches.len());
     Ok((stretches, shares))
 }
 

@@ -13,7 +13,6 @@ use std::ops::Range;
 use crate::char_boundary::{ceil, floor};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::memory::push;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::TokenEnd;
 use crate::request::Request;
@@ -154,7 +153,7 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
             let mut is_enough = is_all || room == 0;
             for TokenEnd { tokens, low, high } in ends {
                 if low == high && tokens <= room {
-                    push(&mut cuts, Cut { position: low, tokens })?;
+                    cuts.push(Cut { position: low, tokens });
                 }
                 if tokens >= room {
                     is_enough |= low <= certain;
@@ -198,7 +197,7 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
                 for TokenEnd { tokens, low, high } in ends {
                     is_enough |= tokens == before && start + high >= certain;
                     if low == high && tokens >= before {
-                        push(&mut cuts, Cut { position: start + low, tokens })?;
+                        cuts.push(Cut { position: start + low, tokens });
                     }
                 }
                 if is_enough {
@@ -365,7 +364,7 @@ impl<E: Engine + ?Sized> Chunker<'_, E> {
                 Some(chunk) => chunk,
                 None => (done.position, self.plain(done)?),
             };
-            push(&mut chunks, start..end.position)?;
+            chunks.push(start..end.position);
             done = end;
             let used = self.cuts.partition_point(|cut| cut.position < start);
             if used > self.cuts.len() / 2 {
@@ -395,13 +394,13 @@ impl<E: Engine + ?Sized> Chunker<'_, E> {
             for TokenEnd { tokens, low, high } in ends.into_iter().skip(before) {
                 if low == high {
                     let (position, tokens) = (from + low, start.tokens + tokens - before);
-                    push(&mut self.cuts, Cut { position, tokens })?;
+                    self.cuts.push(Cut { position, tokens });
                 }
             }
             self.read = Cut { position: end, tokens: start.tokens + total - before };
             // The pattern may skip the end of the text.
             if self.cuts.last().is_none_or(|last| last.position < end) {
-                push(&mut self.cuts, self.read)?;
+                self.cuts.push(self.read);
             }
         }
         Ok(())

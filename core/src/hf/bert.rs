@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::memory::{push_text, reserve_text};
+use crate::memory::reserve_text;
 use crate::polling::poll;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
@@ -36,7 +36,7 @@ impl Bert {
         loop {
             poll(run)?;
             let start = new.len();
-            push_text(&mut new, &rest[..run])?;
+            new.push_str(&rest[..run]);
             if self.lowercase {
                 new[start..].make_ascii_lowercase();
             }

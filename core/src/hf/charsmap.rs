@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use crate::memory::{collected, filled, push};
 use crate::polling::poll;
 use base64::Engine;
 use unicode_segmentation::UnicodeSegmentation;
@@ -55,8 +54,9 @@ impl Charsmap {
         let (trie, replacements) =
             bytes.split_at_checked(units * 4).ok_or_else(|| malformed("a trie that is cut off"))?;
         let units = trie.chunks_exact(4);
-        let trie =
-            collected(units.map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]])))?;
+        let trie = units
+            .map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]))
+            .collect::<Vec<_>>();
         if trie.is_empty() {
             return Err(malformed("an empty trie"));
         }
@@ -127,15 +127,15 @@ impl Charsmap {
     ) -> Result<bool> {
         const NONE: usize = usize::MAX;
         // Each unit is the child of one base, which its label tells.
-        let mut first = filled(NONE, self.trie.len().next_multiple_of(256))?;
-        let mut next = filled(NONE, self.trie.len())?;
+        let mut first = vec![NONE; self.trie.len().next_multiple_of(256)];
+        let mut next = vec![NONE; self.trie.len()];
         for (place, unit) in self.trie.iter().enumerate() {
             if let label @ 1..=0xff = unit & (1 << 31 | 0xff) {
                 next[place] = std::mem::replace(&mut first[place ^ label as usize], place);
             }
         }
         // Units are shared by texts that end in the same way.
-        let mut is_seen = filled(false, self.trie.len())?;
+        let mut is_seen = vec![false; self.trie.len()];
         let mut waiting = vec![(0, [0; 4], 0, true)];
         for _ in 0..MOST_VISITS * self.trie.len() {
             let Some((place, mut bytes, mut length, mut is_first)) = waiting.pop() else {
@@ -165,7 +165,7 @@ impl Charsmap {
                 }
             }
             while child != NONE {
-                push(&mut waiting, (child, bytes, length, is_first))?;
+                waiting.push((child, bytes, length, is_first));
                 child = next[child];
             }
         }

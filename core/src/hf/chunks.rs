@@ -8,7 +8,6 @@
 use crate::ablation::Mechanism;
 use crate::char_boundary::ceil;
 use crate::lookup::Resolve;
-use crate::memory::filled;
 use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::split::{Permits, WordRules, WordSplitter};
@@ -379,7 +378,7 @@ impl Unknown<'_> {
             short = [0; ROOM];
             &mut short[..]
         } else {
-            long = filled(0, WIDEST * chunk.len() + MARK)?;
+            long = vec![0; WIDEST * chunk.len() + MARK];
             &mut long[..]
         };
         match self.chunks.piece(self.split, chunk, room) {

@@ -1,7 +1,6 @@
 //! Treats a tokenizer's added tokens as control tokens, which untrusted text must not produce.
 
 use crate::SpecialTokens;
-use crate::memory::{collected, filled};
 use crate::special_tokens::Selection;
 
 use crate::hf::added::AddedTokens;
@@ -26,10 +25,10 @@ impl Control {
     pub(crate) fn new(added: &AddedTokens, model: &Model) -> Result<Self> {
         let tokens = SpecialTokens::new(added.ids().map(|(name, id)| (name.to_owned(), id)))?;
         let made = added.ids().map(|(_, id)| id).filter(|&id| model.may_make(id));
-        let mut made: Vec<u32> = collected(made)?;
+        let mut made: Vec<u32> = made.collect::<Vec<_>>();
         made.sort_unstable();
         let more = made.split_off(made.partition_point(|&id| id < SMALL));
-        let mut bits = filled(0, made.last().map_or(0, |&last| last as usize / 64 + 1))?;
+        let mut bits = vec![0; made.last().map_or(0, |&last| last as usize / 64 + 1)];
         made.iter().for_each(|&id| bits[id as usize / 64] |= 1 << (id % 64));
         Ok(Self { tokens, made: bits, more })
     }

@@ -1,7 +1,7 @@
 //! Decoders: turn tokens into text.
 
 use crate::engine::shown::ByteRuns;
-use crate::memory::{append, push, push_text, reserve_text, with_capacity};
+use crate::memory::reserve_text;
 use crate::polling::poll;
 
 use crate::hf::bytes::{append_bytes, byte_of};
@@ -107,7 +107,7 @@ impl Decoder {
     /// them.
     pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<(Vec<u8>, bool)>> {
         if let Self::SentencePiece(decoder) = self {
-            return decoder.bytes_after_others(token).map(Some);
+            return Ok(Some(decoder.bytes_after_others(token)));
         }
         let parts = match self {
             Self::Sequence(parts) => parts,
@@ -170,7 +170,7 @@ impl Decoder {
             }
             Self::Replace(regex, content) => replace(&tokens, regex, content, limit)?,
             &Self::Strip { content, start, stop } => {
-                let mut stripped = with_capacity(tokens.len())?;
+                let mut stripped = Vec::with_capacity(tokens.len());
                 for token in &tokens {
                     stripped.push(joined(strip(token, content, start, stop), "")?);
                 }
@@ -180,7 +180,7 @@ impl Decoder {
             Self::SentencePiece(decoder) => vec![decoder.decode(&tokens)?],
             Self::ByteFallback => join_bytes(tokens)?,
             &Self::Metaspace(replacement, is_prepended) => {
-                let mut spaced = with_capacity(tokens.len())?;
+                let mut spaced = Vec::with_capacity(tokens.len());
                 for (index, token) in tokens.iter().enumerate() {
                     let is_kept = |&c: &char| index > 0 || !is_prepended || c != replacement;
                     let spaces = |c: char| if c == replacement { ' ' } else { c };
@@ -195,7 +195,7 @@ impl Decoder {
             Self::Bpe(suffix) => {
                 let last = tokens.len().saturating_sub(1);
                 let spaced = |(index, token): (usize, String)| {
-                    text_replaced(token, suffix, if index == last { "" } else { " " })
+                    Ok(text_replaced(token, suffix, if index == last { "" } else { " " }))
                 };
                 each(tokens.into_iter().enumerate(), spaced)?
             }
@@ -219,7 +219,7 @@ impl WordPiece {
                 Some(rest) => joined(rest, "")?,
                 None => joined(" ", &token)?,
             };
-            if self.cleanup { cleaned(token) } else { Ok(token) }
+            Ok(if self.cleanup { cleaned(token) } else { token })
         })
     }
 }
@@ -228,11 +228,11 @@ impl Ctc {
     fn apply(&self, mut tokens: Vec<String>) -> Result<Vec<String>> {
         tokens.dedup();
         let mut tokens = each(tokens.into_iter(), |token| {
-            let token = text_replaced(token, &self.pad_token, "")?;
+            let token = text_replaced(token, &self.pad_token, "");
             if !self.cleanup {
                 return Ok(token);
             }
-            text_replaced(cleaned(token)?, &self.word_delimiter_token, " ")
+            Ok(text_replaced(cleaned(token), &self.word_delimiter_token, " "))
         })?;
         tokens.retain(|token| !token.is_empty());
         Ok(tokens)
@@ -244,7 +244,7 @@ fn each<T>(
     tokens: impl ExactSizeIterator<Item = T>,
     mut change: impl FnMut(T) -> Result<String>,
 ) -> Result<Vec<String>> {
-    let mut changed = with_capacity(tokens.len())?;
+    let mut changed = Vec::with_capacity(tokens.len());
     for token in tokens {
         poll(WORK)?;
         changed.push(change(token)?);
@@ -253,38 +253,38 @@ fn each<T>(
 }
 
 /// Removes spaces before punctuation and contractions from one token.
-fn cleaned(token: String) -> Result<String> {
+fn cleaned(token: String) -> String {
     let mut replacements = CLEANED.into_iter();
-    replacements.try_fold(token, |token, (from, to)| text_replaced(token, from, to))
+    replacements.fold(token, |token, (from, to)| text_replaced(token, from, to))
 }
 
 /// Replaces `from` in a token; an empty one is found around every character.
-fn text_replaced(token: String, from: &str, to: &str) -> Result<String> {
+fn text_replaced(token: String, from: &str, to: &str) -> String {
     if !token.contains(from) {
-        return Ok(token);
+        return token;
     }
     let mut text = String::new();
     for (index, part) in token.split(from).enumerate() {
         if index > 0 {
-            push_text(&mut text, to)?;
+            text.push_str(to);
         }
-        push_text(&mut text, part)?;
+        text.push_str(part);
     }
-    Ok(text)
+    text
 }
 
 /// Replaces tokens for bytes, such as `<0xE2>`, by the text of the bytes next to each other, or by
 /// U+FFFD for each of them if they are not UTF-8.
 fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
-    let mut joined = with_capacity(tokens.len())?;
-    let mut bytes: Vec<u8> = with_capacity(tokens.len())?;
+    let mut joined = Vec::with_capacity(tokens.len());
+    let mut bytes: Vec<u8> = Vec::with_capacity(tokens.len());
     let flush = |bytes: &mut Vec<u8>, joined: &mut Vec<String>| -> Result<()> {
         match std::str::from_utf8(bytes) {
             Ok("") => {}
-            Ok(text) => push(joined, offsets::joined(text, "")?)?,
+            Ok(text) => joined.push(offsets::joined(text, "")?),
             Err(_) => {
                 for _ in 0..bytes.len() {
-                    push(joined, "\u{fffd}".into())?;
+                    joined.push("\u{fffd}".into());
                 }
             }
         }
@@ -296,7 +296,7 @@ fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
             Some(byte) => bytes.push(byte),
             None => {
                 flush(&mut bytes, &mut joined)?;
-                push(&mut joined, token)?;
+                joined.push(token);
             }
         }
     }
@@ -307,7 +307,7 @@ fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
 /// Appends the bytes that a token represents, or its UTF-8 if a character represents none.
 pub(crate) fn append_raw_bytes(token: &str, bytes: &mut Vec<u8>) -> Result<()> {
     if !append_bytes(token, bytes)? {
-        append(bytes, token.as_bytes())?;
+        bytes.extend_from_slice(token.as_bytes());
     }
     Ok(())
 }
@@ -321,9 +321,9 @@ pub(crate) fn lossy_text(bytes: Vec<u8>) -> Result<String> {
     let mut text = String::new();
     reserve_text(&mut text, bytes.len())?;
     for chunk in bytes.utf8_chunks() {
-        push_text(&mut text, chunk.valid())?;
+        text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
-            push_text(&mut text, "\u{fffd}")?;
+            text.push_str("\u{fffd}");
         }
     }
     Ok(text)
@@ -345,12 +345,15 @@ pub(crate) fn joined_with(tokens: &[String], separator: &str) -> Result<String> 
 
 /// Replaces the matches of a pattern in each token by `content`.
 fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Result<Vec<String>> {
-    let mut replaced = with_capacity(tokens.len())?;
+    let mut replaced = Vec::with_capacity(tokens.len());
     let mut total = 0;
     for token in tokens {
         let mut stretches = Vec::new();
         if !token.is_empty() {
-            regex.each(token, |found| push(&mut stretches, found))?;
+            regex.each(token, |found| {
+                stretches.push(found);
+                Ok(())
+            })?;
         }
         total += stretches.len().saturating_mul(content.len()).saturating_add(token.len());
         if total > limit {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::memory::{append, ask_for, collected, with_capacity};
+use crate::memory::ask_for;
 use crate::once::OnceBox;
 use crate::token_table::{Kind, TokenTable};
 
@@ -27,9 +27,9 @@ impl Tokenizer {
         let tokens = match self.decoder() {
             // Bytes at both sides of a piece without text are decoded apart.
             Some(Decoder::SentencePiece(_)) => {
-                collected(tokens.map(|it| if skipped(&it) { String::new() } else { it }))?
+                tokens.map(|it| if skipped(&it) { String::new() } else { it }).collect::<Vec<_>>()
             }
-            _ => collected(tokens.filter(|token| !skipped(token)))?,
+            _ => tokens.filter(|token| !skipped(token)).collect::<Vec<_>>(),
         };
         match self.decoder() {
             Some(decoder) => decoder.decode(tokens),
@@ -44,7 +44,7 @@ impl Tokenizer {
         if self.encoding().is_some() {
             return self.decode_plain(ids, skip_special_tokens);
         }
-        let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
+        let mut bytes = Vec::with_capacity(ids.len().saturating_mul(5));
         for &id in ids {
             let before = bytes.len();
             if self.append_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
@@ -68,7 +68,7 @@ impl Tokenizer {
         let other = match (self.added().text(id), self.model().token_bytes(id)) {
             (Some(text), _) => Cow::Borrowed(text),
             (None, Some(token)) => {
-                append(bytes, token)?;
+                bytes.extend_from_slice(token);
                 return Ok(Kind::Ordinary);
             }
             (None, None) => match self.model().id_to_token(id) {
@@ -86,8 +86,8 @@ impl Tokenizer {
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
         if self.decoder().is_none() {
             // Decoding joins tokens with spaces.
-            append(bytes, b" ")?;
-            append(bytes, token.as_bytes())?;
+            bytes.extend_from_slice(b" ");
+            bytes.extend_from_slice(token.as_bytes());
             return Ok(kind);
         }
         let decoder = self.decoder().map(|decoder| decoder.bytes_after_others(&token));
@@ -97,7 +97,7 @@ impl Tokenizer {
                 "one under which an id has no bytes of its own",
             ));
         };
-        append(bytes, &decoded.0)?;
+        bytes.extend_from_slice(&decoded.0);
         Ok(kind)
     }
 
@@ -128,7 +128,7 @@ impl Tokenizer {
             Some(decoder) => decoder.decode(vec![token])?,
             None => token,
         };
-        append(bytes, text.as_bytes())?;
+        bytes.extend_from_slice(text.as_bytes());
         Ok(kind)
     }
 

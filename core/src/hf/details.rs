@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{ask_for, push, with_capacity};
+use crate::memory::ask_for;
 use crate::polling::poll;
 
 use crate::hf::encoding::{Details, Encoding};
@@ -78,16 +78,17 @@ impl Tokenizer {
         if self.encoding().is_some() {
             return self.encode_plain(text, type_id, word);
         }
-        let characters = Characters::new(text)?;
+        let characters = Characters::new(text);
         let (mut ids, mut details, mut index) = (Vec::new(), Details::default(), 0);
         self.walk(
             text,
             &mut Pieces(|piece: &Aligned, added| {
                 self.each_token(piece, added, |token, (start, end)| {
-                    push(&mut ids, token.id)?;
-                    push(&mut details.tokens, self.token_text(&token, &piece.text)?)?;
-                    push(&mut details.offsets, (characters.index(start), characters.index(end)))?;
-                    push(&mut details.words, word.or(Some(index)))
+                    ids.push(token.id);
+                    details.tokens.push(self.token_text(&token, &piece.text)?);
+                    details.offsets.push((characters.index(start), characters.index(end)));
+                    details.words.push(word.or(Some(index)));
+                    Ok(())
                 })?;
                 index += 1;
                 Ok(())
@@ -147,7 +148,8 @@ impl Tokenizer {
         let mut tokens = Vec::new();
         self.model().encode_piece(text, &mut |token| {
             let span = (token.span.start, token.span.end);
-            push(&mut tokens, (token.id, self.token_text(&token, text)?, span))
+            tokens.push((token.id, self.token_text(&token, text)?, span));
+            Ok(())
         })?;
         Ok(tokens)
     }
@@ -158,7 +160,7 @@ pub type PlacedPiece = (String, (usize, usize));
 
 /// Runs only the pre-tokenizer on a text.
 pub(crate) fn pre_tokenize(pre_tokenizer: &PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
-    let characters = Characters::new(text)?;
+    let characters = Characters::new(text);
     let pieces =
         pre_tokenizer.split(vec![Aligned::original(text, 0..text.len())?], true)?.into_iter();
     let place = |piece: Aligned| {
@@ -175,16 +177,16 @@ enum Characters {
 }
 
 impl Characters {
-    fn new(text: &str) -> Result<Self> {
+    fn new(text: &str) -> Characters {
         if text.is_ascii() {
-            return Ok(Self::Ascii);
+            return Self::Ascii;
         }
-        let mut indices = with_capacity(text.len() + 1)?;
+        let mut indices = Vec::with_capacity(text.len() + 1);
         for (index, character) in text.chars().enumerate() {
             indices.resize(indices.len() + character.len_utf8(), index);
         }
         indices.push(indices.last().map_or(0, |last| last + 1));
-        Ok(Self::Indices(indices))
+        Self::Indices(indices)
     }
 
     fn index(&self, byte: usize) -> usize {

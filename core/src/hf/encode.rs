@@ -1,6 +1,6 @@
 //! Encodes inputs: chooses the walk over each text, then truncates and post-processes.
 
-use crate::memory::{append, collected, push, reserve};
+use crate::memory::reserve;
 
 use crate::hf::arrangement::{Arrangement, Part};
 use crate::hf::beginning::EarlyEnd;
@@ -132,7 +132,7 @@ impl Tokenizer {
             let mut length = 0;
             for part in arrangement.parts() {
                 match part {
-                    Part::Special { ids, .. } => append(row, ids)?,
+                    Part::Special { ids, .. } => row.extend_from_slice(ids),
                     Part::Sequence { .. } => {
                         let start = row.len();
                         self.append_ids(text, row)?;
@@ -160,11 +160,11 @@ impl Tokenizer {
         }
         for part in arrangement.parts() {
             match part {
-                Part::Special { ids, .. } => append(row, ids)?,
+                Part::Special { ids, .. } => row.extend_from_slice(ids),
                 Part::Sequence { number, .. } => {
                     let range = ranges.get(*number).cloned().unwrap_or_default();
                     let ids = sequences.get(*number).and_then(|it| it.ids.get(range));
-                    append(row, ids.unwrap_or_default())?;
+                    row.extend_from_slice(ids.unwrap_or_default());
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Tokenizer {
     /// Pads the encodings of a batch, if padding is set. Returns the length.
     pub fn pad<'a>(&self, batch: impl Iterator<Item = &'a mut Encoding>) -> Result<usize> {
         let Some(padding) = self.padding() else { return Ok(0) };
-        post::pad(&mut collected(batch)?, padding)
+        post::pad(&mut batch.collect::<Vec<_>>(), padding)
     }
 
     /// Whether neither truncation nor padding changes a text.
@@ -293,7 +293,7 @@ impl Tokenizer {
                     if detailed {
                         let part = self.encode_detailed(word, type_id, Some(number))?;
                         tokens += part.len();
-                        push(&mut parts, part)?;
+                        parts.push(part);
                     } else {
                         self.append_ids(word, &mut ids)?;
                         tokens = ids.len();

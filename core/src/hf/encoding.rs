@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{ask_for, push, push_text, reserve, with_capacity};
+use crate::memory::{ask_for, reserve};
 
 use crate::hf::error::{Error, Result};
 use crate::hf::run_length::Runs;
@@ -20,7 +20,7 @@ pub struct Details {
 impl Details {
     fn slice(&self, range: Range<usize>) -> Result<Self> {
         Ok(Self {
-            tokens: copied_texts(self.tokens[range.clone()].iter())?,
+            tokens: copied_texts(self.tokens[range.clone()].iter()),
             offsets: copied(&self.offsets[range.clone()])?,
             words: copied(&self.words[range])?,
         })
@@ -36,19 +36,19 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
 }
 
 /// Copies a text; fails without memory.
-fn copied_text(text: &str) -> Result<String> {
+fn copied_text(text: &str) -> String {
     let mut copy = String::new();
-    push_text(&mut copy, text)?;
-    Ok(copy)
+    copy.push_str(text);
+    copy
 }
 
 /// Copies texts; fails without memory.
-fn copied_texts<'a>(texts: impl ExactSizeIterator<Item = &'a String>) -> Result<Vec<String>> {
-    let mut copies = with_capacity(texts.len())?;
+fn copied_texts<'a>(texts: impl ExactSizeIterator<Item = &'a String>) -> Vec<String> {
+    let mut copies = Vec::with_capacity(texts.len());
     for text in texts {
-        copies.push(copied_text(text)?);
+        copies.push(copied_text(text));
     }
-    Ok(copies)
+    copies
 }
 
 /// The fields of a token, to compute its minimum memory.
@@ -232,7 +232,7 @@ impl Encoding {
                 Direction::Right => start..end,
                 Direction::Left => length - end..length - start,
             };
-            push(&mut parts, self.slice(part)?)?;
+            parts.push(self.slice(part)?);
             if end == length {
                 break;
             }
@@ -263,11 +263,11 @@ impl Encoding {
         let mut overflowing = Vec::new();
         for own in &self.overflowing {
             for right in std::iter::once(&other).chain(&other.overflowing) {
-                push(&mut overflowing, combined(own, right)?)?;
+                overflowing.push(combined(own, right)?);
             }
         }
         for right in &other.overflowing {
-            push(&mut overflowing, combined(self, right)?)?;
+            overflowing.push(combined(self, right)?);
         }
         let length = self.len();
         for (sequence, range) in other.sequence_ranges {
@@ -327,8 +327,8 @@ impl Encoding {
         reserve(&mut self.ids, missing)?;
         let mut padding = Vec::new();
         if let Some(details) = &mut self.details {
-            let token = copied_text(token)?;
-            padding = copied_texts(std::iter::repeat_n(&token, missing))?;
+            let token = copied_text(token);
+            padding = copied_texts(std::iter::repeat_n(&token, missing));
             reserve(&mut details.tokens, missing)?;
             reserve(&mut details.offsets, missing)?;
             reserve(&mut details.words, missing)?;

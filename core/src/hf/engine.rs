@@ -10,7 +10,6 @@ use crate::char_boundary::ceil;
 use crate::engine::shown::ByteRuns;
 use crate::engine::{EncodeRun, Originals, narrow};
 use crate::fingerprint::Digest;
-use crate::memory::{append, collected, push};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::pool::Pool;
@@ -133,8 +132,9 @@ impl Engine for Tokenizer {
             let (mut ids, mut spans) = (Vec::new(), Vec::new());
             let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
                 tokenizer.each_span(piece, added, |id, (start, end)| {
-                    push(&mut ids, id)?;
-                    push(&mut spans, start..end)
+                    ids.push(id);
+                    spans.push(start..end);
+                    Ok(())
                 })
             });
             tokenizer.walk(text, &mut pieces)?;
@@ -143,9 +143,10 @@ impl Engine for Tokenizer {
         let whole = vec![tokenizer.encode_detailed(text, 0, None)?];
         let made = post::post_process(whole, None, processor.filter(|_| trims), false)?;
         let places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
-        let places = collected(places)?;
+        let places = places.collect::<Vec<_>>();
         let offsets = made.details.map(|details| details.offsets).unwrap_or_default();
-        let spans = collected(offsets.iter().map(|&(start, end)| places[start]..places[end]))?;
+        let spans =
+            offsets.iter().map(|&(start, end)| places[start]..places[end]).collect::<Vec<_>>();
         Ok((made.ids, spans))
     }
 
@@ -169,14 +170,17 @@ impl Engine for Tokenizer {
     ) -> Result<(Vec<TokenEnd>, usize)> {
         let (ids, mut spans) = self.under(allowed)?.ids_and_spans(text)?;
         self.place_bytes(text, &ids, &mut spans)?;
-        Ok((ends_of(&spans)?, ids.len()))
+        Ok((ends_of(&spans), ids.len()))
     }
 
     fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let tokenizer = self.under(&Selection::All)?;
         let mut found = Vec::new();
         let mut note = |id, span| match self.added().token(id) {
-            Some(token) => push(&mut found, (token.content.as_str(), span)),
+            Some(token) => {
+                found.push((token.content.as_str(), span));
+                Ok(())
+            }
             None => Ok(()),
         };
         if self.normalizer().is_none() || !self.added().has_normalized() {
@@ -201,10 +205,10 @@ impl Engine for Tokenizer {
         let control = self.control()?;
         let mut items: Vec<(Item<'_>, usize)> = Vec::new();
         for (fixed, segment) in prompt.fixed() {
-            push(&mut items, (Item::Fixed(fixed), segment))?;
+            items.push((Item::Fixed(fixed), segment));
         }
         for (part, allowed, segment) in prompt.trusted() {
-            push(&mut items, (Item::Part(part, allowed), segment))?;
+            items.push((Item::Part(part, allowed), segment));
         }
         items.sort_by_key(|&(_, segment)| segment);
         let tokens = self.locate(prompt.text(), &items, |token, allowed| {
@@ -384,7 +388,8 @@ impl Engine for Tokenizer {
     }
 
     fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
-        append(bytes, self.token_table()?.get(id))
+        bytes.extend_from_slice(self.token_table()?.get(id));
+        Ok(())
     }
 
     fn token_form(&self) -> Result<Normalization> {
@@ -448,11 +453,18 @@ impl Engine for Tokenizer {
 
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         match self.decoder() {
-            Some(Decoder::ByteLevel) => append(bytes, &self.decode_bytes(ids, false)?),
-            decoder if decoder.is_none_or(Decoder::keeps_tokens) => {
-                append(bytes, self.decode(ids, false)?.as_bytes())
+            Some(Decoder::ByteLevel) => {
+                bytes.extend_from_slice(&self.decode_bytes(ids, false)?);
+                Ok(())
             }
-            _ => append(bytes, &self.decode_with_starts(ids)?.0),
+            decoder if decoder.is_none_or(Decoder::keeps_tokens) => {
+                bytes.extend_from_slice(self.decode(ids, false)?.as_bytes());
+                Ok(())
+            }
+            _ => {
+                bytes.extend_from_slice(&self.decode_with_starts(ids)?.0);
+                Ok(())
+            }
         }
     }
 }

@@ -31,7 +31,7 @@
 //! |---|---|
 //! | [`spec`] | the components of a file, as in its JSON |
 //! | [`io`] | reads and writes whole files |
-//! | `json` | writes JSON, as far as there is memory |
+//! | `json` | writes JSON |
 //! | `bytes` | the characters that represent bytes in byte-level vocabularies |
 //! | `model` | the questions to a model; BPE: its lists as read, built for the core, and ready to run; models of words |
 //! | `added` | finds added tokens in text |

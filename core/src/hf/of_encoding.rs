@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::memory::{append, push, reserve};
+use crate::memory::reserve;
 use crate::offsets::Characters;
 use crate::token_table::Kind;
 use crate::{Engine, SpecialTokens};
@@ -24,7 +24,7 @@ impl Tokenizer {
     pub fn of_encoding(
         encoding: Arc<crate::Encoding>,
         special: impl IntoIterator<Item = (String, u32)>,
-    ) -> Result<Self> {
+    ) -> Tokenizer {
         let mut added = AddedTokens::default();
         for (name, id) in special {
             added.insert(id, plain_token(name, true));
@@ -37,7 +37,7 @@ impl Tokenizer {
             use_regex: true,
         };
         tokenizer.restore_decoder(decoder, Decoder::ByteLevel);
-        Ok(tokenizer)
+        tokenizer
     }
 
     /// The encoding that the tokenizer was made from.
@@ -100,9 +100,9 @@ impl Tokenizer {
                 Some(name) => name.to_owned(),
                 None => self.model().id_to_token(id).unwrap_or_default(),
             };
-            push(&mut details.offsets, (starts.index(span.start), ends.index(span.end)))?;
-            push(&mut details.tokens, token)?;
-            push(&mut details.words, word)?;
+            details.offsets.push((starts.index(span.start), ends.index(span.end)));
+            details.tokens.push(token);
+            details.words.push(word);
         }
         Ok(Encoding::new(ids, type_id, Some(details)))
     }
@@ -110,7 +110,7 @@ impl Tokenizer {
     /// Appends the bytes of an id, and returns its kind.
     pub(crate) fn append_plain_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.core()?.token_bytes(id) else { return Ok(Kind::Absent) };
-        append(bytes, token)?;
+        bytes.extend_from_slice(token);
         let is_special = self.added().token(id).is_some_and(|token| token.special);
         Ok(if is_special { Kind::Special } else { Kind::Ordinary })
     }

@@ -1,6 +1,5 @@
 //! Reads a SentencePiece model, `.model`, as a tokenizer.
 
-use crate::memory::{collected, push};
 use base64::Engine;
 
 use crate::hf::added::{AddedToken, AddedTokens};
@@ -23,8 +22,8 @@ impl Tokenizer {
         }
         let (mut tokens, mut scores) = (TokenList::default(), Vec::new());
         for (piece, id) in model.pieces.iter().zip(0..) {
-            tokens.push(&piece.text, id)?;
-            push(&mut scores, f64::from(piece.score))?;
+            tokens.push(&piece.text, id);
+            scores.push(f64::from(piece.score));
         }
         let fields = SentencePieceFields {
             algorithm: match model.trainer.model_type {
@@ -39,7 +38,10 @@ impl Tokenizer {
         };
         let of_kind = |kind: Kind| {
             let rows = model.pieces.iter().zip(&fields.kinds);
-            collected(rows.filter(|(_, other)| **other == kind).map(|(row, _)| row.text.clone()))
+            Ok(rows
+                .filter(|(_, other)| **other == kind)
+                .map(|(row, _)| row.text.clone())
+                .collect::<Vec<_>>())
         };
         let (control, unknown) = (of_kind(Kind::Control)?, of_kind(Kind::Unknown)?);
         let normalizer = SentencePieceNormalizer {

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{push, reserve};
+use crate::memory::reserve;
 use crate::segments::{Fixed, FixedIds, Prompt};
 use crate::special_tokens::Selection;
 
@@ -57,7 +57,10 @@ impl Tokenizer {
                         part.clone(),
                         &mut state,
                         permits,
-                        |range, id| push(&mut tokens, (special(range, id), *segment)),
+                        |range, id| {
+                            tokens.push((special(range, id), *segment));
+                            Ok(())
+                        },
                     )?;
                 }
                 Item::Fixed(fixed) => {
@@ -69,7 +72,7 @@ impl Tokenizer {
                         (fixed.start, fixed.end) = (range.start, range.end);
                     }
                     state.skip_to(fixed.end);
-                    push(&mut tokens, (fixed, *segment))?;
+                    tokens.push((fixed, *segment));
                 }
             }
         }
@@ -112,7 +115,8 @@ impl Tokenizer {
                         let permits = |token: &AddedToken| permits(token, allowed);
                         let found = |range: Range<usize>, id| {
                             let range = start + range.start..start + range.end;
-                            push(&mut found, (special(range, id), *segment))
+                            found.push((special(range, id), *segment));
+                            Ok(())
                         };
                         self.added().find_in(true, stretch, within, &mut state, permits, found)?;
                     }
@@ -203,7 +207,8 @@ impl Tokenizer {
             if !self.may_keep(prompt, id, &place(origin))? {
                 barred = barred.or(Some(id));
             }
-            push(&mut made, (id, place(origin)))
+            made.push((id, place(origin)));
+            Ok(())
         })?;
         if let Some(first) = barred {
             made.clear();
@@ -214,7 +219,8 @@ impl Tokenizer {
             let can_bar =
                 self.model().encode_piece_without(&piece.text, &is_barred, &mut |token| {
                     is_kept_out &= !is_barred(token.id, token.span.clone());
-                    push(&mut made, (token.id, place(piece.origin(token.span))))
+                    made.push((token.id, place(piece.origin(token.span))));
+                    Ok(())
                 })?;
             if !can_bar || !is_kept_out {
                 return Err(self.made_of_text(first));
@@ -260,8 +266,9 @@ impl Tokenizer {
         };
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
             let mut take = |id, span| {
-                push(ids, id)?;
-                push(spans, span)
+                ids.push(id);
+                spans.push(span);
+                Ok(())
             };
             let keeps_out = !prompt.is_one_text() || self.keeps_out_control();
             if keeps_out && control.is_made_by_model() && added.is_none() {

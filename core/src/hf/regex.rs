@@ -144,7 +144,12 @@ mod tests {
 
     fn matches(regex: &Regex, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        regex.each(text, |range| crate::memory::push(&mut found, range)).unwrap();
+        regex
+            .each(text, |range| {
+                found.push(range);
+                Ok(())
+            })
+            .unwrap();
         found
     }
 

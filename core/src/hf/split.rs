@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::Splitter;
-use crate::memory::{collected, push, reserve, reserve_text, with_capacity};
+use crate::memory::{reserve, reserve_text};
 use crate::polling::poll;
 use crate::split::{CLIP, CLIP_WITH_NAMES};
 use memchr::memchr_iter;
@@ -126,17 +126,17 @@ impl PreTokenizer {
                 }
                 Step::Bytes => pieces.iter_mut().try_for_each(into_byte_characters)?,
                 Step::Metaspace(metaspace) => {
-                    let mut parts = with_capacity(pieces.len())?;
+                    let mut parts = Vec::with_capacity(pieces.len());
                     for piece in pieces {
                         mark_spaces(metaspace, piece, is_first, &mut parts)?;
                     }
                     pieces = parts;
                 }
                 Step::Split { by, behavior, invert } => {
-                    let mut parts = with_capacity(pieces.len())?;
+                    let mut parts = Vec::with_capacity(pieces.len());
                     for piece in &pieces {
                         for range in by.parts(&piece.text, *behavior, *invert)? {
-                            push(&mut parts, piece.slice(range)?)?;
+                            parts.push(piece.slice(range)?);
                         }
                     }
                     pieces = parts;
@@ -201,7 +201,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
 
 fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
     // Each byte becomes at most two bytes.
-    let mut origins = with_capacity(piece.origins.len() * 2)?;
+    let mut origins = Vec::with_capacity(piece.origins.len() * 2);
     let mut text = String::new();
     reserve_text(&mut text, piece.text.len() * 2)?;
     let mut at = 0;
@@ -230,7 +230,7 @@ fn mark_spaces(
     let mut mark = [0; 4];
     let mark = &*metaspace.replacement.encode_utf8(&mut mark);
     let spaces: Vec<Range<usize>> =
-        collected(memchr_iter(b' ', piece.text.as_bytes()).map(|at| at..at + 1))?;
+        memchr_iter(b' ', piece.text.as_bytes()).map(|at| at..at + 1).collect::<Vec<_>>();
     piece.replace(&spaces, mark)?;
     let begins = |origin: &(usize, usize)| origin.0 <= piece.begin;
     let is_first = is_first && piece.origins.first().is_some_and(begins);
@@ -238,7 +238,7 @@ fn mark_spaces(
         piece.prepend(mark)?;
     }
     for range in metaspace.parts(&piece.text, metaspace.replacement)? {
-        push(parts, piece.slice(range)?)?;
+        parts.push(piece.slice(range)?);
     }
     Ok(())
 }
@@ -321,7 +321,10 @@ impl spec::Metaspace {
     /// The parts of a text with `mark` as the replacement.
     pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
-        self.each_part(text, mark, |part| push(&mut parts, part))?;
+        self.each_part(text, mark, |part| {
+            parts.push(part);
+            Ok(())
+        })?;
         Ok(parts)
     }
 
@@ -363,13 +366,25 @@ impl By {
     fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
         match self {
-            Self::Bert => bert(text, &mut |part| push(&mut parts, part))?,
-            Self::Scripts => scripts(text, &mut |part| push(&mut parts, part))?,
-            Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
+            Self::Bert => bert(text, &mut |part| {
+                parts.push(part);
+                Ok(())
+            })?,
+            Self::Scripts => scripts(text, &mut |part| {
+                parts.push(part);
+                Ok(())
+            })?,
+            Self::Length(length) => each_of_length(text, *length, |part| {
+                parts.push(part);
+                Ok(())
+            })?,
             Self::Characters(is_match) if behavior == Behavior::Removed && !invert => {
-                each_between(text, is_match, |part| push(&mut parts, part))?;
+                each_between(text, is_match, |part| {
+                    parts.push(part);
+                    Ok(())
+                })?;
             }
-            _ => parts = behave(self.cut(text, invert)?, behavior)?,
+            _ => parts = behave(self.cut(text, invert)?, behavior),
         }
         parts.retain(|part| !part.is_empty());
         Ok(parts)
@@ -382,10 +397,11 @@ impl By {
         let mut add = |range: Range<usize>| {
             poll(range.end - last)?;
             if last != range.start {
-                push(&mut stretches, (last..range.start, invert))?;
+                stretches.push((last..range.start, invert));
             }
             last = range.end;
-            push(&mut stretches, (range, !invert))
+            stretches.push((range, !invert));
+            Ok(())
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
@@ -411,7 +427,7 @@ impl By {
             Self::Bert | Self::Scripts | Self::Length(_) => {}
         }
         if last != text.len() {
-            push(&mut stretches, (last..text.len(), invert))?;
+            stretches.push((last..text.len(), invert));
         }
         Ok(stretches)
     }
@@ -621,8 +637,8 @@ impl Split {
 }
 
 /// Combines stretches into pieces.
-fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
-    let mut pieces: Vec<Range<usize>> = with_capacity(stretches.len())?;
+fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
+    let mut pieces: Vec<Range<usize>> = Vec::with_capacity(stretches.len());
     let mut before = false;
     match behavior {
         Behavior::Isolated => pieces.extend(stretches.into_iter().map(|(range, _)| range)),
@@ -658,7 +674,7 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize
             pieces.reverse();
         }
     }
-    Ok(pieces)
+    pieces
 }
 
 /// The way to cut text for the core, which reads its bytes unchanged.
@@ -766,7 +782,7 @@ impl PreTokenizer {
         let mut pieces = vec![Range { start: 0, end: text.len() }];
         for step in &self.0 {
             let Step::Split { by, behavior, invert } = step else { continue };
-            let mut parts = with_capacity(pieces.len())?;
+            let mut parts = Vec::with_capacity(pieces.len());
             for piece in pieces {
                 let found = by.parts(&text[piece.clone()], *behavior, *invert)?;
                 reserve(&mut parts, found.len())?;

@@ -1,6 +1,5 @@
 //! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
 
-use crate::memory::{collected, push, reserve, with_capacity};
 use crate::polling::poll;
 
 use crate::hf::error::{Error, Result};
@@ -57,7 +56,7 @@ impl Trie {
 
     /// Makes a trie of tokens and their numbers. Of tokens that repeat, the last one counts.
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
-        let mut order = collected(tokens)?;
+        let mut order = tokens.collect::<Vec<_>>();
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
         builder.grow()?;
@@ -68,16 +67,19 @@ impl Trie {
             let start = builder.end_tokens(&branch, &order);
             let rest = &order[start..branch.end];
             children.clear();
-            each_child(rest, branch.depth, |byte, len| push(&mut children, (byte, len)))?;
+            each_child(rest, branch.depth, |byte, len| {
+                children.push((byte, len));
+                Ok(())
+            })?;
             builder.place(branch.node, &children)?;
             let (base, mut start) = (builder.places[branch.node as usize].base, start);
             for &(byte, len) in &children {
                 let (node, end) = (base ^ u32::from(byte), start + len);
-                push(&mut branches, Branch { node, start, end, depth: branch.depth + 1 })?;
+                branches.push(Branch { node, start, end, depth: branch.depth + 1 });
                 start = end;
             }
         }
-        builder.finish()
+        Ok(builder.finish())
     }
 
     /// The node after this byte.
@@ -150,10 +152,10 @@ impl Builder {
         if length > LEAF as usize - BLOCK {
             return Err(Error::Invalid("model.vocab: the tokens are too long together".into()));
         }
-        reserve(&mut self.places, BLOCK)?;
-        reserve(&mut self.parents, BLOCK)?;
-        reserve(&mut self.bases, BLOCK)?;
-        reserve(&mut self.nexts, BLOCK + 1)?;
+        self.places.reserve(BLOCK);
+        self.parents.reserve(BLOCK);
+        self.bases.reserve(BLOCK);
+        self.nexts.reserve(BLOCK + 1);
         self.places.resize(length, Place { base: LEAF, value: NONE });
         self.parents.resize(length, FREE);
         self.bases.resize(length, false);
@@ -243,8 +245,8 @@ impl Builder {
         None
     }
 
-    fn finish(self) -> Result<Trie> {
-        let mut labels = with_capacity(self.parents.len())?;
+    fn finish(self) -> Trie {
+        let mut labels = Vec::with_capacity(self.parents.len());
         for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
             // Each base leads to a node in its block, so a block with a free place has another place that is not a base.
             let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
@@ -253,7 +255,7 @@ impl Builder {
                 parent => (place as u32 ^ self.places[parent as usize].base) as u8,
             }));
         }
-        Ok(Trie { labels, places: self.places })
+        Trie { labels, places: self.places }
     }
 }
 

@@ -14,7 +14,6 @@ pub(crate) use prefetch::ProbeBatch;
 
 use crate::cache::Cache;
 use crate::error::Result;
-use crate::memory::push;
 use crate::merge::merge;
 use crate::split::Piece;
 use crate::vocabulary::Vocabulary;
@@ -40,7 +39,8 @@ impl Resolve for Vocabulary {
     /// Appends the id of the token with these bytes, or else the ids that they merge into.
     fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         if let Some(rank) = self.tokens().find_long(piece) {
-            return push(ids, self.id(rank));
+            ids.push(self.id(rank));
+            return Ok(());
         }
         let from = ids.len();
         merge(self, piece, ids)?;

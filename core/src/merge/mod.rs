@@ -15,7 +15,6 @@ pub(crate) use lanes::{LANES_LIMIT, LaneMerger};
 
 use crate::ablation::Mechanism;
 use crate::error::Result;
-use crate::memory::append;
 use crate::rule::{HeapMerger, MergeTable};
 use crate::vocabulary::Vocabulary;
 
@@ -53,7 +52,8 @@ fn merge_by_rule(
     parts: impl ExactSizeIterator<Item = u32>,
     out: &mut Vec<u32>,
 ) -> Result<()> {
-    append(out, HeapMerger::default().merge(table, parts)?)
+    out.extend_from_slice(HeapMerger::default().merge(table, parts)?);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::memory::{append, collected, push, with_capacity};
 
 /// The bytes that the next tokens must begin with: one of several lists.
 ///
@@ -43,10 +42,10 @@ impl Draft {
     }
 
     /// Adds a list: the beginning of the first one, up to byte `at`, and `bytes`.
-    pub(crate) fn add(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, at: usize, bytes: &[u8]) {
         let start = self.pool.len();
-        append(&mut self.pool, bytes)?;
-        push(&mut self.branches, Branch { at, bytes: start..self.pool.len() })
+        self.pool.extend_from_slice(bytes);
+        self.branches.push(Branch { at, bytes: start..self.pool.len() });
     }
 
     pub(crate) fn finish(self) -> Rests {
@@ -59,18 +58,18 @@ impl Draft {
 
 impl Rests {
     /// Makes it of lists of bytes; of none, nothing has to come.
-    pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Result<Self> {
+    pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut first = Vec::new();
-        append(&mut first, lists.next().unwrap_or_default())?;
+        first.extend_from_slice(lists.next().unwrap_or_default());
         let mut draft = Draft::new(first);
-        lists.try_for_each(|list| draft.add(0, list))?;
-        Ok(draft.finish())
+        lists.for_each(|list| draft.add(0, list));
+        draft.finish()
     }
 
     /// Copies it; fails without memory. The bytes are shared.
-    pub fn try_clone(&self) -> Result<Self> {
-        let branches = collected(self.branches.iter().cloned())?;
-        Ok(Self { pool: self.pool.clone(), first: self.first.clone(), branches })
+    pub fn try_clone(&self) -> Rests {
+        let branches = self.branches.iter().cloned().collect::<Vec<_>>();
+        Self { pool: self.pool.clone(), first: self.first.clone(), branches }
     }
 
     /// Returns true if nothing more has to come.
@@ -94,18 +93,18 @@ impl Rests {
     }
 
     /// Returns all lists, the first one first; none once nothing has to come.
-    pub fn lists(&self) -> Result<Vec<Vec<u8>>> {
+    pub fn lists(&self) -> Vec<Vec<u8>> {
         let mut lists = Vec::new();
         if !self.is_done() {
             let whole = Branch { at: 0, bytes: self.first.clone() };
             for Branch { at, bytes } in std::iter::once(&whole).chain(&self.branches) {
-                let mut list = with_capacity(at + bytes.len())?;
+                let mut list = Vec::with_capacity(at + bytes.len());
                 list.extend_from_slice(&self.first()[..*at]);
                 list.extend_from_slice(&self.pool[bytes.clone()]);
-                push(&mut lists, list)?;
+                lists.push(list);
             }
         }
-        Ok(lists)
+        lists
     }
 
     /// Takes the bytes of a token. Returns false, and stays as it was, if they agree with no list:
@@ -199,9 +198,9 @@ mod tests {
             mut lists in prop::collection::vec(letters(9), 0..12),
             tokens in prop::collection::vec(letters(4), 0..8),
         ) {
-            let mut rests = Rests::of(lists.iter().map(Vec::as_slice)).unwrap();
+            let mut rests = Rests::of(lists.iter().map(Vec::as_slice));
             for token in tokens {
-                let first = rests.lists().unwrap();
+                let first = rests.lists();
                 prop_assert!(first.iter().all(|list| lists.contains(list)));
                 prop_assert!(lists.iter().all(|list| first.iter().any(|it| list.starts_with(it))));
                 if let Some(own) = first.first() {
@@ -227,9 +226,7 @@ mod tests {
 
     #[test]
     fn the_first_list_stays_the_first() {
-        let rests = |lists: &[&str]| {
-            Rests::of(lists.iter().map(|list| list.as_bytes())).unwrap().lists().unwrap()
-        };
+        let rests = |lists: &[&str]| Rests::of(lists.iter().map(|list| list.as_bytes())).lists();
         assert_eq!(rests(&["caf\u{e9}", "cafe", "cafx"]), [&b"caf\xc3\xa9"[..], b"cafe", b"cafx"]);
         assert_eq!(rests(&["abc", "abcd", "abx", "abc"]), [&b"abc"[..], b"abx"]);
         assert_eq!(rests(&["abc", "abd", "ab", "ac"]), [&b"ab"[..], b"ac"]);
@@ -238,8 +235,8 @@ mod tests {
 
     #[test]
     fn copies_share_their_bytes() {
-        let mut rests = Rests::of([&[7; 100_000][..]].into_iter()).unwrap();
-        let copy = rests.try_clone().unwrap();
+        let mut rests = Rests::of([&[7; 100_000][..]].into_iter());
+        let copy = rests.try_clone();
         assert!(Arc::ptr_eq(&rests.pool, &copy.pool));
         assert!(rests.advance(&[7; 4]) && !rests.advance(&[8]));
         assert_eq!((rests.first().len(), copy.first().len()), (99_996, 100_000));

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::memory::{collected, filled, push};
 use crate::polling::poll;
 use crate::token_table::TokenTable;
 use crate::token_table::rests::{Branch, Rests};
@@ -54,7 +53,7 @@ impl Sorted {
     /// Sorts the tokens of a table.
     pub(crate) fn new(table: &TokenTable) -> Result<Self> {
         let ids = 0..table.len() as u32;
-        let mut order = collected(ids.filter(|&id| table.is_spelling(id)))?;
+        let mut order = ids.filter(|&id| table.is_spelling(id)).collect::<Vec<_>>();
         poll(table.bytes().len())?;
         order.sort_unstable_by_key(|&id| (table.get(id), id));
         let mut sorted = Self { order, sets: Vec::new() };
@@ -69,9 +68,9 @@ impl Sorted {
         if range.len() < MANY || self.sets.len() >= MOST_SETS || depth > LONGEST_PREFIX {
             return Ok(());
         }
-        let mut set = filled(0, table.len().div_ceil(WORD))?;
+        let mut set = vec![0; table.len().div_ceil(WORD)];
         set_bits(&mut set, &self.order[range.clone()]);
-        push(&mut self.sets, (range.clone(), set))?;
+        self.sets.push((range.clone(), set));
         let byte = |id: u32| table.get(id).get(depth);
         let mut start = range.start;
         while start < range.end {
@@ -112,17 +111,17 @@ impl<'a> TokenTrie<'a> {
     }
 
     /// Returns the bytes that follow `prefix` in tokens, in ascending order.
-    pub fn next_bytes(self, prefix: &[u8]) -> Result<Vec<u8>> {
+    pub fn next_bytes(self, prefix: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = self.starting_with(prefix);
         while let Some(&first) = rest.first() {
             let next = self.byte(first, prefix.len());
             if let Some(next) = next {
-                push(&mut bytes, next)?;
+                bytes.push(next);
             }
             rest = &rest[rest.partition_point(|&id| self.byte(id, prefix.len()) == next)..];
         }
-        Ok(bytes)
+        bytes
     }
 
     /// Sets the bits of the tokens that agree with bytes to come: those that `rest` begins with, and
@@ -163,7 +162,7 @@ impl<'a> TokenTrie<'a> {
         let mut range = 0..self.sorted.order.len();
         for (depth, &byte) in rest.iter().enumerate() {
             let here = branches.partition_point(|branch| branch.at == depth);
-            self.fill_branches(pool, &branches[..here], range.clone(), depth, mask)?;
+            self.fill_branches(pool, &branches[..here], range.clone(), depth, mask);
             branches = &branches[here..];
             set_bits(mask, self.ending(range.clone(), depth));
             range = self.narrowed(range, depth, byte);
@@ -184,9 +183,9 @@ impl<'a> TokenTrie<'a> {
         range: Range<usize>,
         depth: usize,
         mask: &mut [u32],
-    ) -> Result<()> {
+    ) {
         let mut open = Vec::new();
-        push(&mut open, (branches, range, 0))?;
+        open.push((branches, range, 0));
         while let Some((mut branches, range, known)) = open.pop() {
             let byte = |branch: &Branch| pool[branch.bytes.clone()].get(known).copied();
             while let Some(next) = branches.first() {
@@ -201,11 +200,10 @@ impl<'a> TokenTrie<'a> {
                 let range = self.narrowed(range.clone(), depth + known, first);
                 if !range.is_empty() {
                     set_bits(mask, self.ending(range.clone(), depth + known + 1));
-                    push(&mut open, (group, range, known + 1))?;
+                    open.push((group, range, known + 1));
                 }
             }
         }
-        Ok(())
     }
 
     /// Returns the part of a range of tokens, which share `depth` bytes, whose next byte is `byte`.
@@ -268,7 +266,7 @@ mod tests {
     }
 
     fn rests_of(first: &[u8], others: &[Vec<u8>]) -> Rests {
-        Rests::of(std::iter::once(first).chain(others.iter().map(Vec::as_slice))).unwrap()
+        Rests::of(std::iter::once(first).chain(others.iter().map(Vec::as_slice)))
     }
 
     fn letters(most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -294,7 +292,7 @@ mod tests {
             prop_assert_eq!(bits(&mask), ids().filter(agrees).collect::<Vec<_>>());
             let others = rests_of(&rest, &others);
             trie.fill_mask_of(&others, &mut mask).unwrap();
-            let lists = others.lists().unwrap();
+            let lists = others.lists();
             let agrees = |&id: &u32| {
                 let agree = |list: &Vec<u8>| {
                     table.get(id).starts_with(list) || list.starts_with(table.get(id))
@@ -312,7 +310,7 @@ mod tests {
                 .collect();
             next.sort_unstable();
             next.dedup();
-            prop_assert_eq!(trie.next_bytes(&rest).unwrap(), next);
+            prop_assert_eq!(trie.next_bytes(&rest), next);
         }
     }
 

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::memory::{collected, push, reserve};
 use crate::merge;
 use crate::polling::poll;
 use crate::vocabulary::Vocabulary;
@@ -129,7 +128,7 @@ pub fn train(
             break;
         }
     }
-    trainer.finish(base.len())
+    Ok(trainer.finish(base.len()))
 }
 
 /// Encodes pieces with the base.
@@ -176,15 +175,15 @@ impl BaseEncoder {
         corpus.reserve(table.len(), table.bytes())?;
         let mut tokens = Vec::new();
         let order = match options.ties {
-            Ties::First => table.by_count()?,
+            Ties::First => table.by_count(),
             // The merges do not depend on the order of pieces, and sorting takes time.
-            Ties::LowestIds | Ties::Bytes => table.numbers()?,
+            Ties::LowestIds | Ties::Bytes => table.numbers(),
         };
         for number in order {
             let (piece, count) = table.get(number as usize);
             tokens.clear();
             poll(piece.len())?;
-            reserve(&mut tokens, piece.len())?;
+            tokens.reserve(piece.len());
             self.encode(piece, &mut tokens)?;
             corpus.add(symbols, &tokens, count)?;
         }
@@ -229,15 +228,16 @@ impl Trainer<'_> {
             corpus.merge(&self.symbols, Merging { left, right, new, is_new })?;
         }
         let (frequency, corpus) = (count as u64, corpus as u32);
-        push(&mut self.merges, Merge { left, right, token: new, frequency, corpus })
+        self.merges.push(Merge { left, right, token: new, frequency, corpus });
+        Ok(())
     }
 
-    fn finish(self, base: usize) -> Result<Trained> {
+    fn finish(self, base: usize) -> Trained {
         let new = base as u32..self.symbols.len() as u32;
-        Ok(Trained {
-            tokens: collected(new.map(|token| self.symbols.bytes(token).to_vec()))?,
+        Trained {
+            tokens: new.map(|token| self.symbols.bytes(token).to_vec()).collect::<Vec<_>>(),
             merges: self.merges,
             corpus_tokens: self.corpora.iter().map(|corpus| corpus.tokens).collect(),
-        })
+        }
     }
 }

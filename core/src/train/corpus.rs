@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::memory::{append, prefetch, push, reserve};
+use crate::memory::{prefetch, reserve};
 use crate::polling::poll;
 
 use super::pairs::{FirstPairs, Pair, Pairs};
@@ -137,7 +137,7 @@ impl Corpus {
             self.cells.push(empty);
         }
         if small == LARGE_COUNT {
-            push(&mut self.large, (self.cells.len() as u32, count))?;
+            self.large.push((self.cells.len() as u32, count));
         }
         if length == tokens.len() {
             self.cells.extend(tokens.iter().map(|&token| Cell { token, count: small }));
@@ -167,11 +167,11 @@ impl Corpus {
     /// Finds all pairs, once every piece is added.
     pub(super) fn find_pairs(&mut self, symbols: &Symbols) -> Result<()> {
         let mut places: Vec<u32> = Vec::new();
-        let mut numbers = FirstPairs::new(symbols.len())?;
+        let mut numbers = FirstPairs::new(symbols.len());
         self.for_each_pair(symbols, |corpus, left, right, position| {
             let number = numbers.find_or_add(&mut corpus.pairs, left, right)?;
             if number as usize == places.len() {
-                push(&mut places, 0)?;
+                places.push(0);
             }
             places[number as usize] += 1;
             let count = corpus.count_at(position);
@@ -319,12 +319,12 @@ impl Corpus {
     pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
         let Merging { left, right, .. } = merge;
         let Some(number) = self.pairs.find(left, right) else { return Ok(()) };
-        self.before.prepare(symbols.len())?;
-        self.after.prepare(symbols.len())?;
+        self.before.prepare(symbols.len());
+        self.after.prepare(symbols.len());
         let pair = &mut self.pairs.list[number as usize];
         let positions = pair.start..pair.start + std::mem::take(&mut pair.length) as usize;
         if let Some(mut more) = self.again.remove(&number) {
-            append(&mut more, &self.arena[positions])?;
+            more.extend_from_slice(&self.arena[positions]);
             more.sort_unstable();
             for position in more {
                 self.merge_at(symbols, position, merge)?;
@@ -370,10 +370,10 @@ impl Corpus {
         self.cells[end - 1].token = new;
         self.tokens = self.tokens.saturating_sub(count as u64);
         if before != NONE {
-            self.before.add(before, position - symbols.length(before) as u32, count)?;
+            self.before.add(before, position - symbols.length(before) as u32, count);
         }
         if after != NONE {
-            self.after.add(after, position, count)?;
+            self.after.add(after, position, count);
         }
         Ok(())
     }
@@ -434,7 +434,7 @@ impl Corpus {
                 let (left, right) = pair_of(neighbor);
                 let number = self.pairs.find(left, right);
                 if let Some(more) = number.and_then(|number| self.again.get_mut(&number)) {
-                    push(more, position)?;
+                    more.push(position);
                 }
             }
         }

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 use crate::hash::fold;
-use crate::memory::{filled, reserve};
 
 /// Two neighboring tokens.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +70,7 @@ impl Pairs {
             at = (at + 1) & mask;
         }
         let number = self.list.len() as u32;
-        reserve(&mut self.list, 1)?;
+        self.list.reserve(1);
         self.slots[at] = number + 1;
         self.list.push(Pair { left, right, count: 0, start: 0, length: 0 });
         Ok(number)
@@ -81,7 +80,7 @@ impl Pairs {
         if self.list.len() >= MOST_PAIRS {
             return Err(Error::OutOfMemory { bytes: self.slots.len() * 4 });
         }
-        let mut slots = filled(0u32, (self.slots.len() * 2).max(FEWEST_SLOTS))?;
+        let mut slots = vec![0u32; (self.slots.len() * 2).max(FEWEST_SLOTS)];
         let mask = slots.len() - 1;
         for (number, pair) in self.list.iter().enumerate() {
             let mut at = hash(pair.left, pair.right) & mask;
@@ -109,9 +108,9 @@ impl FirstPairs {
     const MOST: usize = 256;
 
     /// Creates an empty table for pairs of `tokens` tokens.
-    pub(super) fn new(tokens: usize) -> Result<Self> {
+    pub(super) fn new(tokens: usize) -> FirstPairs {
         let tokens = if tokens <= Self::MOST { tokens } else { 0 };
-        Ok(Self { numbers: filled(0, tokens * tokens)?, tokens })
+        Self { numbers: vec![0; tokens * tokens], tokens }
     }
 
     /// [`Pairs::find_or_add`].

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16, random_seeds};
-use crate::memory::{append, collected, filled, prefetch, reserve, with_capacity};
+use crate::memory::prefetch;
 use crate::split::Piece;
 
 /// Distinct pieces and their counts, in the order in which they were met.
@@ -120,7 +120,7 @@ impl PieceTable {
     ///
     /// Fails with [`Error::OutOfMemory`] if a new piece does not fit into memory.
     pub fn add(&mut self, piece: &[u8], times: u64) -> Result<()> {
-        self.make_room(1)?;
+        self.make_room(1);
         self.count(&Probe::new(piece, self.seeds), times)
     }
 
@@ -138,7 +138,7 @@ impl PieceTable {
         let mut batch = [(Probe { piece: &[], block: [0; 16], hash: 0 }, 0); AT_ONCE];
         let mut probes = probes.fuse();
         loop {
-            self.make_room(AT_ONCE)?;
+            self.make_room(AT_ONCE);
             let mask = self.slots.len() - 1;
             let mut length = 0;
             for probe in probes.by_ref().take(AT_ONCE) {
@@ -193,13 +193,13 @@ impl PieceTable {
         if self.entries.len() >= MOST_PIECES {
             return Err(Error::OutOfMemory { bytes: self.memory() });
         }
-        reserve(&mut self.entries, 1)?;
+        self.entries.reserve(1);
         let mut entry = Entry { block: probe.block, count: times };
         if probe.piece.len() > MOST_INLINE {
             let length = u32::try_from(probe.piece.len());
             let length = length.map_err(|_| Error::OutOfMemory { bytes: probe.piece.len() })?;
             entry = Entry::of_long(self.long.len(), length, times);
-            append(&mut self.long, probe.piece)?;
+            self.long.extend_from_slice(probe.piece);
         }
         self.slots[at] = (probe.hash >> 32) << 32 | (self.entries.len() as u64 + 1);
         self.entries.push(entry);
@@ -209,14 +209,16 @@ impl PieceTable {
 
     /// Makes sure that `more` pieces have slots, and that one slot stays empty.
     #[inline(always)]
-    fn make_room(&mut self, more: usize) -> Result<()> {
-        if self.entries.len() + more > self.slots.len() / 4 * 3 { self.grow() } else { Ok(()) }
+    fn make_room(&mut self, more: usize) {
+        if self.entries.len() + more > self.slots.len() / 4 * 3 {
+            self.grow();
+        }
     }
 
     /// Doubles the number of slots.
     #[cold]
-    fn grow(&mut self) -> Result<()> {
-        let mut slots = filled(0u64, (self.slots.len() * 2).max(FEWEST_SLOTS))?;
+    fn grow(&mut self) {
+        let mut slots = vec![0u64; (self.slots.len() * 2).max(FEWEST_SLOTS)];
         let mask = slots.len() - 1;
         let mut number = 0u64;
         for entries in self.entries.chunks(AT_ONCE) {
@@ -235,7 +237,6 @@ impl PieceTable {
             }
         }
         self.slots = slots;
-        Ok(())
     }
 
     /// Returns the probe for an entry in a table with these seeds.
@@ -288,17 +289,17 @@ impl PieceTable {
     }
 
     /// Returns the numbers of the pieces, in byte order.
-    pub fn by_bytes(&self) -> Result<Vec<u32>> {
-        let mut order = self.numbers()?;
+    pub fn by_bytes(&self) -> Vec<u32> {
+        let mut order = self.numbers();
         order.sort_unstable_by_key(|&number| self.get(number as usize).0);
-        Ok(order)
+        order
     }
 
     /// Returns the numbers of the pieces, the most frequent first, equal ones in byte order: an order
     /// that does not depend on the order of adding.
-    pub fn by_count(&self) -> Result<Vec<u32>> {
+    pub fn by_count(&self) -> Vec<u32> {
         // Most pieces differ in the count or in the first bytes.
-        let mut keys = with_capacity(self.len())?;
+        let mut keys = Vec::with_capacity(self.len());
         for (number, (piece, count)) in (0..).zip(self.iter()) {
             let mut first = [0; 8];
             let length = piece.len().min(8);
@@ -309,14 +310,14 @@ impl PieceTable {
             let piece = |number: u32| self.get(number as usize).0;
             (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| piece(a.2).cmp(piece(b.2)))
         });
-        collected(keys.into_iter().map(|(_, _, number)| number))
+        keys.into_iter().map(|(_, _, number)| number).collect::<Vec<_>>()
     }
 
-    pub(super) fn numbers(&self) -> Result<Vec<u32>> {
+    pub(super) fn numbers(&self) -> Vec<u32> {
         let mut numbers = Vec::new();
-        reserve(&mut numbers, self.len())?;
+        numbers.reserve(self.len());
         numbers.extend(0..self.len() as u32);
-        Ok(numbers)
+        numbers
     }
 
     /// Removes pieces that occur less than `least` times. Returns their number, and how often they
@@ -395,11 +396,11 @@ mod tests {
             }
             // In the order in which they were met.
             prop_assert!(table.iter().eq(expected.iter()));
-            for order in [table.by_bytes().unwrap(), table.by_count().unwrap()] {
+            for order in [table.by_bytes(), table.by_count()] {
                 prop_assert_eq!(order.len(), table.len());
             }
             let found: Vec<_> =
-                table.by_count().unwrap().into_iter().map(|number| table.get(number as usize)).collect();
+                table.by_count().into_iter().map(|number| table.get(number as usize)).collect();
             prop_assert!(found.is_sorted_by_key(|&(piece, count)| (Reverse(count), piece)));
         }
     }

@@ -2,7 +2,6 @@
 //! neighbor that occurs a thousand times is looked up once.
 
 use crate::error::Result;
-use crate::memory::{push, reserve};
 
 /// The change for one neighbor at one side of the new token.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,24 +25,23 @@ pub(super) struct Side {
 
 impl Side {
     /// Makes room for tokens up to `tokens`.
-    pub(super) fn prepare(&mut self, tokens: usize) -> Result<()> {
+    pub(super) fn prepare(&mut self, tokens: usize) {
         if self.changes.len() < tokens {
             let more = tokens - self.changes.len();
-            reserve(&mut self.changes, more)?;
+            self.changes.reserve(more);
             self.changes.resize(tokens, Change::default());
         }
-        Ok(())
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, neighbor: u32, position: u32, count: i64) -> Result<()> {
+    pub(super) fn add(&mut self, neighbor: u32, position: u32, count: i64) {
         let change = &mut self.changes[neighbor as usize];
         if change.places == 0 {
-            push(&mut self.touched, neighbor)?;
+            self.touched.push(neighbor);
         }
         change.places += 1;
         change.count = change.count.saturating_add(count);
-        push(&mut self.places, (neighbor, position))
+        self.places.push((neighbor, position));
     }
 
     pub(super) fn clear(&mut self) {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::error::{Error, Result};
-use crate::memory::reserve;
 
 /// Tokens by number; the number of a token is its place in the order of ids.
 #[derive(Debug, Default)]
@@ -62,8 +61,8 @@ impl Symbols {
         }
         let shared: Rc<[u8]> = bytes.into();
         let number = self.bytes.len() as u32;
-        reserve(&mut self.bytes, 1)?;
-        reserve(&mut self.shapes, 1)?;
+        self.bytes.reserve(1);
+        self.shapes.reserve(1);
         let no_memory = |_| Error::OutOfMemory { bytes: size_of::<(Rc<[u8]>, u32)>() };
         self.numbers.try_reserve(1).map_err(no_memory)?;
         self.bytes.push(Rc::clone(&shared));

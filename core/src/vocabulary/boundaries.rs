@@ -13,7 +13,6 @@ use super::Section;
 use super::tokens::Tokens;
 use crate::ablation::Mechanism;
 use crate::error::Result;
-use crate::memory::filled;
 use crate::polling::poll;
 
 /// A hashed set of the pairs of characters that some token contains; a collision only costs a
@@ -106,10 +105,10 @@ fn side_after(bytes: &[u8]) -> Side {
 
 impl Boundaries {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
-        let mut pairs = filled(0, 1 << (PAIR_BITS - 6))?;
-        let mut open = filled(0, 1 << CHAR_BITS)?;
+        let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
+        let mut open = vec![0; 1 << CHAR_BITS];
         // The starts minus the ends of ranges of characters that are open before.
-        let mut ranges = filled(0_i32, (1 << CHAR_BITS) + 1)?;
+        let mut ranges = vec![0_i32; (1 << CHAR_BITS) + 1];
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);
         }

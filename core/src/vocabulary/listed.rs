@@ -21,7 +21,7 @@ pub(super) fn listed_splits(
     bytes: &[u32],
     cuts: &[(u32, u32)],
 ) -> Result<Option<Vec<[u32; 2]>>> {
-    let mut search = Search::new(tokens, bytes)?;
+    let mut search = Search::new(tokens, bytes);
     if !cuts.is_sorted_by_key(|&(rank, _)| rank) {
         return Ok(None);
     }

@@ -81,7 +81,7 @@ impl Vocabulary {
         let (tokens, order) = Tokens::build(list)?;
         let bytes = splits::byte_parts(&tokens);
         let splits =
-            splits::splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len())?)?;
+            splits::splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len()))?;
         drop(order);
         Self::of_parts(tokens, bytes, splits)
     }

@@ -3,7 +3,7 @@
 use super::NONE;
 use super::rank_list::shown;
 use crate::error::{Error, Result};
-use crate::memory::{filled, prefetch, with_capacity};
+use crate::memory::prefetch;
 use crate::polling::poll;
 
 /// The ranks of tokens, sorted by their bytes.
@@ -31,7 +31,7 @@ impl ByBytes {
             |rank: u32| &arena[starts[rank as usize] as usize..starts[rank as usize + 1] as usize];
         let count = starts.len() - 1;
         // A chunk, its number of bytes, and the rank.
-        let mut entries: Vec<u128> = with_capacity(count)?;
+        let mut entries: Vec<u128> = Vec::with_capacity(count);
         entries.extend((0..count as u32).map(u128::from));
         let mut unsorted = vec![(0, count, 0)];
         while let Some((from, to, depth)) = unsorted.pop() {
@@ -63,11 +63,11 @@ impl ByBytes {
                 start += same.len();
             }
         }
-        let mut ranks = with_capacity(count)?;
+        let mut ranks = Vec::with_capacity(count);
         ranks.extend(entries.iter().map(|&entry| entry as u32));
         drop(entries);
 
-        let mut shared = with_capacity(count)?;
+        let mut shared = Vec::with_capacity(count);
         shared.extend(ranks.first().map(|_| 0));
         for (index, (&before, &rank)) in ranks.iter().zip(ranks.iter().skip(1)).enumerate() {
             if let Some(&ahead) = ranks.get(index + 2 * AHEAD) {
@@ -95,8 +95,8 @@ impl ByBytes {
 
     /// Returns, by rank, the longest other token that the token starts with, or [`NONE`]. `length`
     /// returns the length of a token in bytes.
-    pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Result<Vec<u32>> {
-        let mut prefixes = filled(NONE, self.ranks.len())?;
+    pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Vec<u32> {
+        let mut prefixes = vec![NONE; self.ranks.len()];
         // Each is a prefix of the next.
         let mut chain: Vec<u32> = Vec::new();
         for (&rank, &shared) in self.ranks.iter().zip(&self.shared) {
@@ -106,7 +106,7 @@ impl ByBytes {
                 chain.push(rank);
             }
         }
-        Ok(prefixes)
+        prefixes
     }
 }
 

@@ -16,7 +16,7 @@ use super::tokens::Tokens;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::fold;
-use crate::memory::{collected, filled, prefetch};
+use crate::memory::prefetch;
 use crate::rule::MergeTable;
 
 /// Returns the part of a single byte that is not a token.
@@ -100,7 +100,7 @@ impl Pairs {
     /// Builds the tables; `splits` are those of all tokens, by rank.
     pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         let ranks = 0..tokens.len() as u32;
-        let merged = collected(ranks.filter(|&rank| splits[rank as usize][0] != NONE))?;
+        let merged = ranks.filter(|&rank| splits[rank as usize][0] != NONE).collect::<Vec<_>>();
         let pair = |rank: u32| {
             let [left, right] = splits[rank as usize];
             pack(left, right)
@@ -113,8 +113,8 @@ impl Pairs {
         .ok_or_else(|| Error::Vocabulary("no seeds hash the pairs without collisions".into()))?;
         Ok(Self {
             every_byte: bytes.iter().all(|&part| (part as usize) < tokens.len()),
-            neighbors: neighbors(tokens, &splits)?.into(),
-            characters: characters(tokens, &splits)?.into(),
+            neighbors: neighbors(tokens, &splits).into(),
+            characters: characters(tokens, &splits).into(),
             bytes: bytes.into(),
             splits: splits.into(),
             by_pair,
@@ -199,8 +199,8 @@ impl Pairs {
     }
 }
 
-fn neighbors(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbors>> {
-    let mut table = filled(Neighbors::NONE, 1 << 16)?;
+fn neighbors(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbors> {
+    let mut table = vec![Neighbors::NONE; 1 << 16];
     for (rank, &[left, right]) in (0..).zip(splits) {
         if left == NONE {
             continue;
@@ -222,16 +222,16 @@ fn neighbors(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<Neighbors>> {
             table[index].rank = rank;
         }
     }
-    Ok(table)
+    table
 }
 
 /// Finds the three-byte characters that are complete before anything else can take a part of them:
 /// those that rank before every token that ends in the character's first bytes or starts with its
 /// last ones. (In an ordered vocabulary, merges inside a token rank before it.)
-fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<u32>> {
+fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
     // By one byte or two: the lowest rank of a token that ends in them or starts with them.
-    let mut ends_in = Lowest::new()?;
-    let mut starts_with = Lowest::new()?;
+    let mut ends_in = Lowest::new();
+    let mut starts_with = Lowest::new();
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
         for part in 1..token.len().min(3) {
@@ -247,7 +247,7 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<u32>> {
     let before = |ranks: &Lowest, parts: [&[u8]; 2], rank: u32| {
         parts.iter().all(|part| rank < ranks.get(part))
     };
-    let mut characters = filled(NONE, 1 << 16)?;
+    let mut characters = vec![NONE; 1 << 16];
     for rank in 0..tokens.len() as u32 {
         let token = tokens.bytes(rank);
         let is_reachable = splits[rank as usize][0] != NONE;
@@ -261,15 +261,15 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Result<Vec<u32>> {
             characters[code_point as usize] = rank;
         }
     }
-    Ok(characters)
+    characters
 }
 
 /// The lowest rank by one byte or two.
 struct Lowest(Vec<u32>);
 
 impl Lowest {
-    fn new() -> Result<Self> {
-        Ok(Self(filled(NONE, 257 << 8)?))
+    fn new() -> Lowest {
+        Self(vec![NONE; 257 << 8])
     }
 
     fn index(bytes: &[u8]) -> usize {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::Section;
 use crate::error::Result;
 use crate::hash::{FIXED_SEEDS, fold};
-use crate::memory::{filled, prefetch, with_capacity};
+use crate::memory::prefetch;
 use crate::polling::poll;
 
 /// Slots for words that their owner computes, by a hash of the key and [`PerfectHash::seeds`].
@@ -74,14 +74,14 @@ impl PerfectHash {
         word: impl Fn(u32, u64) -> u64,
     ) -> Result<Option<Self>> {
         let mut seeds = FIXED_SEEDS;
-        let mut hashes = filled(0, items.len())?;
+        let mut hashes = vec![0; items.len()];
         for attempt in 0..ATTEMPTS {
             for (slot, &item) in hashes.iter_mut().zip(items) {
                 *slot = hash(item, seeds);
             }
             poll(items.len())?;
-            if let Some((buckets, places)) = displace(&hashes)? {
-                let mut slots = filled(EMPTY, table_size(items.len()) + 1)?;
+            if let Some((buckets, places)) = displace(&hashes) {
+                let mut slots = vec![EMPTY; table_size(items.len()) + 1];
                 for ((&item, &hash), &place) in items.iter().zip(&hashes).zip(&places) {
                     slots[place as usize] = word(item, hash);
                 }
@@ -142,12 +142,12 @@ fn table_size(keys: usize) -> usize {
 }
 
 /// Finds displacements of buckets, and the slot of each key; `None` if these hashes have none.
-fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
+fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
     let table = table_size(hashes.len());
-    let mut buckets: Vec<u32> = filled(0, (hashes.len() / 3).next_power_of_two())?;
-    let Some(groups) = Groups::new(hashes, buckets.len())? else { return Ok(None) };
-    let mut taken: Vec<u64> = filled(0, table.div_ceil(64))?;
-    let mut places: Vec<u32> = filled(0, hashes.len())?;
+    let mut buckets: Vec<u32> = vec![0; (hashes.len() / 3).next_power_of_two()];
+    let Some(groups) = Groups::new(hashes, buckets.len()) else { return None };
+    let mut taken: Vec<u64> = vec![0; table.div_ceil(64)];
+    let mut places: Vec<u32> = vec![0; hashes.len()];
     let mut slots = [0; LARGEST_BUCKET];
     for (bucket, range) in groups.largest_first() {
         let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
@@ -160,7 +160,7 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
             [a, b, c, d] => free_displacement(&[a, b, c, d], &taken, table, slots),
             _ => free_displacement(hashes, &taken, table, slots),
         };
-        let Some(displacement) = displacement else { return Ok(None) };
+        let Some(displacement) = displacement else { return None };
         buckets[bucket] = displacement;
         for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
             taken[slot / 64] |= 1 << (slot % 64);
@@ -168,7 +168,7 @@ fn displace(hashes: &[u64]) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
             buckets[bucket] |= marks(hash);
         }
     }
-    Ok(Some((buckets, places)))
+    Some((buckets, places))
 }
 
 /// Finds the first displacement that gives the keys with these hashes free slots of their own, and
@@ -208,14 +208,14 @@ struct Groups {
 
 impl Groups {
     /// Groups keys; `None` if a bucket has more keys than [`LARGEST_BUCKET`].
-    fn new(hashes: &[u64], buckets: usize) -> Result<Option<Self>> {
-        let mut starts: Vec<u32> = filled(0, buckets + 1)?;
+    fn new(hashes: &[u64], buckets: usize) -> Option<Groups> {
+        let mut starts: Vec<u32> = vec![0; buckets + 1];
         for &hash in hashes {
             starts[bucket_of(hash, buckets) + 1] += 1;
         }
         let mut sizes = [0; LARGEST_BUCKET + 1];
         for &size in &starts[1..] {
-            let Some(count) = sizes.get_mut(size as usize) else { return Ok(None) };
+            let Some(count) = sizes.get_mut(size as usize) else { return None };
             *count += 1;
         }
         // The position of the first bucket of each size among the others.
@@ -223,7 +223,7 @@ impl Groups {
         for size in sizes.iter_mut().rev() {
             place += std::mem::replace(size, place);
         }
-        let mut order: Vec<u32> = filled(0, buckets)?;
+        let mut order: Vec<u32> = vec![0; buckets];
         for (bucket, &size) in (0..).zip(&starts[1..]) {
             let place = &mut sizes[size as usize];
             order[*place] = bucket;
@@ -232,17 +232,17 @@ impl Groups {
         for bucket in 0..buckets {
             starts[bucket + 1] += starts[bucket];
         }
-        let mut ends = with_capacity(buckets)?;
+        let mut ends = Vec::with_capacity(buckets);
         ends.extend_from_slice(&starts[..buckets]);
-        let mut keys: Vec<u32> = filled(0, hashes.len())?;
-        let mut sorted: Vec<u64> = filled(0, hashes.len())?;
+        let mut keys: Vec<u32> = vec![0; hashes.len()];
+        let mut sorted: Vec<u64> = vec![0; hashes.len()];
         for (key, &hash) in (0..).zip(hashes) {
             let end: &mut u32 = &mut ends[bucket_of(hash, buckets)];
             keys[*end as usize] = key;
             sorted[*end as usize] = hash;
             *end += 1;
         }
-        Ok(Some(Self { starts, keys, hashes: sorted, order }))
+        Some(Self { starts, keys, hashes: sorted, order })
     }
 
     /// Iterates over the buckets that have keys, with the range of those keys.

@@ -2,7 +2,6 @@
 
 use super::MAX_TOKENS;
 use crate::error::{Error, Result};
-use crate::memory::{reserve, with_capacity};
 use crate::polling::poll;
 
 /// Tokens and their ids, in any order. The bytes of all tokens are in one block, so that a list
@@ -17,12 +16,12 @@ pub struct RankList {
 
 impl RankList {
     /// Creates an empty list with room for this many tokens of this many bytes together.
-    pub fn with_capacity(tokens: usize, bytes: usize) -> Result<Self> {
-        Ok(Self {
-            bytes: with_capacity(bytes)?,
-            ends: with_capacity(tokens)?,
-            ids: with_capacity(tokens)?,
-        })
+    pub fn with_capacity(tokens: usize, bytes: usize) -> RankList {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(tokens),
+            ids: Vec::with_capacity(tokens),
+        }
     }
 
     /// Returns the number of tokens.
@@ -41,10 +40,10 @@ impl RankList {
     }
 
     /// Appends a token.
-    pub fn push(&mut self, token: &[u8], id: u32) -> Result<()> {
-        reserve(&mut self.bytes, token.len())?;
+    pub fn push(&mut self, token: &[u8], id: u32) {
+        self.bytes.reserve(token.len());
         self.bytes.extend_from_slice(token);
-        self.end_token(id)
+        self.end_token(id);
     }
 
     /// Appends a token whose bytes `write` appends to those of the others. Appends nothing if it
@@ -59,27 +58,25 @@ impl RankList {
             self.bytes.truncate(before);
             return Err(error);
         }
-        Ok(self.end_token(id)?)
+        Ok(self.end_token(id))
     }
 
-    fn end_token(&mut self, id: u32) -> Result<()> {
-        reserve(&mut self.ends, 1)?;
-        reserve(&mut self.ids, 1)?;
+    fn end_token(&mut self, id: u32) {
+        self.ends.reserve(1);
+        self.ids.reserve(1);
         self.ends.push(self.bytes.len());
         self.ids.push(id);
-        Ok(())
     }
 
     /// Appends the tokens of another list.
-    pub fn append(&mut self, other: &Self) -> Result<()> {
+    pub fn append(&mut self, other: &Self) {
         let before = self.bytes.len();
-        reserve(&mut self.bytes, other.bytes.len())?;
-        reserve(&mut self.ends, other.len())?;
-        reserve(&mut self.ids, other.len())?;
+        self.bytes.reserve(other.bytes.len());
+        self.ends.reserve(other.len());
+        self.ids.reserve(other.len());
         self.bytes.extend_from_slice(&other.bytes);
         self.ends.extend(other.ends.iter().map(|end| before + end));
         self.ids.extend_from_slice(&other.ids);
-        Ok(())
     }
 
     /// Returns the ids of the tokens, in the same order.
@@ -111,10 +108,10 @@ impl RankList {
         if self.ids.is_sorted_by(|a, b| a < b) {
             return Ok(self);
         }
-        let mut order: Vec<u64> = with_capacity(self.len())?;
+        let mut order: Vec<u64> = Vec::with_capacity(self.len());
         order.extend(self.ids.iter().zip(0..).map(|(&id, index)| u64::from(id) << 32 | index));
         order.sort_unstable();
-        let mut sorted = Self::with_capacity(self.len(), self.bytes.len())?;
+        let mut sorted = Self::with_capacity(self.len(), self.bytes.len());
         for &entry in &order {
             let (id, index) = ((entry >> 32) as u32, entry as u32 as usize);
             let token = self.token(index);
@@ -126,7 +123,7 @@ impl RankList {
                 )));
             }
             poll(token.len() + 1)?;
-            sorted.push(token, id)?;
+            sorted.push(token, id);
         }
         Ok(sorted)
     }
@@ -137,8 +134,8 @@ impl<B: AsRef<[u8]>> TryFrom<Vec<(B, u32)>> for RankList {
 
     fn try_from(tokens: Vec<(B, u32)>) -> Result<Self> {
         let bytes = tokens.iter().map(|(token, _)| token.as_ref().len()).sum();
-        let mut list = Self::with_capacity(tokens.len(), bytes)?;
-        tokens.iter().try_for_each(|(token, id)| list.push(token.as_ref(), *id))?;
+        let mut list = Self::with_capacity(tokens.len(), bytes);
+        tokens.iter().for_each(|(token, id)| list.push(token.as_ref(), *id));
         Ok(list)
     }
 }

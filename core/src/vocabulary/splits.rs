@@ -16,7 +16,7 @@ use super::tokens::{Key, SHORT, TokenProbe, Tokens};
 use super::{NONE, RANK_BITS, RANK_MASK};
 use crate::error::Result;
 use crate::hash::fold;
-use crate::memory::{filled, prefetch, reserve, with_capacity, zeroed};
+use crate::memory::{prefetch, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
@@ -28,14 +28,14 @@ const ROUNDS: usize = 4;
 /// Returns the split of each token by rank: [`NONE`] twice for single bytes and for unreachable
 /// tokens. `prefixes` has the longest other token that each token starts with.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
-    let mut search = Search::new(tokens, bytes)?;
-    let order = by_length(tokens)?;
+    let mut search = Search::new(tokens, bytes);
+    let order = by_length(tokens);
     let mut stuck = Vec::new();
     for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
         for block in same.chunks(AT_ONCE) {
             poll(block.len() * tokens.bytes(block[0]).len())?;
             search.split_block(block, prefixes)?;
-            reserve(&mut stuck, block.len())?;
+            stuck.reserve(block.len());
             stuck.extend(block.iter().filter(|&&rank| !search.has_split(rank)));
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result
 
 /// Finds the splits if tokens may rank before their parts.
 fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Vec<[u32; 2]>> {
-    let mut search = Search::new(tokens, bytes)?;
+    let mut search = Search::new(tokens, bytes);
     for &rank in order {
         poll(tokens.bytes(rank).len())?;
         if let Some(split) = search.merge(rank)? {
@@ -61,15 +61,15 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
 }
 
 /// Returns the tokens of two bytes or more by length, those of one length in the order of ranks.
-fn by_length(tokens: &Tokens) -> Result<Vec<u32>> {
-    let mut order: Vec<u64> = with_capacity(tokens.len())?;
+fn by_length(tokens: &Tokens) -> Vec<u32> {
+    let mut order: Vec<u64> = Vec::with_capacity(tokens.len());
     let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
     let longer = lengths.filter(|&(length, _)| length > 1);
     order.extend(longer.map(|(length, rank)| length << 32 | u64::from(rank)));
     order.sort_unstable();
-    let mut ranks = with_capacity(order.len())?;
+    let mut ranks = Vec::with_capacity(order.len());
     ranks.extend(order.iter().map(|&entry| entry as u32));
-    Ok(ranks)
+    ranks
 }
 
 /// A token whose split is searched for.
@@ -98,14 +98,14 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(tokens: &'a Tokens, bytes: &'a [u32]) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn new(tokens: &'a Tokens, bytes: &'a [u32]) -> Self {
+        Self {
             tokens,
             bytes,
-            splits: filled([NONE; 2], tokens.len())?,
-            pairs: PairMap::new(tokens.len())?,
+            splits: vec![[NONE; 2]; tokens.len()],
+            pairs: PairMap::new(tokens.len()),
             merger: HeapMerger::default(),
-        })
+        }
     }
 
     pub(super) fn has_split(&self, rank: u32) -> bool {
@@ -396,14 +396,14 @@ impl PairMap {
     /// A token is never made of itself.
     const EMPTY: u64 = 0;
 
-    fn new(count: usize) -> Result<Self> {
+    fn new(count: usize) -> PairMap {
         // Random, so that chosen tokens cannot collide on purpose.
         let random = RandomState::new();
-        Ok(Self {
-            words: zeroed((2 * count).next_power_of_two())?,
-            filter: filled(0, (count / 8).next_power_of_two())?,
+        Self {
+            words: zeroed((2 * count).next_power_of_two()),
+            filter: vec![0; (count / 8).next_power_of_two()],
             seeds: [random.hash_one(0), random.hash_one(1)],
-        })
+        }
     }
 
     #[inline]
@@ -498,9 +498,9 @@ mod tests {
         let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
         let (tokens, order) = Tokens::build(list).unwrap();
         let (bytes, prefixes) =
-            (byte_parts(&tokens), order.prefixes(|rank| tokens.bytes(rank).len()).unwrap());
-        let mut search = Search::new(&tokens, &bytes).unwrap();
-        let order = by_length(&tokens).unwrap();
+            (byte_parts(&tokens), order.prefixes(|rank| tokens.bytes(rank).len()));
+        let mut search = Search::new(&tokens, &bytes);
+        let order = by_length(&tokens);
         for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
             for block in same.chunks(AT_ONCE) {
                 search.split_block(block, &prefixes).unwrap();
@@ -514,7 +514,7 @@ mod tests {
     /// be merged.
     fn check_search(tokens: &[Vec<u8>]) -> bool {
         let (tokens, bytes, found) = searched(tokens);
-        let merged = splits_by_merging(&tokens, &bytes, &by_length(&tokens).unwrap()).unwrap();
+        let merged = splits_by_merging(&tokens, &bytes, &by_length(&tokens)).unwrap();
         let is_before = |rank: u32, part: u32| part < rank || tokens.bytes(part).len() == 1;
         let is_ordered = (0..).zip(&merged).all(|(rank, &[left, right])| {
             left == NONE || is_before(rank, left) && is_before(rank, right)
@@ -554,8 +554,8 @@ mod tests {
             let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
             let (tokens, order) = Tokens::build(list).unwrap();
             let bytes = byte_parts(&tokens);
-            let found = splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len()).unwrap()).unwrap();
-            let order = by_length(&tokens).unwrap();
+            let found = splits(&tokens, &bytes, &order.prefixes(|rank| tokens.bytes(rank).len())).unwrap();
+            let order = by_length(&tokens);
             prop_assert_eq!(found, splits_by_merging(&tokens, &bytes, &order).unwrap());
         }
     }

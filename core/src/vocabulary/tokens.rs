@@ -6,7 +6,7 @@ use super::rank_list::RankList;
 use super::{NONE, RANK_BITS, RANK_MASK, Section};
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
-use crate::memory::{collected, filled, prefetch, with_capacity};
+use crate::memory::prefetch;
 
 /// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by their
 /// hash.
@@ -171,8 +171,8 @@ impl Tokens {
         let length = |rank: u32| (starts[rank as usize + 1] - starts[rank as usize]) as usize;
         let is_short = |rank: &u32| length(*rank) <= SHORT;
         let ranks = 0..ends.len() as u32;
-        let short = collected(ranks.clone().filter(is_short))?;
-        let long = collected(ranks.filter(|rank| !is_short(rank)))?;
+        let short = ranks.clone().filter(is_short).collect::<Vec<_>>();
+        let long = ranks.filter(|rank| !is_short(rank)).collect::<Vec<_>>();
         let at = |rank: u32| (starts[rank as usize] as usize, starts[rank as usize + 1] as usize);
         let word = |rank: u32, hash: u64| word(rank, starts[rank as usize], length(rank), hash);
         let hash_short = |rank, seeds| {
@@ -185,7 +185,7 @@ impl Tokens {
         };
         let Some(short) = PerfectHash::build(&short, hash_short, word)? else { return Ok(None) };
         let Some(long) = PerfectHash::build(&long, hash_long, word)? else { return Ok(None) };
-        let unreachable = filled(0, ends.len().div_ceil(64))?.into();
+        let unreachable = vec![0; ends.len().div_ceil(64)].into();
         let ids = if are_ranks { vec![] } else { ids };
         let (arena, starts, ids) = (arena.into(), starts.into(), ids.into());
         Ok(Some(Self { arena, starts, ids, short, long, unreachable }))
@@ -337,7 +337,7 @@ fn starts(list: &RankList) -> Result<Vec<u32>> {
     if u32::try_from(list.bytes.len()).is_err() {
         return Err(Error::Vocabulary("the tokens take more than 4 GiB".into()));
     }
-    let mut starts = with_capacity(list.ends.len() + 1)?;
+    let mut starts = Vec::with_capacity(list.ends.len() + 1);
     starts.push(0);
     starts.extend(list.ends.iter().map(|&end| end as u32));
     Ok(starts)

@@ -222,7 +222,7 @@ impl Bpe {
         let header = &self.table.header;
         let tokens = self.vocab();
         let size = tokens.iter().map(|(text, _)| text.len() + 48).sum::<usize>();
-        let mut form = Canonical::new("bpe_engine model 1", size)?;
+        let mut form = Canonical::new("bpe_engine model 1", size);
         form.number(header.ignore_merges.into());
         if !self.is_byte_level() {
             form.string(b"characters");

@@ -1,7 +1,6 @@
 //! Encodes stretches and pieces of text by byte pair encoding.
 
 use crate::Request;
-use crate::memory::{collected, push};
 use crate::polling::poll;
 use crate::split::Piece;
 
@@ -19,7 +18,12 @@ impl Bpe {
     pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
-            let append = |piece: &str| self.each_token(piece, &mut |id, _| push(ids, id));
+            let append = |piece: &str| {
+                self.each_token(piece, &mut |id, _| {
+                    ids.push(id);
+                    Ok(())
+                })
+            };
             return split.each_piece(text, append);
         }
         let from = ids.len();
@@ -32,7 +36,7 @@ impl Bpe {
             Plan::Steps(steps) => {
                 let pieces = steps.cut(text)?.into_iter();
                 let pieces = pieces.map(|range| Piece { start: range.start, end: range.end });
-                self.core.encode_pieces(text, &collected(pieces)?, ids)?;
+                self.core.encode_pieces(text, &pieces.collect::<Vec<_>>(), ids)?;
             }
             Plan::Metaspace(_) | Plan::Marked(..) | Plan::Rewritten => {}
         }
@@ -99,7 +103,7 @@ impl Bpe {
         if let Some(id) = self.whole(&swapped)? {
             return found(id, piece.len());
         }
-        let kept = characters.without_dropped(&swapped)?;
+        let kept = characters.without_dropped(&swapped);
         let text = kept.as_deref().unwrap_or(&swapped);
         let mut ids = Vec::new();
         characters.cutter().each_part(text, |part| match part {
@@ -124,15 +128,19 @@ impl Bpe {
     /// Appends the ids of a piece over characters, which is [swapped].
     pub(super) fn append_swapped(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         if let Some(id) = self.whole(piece)? {
-            return push(ids, id);
+            ids.push(id);
+            return Ok(());
         }
         let Some(characters) = self.characters() else { return Ok(()) };
-        let kept = characters.without_dropped(piece)?;
+        let kept = characters.without_dropped(piece);
         let text = kept.as_deref().unwrap_or(piece);
         if !self.table.is_core {
             return characters.cutter().each_part(text, |part| match part {
                 Cut::Known(range) => self.append_known(&text[range], ids),
-                Cut::Unknown(range) => characters.each_unknown(&text[range], |id, _| push(ids, id)),
+                Cut::Unknown(range) => characters.each_unknown(&text[range], |id, _| {
+                    ids.push(id);
+                    Ok(())
+                }),
             });
         }
         let mut cuts = characters.cutter().cuts(text, self.table.with_bytes.is_some());
@@ -142,7 +150,10 @@ impl Bpe {
             self.finish(&mut ids[from..]);
             let Some(range) = cuts.unknown() else { return Ok(()) };
             poll(range.len())?;
-            characters.each_unknown(&text[range], |id, _| push(ids, id))?;
+            characters.each_unknown(&text[range], |id, _| {
+                ids.push(id);
+                Ok(())
+            })?;
         }
     }
 
@@ -150,9 +161,10 @@ impl Bpe {
     fn append_known(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let from = ids.len();
         match &self.table.listed {
-            Some(listed) if !self.table.is_core => {
-                listed.merge(piece.as_bytes(), |id, _| push(ids, id))
-            }
+            Some(listed) if !self.table.is_core => listed.merge(piece.as_bytes(), |id, _| {
+                ids.push(id);
+                Ok(())
+            }),
             _ => {
                 poll(piece.len())?;
                 self.core.encode_piece(piece.as_bytes(), ids)?;

@@ -17,7 +17,6 @@ use std::collections::HashMap;
 use crate::Vocabulary;
 use crate::ablation::Mechanism;
 use crate::audit::merge_alone;
-use crate::memory::{filled, push, push_text, with_capacity};
 use crate::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
@@ -88,8 +87,8 @@ pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> 
     let (mut bytes, mut others) = (RankList::default(), Vec::new());
     for (text, id) in tokens.iter() {
         match bytes_of(text) {
-            Some(token) if !token.is_empty() => bytes.push(&token, id)?,
-            _ => push(&mut others, (text, id))?,
+            Some(token) if !token.is_empty() => bytes.push(&token, id),
+            _ => others.push((text, id)),
         }
     }
     in_general(&bytes, &others, pairs, header, Spelling::Represented, 0)
@@ -116,7 +115,7 @@ pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
 /// Looks up the ids of the pairs.
 pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>> {
     merges.check_lines()?;
-    let mut pairs = with_capacity(merges.len())?;
+    let mut pairs = Vec::with_capacity(merges.len());
     let mut product = String::new();
     for (place, parts) in merges.iter().enumerate() {
         let invalid = |reason: String| Error::Invalid(format!("model.merges[{place}]{reason}"));
@@ -126,7 +125,7 @@ pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>>
         };
         pairs.push((id(parts[0])?, id(parts[1])?));
         product.clear();
-        parts.iter().try_for_each(|part| push_text(&mut product, part))?;
+        parts.iter().for_each(|part| product.push_str(part));
         if !ids.contains_key(&*product) {
             return Err(invalid(format!(
                 " makes {product:?}, which is not a token of the vocabulary"
@@ -142,20 +141,20 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     if merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
         return Ok(None);
     }
-    let sorted = if tokens.are_sorted() { None } else { Some(tokens.sorted()?) };
+    let sorted = if tokens.are_sorted() { None } else { Some(tokens.sorted()) };
     let tokens = sorted.as_ref().unwrap_or(tokens);
     // Two tokens may have one id.
     if !tokens.are_sorted() {
         return Ok(None);
     }
-    let Some(products) = products(tokens, merges)?.filter(|places| places.is_sorted()) else {
+    let Some(products) = products(tokens, merges).filter(|places| places.is_sorted()) else {
         return Ok(None);
     };
     // The core looks up whole pieces among all its tokens. Unless merges are ignored, it must not
     // have tokens that no merge makes.
-    let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len())?;
+    let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len());
     let mut others = Others::default();
-    let mut cuts: Vec<(u32, u32)> = with_capacity(merges.len())?;
+    let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
     let mut merged = products.into_iter().zip(merges.iter()).peekable();
     let (mut is_byte, mut bytes) = ([false; 256], Vec::new());
     for (place, (text, id)) in tokens.iter().enumerate() {
@@ -171,7 +170,7 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
             is_byte[usize::from(byte)] = true;
         }
         if !is_text && (bytes.len() == 1 || is_made || ignore_merges) {
-            kept.push(&bytes, id)?;
+            kept.push(&bytes, id);
         } else if is_made || !others.insert(text.to_owned(), id) {
             return Ok(None);
         }
@@ -193,10 +192,10 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
 
 /// The place of the token that each merge makes. `None` if the merges of a token are not together, if
 /// a pair occurs twice, or if the order of the tokens takes too long.
-pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<Vec<usize>>> {
+pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usize>> {
     let count = tokens.ids().len();
-    let mut products = with_capacity(merges.len())?;
-    let mut is_made = filled(false, count)?;
+    let mut products = Vec::with_capacity(merges.len());
+    let mut is_made = vec![false; count];
     let mut steps = 4 * count;
     // The place of the last product, and the lengths of the first parts that it merged from.
     let (mut place, mut cuts) = (0, Vec::new());
@@ -210,7 +209,7 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<
         if products.is_empty() || !is_product(place) {
             loop {
                 if steps == 0 {
-                    return Ok(None);
+                    return None;
                 }
                 steps -= 1;
                 place = (place + 1) % count;
@@ -219,18 +218,18 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Result<Option<
                 }
             }
             if is_made[place] {
-                return Ok(None);
+                return None;
             }
             is_made[place] = true;
             cuts.clear();
         }
         if cuts.contains(&left.len()) {
-            return Ok(None);
+            return None;
         }
-        push(&mut cuts, left.len())?;
+        cuts.push(left.len());
         products.push(place);
     }
-    Ok(Some(products))
+    Some(products)
 }
 
 /// The slow path: takes any lists. `others` are texts that represent no bytes. The first

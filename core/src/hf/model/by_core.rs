@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::memory::{append, push, reserve};
+use crate::memory::reserve;
 use crate::polling::poll;
 use crate::pool::Pool;
 
@@ -70,7 +70,7 @@ impl Core {
                 _ => false,
             };
             if is_kept {
-                tokens.push(text, id)?;
+                tokens.push(text, id);
             }
         }
         let header = Header::of_characters(unknown.to_owned(), byte_fallback);
@@ -124,7 +124,7 @@ impl Core {
             match text.get(at..).and_then(|rest| pieces.user_defined.longest(rest)) {
                 Some((length, id)) => {
                     self.append_stretch(pieces, &text[start..at], ids)?;
-                    push(ids, id)?;
+                    ids.push(id);
                     at += length;
                     start = at;
                 }
@@ -187,12 +187,12 @@ impl Core {
             return Ok(true);
         }
         let mut rest = Vec::new();
-        append(&mut rest, &ids[from..])?;
+        rest.extend_from_slice(&ids[from..]);
         ids.truncate(from);
         for run in rest.chunk_by(|a, b| (*a == *mark) == (*b == *mark)) {
             match short.get(run.len()) {
-                _ if run[0] != *mark => append(ids, run)?,
-                Some(made) => append(ids, made)?,
+                _ if run[0] != *mark => ids.extend_from_slice(run),
+                Some(made) => ids.extend_from_slice(made),
                 None => runs.append_long(pieces, run.len(), ids)?,
             }
         }
@@ -203,14 +203,16 @@ impl Core {
 impl Runs {
     fn new(pieces: &Pieces) -> Result<Option<Self>> {
         let Some(mark) = pieces.vocab.id(MARK.encode_utf8(&mut [0; 4])) else { return Ok(None) };
-        let mut short = Vec::new();
-        (0..SHORT).try_for_each(|length| push(&mut short, run_ids(pieces, length)?))?;
+        let short = (0..SHORT).map(|length| run_ids(pieces, length)).collect::<Result<_>>()?;
         Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
     }
 
     /// Appends the ids of so many marks.
     fn append_long(&self, pieces: &Pieces, length: usize, ids: &mut Vec<u32>) -> Result<()> {
-        let Some(equal) = &self.equal else { return append(ids, &run_ids(pieces, length)?) };
+        let Some(equal) = &self.equal else {
+            ids.extend_from_slice(&run_ids(pieces, length)?);
+            return Ok(());
+        };
         // Of equal scores the leftmost merges, so that all marks behind those that merge are single.
         let id = |length: usize| equal.get(length).copied().flatten();
         let mut made: Vec<usize> = Vec::new();
@@ -220,9 +222,10 @@ impl Runs {
             while let Some(before) = made.pop_if(|before| id(*before + last).is_some()) {
                 last += before;
             }
-            push(&mut made, last)?;
+            made.push(last);
         }
-        made.into_iter().filter_map(id).try_for_each(|id| push(ids, id))
+        ids.extend(made.into_iter().filter_map(id));
+        Ok(())
     }
 }
 
@@ -241,7 +244,7 @@ fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
         }
         ids[length] = Some(id);
         if length > 1 {
-            push(&mut orders, pieces.order_of(id))?;
+            orders.push(pieces.order_of(id));
         }
     }
     Ok(orders.windows(2).all(|pair| pair[0] == pair[1]).then_some(ids))
@@ -249,9 +252,16 @@ fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
 
 /// The ids of so many marks.
 fn run_ids(pieces: &Pieces, length: usize) -> Result<Vec<u32>> {
-    let (mut text, mut ids) = (String::new(), Vec::new());
-    (0..length).try_for_each(|_| crate::memory::push_text(&mut text, "\u{2581}"))?;
-    Merging::each_token(pieces, &text, |_, _| false, |id, _| push(&mut ids, id))?;
+    let (text, mut ids) = ("\u{2581}".repeat(length), Vec::new());
+    Merging::each_token(
+        pieces,
+        &text,
+        |_, _| false,
+        |id, _| {
+            ids.push(id);
+            Ok(())
+        },
+    )?;
     Ok(ids)
 }
 
@@ -293,7 +303,7 @@ fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
             continue;
         }
         match first_missing(pieces, text) {
-            None => push(&mut long, (text, id))?,
+            None => long.push((text, id)),
             Some(missing) => {
                 let id = pieces.vocab.id(missing.encode_utf8(&mut [0; 4]));
                 if id.is_none_or(|id| pieces.kind(id) != Kind::UserDefined) {
@@ -325,7 +335,7 @@ fn merges(pieces: &Pieces, long: &[Long<'_>]) -> Result<MergeList> {
         for (cut, _) in text.char_indices().skip(1) {
             let (left, right) = text.split_at(cut);
             if is_normal(pieces, left) && is_normal(pieces, right) {
-                merges.push(left, right)?;
+                merges.push(left, right);
             }
         }
     }

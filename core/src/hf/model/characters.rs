@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::Vocabulary;
 use crate::ablation::Mechanism;
-use crate::memory::{filled, push, push_text, reserve_text, with_capacity};
 use crate::vocabulary::RankList;
 use foldhash::fast::FixedState;
 
@@ -72,7 +71,7 @@ fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
             Some(id) => id,
             None => hide()?,
         };
-        push(&mut units, Unit { utf8: [byte, 0, 0, 0], length: 1, id })?;
+        units.push(Unit { utf8: [byte, 0, 0, 0], length: 1, id });
     }
     let mut beginnings: HashSet<[u8; 4], FixedState> = HashSet::default();
     for &(character, id) in characters.iter().filter(|(character, _)| !character.is_ascii()) {
@@ -82,10 +81,10 @@ fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
             let mut utf8 = [0; 4];
             utf8[..end].copy_from_slice(&whole[..end]);
             if beginnings.insert(utf8) {
-                push(&mut units, Unit { utf8, length: end, id: hide()? })?;
+                units.push(Unit { utf8, length: end, id: hide()? });
             }
         }
-        push(&mut units, Unit { utf8: whole, length, id })?;
+        units.push(Unit { utf8: whole, length, id });
     }
     Ok(units)
 }
@@ -101,10 +100,10 @@ pub(crate) fn in_bytes<'a>(
     let mut single: Vec<(char, u32)> = Vec::new();
     for (text, &id) in &ids {
         if let Some(character) = only_character(text) {
-            push(&mut single, (swap(character), id))?;
+            single.push((swap(character), id));
         }
     }
-    let mut characters = Characters::new(&single, header, |name| ids.get(name).copied())?;
+    let mut characters = Characters::new(&single, header, |name| ids.get(name).copied());
     let mut tokens = RankList::default();
     let mut merges_in_bytes: Vec<Pair> = Vec::new();
     let largest = ids.values().copied().max().unwrap_or(0);
@@ -113,27 +112,27 @@ pub(crate) fn in_bytes<'a>(
     for unit in units(&single, first_hidden)? {
         id_of.insert(unit.utf8, unit.id);
         if unit.id >= first_hidden {
-            tokens.push(unit.bytes(), unit.id)?;
+            tokens.push(unit.bytes(), unit.id);
         }
         if let [.., last] = *unit.bytes()
             && unit.length > 1
         {
             let mut left = unit.utf8;
             left[unit.length - 1] = 0;
-            push(&mut merges_in_bytes, (id_of[&left], id_of[&[last, 0, 0, 0]]))?;
+            merges_in_bytes.push((id_of[&left], id_of[&[last, 0, 0, 0]]));
         }
     }
     let hidden = tokens.len();
     let mut others = Vec::new();
     for (&text, &id) in &ids {
         match text {
-            "" => push(&mut others, (text, id))?,
-            _ => tokens.push(swapped(text)?.as_bytes(), id)?,
+            "" => others.push((text, id)),
+            _ => tokens.push(swapped(text)?.as_bytes(), id),
         }
     }
     let assembling = merges_in_bytes.len();
     let joined = joined(merges, &pairs_of_file, &characters)?;
-    characters.cutter.join(joined)?;
+    characters.cutter.join(joined);
     merges_in_bytes.extend(pairs_of_file);
     let merges = merges_in_bytes;
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
@@ -151,7 +150,7 @@ fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result
         }
         let border = border(parts).ok_or_else(|| refused("a merge of an empty token"))?;
         if border.iter().all(|&character| characters.cutter.is_known(character)) {
-            push(&mut joined, border)?;
+            joined.push(border);
         }
     }
     Ok(joined)
@@ -168,38 +167,38 @@ pub(crate) fn by_cuts(
     if !tokens.are_sorted() || merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
         return Ok(None);
     }
-    let Some(products) = products(tokens, merges)? else { return Ok(None) };
+    let Some(products) = products(tokens, merges) else { return Ok(None) };
     let mut single: Vec<(char, u32)> = Vec::new();
     for (text, id) in tokens.iter() {
         if let Some(character) = only_character(text) {
-            push(&mut single, (swap(character), id))?;
+            single.push((swap(character), id));
         }
     }
     let first_hidden = tokens.ids().last().map_or(0, |largest| largest.saturating_add(1));
     let units = units(&single, first_hidden)?;
     let most = units.len() + tokens.ids().len();
-    let mut list = RankList::with_capacity(most, 4 * units.len() + tokens.byte_len())?;
-    let mut id_of: Vec<u32> = with_capacity(most)?;
-    let mut cuts: Vec<(u32, u32)> = with_capacity(units.len() + merges.len())?;
+    let mut list = RankList::with_capacity(most, 4 * units.len() + tokens.byte_len());
+    let mut id_of: Vec<u32> = Vec::with_capacity(most);
+    let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(units.len() + merges.len());
     for unit in &units {
         let rank = list.len() as u32;
-        list.push(unit.bytes(), rank)?;
-        push(&mut id_of, unit.id)?;
+        list.push(unit.bytes(), rank);
+        id_of.push(unit.id);
         if unit.length > 1 {
             cuts.push((rank, unit.length as u32 - 1));
         }
     }
     let assembling = cuts.len();
-    let mut joined: Vec<[char; 2]> = with_capacity(merges.len())?;
-    let mut is_made = filled(false, tokens.ids().len())?;
+    let mut joined: Vec<[char; 2]> = Vec::with_capacity(merges.len());
+    let mut is_made = vec![false; tokens.ids().len()];
     let mut bytes = String::new();
     for (&product, parts) in products.iter().zip(merges.iter()) {
         if !is_made[product] {
             is_made[product] = true;
             bytes.clear();
             bytes.extend(tokens.get(product).chars().map(swap));
-            list.push(bytes.as_bytes(), list.len() as u32)?;
-            push(&mut id_of, tokens.ids()[product])?;
+            list.push(bytes.as_bytes(), list.len() as u32);
+            id_of.push(tokens.ids()[product]);
         }
         let cut: usize = parts[0].chars().map(|character| swap(character).len_utf8()).sum();
         let cut = (list.len() as u32 - 1, cut as u32);
@@ -218,8 +217,7 @@ pub(crate) fn by_cuts(
             }
         }
     }
-    let mut characters =
-        Characters::new(&single, header, |name| others.by_text.get(name).copied())?;
+    let mut characters = Characters::new(&single, header, |name| others.by_text.get(name).copied());
     let mut made = header.unk_token.iter().cloned().chain((0..=255).map(byte_name));
     // The core has bytes that are not tokens of the file.
     let are_tokens =
@@ -230,7 +228,7 @@ pub(crate) fn by_cuts(
     {
         return Ok(None);
     }
-    characters.cutter.join(joined)?;
+    characters.cutter.join(joined);
     cuts.drain(..assembling);
     let built = Built {
         vocabulary,
@@ -266,13 +264,9 @@ pub(crate) struct Characters {
 
 impl Characters {
     /// `single` has the tokens of one character, [swapped](swap); `id` looks up others by name.
-    fn new(
-        single: &[(char, u32)],
-        header: &Header,
-        id: impl Fn(&str) -> Option<u32>,
-    ) -> Result<Self> {
-        let cutter = Cutter::new(single.iter().map(|&(character, _)| character))?;
-        Ok(Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) })
+    fn new(single: &[(char, u32)], header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
+        let cutter = Cutter::new(single.iter().map(|&(character, _)| character));
+        Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) }
     }
 
     /// The tokens that characters that are not tokens may become.
@@ -313,18 +307,18 @@ impl Characters {
 
     /// The text without characters that become no token; `None` if it has none of them. The
     /// characters around them merge.
-    pub(crate) fn without_dropped(&self, text: &str) -> Result<Option<String>> {
+    pub(crate) fn without_dropped(&self, text: &str) -> Option<String> {
         if !matches!(self.unknown, Unknown::Dropped)
             || !text.chars().any(|character| self.is_dropped(character))
         {
-            return Ok(None);
+            return None;
         }
         let mut kept = String::new();
-        reserve_text(&mut kept, text.len())?;
+        kept.reserve(text.len());
         for part in text.split(|character| self.is_dropped(character)) {
-            push_text(&mut kept, part)?;
+            kept.push_str(part);
         }
-        Ok(Some(kept))
+        Some(kept)
     }
 
     /// The table of cuts. A text must be [without dropped characters](Self::without_dropped).

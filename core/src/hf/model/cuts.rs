@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use crate::ablation::Mechanism;
-use crate::memory::filled;
 use crate::split::Piece;
 
 use crate::hf::bytes::MARK;
@@ -29,18 +28,17 @@ pub(crate) enum Cut {
 
 impl Cutter {
     /// A table of these characters, no two of them side by side.
-    pub(crate) fn new(characters: impl Iterator<Item = char>) -> Result<Self> {
-        let mut known = filled(0, (char::MAX as usize).div_ceil(64))?;
+    pub(crate) fn new(characters: impl Iterator<Item = char>) -> Self {
+        let mut known = vec![0; (char::MAX as usize).div_ceil(64)];
         for code in characters.map(|character| character as usize) {
             known[code / 64] |= 1 << (code % 64);
         }
-        Ok(Self { known, joined: Joined::new(Vec::new())? })
+        Self { known, joined: Joined::new(Vec::new()) }
     }
 
     /// Sets the pairs that are side by side, which may repeat.
-    pub(crate) fn join(&mut self, pairs: Vec<[char; 2]>) -> Result<()> {
-        self.joined = Joined::new(pairs)?;
-        Ok(())
+    pub(crate) fn join(&mut self, pairs: Vec<[char; 2]>) {
+        self.joined = Joined::new(pairs);
     }
 
     /// The number of characters.
@@ -207,7 +205,7 @@ const SPARSE: usize = 64;
 
 impl Joined {
     /// Makes the table of pairs that may repeat.
-    fn new(mut pairs: Vec<[char; 2]>) -> Result<Self> {
+    fn new(mut pairs: Vec<[char; 2]>) -> Joined {
         let mut apart = Box::new([[1; 128]; 128]);
         let is_ascii = |pair: &[char; 2]| pair.iter().all(char::is_ascii);
         pairs.iter().filter(|pair| is_ascii(pair)).for_each(|pair| {
@@ -217,13 +215,12 @@ impl Joined {
         pairs.sort_unstable();
         pairs.dedup();
         let bits = (pairs.len() * SPARSE).next_power_of_two().ilog2().clamp(6, 32);
-        let mut joined =
-            Self { apart, others: filled(0, 1 << (bits - 6))?, shift: u64::BITS - bits };
+        let mut joined = Self { apart, others: vec![0; 1 << (bits - 6)], shift: u64::BITS - bits };
         for [before, after] in pairs {
             let (word, bit) = joined.place(before, after);
             joined.others[word] |= 1 << bit;
         }
-        Ok(joined)
+        joined
     }
 
     /// The word of a pair that is not ASCII, and the bit in it.

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use crate::memory::{filled, push, with_capacity};
 use crate::polling::poll;
 
 use super::random::next_f64;
@@ -43,26 +42,26 @@ const MOST_DIFFERENCE: f64 = 50.0;
 
 impl Lattice {
     /// A lattice for a text of `length` bytes.
-    pub(crate) fn new(length: usize) -> Result<Self> {
-        let (begins, ends) = (filled(Vec::new(), length + 1)?, filled(Vec::new(), length + 1)?);
+    pub(crate) fn new(length: usize) -> Self {
+        let (begins, ends) = (vec![Vec::new(); length + 1], vec![Vec::new(); length + 1]);
         let mut lattice = Self { nodes: Vec::new(), begins, ends };
-        lattice.add_node(None, 0..0, 0.0)?;
-        lattice.add_node(None, length..length, 0.0)?;
-        push(&mut lattice.ends[0], BEGINNING)?;
-        push(&mut lattice.begins[length], END)?;
-        Ok(lattice)
+        lattice.add_node(None, 0..0, 0.0);
+        lattice.add_node(None, length..length, 0.0);
+        lattice.ends[0].push(BEGINNING);
+        lattice.begins[length].push(END);
+        lattice
     }
 
-    fn add_node(&mut self, id: Option<u32>, span: Range<usize>, score: f64) -> Result<()> {
-        push(&mut self.nodes, Node { id, span, score, best: 0.0, before: NOBODY })
+    fn add_node(&mut self, id: Option<u32>, span: Range<usize>, score: f64) {
+        self.nodes.push(Node { id, span, score, best: 0.0, before: NOBODY });
     }
 
     /// Adds a token.
-    pub(crate) fn add(&mut self, id: u32, span: Range<usize>, score: f64) -> Result<()> {
+    pub(crate) fn add(&mut self, id: u32, span: Range<usize>, score: f64) {
         let node = self.nodes.len();
-        push(&mut self.begins[span.start], node)?;
-        push(&mut self.ends[span.end], node)?;
-        self.add_node(Some(id), span, score)
+        self.begins[span.start].push(node);
+        self.ends[span.end].push(node);
+        self.add_node(Some(id), span, score);
     }
 
     /// Chooses one of all ways, by the scores times `alpha`.
@@ -76,12 +75,12 @@ impl Lattice {
             weights.clear();
             for &left in before {
                 let weight = (sums[left] + alpha * self.nodes[left].score - sums[node]).exp();
-                push(&mut weights, weight)?;
+                weights.push(weight);
             }
             let Some(chosen) = choose(&weights) else { return Err(no_weights(alpha)) };
             node = before[chosen];
             let Some(id) = self.nodes[node].id else { break };
-            push(&mut path, (id, self.nodes[node].span.clone()))?;
+            path.push((id, self.nodes[node].span.clone()));
         }
         path.reverse();
         Ok(path)
@@ -89,7 +88,7 @@ impl Lattice {
 
     /// The logarithm of the weight of all ways to each node, as `tokenizers` sums it.
     fn forward(&self, alpha: f64) -> Result<Vec<f64>> {
-        let mut sums = filled(0.0, self.nodes.len())?;
+        let mut sums = vec![0.0; self.nodes.len()];
         for (rights, lefts) in self.begins.iter().zip(&self.ends) {
             for &right in rights {
                 poll(lefts.len())?;
@@ -110,15 +109,15 @@ impl Lattice {
         alpha: f64,
     ) -> Result<Vec<(u32, Range<usize>)>> {
         self.find_best()?;
-        let ways = if count == 1 { vec![self.best_way()?] } else { self.best_ways(count)? };
-        let mut weights = with_capacity(ways.len())?;
+        let ways = if count == 1 { vec![self.best_way()] } else { self.best_ways(count)? };
+        let mut weights = Vec::with_capacity(ways.len());
         for way in &ways {
             let score: f64 = way.iter().map(|&node| self.nodes[node].score).sum();
             weights.push((alpha * score).exp());
         }
         let chosen = choose(&weights).unwrap_or(0);
         let Some(way) = ways.get(chosen) else { return Ok(Vec::new()) };
-        let mut path = with_capacity(way.len())?;
+        let mut path = Vec::with_capacity(way.len());
         path.extend(way.iter().filter_map(|&node| {
             let node = &self.nodes[node];
             Some((node.id?, node.span.clone()))
@@ -144,14 +143,14 @@ impl Lattice {
         Ok(())
     }
 
-    fn best_way(&self) -> Result<Vec<usize>> {
+    fn best_way(&self) -> Vec<usize> {
         let (mut way, mut node) = (Vec::new(), self.nodes[END].before);
         while node != BEGINNING && node != NOBODY {
-            push(&mut way, node)?;
+            way.push(node);
             node = self.nodes[node].before;
         }
         way.reverse();
-        Ok(way)
+        way
     }
 
     /// The best ways, the best one first, searched for from the end.
@@ -166,7 +165,7 @@ impl Lattice {
             poll(1)?;
             let Step { node, score, .. } = steps[step];
             if node == BEGINNING {
-                push(&mut ways, way_from(&steps, step)?)?;
+                ways.push(way_from(&steps, step));
                 if ways.len() == count {
                     break;
                 }
@@ -176,7 +175,7 @@ impl Lattice {
                 let bound = self.nodes[left].best + score;
                 let more = Step { node: left, next: step, score: score + self.nodes[left].score };
                 agenda.push(Hypothesis { bound, step: steps.len() });
-                push(&mut steps, more)?;
+                steps.push(more);
             }
             if agenda.len() > MOST {
                 let kept = KEPT.min(count.saturating_mul(10));
@@ -198,13 +197,13 @@ struct Step {
 }
 
 /// The nodes between the beginning, which is at `step`, and the end.
-fn way_from(steps: &[Step], step: usize) -> Result<Vec<usize>> {
+fn way_from(steps: &[Step], step: usize) -> Vec<usize> {
     let (mut way, mut step) = (Vec::new(), steps[step].next);
     while step != NOBODY && steps[step].next != NOBODY {
-        push(&mut way, steps[step].node)?;
+        way.push(steps[step].node);
         step = steps[step].next;
     }
-    Ok(way)
+    way
 }
 
 /// A way from a node to the end, with the best score that a whole way may have.

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ablation::Mechanism;
-use crate::memory::{append, push, push_text, with_capacity};
 use serde::{Serialize, Serializer};
 
 use super::header::Header;
@@ -58,16 +57,16 @@ impl ListBpe {
         let vocab = Vocab::new(tokens)?;
         let merges = Box::new(pair_table(&vocab, merges, header.merged_prefix())?);
         let unknown = Unknown::new(&header, |token| vocab.id(token));
-        let bytes = if header.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
+        let bytes = if header.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
         let mut common = Vec::new();
         for character in (0..COMMON).filter_map(char::from_u32) {
             let mut places = [NONE; 4];
             for (is_first, is_last) in [(false, false), (false, true), (true, false), (true, true)]
             {
-                let token = single(&header, character, is_first, is_last)?;
+                let token = single(&header, character, is_first, is_last);
                 places[place_of(is_first, is_last)] = vocab.id(&token).unwrap_or(NONE);
             }
-            push(&mut common, places)?;
+            common.push(places);
         }
         let is_plain = header.dropout() == 0.0 && header.merged_prefix() == header.prefix().len();
         let state = State::new(Arc::new(vocab));
@@ -75,14 +74,14 @@ impl ListBpe {
     }
 
     /// Appends the ids of a short word of common characters. Returns false for any other.
-    fn append_short(&self, word: &str, ids: &mut Vec<u32>) -> Result<bool> {
+    fn append_short(&self, word: &str, ids: &mut Vec<u32>) -> bool {
         let (mut parts, mut count) = ([NONE; SHORT], 0);
         let mut characters = word.chars().peekable();
         while let Some(character) = characters.next() {
-            let Some(places) = self.common.get(character as usize) else { return Ok(false) };
+            let Some(places) = self.common.get(character as usize) else { return false };
             let id = places[place_of(count == 0, characters.peek().is_none())];
             if id == NONE || count == SHORT {
-                return Ok(false);
+                return false;
             }
             parts[count] = id;
             count += 1;
@@ -115,13 +114,13 @@ impl ListBpe {
                 merges[at] = merge((parts[at], parts[at + 1]));
             }
         }
-        append(ids, &parts[..count])?;
-        Ok(true)
+        ids.extend_from_slice(&parts[..count]);
+        true
     }
 
     /// The characters of a word as tokens, each with the bytes of the word that it covers.
     fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
-        let (mut singles, mut waiting) = (with_capacity(word.len())?, None);
+        let (mut singles, mut waiting) = (Vec::with_capacity(word.len()), None);
         for (start, character) in word.char_indices() {
             let length = character.len_utf8();
             let (is_first, is_last) = (start == 0, start + length == word.len());
@@ -130,13 +129,13 @@ impl ListBpe {
                 && id != NONE
                 && waiting.is_none()
             {
-                push(&mut singles, (id, length))?;
+                singles.push((id, length));
                 continue;
             }
-            let token = single(&self.header, character, is_first, is_last)?;
+            let token = single(&self.header, character, is_first, is_last);
             self.append_single(&token, length, &mut waiting, &mut singles)?;
         }
-        waiting.into_iter().try_for_each(|unknown| push(&mut singles, unknown))?;
+        singles.extend(waiting);
         Ok(singles)
     }
 
@@ -149,26 +148,28 @@ impl ListBpe {
         singles: &mut Vec<(u32, usize)>,
     ) -> Result<()> {
         if let Some(id) = self.state.vocab.id(token) {
-            waiting.take().into_iter().try_for_each(|unknown| push(singles, unknown))?;
-            return push(singles, (id, length));
+            singles.extend(waiting.take());
+            singles.push((id, length));
+            return Ok(());
         }
         let byte = |byte: u8| self.bytes.get(usize::from(byte)).copied().flatten();
         if token.bytes().all(|it| byte(it).is_some()) {
-            return token.bytes().filter_map(byte).try_for_each(|id| push(singles, (id, 1)));
+            singles.extend(token.bytes().filter_map(byte).map(|id| (id, 1)));
+            return Ok(());
         }
         let name = || format!("character that is not a token, {token:?}");
-        let complete = self.unknown.meet(waiting, length, name)?;
-        complete.into_iter().try_for_each(|unknown| push(singles, unknown))
+        singles.extend(self.unknown.meet(waiting, length, name)?);
+        Ok(())
     }
 }
 
 /// The token for a character at a place of a word.
-fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> Result<String> {
+fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> String {
     let mut token = String::new();
-    push_text(&mut token, if is_first { "" } else { header.prefix() })?;
-    push_text(&mut token, character.encode_utf8(&mut [0; 4]))?;
-    push_text(&mut token, if is_last { header.suffix() } else { "" })?;
-    Ok(token)
+    token.push_str(if is_first { "" } else { header.prefix() });
+    token.push_str(character.encode_utf8(&mut [0; 4]));
+    token.push_str(if is_last { header.suffix() } else { "" });
+    token
 }
 
 /// Looks up the pairs of the list, and the tokens that they become.
@@ -185,8 +186,8 @@ fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTa
             return Err(invalid(format!("{right:?} is shorter than the prefix")));
         };
         product.clear();
-        push_text(&mut product, left)?;
-        push_text(&mut product, rest)?;
+        product.push_str(left);
+        product.push_str(rest);
         table.add((id(left)?, id(right)?), place as u32, id(&product)?)?;
     }
     Ok(table)
@@ -215,10 +216,13 @@ impl Words for ListBpe {
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let is_short = self.is_plain && !self.header.ignore_merges && Mechanism::Scan.is_used();
-        if is_short && self.append_short(piece, ids)? {
+        if is_short && self.append_short(piece, ids) {
             return Ok(());
         }
-        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
+        self.each_token(piece, |_, _| false, &mut |token| {
+            ids.push(token.id);
+            Ok(())
+        })
     }
 
     fn each_token(

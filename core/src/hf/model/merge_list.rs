@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::agenda::Agenda;
-use crate::memory::{collected, push, reserve, with_capacity};
+use crate::memory::reserve;
 use crate::polling::poll;
 use crate::rule::{MergeTable, NONE};
 use foldhash::fast::FixedState;
@@ -158,14 +158,14 @@ impl PairTable {
         let mut pairs = FastMap::default();
         let bytes = count * size_of::<(Pair, (u32, u32))>();
         pairs.try_reserve(count).map_err(|_| Error::OutOfMemory { bytes })?;
-        Ok(Self { pairs, products: with_capacity(count)?, origins: Some(Vec::new()) })
+        Ok(Self { pairs, products: Vec::with_capacity(count), origins: Some(Vec::new()) })
     }
 
     /// Adds the merge at a place after those that were added before.
     pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) -> Result<()> {
         self.pairs.insert(pair, (place, product));
         self.products.resize(place as usize, NONE);
-        push(&mut self.products, product)?;
+        self.products.push(product);
         let Some(origins) = &mut self.origins else { return Ok(()) };
         let index = product as usize;
         let is_near = index <= GAP + GAP_A_MERGE * place as usize;
@@ -210,7 +210,7 @@ impl PairTable {
         if self.origins.is_none() || !are_single() {
             return self.merge_skipping(singles, || false, found);
         }
-        let parts = collected(singles.iter().map(|part| part.0))?;
+        let parts = singles.iter().map(|part| part.0).collect::<Vec<_>>();
         let width = |id: u32| self.origin(id).width as usize;
         let mut ids = Vec::new();
         crate::merge::merge_parts(self, &parts, width, &mut ids)?;
@@ -225,12 +225,12 @@ impl PairTable {
         mut is_skipped: impl FnMut() -> bool,
         mut found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        let mut parts: Vec<u32> = collected(singles.iter().map(|part| part.0))?;
-        let mut lengths: Vec<usize> = collected(singles.iter().map(|part| part.1))?;
+        let mut parts: Vec<u32> = singles.iter().map(|part| part.0).collect::<Vec<_>>();
+        let mut lengths: Vec<usize> = singles.iter().map(|part| part.1).collect::<Vec<_>>();
         let end = parts.len();
         // 0 marks a part that was merged into the one before.
-        let mut next: Vec<usize> = collected(1..=end)?;
-        let mut previous: Vec<usize> = collected((0..end).map(|at| at.wrapping_sub(1)))?;
+        let mut next: Vec<usize> = (1..=end).collect::<Vec<_>>();
+        let mut previous: Vec<usize> = (0..end).map(|at| at.wrapping_sub(1)).collect::<Vec<_>>();
         let merge = |parts: &[u32], next: &[usize], left: usize| match next[left] {
             0 => None,
             right => self.get((parts[left], *parts.get(right)?)),
@@ -245,7 +245,7 @@ impl PairTable {
         while let Some((place, left)) = agenda.pop() {
             poll(WORK)?;
             if is_skipped() {
-                push(&mut skipped, (place, left))?;
+                skipped.push((place, left));
                 continue;
             }
             skipped.drain(..).try_for_each(|(place, left)| agenda.push(place, left))?;

@@ -36,7 +36,6 @@ use std::sync::Arc;
 
 use crate::Splitter;
 use crate::fingerprint::Digest;
-use crate::memory::push;
 use crate::pool::Pool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -139,7 +138,10 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
 
     /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
     fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.encode_piece(word, &mut |token| push(ids, token.id))
+        self.encode_piece(word, &mut |token| {
+            ids.push(token.id);
+            Ok(())
+        })
     }
 
     /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no

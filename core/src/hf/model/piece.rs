@@ -1,6 +1,5 @@
 //! The fields of a SentencePiece model, and the types of its pieces.
 
-use crate::memory::push;
 use serde::{Deserialize, Serialize};
 
 use crate::hf::error::{Error, Result};
@@ -78,7 +77,7 @@ pub(crate) struct Fields {
 pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
     for number in numbers {
-        push(&mut kinds, Kind::try_from(number).map_err(Error::Invalid)?)?;
+        kinds.push(Kind::try_from(number).map_err(Error::Invalid)?);
     }
     Ok(kinds)
 }

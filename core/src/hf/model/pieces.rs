@@ -59,7 +59,7 @@ impl Pieces {
         if !byte_fallback && of_kind(Kind::Byte).next().is_some() {
             return Err(invalid("byte pieces are there without byte_fallback"));
         }
-        let ids = if byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
+        let ids = if byte_fallback { vocab.byte_tokens() } else { Vec::new() };
         let is_byte = |id: &u32| kinds[*id as usize] == Kind::Byte;
         let bytes: Option<Vec<u32>> = ids.into_iter().map(|id| id.filter(is_byte)).collect();
         let bytes = bytes.ok_or_else(|| invalid("byte_fallback needs a piece for each byte"))?;
@@ -69,7 +69,7 @@ impl Pieces {
             )));
         }
         let user_defined = UserDefined::new(of_kind(Kind::UserDefined))?;
-        let order = order_of_scores(&scores, version)?;
+        let order = order_of_scores(&scores, version);
         let kinds = kinds.clone();
         Ok(Self { kinds, version, vocab, scores, order, user_defined, unknown, bytes })
     }

@@ -9,7 +9,6 @@ use std::cell::RefCell;
 
 use crate::ablation::Mechanism;
 use crate::lookup::Resolve;
-use crate::memory::{push, reserve};
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::split::{Batch, Piece};
@@ -81,16 +80,18 @@ struct Uncached<'a> {
 
 impl Uncached<'_> {
     /// Appends the ids of the best path of a word, and marks.
-    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) -> Result<()> {
+    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) {
         let Self { viterbi, marks, has_bytes, .. } = *self;
         if word.is_empty() || word.len() > LONGEST {
-            return push(ids, marks.searched);
+            ids.push(marks.searched);
+            return;
         }
-        let margin = viterbi.best_and_margin(word, best)?;
+        let margin = viterbi.best_and_margin(word, best);
         let roundings = 2 * word.len() as u32 + 4;
         let is_safe = |limit: &Limit| margin > f64::from(roundings) * limit.rounding;
         if !is_safe(&SMALL) {
-            return push(ids, marks.searched);
+            ids.push(marks.searched);
+            return;
         }
         let from = ids.len();
         let mut end = word.len();
@@ -98,16 +99,16 @@ impl Uncached<'_> {
             let Best { id, start, .. } = best[end];
             if id == UNKNOWN && has_bytes {
                 ids.truncate(from);
-                return push(ids, marks.searched);
+                ids.push(marks.searched);
+                return;
             }
-            push(ids, if id == UNKNOWN { marks.unknown } else { id })?;
+            ids.push(if id == UNKNOWN { marks.unknown } else { id });
             end = start as usize;
         }
         if !is_safe(&LARGE) {
-            push(ids, marks.small)?;
+            ids.push(marks.small);
         }
         ids[from..].reverse();
-        Ok(())
     }
 }
 
@@ -122,9 +123,9 @@ impl Resolve for Uncached<'_> {
         match self.normalizer {
             Some(normalizer) if word.len() <= LONGEST => {
                 normalizer.write_word(word, normalized)?;
-                self.append(normalized, best, ids)?;
+                self.append(normalized, best, ids);
             }
-            _ => self.append(word, best, ids)?,
+            _ => self.append(word, best, ids),
         }
         ids[from] |= self.marks.first;
         Ok(())
@@ -171,7 +172,7 @@ impl<'a> Search<'a> {
         let uncached =
             Uncached { viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
         let mut found = Vec::new();
-        reserve(&mut found, text.len() / 3)?;
+        found.reserve(text.len() / 3);
         pool.encode_batches(&uncached, text, fill, &mut found, |pieces, found| {
             search.take(text, pieces, found)?;
             found.clear();
@@ -182,7 +183,7 @@ impl<'a> Search<'a> {
 
     /// Appends the ids of words that are looked up, and searches for those that have to be.
     fn take(&mut self, text: &str, words: &[Piece], found: &[u32]) -> Result<()> {
-        reserve(self.ids, found.len())?;
+        self.ids.reserve(found.len());
         let Self { viterbi, marks, change, .. } = *self;
         let (small, large) = (SMALL.sum - change, LARGE.sum - change);
         let (mut word, mut is_taken) = (0, true);
@@ -193,7 +194,7 @@ impl<'a> Search<'a> {
             let sum = self.walk.sum;
             if (id < marks.unknown) & (sum.abs() <= large) & is_taken {
                 self.walk.sum = viterbi.sum(sum, id);
-                push(self.ids, id)?;
+                self.ids.push(id);
                 continue;
             }
             if first != 0 {
@@ -210,7 +211,7 @@ impl<'a> Search<'a> {
                     true => viterbi.unknown_score() + sum,
                     false => viterbi.sum(sum, id),
                 };
-                push(self.ids, if is_unknown { UNKNOWN } else { id })?;
+                self.ids.push(if is_unknown { UNKNOWN } else { id });
             }
         }
         Ok(())
@@ -231,10 +232,12 @@ impl<'a> Search<'a> {
             &mut self.walk,
             |id, span| {
                 if id != UNKNOWN || self.bytes.is_empty() {
-                    return push(self.ids, id);
+                    self.ids.push(id);
+                    return Ok(());
                 }
-                let mut bytes = word.as_bytes()[span].iter();
-                bytes.try_for_each(|&byte| push(self.ids, self.bytes[usize::from(byte)]))
+                let bytes = word.as_bytes()[span].iter();
+                self.ids.extend(bytes.map(|&byte| self.bytes[usize::from(byte)]));
+                Ok(())
             },
         )
     }
@@ -269,9 +272,9 @@ impl Best {
 impl Viterbi {
     /// Finds the best path to each place of a word, without roundings. Returns by how much the path of
     /// the word is better than the second.
-    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> Result<f64> {
+    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> f64 {
         best.clear();
-        reserve(best, word.len() + 1)?;
+        best.reserve(word.len() + 1);
         best.resize(word.len() + 1, Best::NONE);
         best[0].score = 0.0;
         for (start, first) in word.char_indices() {
@@ -287,6 +290,6 @@ impl Viterbi {
             }
         }
         let last = best[word.len()];
-        Ok(last.score - last.second)
+        last.score - last.second
     }
 }

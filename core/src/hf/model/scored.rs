@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use crate::agenda::Agenda;
-use crate::memory::push;
 use crate::polling::poll;
 
 use super::merge_list::FastMap;
@@ -72,7 +71,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
             let after = (start + length < self.text.len()).then_some(index + 1);
             let before = index.checked_sub(1);
             let symbol = Symbol { start, length, before, after, is_frozen, rank: None };
-            push(&mut self.symbols, symbol)?;
+            self.symbols.push(symbol);
             start += length;
         }
         (1..self.symbols.len()).try_for_each(|right| self.consider(Some(right - 1), Some(right)))
@@ -141,8 +140,8 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
                 None => found(if is_new { UNKNOWN } else { id }, span)?,
                 Some(&cut) => {
                     let middle = span.start + cut;
-                    push(&mut waiting, (middle..span.end, depth + 1))?;
-                    push(&mut waiting, (span.start..middle, depth + 1))?;
+                    waiting.push((middle..span.end, depth + 1));
+                    waiting.push((span.start..middle, depth + 1));
                 }
             }
         }

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::fingerprint::Digest;
-use crate::memory::push;
 use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::pool::Pool;
@@ -60,7 +59,7 @@ impl SentencePiece {
         split: &Split,
     ) -> Result<Self> {
         check_split(split)?;
-        let pieces = Pieces::new(&fields, list, single(scores)?)?;
+        let pieces = Pieces::new(&fields, list, single(scores))?;
         let search = match fields.algorithm {
             Algorithm::Unigram => {
                 let Pieces { vocab, scores, kinds, version, .. } = &pieces;
@@ -217,7 +216,10 @@ impl Questions for SentencePiece {
         if is_done {
             return Ok(());
         }
-        self.encode_piece(text, &mut |token| push(ids, token.id))
+        self.encode_piece(text, &mut |token| {
+            ids.push(token.id);
+            Ok(())
+        })
     }
 
     fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
@@ -236,7 +238,10 @@ impl Questions for SentencePiece {
                 }
                 // The cache has words that are not normalized.
                 let text = normalizer.apply(run, limit(run.len()))?;
-                self.encode_piece(&text, &mut |token| push(ids, token.id))?;
+                self.encode_piece(&text, &mut |token| {
+                    ids.push(token.id);
+                    Ok(())
+                })?;
                 Ok(true)
             }
             _ => Ok(false),

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::memory::{push, push_text, with_capacity};
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
     Visitor,
@@ -19,9 +18,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn push(&mut self, text: &str) -> Result<()> {
-        push_text(&mut self.text, text)?;
-        push(&mut self.ends, self.text.len())
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
     }
 
     /// The text at this index. Panics past the end.
@@ -39,9 +38,9 @@ pub(crate) struct TokenList {
 }
 
 impl TokenList {
-    pub(crate) fn push(&mut self, text: &str, id: u32) -> Result<()> {
-        self.texts.push(text)?;
-        push(&mut self.ids, id)
+    pub(crate) fn push(&mut self, text: &str, id: u32) {
+        self.texts.push(text);
+        self.ids.push(id);
     }
 
     pub(crate) fn ids(&self) -> &[u32] {
@@ -71,13 +70,13 @@ impl TokenList {
     }
 
     /// Copies the list in the order of ids.
-    pub(crate) fn sorted(&self) -> Result<Self> {
-        let mut order: Vec<usize> = with_capacity(self.ids.len())?;
+    pub(crate) fn sorted(&self) -> Self {
+        let mut order: Vec<usize> = Vec::with_capacity(self.ids.len());
         order.extend(0..self.ids.len());
         order.sort_by_key(|&index| self.ids[index]);
         let mut sorted = Self::default();
-        order.iter().try_for_each(|&index| sorted.push(self.get(index), self.ids[index]))?;
-        Ok(sorted)
+        order.iter().for_each(|&index| sorted.push(self.get(index), self.ids[index]));
+        sorted
     }
 }
 
@@ -91,22 +90,21 @@ pub(crate) struct MergeList {
 }
 
 impl MergeList {
-    pub(crate) fn push(&mut self, left: &str, right: &str) -> Result<()> {
-        self.texts.push(left)?;
-        self.texts.push(right)
+    pub(crate) fn push(&mut self, left: &str, right: &str) {
+        self.texts.push(left);
+        self.texts.push(right);
     }
 
     /// Appends a pair written as one line, as in `merges.txt`.
-    fn push_line(&mut self, line: &str) -> Result<()> {
+    fn push_line(&mut self, line: &str) {
         if line.starts_with("#version") {
-            return Ok(());
+            return;
         }
         match line.split_once(' ') {
             Some((left, right)) if !right.contains(' ') => self.push(left, right),
             _ => {
                 let place = self.len();
                 self.malformed.get_or_insert_with(|| (place, line.to_owned()));
-                Ok(())
             }
         }
     }
@@ -155,7 +153,7 @@ impl<'de> Visitor<'de> for VocabVisitor {
         let mut list = TokenList::default();
         let mut text = String::new();
         while map.next_key_seed(Part(&mut text))?.is_some() {
-            list.push(&text, map.next_value()?).map_err(A::Error::custom)?;
+            list.push(&text, map.next_value()?);
         }
         Ok(VocabFile::Map(list))
     }
@@ -165,8 +163,8 @@ impl<'de> Visitor<'de> for VocabVisitor {
         let mut text = String::new();
         while let Some(score) = seq.next_element_seed(Scored(&mut text))? {
             let id = u32::try_from(scores.len()).map_err(A::Error::custom)?;
-            list.push(&text, id).map_err(A::Error::custom)?;
-            push(&mut scores, score).map_err(A::Error::custom)?;
+            list.push(&text, id);
+            scores.push(score);
         }
         Ok(VocabFile::Scores(list, scores))
     }
@@ -290,7 +288,8 @@ impl<'de> Visitor<'de> for &mut MergeReader {
     #[inline]
     fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
         self.check_form(true)?;
-        self.list.push_line(text).map_err(E::custom)
+        self.list.push_line(text);
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
@@ -300,7 +299,8 @@ impl<'de> Visitor<'de> for &mut MergeReader {
             && seq.next_element_seed(Part(right))?.is_some()
             && seq.next_element::<IgnoredAny>()?.is_none()
         {
-            return list.push(left, right).map_err(A::Error::custom);
+            list.push(left, right);
+            return Ok(());
         }
         Err(de::Error::custom("a merge must have two tokens"))
     }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::{filled, push};
 use crate::polling::poll;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -104,7 +103,7 @@ impl Unigram {
         };
         let least = |least: f64, &score: &f64| if score < least { score } else { least };
         let unknown_score = scores.iter().fold(f64::INFINITY, least) - PENALTY;
-        let bytes = if fields.byte_fallback { vocab.byte_tokens()? } else { Vec::new() };
+        let bytes = if fields.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
         Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
     }
 
@@ -193,7 +192,7 @@ impl Unigram {
             let id = best[end].id;
             let mut start = end - best[end].length as usize;
             if self.unknown != Some(id) {
-                push(ids, id)?;
+                ids.push(id);
             } else {
                 // Unknown characters in a row are one.
                 while start > 0 && best[start].id == id {
@@ -202,7 +201,10 @@ impl Unigram {
                 let first = ids.len();
                 let text = &piece[start..end];
                 let none = |_: u32, _: Range<usize>| false;
-                self.each_unknown(id, text, start..end, none, &mut |token| push(ids, token.id))?;
+                self.each_unknown(id, text, start..end, none, &mut |token| {
+                    ids.push(token.id);
+                    Ok(())
+                })?;
                 ids[first..].reverse();
             }
             end = start;
@@ -218,10 +220,11 @@ impl Unigram {
         is_barred: impl Fn(u32, Range<usize>) -> bool,
     ) -> Result<Vec<(u32, Range<usize>)>> {
         if let Some((alpha, count)) = self.fields.sampling.choice() {
-            let mut lattice = Lattice::new(text.len())?;
+            let mut lattice = Lattice::new(text.len());
             self.each_match(text, is_barred, |id, span, score| {
                 let missing = || missing_unknown("unk_id", "it is null", &text[span.clone()]);
-                lattice.add(id.ok_or_else(missing)?, span.clone(), score)
+                lattice.add(id.ok_or_else(missing)?, span.clone(), score);
+                Ok(())
             })?;
             return if count > 0 {
                 lattice.sample_best(count, alpha)
@@ -229,9 +232,9 @@ impl Unigram {
                 lattice.sample(alpha)
             };
         }
-        let mut best = filled(Best::START, text.len() + 1)?;
+        let mut best = vec![Best::START; text.len() + 1];
         self.find_best(text, is_barred, &mut best)?;
-        path_of(&best)
+        Ok(path_of(&best))
     }
 
     /// Calls `found` with the tokens of a path through a piece.
@@ -279,16 +282,16 @@ impl Unigram {
 }
 
 /// The tokens before the last place and their bytes, in order.
-fn path_of(best: &[Best]) -> Result<Vec<(u32, Range<usize>)>> {
+fn path_of(best: &[Best]) -> Vec<(u32, Range<usize>)> {
     let (mut path, mut end) = (Vec::new(), best.len() - 1);
     while end > 0 {
         let Best { length, id, .. } = best[end];
         let start = end - length as usize;
-        push(&mut path, (id, start..end))?;
+        path.push((id, start..end));
         end = start;
     }
     path.reverse();
-    Ok(path)
+    path
 }
 
 impl Words for Unigram {
@@ -298,14 +301,17 @@ impl Words for Unigram {
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         if Words::sampling(self).is_some() {
-            return self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id));
+            return self.each_token(piece, |_, _| false, &mut |token| {
+                ids.push(token.id);
+                Ok(())
+            });
         }
         let (mut short, mut long);
         let best = if piece.len() <= SHORT {
             short = [Best::START; SHORT + 1];
             &mut short[..=piece.len()]
         } else {
-            long = filled(Best::START, piece.len() + 1)?;
+            long = vec![Best::START; piece.len() + 1];
             &mut long[..]
         };
         self.find_best(piece, |_, _| false, best)?;

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{push, reserve, with_capacity};
+use crate::memory::reserve;
 use crate::polling::poll;
 use crate::split::{Batch, Piece};
 
@@ -82,7 +82,7 @@ impl Viterbi {
         let normal = || scores.iter().zip(kinds).filter(|(_, kind)| **kind == Kind::Normal);
         let least = normal().fold(f32::MAX, |least, (&score, _)| least.min(score));
         let most = normal().fold(f32::MIN_POSITIVE, |most, (&score, _)| most.max(score));
-        let (mut list, mut all) = (TokenList::default(), with_capacity(scores.len())?);
+        let (mut list, mut all) = (TokenList::default(), Vec::with_capacity(scores.len()));
         let mut cuts = Cuts { before_mark: true, after_mark: true };
         for ((text, id), (&score, &kind)) in tokens.iter().zip(scores.iter().zip(kinds)) {
             all.push(match kind {
@@ -92,7 +92,7 @@ impl Viterbi {
                 _ => f64::from(score),
             });
             if matches!(kind, Kind::Normal | Kind::UserDefined) {
-                list.push(text, id)?;
+                list.push(text, id);
                 cuts.keep_apart(text);
             }
         }
@@ -205,7 +205,7 @@ impl Viterbi {
         let mut end = part.len();
         while end > 0 {
             let Best { start, id, .. } = walk.best[end];
-            push(&mut walk.path, (id, start as usize..end))?;
+            walk.path.push((id, start as usize..end));
             end = start as usize;
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::memory::{push, with_capacity};
 use serde::ser::Serializer;
 
 use super::LOST;
@@ -32,7 +31,7 @@ impl Vocab {
     /// Fails if two tokens have one id.
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
         let trie = Trie::new(tokens.iter())?;
-        let mut kept: Vec<usize> = with_capacity(tokens.ids().len())?;
+        let mut kept: Vec<usize> = Vec::with_capacity(tokens.ids().len());
         kept.extend((0..tokens.ids().len()).filter(|&index| {
             // A token that repeats with one id is found at its first place and skipped at others.
             trie.find(tokens.get(index)) == Some(tokens.ids()[index])
@@ -44,7 +43,7 @@ impl Vocab {
             match sorted.last() {
                 Some((last, same)) if same == id && last == text => continue,
                 Some((last, same)) if same == id => return Err(shared(last, text, id)),
-                _ => sorted.push(text, id)?,
+                _ => sorted.push(text, id),
             }
         }
         Ok(Self { tokens: sorted, trie, repeats: false })
@@ -117,10 +116,10 @@ impl Vocab {
     }
 
     /// The tokens for bytes, by their names; `None` for a byte without one.
-    pub(crate) fn byte_tokens(&self) -> Result<Vec<Option<u32>>> {
-        let mut ids = with_capacity(256)?;
-        (0..=255).try_for_each(|byte| push(&mut ids, self.id(&super::header::byte_name(byte))))?;
-        Ok(ids)
+    pub(crate) fn byte_tokens(&self) -> Vec<Option<u32>> {
+        let mut ids = Vec::with_capacity(256);
+        (0..=255).for_each(|byte| ids.push(self.id(&super::header::byte_name(byte))));
+        ids
     }
 }
 

@@ -64,7 +64,7 @@ impl Words for WordLevel {
     }
 
     fn why_other_bytes(&self, _: bool) -> Option<String> {
-        leave_out_text("WordLevel")
+        Some(leave_out_text("WordLevel"))
     }
 
     fn unknown(&self) -> Option<u32> {

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::push;
 use crate::polling::poll;
 use serde::{Deserialize, Serialize};
 
@@ -98,11 +97,19 @@ impl Words for WordPiece {
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let before = ids.len();
-        if self.each_part(piece, |_, _| false, |id, _| push(ids, id))? {
+        if self.each_part(
+            piece,
+            |_, _| false,
+            |id, _| {
+                ids.push(id);
+                Ok(())
+            },
+        )? {
             return Ok(());
         }
         ids.truncate(before);
-        push(ids, self.known_unknown(piece)?)
+        ids.push(self.known_unknown(piece)?);
+        Ok(())
     }
 
     fn each_token(
@@ -112,7 +119,10 @@ impl Words for WordPiece {
         found: Found<'_>,
     ) -> Result<()> {
         let mut tokens = Vec::new();
-        let take = |id, span| push(&mut tokens, Token::new(id, span));
+        let take = |id, span| {
+            tokens.push(Token::new(id, span));
+            Ok(())
+        };
         match self.each_part(piece, is_barred, take)? {
             true => tokens.into_iter().try_for_each(found),
             false => found(Token::new(self.known_unknown(piece)?, 0..piece.len())),
@@ -120,7 +130,7 @@ impl Words for WordPiece {
     }
 
     fn why_other_bytes(&self, _: bool) -> Option<String> {
-        leave_out_text("WordPiece")
+        Some(leave_out_text("WordPiece"))
     }
 
     fn unknown(&self) -> Option<u32> {

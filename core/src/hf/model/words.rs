@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::fingerprint::Digest;
 use crate::lookup::Resolve;
-use crate::memory::{collected, push, reserve_text};
 use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::pool::Pool;
@@ -31,7 +30,10 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
 
     /// Appends the ids of a piece, which is not empty.
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.each_token(piece, |_, _| false, &mut |token| push(ids, token.id))
+        self.each_token(piece, |_, _| false, &mut |token| {
+            ids.push(token.id);
+            Ok(())
+        })
     }
 
     /// [`Questions::encode_piece`], without tokens that `is_barred` has at a place.
@@ -191,10 +193,8 @@ impl<M: Words> Questions for M {
 }
 
 /// [`Questions::why_other_bytes`] of a model whose tokens are not all of the text.
-pub(crate) fn leave_out_text(kind: &str) -> Option<String> {
-    Some(format!(
-        "the tokens of a {kind} model are words or parts of words, without what is between"
-    ))
+pub(crate) fn leave_out_text(kind: &str) -> String {
+    format!("the tokens of a {kind} model are words or parts of words, without what is between")
 }
 
 /// The error for text that is not known, without a token for it.
@@ -220,7 +220,7 @@ fn encode_stretch<M: Words>(
             let mut parts = steps.cut(text)?;
             match split.is_byte_level() {
                 true => {
-                    let text = represented(text, &mut parts)?;
+                    let text = represented(text, &mut parts);
                     encode_parts(model, pool, &text, parts, ids)
                 }
                 false => encode_parts(model, pool, text, parts, ids),
@@ -231,13 +231,13 @@ fn encode_stretch<M: Words>(
             let is_marked = text.starts_with([' ', mark]);
             let (is_prefixed, new) =
                 (!is_marked && metaspace.prepends(text, is_first), &mut String::new());
-            encode_marked(model, pool, metaspace, marked(text, mark, is_prefixed, new)?, ids)
+            encode_marked(model, pool, metaspace, marked(text, mark, is_prefixed, new), ids)
         }
         Plan::Marked(steps, metaspace) => {
             let new = &mut String::new();
             steps.cut(text)?.into_iter().try_for_each(|range| {
                 let (mark, piece) = (metaspace.replacement, &text[range]);
-                let text = marked(piece, mark, metaspace.prepends(piece, false), new)?;
+                let text = marked(piece, mark, metaspace.prepends(piece, false), new);
                 encode_marked(model, pool, metaspace, text, ids)
             })
         }
@@ -288,42 +288,37 @@ fn encode_parts<M: Words>(
         return parts.try_for_each(|part| encode_word(model, None, &text[part], ids));
     };
     let pieces = parts.into_iter().map(|part| Piece { start: part.start, end: part.end });
-    pool.encode_pieces(&Uncached(model), text, &collected(pieces)?, ids)
+    pool.encode_pieces(&Uncached(model), text, &pieces.collect::<Vec<_>>(), ids)
 }
 
 /// The characters for the bytes of parts of a text, which become parts of them.
-fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Result<Cow<'a, str>> {
+fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Cow<'a, str> {
     if parts.iter().all(|part| text.as_bytes()[part.clone()].iter().all(u8::is_ascii_graphic)) {
-        return Ok(Cow::Borrowed(text));
+        return Cow::Borrowed(text);
     }
     let mut new = String::new();
-    reserve_text(&mut new, 2 * text.len())?;
+    new.reserve(2 * text.len());
     for part in parts {
         let start = new.len();
         new.extend(text.as_bytes()[part.clone()].iter().map(|&byte| CHAR_OF[usize::from(byte)]));
         *part = start..new.len();
     }
-    Ok(Cow::Owned(new))
+    Cow::Owned(new)
 }
 
 /// A text with marks for spaces, after one if `is_prefixed`: the text itself, or the new contents of
 /// `new`.
-fn marked<'a>(
-    text: &'a str,
-    mark: char,
-    is_prefixed: bool,
-    new: &'a mut String,
-) -> Result<&'a str> {
+fn marked<'a>(text: &'a str, mark: char, is_prefixed: bool, new: &'a mut String) -> &'a str {
     let spaces = memchr_iter(b' ', text.as_bytes()).count();
     if spaces == 0 && !is_prefixed {
-        return Ok(text);
+        return text;
     }
     new.clear();
-    reserve_text(new, text.len() + (spaces + 1) * mark.len_utf8())?;
+    new.reserve(text.len() + (spaces + 1) * mark.len_utf8());
     new.extend(is_prefixed.then_some(mark));
     for (index, part) in text.split(' ').enumerate() {
         new.extend((index > 0).then_some(mark));
         new.push_str(part);
     }
-    Ok(new)
+    new
 }

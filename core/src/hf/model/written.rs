@@ -20,8 +20,11 @@ pub(super) trait Merging: Questions {
     /// The lists of a file, to build the model again.
     fn to_lists(&self) -> Result<(TokenList, MergeList)> {
         let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
-        self.vocab().iter().try_for_each(|(text, id)| tokens.push(text, *id))?;
-        self.each_merge(|left, right| merges.push(left, right))?;
+        self.vocab().iter().for_each(|(text, id)| tokens.push(text, *id));
+        self.each_merge(|left, right| {
+            merges.push(left, right);
+            Ok::<_, crate::Error>(())
+        })?;
         Ok((tokens, merges))
     }
 }

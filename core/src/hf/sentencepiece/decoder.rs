@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use crate::memory::push_text;
 use crate::polling::poll;
 use foldhash::fast::FixedState;
 
@@ -55,15 +54,15 @@ impl Decoder {
     }
 
     /// The bytes of a piece after others, and whether it is a piece for one byte.
-    pub(crate) fn bytes_after_others(&self, piece: &str) -> Result<(Vec<u8>, bool)> {
+    pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {
             Part::Nothing => {}
-            Part::Byte(byte) => return Ok((vec![byte], true)),
-            Part::Unknown => push_text(&mut text, &self.unk_surface)?,
-            Part::Text(piece) => push_spaced(&mut text, piece)?,
+            Part::Byte(byte) => return (vec![byte], true),
+            Part::Unknown => text.push_str(&self.unk_surface),
+            Part::Text(piece) => push_spaced(&mut text, piece),
         }
-        Ok((text.into_bytes(), false))
+        (text.into_bytes(), false)
     }
 
     pub(crate) fn decode(&self, pieces: &[String]) -> Result<String> {
@@ -73,43 +72,41 @@ impl Decoder {
             poll(WORK)?;
             let part = self.part(piece);
             if let Part::Byte(byte) = part {
-                crate::memory::push(&mut bytes, byte)?;
+                bytes.push(byte);
                 continue;
             }
-            push_bytes(&mut text, &mut bytes)?;
+            push_bytes(&mut text, &mut bytes);
             is_first &= text.is_empty();
             match part {
                 Part::Nothing | Part::Byte(_) => {}
-                Part::Unknown => push_text(&mut text, &self.unk_surface)?,
+                Part::Unknown => text.push_str(&self.unk_surface),
                 Part::Text(piece) => {
                     let rest = piece.strip_prefix(MARK).filter(|_| is_first);
-                    push_spaced(&mut text, rest.unwrap_or(piece))?;
+                    push_spaced(&mut text, rest.unwrap_or(piece));
                     is_first &= rest.is_none() || self.strips_all;
                 }
             }
         }
-        push_bytes(&mut text, &mut bytes)?;
+        push_bytes(&mut text, &mut bytes);
         Ok(text)
     }
 }
 
 /// Appends a piece with spaces for marks.
-fn push_spaced(text: &mut String, piece: &str) -> Result<()> {
+fn push_spaced(text: &mut String, piece: &str) {
     for (index, part) in piece.split(MARK).enumerate() {
         if index > 0 {
-            push_text(text, " ")?;
+            text.push_str(" ");
         }
-        push_text(text, part)?;
+        text.push_str(part);
     }
-    Ok(())
 }
 
 /// Appends the text of bytes, with U+FFFD for each byte outside of characters.
-fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) -> Result<()> {
+fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) -> () {
     for chunk in bytes.utf8_chunks() {
-        push_text(text, chunk.valid())?;
-        chunk.invalid().iter().try_for_each(|_| push_text(text, "\u{fffd}"))?;
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     bytes.clear();
-    Ok(())
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::char_boundary::floor;
-use crate::memory::{collected, push, push_text, reserve, reserve_text, with_capacity};
+use crate::memory::{reserve, reserve_text};
 use crate::once::OnceBox;
 use crate::polling::poll;
 use memchr::memchr_iter;
@@ -55,7 +55,7 @@ impl Written {
         if self.text.len() > self.limit {
             return Err(self.too_long());
         }
-        push_text(&mut self.text, text)?;
+        self.text.push_str(text);
         if let Some(places) = &mut self.places {
             reserve(places, text.len())?;
             let kept = |at| place + floor(text, at);
@@ -172,15 +172,15 @@ impl Normalizer {
     /// Normalizes a text, with the offsets that SentencePiece gives: a byte reaches to the beginning of
     /// the next one.
     pub(crate) fn align(&self, text: &mut Aligned, limit: usize) -> Result<()> {
-        let places = Some(with_capacity(text.text.len())?);
+        let places = Some(Vec::with_capacity(text.text.len()));
         let mut written = Written { places, limit, mark: self.mark(), ..Written::default() };
         let end = self.write(&text.text, &mut written)?;
         let places = written.places.unwrap_or_default();
         let last = text.origins.last().map_or(0, |origin| origin.1);
         let origin = |place: usize| text.origins.get(place).map_or(last, |origin| origin.0);
-        let ends = if text.keeps_whole() { whole_ends(&places, end)? } else { next(&places, end)? };
+        let ends = if text.keeps_whole() { whole_ends(&places, end) } else { next(&places, end) };
         let pairs = places.iter().zip(&ends);
-        let origins = collected(pairs.map(|(&start, &end)| (origin(start), origin(end))))?;
+        let origins = pairs.map(|(&start, &end)| (origin(start), origin(end))).collect::<Vec<_>>();
         text.set(written.text, origins);
         Ok(())
     }
@@ -401,21 +401,21 @@ impl Normalizer {
 }
 
 /// For each place, the next one.
-fn next(places: &[usize], end: usize) -> Result<Vec<usize>> {
-    collected(places.iter().skip(1).copied().chain([end]).take(places.len()))
+fn next(places: &[usize], end: usize) -> Vec<usize> {
+    places.iter().skip(1).copied().chain([end]).take(places.len()).collect::<Vec<_>>()
 }
 
 /// For each place, the next larger one.
-fn whole_ends(places: &[usize], end: usize) -> Result<Vec<usize>> {
-    let mut ends: Vec<usize> = with_capacity(places.len())?;
+fn whole_ends(places: &[usize], end: usize) -> Vec<usize> {
+    let mut ends: Vec<usize> = Vec::with_capacity(places.len());
     let (mut larger, mut last) = (end, usize::MAX);
     for &place in places.iter().rev() {
         if place < last && last != usize::MAX {
             larger = last;
         }
         last = place;
-        push(&mut ends, larger)?;
+        ends.push(larger);
     }
     ends.reverse();
-    Ok(ends)
+    ends
 }

@@ -1,6 +1,5 @@
 //! Reads the protocol buffer of a SentencePiece model, as far as encoding and decoding need it.
 
-use crate::memory::{push, push_text};
 use crate::polling::poll;
 
 use crate::hf::encoding::copied;
@@ -78,7 +77,7 @@ impl ModelProto {
         let mut model = Self::default();
         each_field(bytes, |number, value| {
             match (number, value) {
-                (1, Value::Bytes(bytes)) => push(&mut model.pieces, piece(bytes)?)?,
+                (1, Value::Bytes(bytes)) => model.pieces.push(piece(bytes)?),
                 (2, Value::Bytes(bytes)) => model.trainer.read(bytes)?,
                 (3, Value::Bytes(bytes)) => model.normalizer.read(bytes)?,
                 (5, Value::Bytes(bytes)) => model.denormalizer.read(bytes)?,
@@ -145,7 +144,7 @@ fn malformed(what: &str) -> Error {
 fn string(bytes: &[u8]) -> Result<String> {
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("a text that is not UTF-8"))?;
     let mut copy = String::new();
-    push_text(&mut copy, text)?;
+    copy.push_str(text);
     Ok(copy)
 }
 

@@ -1,7 +1,5 @@
 //! User-defined pieces: found before anything else, the longest first.
 
-use crate::memory::collected;
-
 use crate::hf::error::Result;
 use crate::hf::trie::Trie;
 
@@ -19,7 +17,7 @@ pub(crate) struct UserDefined {
 impl UserDefined {
     /// Makes a table of pieces that are not empty, with their ids.
     pub(crate) fn new<'a>(pieces: impl Iterator<Item = (&'a str, u32)>) -> Result<Self> {
-        let pieces = collected(pieces.filter(|(text, _)| !text.is_empty()))?;
+        let pieces = pieces.filter(|(text, _)| !text.is_empty()).collect::<Vec<_>>();
         let (mut first, mut ascii) = ([false; 256], [false; 128]);
         for (text, _) in &pieces {
             first[usize::from(text.as_bytes()[0])] = true;

@@ -1,6 +1,5 @@
 //! Cuts a text before white space into words that can be normalized one by one.
 
-use crate::memory::push;
 use crate::split::{Piece, WordRules, WordSplitter, Words as Cut};
 
 use super::user_defined::UserDefined;
@@ -51,7 +50,14 @@ impl Words {
                     return Ok(());
                 }
             }
-            if is_unsure { push(&mut unsure, character) } else { Ok(()) }
+            if is_unsure {
+                {
+                    unsure.push(character);
+                    Ok(())
+                }
+            } else {
+                Ok(())
+            }
         };
         let are_all = charsmap.map_or(Ok(true), |charsmap| charsmap.each_character(note))?;
         unsure.sort_unstable();
