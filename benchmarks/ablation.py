@@ -1,7 +1,7 @@
 """Measures what each mechanism of the engine gains, by encoding with it and without it.
 
     python -m benchmarks.ablation
-    python -m benchmarks.ablation --only relocation,prefetch --rounds 15
+    python -m benchmarks.ablation --only packed-ids,prefetch --rounds 15
     python -m benchmarks.ablation --render docs/design.md
     python -m benchmarks.ablation --only cuts --encodings phi-3.json,mistral.json
     python -m benchmarks.ablation --only chunks,settled,margins --encodings t5.json,t5.model
@@ -22,7 +22,7 @@ characters, padded to a matrix for each 64; ``template`` renders a chat template
 calls and their results are of the text, and ``turn`` the next two messages of such a conversation. The
 mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of WordPiece
 and Unigram, ``beginnings`` for those with many added tokens, ``chunks`` and ``settled`` for those of
-words, ``clip`` for those with CLIP's pattern, ``listed-splits`` for any;
+words, ``listed-splits`` for any;
 ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
 """
 
@@ -84,7 +84,6 @@ MECHANISMS = (
     Mechanism("cache", ("first", "again", "documents")),
     Mechanism("long-tables"),
     Mechanism("packed-ids"),
-    Mechanism("relocation"),
     Mechanism("pool", ("threads", "threads-again")),
     Mechanism("miss-batches", ("fresh", "first", "documents")),
     Mechanism("prefetch", ("fresh", "first", "again", "documents")),
@@ -106,7 +105,6 @@ MECHANISMS = (
     Mechanism("listed-splits", ("load",), lists=True, files=(".json",)),
     Mechanism("windows", ("first", "again"), lists=True, files=(".json",)),
     Mechanism("native-methods", ("template",), lists=True),
-    Mechanism("clip", ("documents", "again"), lists=True, files=(".json",)),
 )
 
 

@@ -144,7 +144,8 @@ impl Reader<'_> {
                 self.half = None;
                 let name = text::read(&text)?.utf8().or_raise()?;
                 let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-                return Ok(self.prompt.push_special(&name, id));
+                self.prompt.push_special(&name, id);
+                return Ok(());
             }
             if what.eq(interned!(py, "tokens"))? {
                 return self.push_ids(index, &given);

@@ -14,8 +14,6 @@ pub enum Mechanism {
     LongTables,
     /// Without: cached ids take 32 bits each, never 20.
     PackedIds,
-    /// Without: an evicted entry is lost.
-    Relocation,
     /// Without: misses are resolved one by one.
     MissBatches,
     /// Without: memory is not prefetched.
@@ -55,8 +53,6 @@ pub enum Mechanism {
     ListedSplits,
     /// Without: words between spaces are cut a character at a time.
     Windows,
-    /// Without: CLIP's pattern is matched as any other regular expression, and words end at spaces only.
-    Clip,
     /// Without: an object with all fields is made for each text of a batch.
     Rows,
     /// Without: Python calls the methods of strings and dicts in chat templates.
@@ -69,7 +65,6 @@ impl Mechanism {
         ("cache", Mechanism::Cache),
         ("long-tables", Mechanism::LongTables),
         ("packed-ids", Mechanism::PackedIds),
-        ("relocation", Mechanism::Relocation),
         ("miss-batches", Mechanism::MissBatches),
         ("prefetch", Mechanism::Prefetch),
         ("huge-pages", Mechanism::HugePages),
@@ -89,7 +84,6 @@ impl Mechanism {
         ("margins", Mechanism::Margins),
         ("listed-splits", Mechanism::ListedSplits),
         ("windows", Mechanism::Windows),
-        ("clip", Mechanism::Clip),
         ("rows", Mechanism::Rows),
         ("native-methods", Mechanism::NativeMethods),
     ];

@@ -138,6 +138,29 @@ pub fn ask_for(bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// Appends values, or fails with [`Error::OutOfMemory`].
+#[inline]
+pub fn append<T: Clone>(values: &mut Vec<T>, more: &[T]) -> Result<()> {
+    reserve(values, more.len())?;
+    values.extend_from_slice(more);
+    Ok(())
+}
+
+/// Creates an empty vector with room for `count` values, or fails with [`Error::OutOfMemory`].
+pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    reserve(&mut values, count)?;
+    Ok(values)
+}
+
+/// Like [`append`], for text.
+#[inline]
+pub fn append_text(text: &mut String, more: &str) -> Result<()> {
+    reserve_text(text, more.len())?;
+    text.push_str(more);
+    Ok(())
+}
+
 /// Like [`reserve`], for text.
 #[inline]
 pub fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {

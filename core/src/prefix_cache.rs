@@ -522,7 +522,7 @@ impl PrefixCache {
         own.push_str(text);
         let moved = fixed.iter().map(|fixed| fixed.moved_back(block.text.start));
         let fixed: Vec<Fixed> = moved.collect::<Vec<_>>();
-        let ids: Vec<u32> = ids.iter().copied().collect::<Vec<_>>();
+        let ids: Vec<u32> = ids.to_vec();
         let key = (parent, block.hash);
         self.serial += 1;
         let node = Node {

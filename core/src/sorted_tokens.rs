@@ -1,6 +1,5 @@
 //! Sorts the tokens of a vocabulary by their bytes.
 
-use crate::error::Result;
 use crate::vocabulary::Vocabulary;
 
 /// Tokens sorted by their bytes: those with a common prefix are next to each other.

@@ -227,7 +227,7 @@ impl Stream {
             && !stops.as_ref().is_some_and(|stops| stops.may_begin_in(table.get(id)))
     }
 
-    fn push_ids(&mut self, tables: &StreamTables, ids: &[u32]) -> () {
+    fn push_ids(&mut self, tables: &StreamTables, ids: &[u32]) {
         for &id in ids {
             if self.found.is_some() {
                 return;

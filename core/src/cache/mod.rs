@@ -2,9 +2,9 @@
 //!
 //! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
 //! bytes, and for those of up to 127. A piece with too many ids for one table is kept in the next.
-//! All are set-associative, with two entries per set. A new entry evicts an older one, which moves
-//! to another set if there is room and is lost otherwise, so the tables never grow. Sets are chosen
-//! by a hash with a random seed, so that nobody can write texts whose pieces evict each other.
+//! All are set-associative, with two entries per set. A new entry evicts the older one, so the
+//! tables never grow. Sets are chosen by a hash with a random seed, so that nobody can write texts
+//! whose pieces evict each other.
 
 mod ids;
 mod keys;
@@ -12,7 +12,6 @@ mod size;
 mod table;
 
 use crate::ablation::Mechanism;
-use crate::error::Result;
 use crate::hash::random_seeds;
 use crate::vocabulary::Key;
 
@@ -66,7 +65,7 @@ impl Cache {
 
     /// Appends the ids of the piece with this key. Returns false if they are not cached.
     #[inline(always)]
-    pub(crate) fn append(&mut self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
+    pub(crate) fn append(&self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
         key.append(self, out)
     }
 
@@ -87,13 +86,6 @@ impl Cache {
     /// Prefetches the set of a piece of more than [`MEDIUM`] bytes, and returns it.
     pub(crate) fn prefetch_long(&self, key: LongKey) -> SetIndex {
         self.long.view().prefetch(key.words(), self.seeds)
-    }
-
-    /// Prefetches the memory that [`Cache::append`] and [`Cache::insert`] read outside the home set
-    /// of the key, which is in the processor's cache already.
-    #[inline(always)]
-    pub(crate) fn prefetch_alternatives(&self, key: Key, home: SetIndex) {
-        self.short.view().prefetch_alternatives(home, key, self.seeds);
     }
 
     /// Appends the ids of the piece with this key, if they are in this set.
@@ -118,14 +110,14 @@ impl Cache {
 /// The key of a piece in one of the tables.
 pub(crate) trait CacheKey: Copy {
     /// [`Cache::append`].
-    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
+    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool;
     /// [`Cache::insert`], for ids that are cacheable.
     fn insert(self, cache: &mut Cache, ids: &[u32]);
 }
 
 impl CacheKey for Key {
     #[inline(never)]
-    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
         match cache.short.append(self, cache.seeds, out) {
             Found::Here => true,
             Found::Elsewhere => MediumKey::padded(self).append(cache, out),
@@ -141,7 +133,7 @@ impl CacheKey for Key {
 }
 
 impl CacheKey for MediumKey {
-    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
         if !Mechanism::LongTables.is_used() {
             return false;
         }
@@ -160,7 +152,7 @@ impl CacheKey for MediumKey {
 }
 
 impl CacheKey for LongKey {
-    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
         Mechanism::LongTables.is_used()
             && matches!(cache.long.append(self.words(), cache.seeds, out), Found::Here)
     }

@@ -12,7 +12,7 @@ use crate::char_boundary::floor;
 use crate::engine::Engine;
 use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{append_text, reserve, reserve_text};
 use crate::normalize::{Alignment, Normalization, starts_stretch};
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -143,16 +143,16 @@ impl Conversation {
             _ => last_stretch(&self.text[..end]),
         };
         let mut tail = String::new();
-        tail.push_str(&self.text[start..end]);
+        append_text(&mut tail, &self.text[start..end])?;
         if let Some(pair) = pair {
             tail.push_str(pair.encode_utf8(&mut [0; 4]));
         }
         let given = tail.len() - (end - start);
-        tail.push_str(more);
+        append_text(&mut tail, more)?;
         let normal = form.apply(&tail)?;
         if self.raw.is_none() && *normal != *tail {
             let mut raw = Raw::default();
-            raw.text.push_str(&self.text);
+            append_text(&mut raw.text, &self.text)?;
             self.raw = Some(raw);
         }
         if let Some(raw) = &mut self.raw {
@@ -403,7 +403,7 @@ pub(crate) fn normalize_runs(
         normal.push_str(&text[place.start..place.end]);
         (place.start, place.end) = (start, normal.len());
     }
-    normal.push_str(&normalization.apply(&text[position..])?);
+    append_text(&mut normal, &normalization.apply(&text[position..])?)?;
     Ok((normal, fixed))
 }
 
@@ -425,7 +425,7 @@ impl Raw {
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
                 places.extend_from_slice(&before.places[..valid]);
-                normal.push_str(&normal_before[..place]);
+                append_text(&mut normal, &normal_before[..place])?;
                 from = raw;
             }
         }
@@ -436,14 +436,14 @@ impl Raw {
                 .char_indices()
                 .find(|&(offset, character)| near + offset > 0 && starts_stretch(character))
                 .map_or(rest.len(), |(offset, _)| near + offset);
-            normal.push_str(&normalization.apply(&rest[..end])?);
+            append_text(&mut normal, &normalization.apply(&rest[..end])?)?;
             from += end;
             if from < text.len() {
                 places.push((from, normal.len()));
             }
         }
         let mut raw = String::new();
-        raw.push_str(text);
+        append_text(&mut raw, text)?;
         Ok((normal, Raw { text: raw, places }))
     }
 }

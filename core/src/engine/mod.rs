@@ -31,7 +31,7 @@ use crate::engine::shown::ByteRuns;
 use crate::engine::truncate::Cutter;
 use crate::error::{Error, Result};
 use crate::fingerprint::Digest;
-use crate::memory::reserve;
+use crate::memory::{append, reserve, with_capacity};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
@@ -363,13 +363,12 @@ pub trait Engine: Send + Sync {
 
     /// Appends the bytes that `ids` are decoded to.
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
-        bytes.extend_from_slice(&self.decode_with_starts(ids)?.0);
-        Ok(())
+        append(bytes, &self.decode_with_starts(ids)?.0)
     }
 
     /// Decodes `ids` to bytes, and returns where the bytes of each id start.
     fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
-        let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
+        let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
         for &id in ids {
             poll(1)?;
             starts.push(bytes.len());
@@ -428,7 +427,7 @@ impl Engine for Encoding {
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let aligned = self.encode_aligned(text, request)?;
-        let mut spans = Vec::with_capacity(aligned.ids.len());
+        let mut spans = with_capacity(aligned.ids.len())?;
         for span in aligned.spans(self) {
             spans.push(span?);
         }
@@ -466,7 +465,7 @@ impl Engine for Encoding {
         wanted: Range<usize>,
     ) -> Result<(Vec<TokenEnd>, usize)> {
         let aligned = self.encode_aligned_around(text, allowed, wanted)?;
-        let mut ends = Vec::with_capacity(aligned.ids.len());
+        let mut ends = with_capacity(aligned.ids.len())?;
         for end in aligned.ends(self) {
             ends.push(end?);
         }
@@ -574,8 +573,7 @@ impl Engine for Encoding {
             let original = alignment.original(bytes);
             run.start + original.start..run.start + original.end
         }));
-        ids.extend_from_slice(&walk.ids);
-        Ok(())
+        append(ids, &walk.ids)
     }
 
     fn ignores_segments(&self) -> bool {

@@ -382,11 +382,13 @@ impl Prompt {
             let segments = self.segments_at(span.clone());
             if segments.0 == segments.1 {
                 engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
-                return Ok(add_origin(origins, ids.len(), Origin::of_text(segments)));
+                add_origin(origins, ids.len(), Origin::of_text(segments));
+                return Ok(());
             }
             if engine.keeps_text(&self.text[span.clone()])? {
                 engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
-                return Ok(self.locate(|id| engine.text_size(id), span, ids, first, origins));
+                self.locate(|id| engine.text_size(id), span, ids, first, origins);
+                return Ok(());
             }
             spans.clear();
             engine.encode_run_with_spans(self, span, ids, &mut spans)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::memory::has_room;
+use crate::memory::{append, has_room};
 use crate::polling;
 use crate::request::Request;
 use crate::special_tokens::Selection;
@@ -251,7 +251,7 @@ fn encode_in_shares<E: Engine + ?Sized>(
             polling::poll(1)
         },
         |part: &Part| {
-            ids.extend_from_slice(&part.ids);
+            append(ids, &part.ids)?;
             part.error.clone().map_or(Ok(()), Err)
         },
     )

@@ -5,7 +5,6 @@
 //! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
 //! The model's cache then has chunks instead of pieces.
 
-use crate::ablation::Mechanism;
 use crate::char_boundary::ceil;
 use crate::lookup::Resolve;
 use crate::once::OnceBox;
@@ -218,9 +217,6 @@ impl Chunks {
             only_blank,
             isolates_punctuation: is_everywhere && split.isolates_punctuation(),
             isolates_han: is_everywhere && locality.isolates_han,
-            separates_punctuation: split.separates_punctuation()
-                && locality.keeps_printable
-                && Mechanism::Clip.is_used(),
         });
         Some(Self {
             splitter,

@@ -254,8 +254,7 @@ fn each<T>(
 
 /// Removes spaces before punctuation and contractions from one token.
 fn cleaned(token: String) -> String {
-    let mut replacements = CLEANED.into_iter();
-    replacements.fold(token, |token, (from, to)| text_replaced(token, from, to))
+    CLEANED.into_iter().fold(token, |token, (from, to)| text_replaced(token, from, to))
 }
 
 /// Replaces `from` in a token; an empty one is found around every character.
@@ -323,7 +322,7 @@ pub(crate) fn lossy_text(bytes: Vec<u8>) -> Result<String> {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
-            text.push_str("\u{fffd}");
+            text.push(char::REPLACEMENT_CHARACTER);
         }
     }
     Ok(text)

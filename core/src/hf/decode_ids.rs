@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::memory::ask_for;
+use crate::memory::{ask_for, with_capacity};
 use crate::once::OnceBox;
 use crate::token_table::{Kind, TokenTable};
 
@@ -44,7 +44,7 @@ impl Tokenizer {
         if self.encoding().is_some() {
             return self.decode_plain(ids, skip_special_tokens);
         }
-        let mut bytes = Vec::with_capacity(ids.len().saturating_mul(5));
+        let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
         for &id in ids {
             let before = bytes.len();
             if self.append_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {

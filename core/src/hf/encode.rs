@@ -1,6 +1,6 @@
 //! Encodes inputs: chooses the walk over each text, then truncates and post-processes.
 
-use crate::memory::reserve;
+use crate::memory::{append, reserve};
 
 use crate::hf::arrangement::{Arrangement, Part};
 use crate::hf::beginning::EarlyEnd;
@@ -164,7 +164,7 @@ impl Tokenizer {
                 Part::Sequence { number, .. } => {
                     let range = ranges.get(*number).cloned().unwrap_or_default();
                     let ids = sequences.get(*number).and_then(|it| it.ids.get(range));
-                    row.extend_from_slice(ids.unwrap_or_default());
+                    append(row, ids.unwrap_or_default())?;
                 }
             }
         }

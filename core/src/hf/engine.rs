@@ -10,6 +10,7 @@ use crate::char_boundary::ceil;
 use crate::engine::shown::ByteRuns;
 use crate::engine::{EncodeRun, Originals, narrow};
 use crate::fingerprint::Digest;
+use crate::memory::append;
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::pool::Pool;
@@ -454,15 +455,15 @@ impl Engine for Tokenizer {
     fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         match self.decoder() {
             Some(Decoder::ByteLevel) => {
-                bytes.extend_from_slice(&self.decode_bytes(ids, false)?);
+                append(bytes, &self.decode_bytes(ids, false)?)?;
                 Ok(())
             }
             decoder if decoder.is_none_or(Decoder::keeps_tokens) => {
-                bytes.extend_from_slice(self.decode(ids, false)?.as_bytes());
+                append(bytes, self.decode(ids, false)?.as_bytes())?;
                 Ok(())
             }
             _ => {
-                bytes.extend_from_slice(&self.decode_with_starts(ids)?.0);
+                append(bytes, &self.decode_with_starts(ids)?.0)?;
                 Ok(())
             }
         }

@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::Splitter;
 use crate::memory::{reserve, reserve_text};
 use crate::polling::poll;
-use crate::split::{CLIP, CLIP_WITH_NAMES};
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
 
@@ -286,22 +285,6 @@ fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
 
-/// The pattern of CLIP, if these are its parts: it matches all but white space, and never across it.
-fn pattern_of_clip<'a>(parts: &[&'a spec::PreTokenizer]) -> Option<&'a str> {
-    let [
-        spec::PreTokenizer::Split {
-            pattern: spec::Pattern::Regex(pattern),
-            behavior: Behavior::Removed,
-            invert: true,
-        },
-        spec::PreTokenizer::ByteLevel { add_prefix_space: false, .. },
-    ] = parts
-    else {
-        return None;
-    };
-    Some(pattern.as_str()).filter(|pattern| [CLIP, CLIP_WITH_NAMES].contains(pattern))
-}
-
 impl spec::Metaspace {
     /// Whether it treats all pieces of a text alike.
     pub(crate) fn is_local(&self) -> bool {
@@ -511,7 +494,6 @@ pub(crate) struct Split {
     /// Whether each white space is left out, and what is on one side of it changes no piece on the
     /// other.
     drops_spaces: bool,
-    is_of_clip: bool,
 }
 
 impl Split {
@@ -524,30 +506,14 @@ impl Split {
         let plan = Plan::new(spec.as_ref(), is_scanned)?;
         let mut parts = Vec::new();
         spec.iter().for_each(|spec| flatten(spec, &mut parts));
-        let clip = pattern_of_clip(&parts);
-        let plan = match plan {
-            // What CLIP's pattern matches, but for names, that of `ByteLevel` matches as a whole.
-            Plan::Steps(mut steps) if clip == Some(CLIP) => {
-                steps.0.truncate(1);
-                Plan::Steps(steps)
-            }
-            plan => plan,
-        };
-        let is_of_clip = clip.is_some();
-        let drops_spaces = drop_spaces(&parts) || is_of_clip;
-        Ok(Self { spec, steps, plan, drops_spaces, is_of_clip })
+        let drops_spaces = drop_spaces(&parts);
+        Ok(Self { spec, steps, plan, drops_spaces })
     }
 
     /// The split of an encoding, which uses its own splitter.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
-        Self {
-            spec: None,
-            steps: PreTokenizer::default(),
-            plan,
-            drops_spaces: false,
-            is_of_clip: false,
-        }
+        Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
     }
 
     pub(crate) fn spec(&self) -> Option<&spec::PreTokenizer> {
@@ -586,11 +552,6 @@ impl Split {
         self.drops_spaces
     }
 
-    /// Whether it cuts between ASCII punctuation, but for `'` and `|`, and letters and digits.
-    pub(crate) fn separates_punctuation(&self) -> bool {
-        self.is_of_clip
-    }
-
     /// Whether each character of ASCII punctuation is a piece.
     pub(crate) fn isolates_punctuation(&self) -> bool {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
@@ -599,9 +560,6 @@ impl Split {
     /// Whether no step cuts a piece of ASCII at a character, or changes it, beside the mark that is
     /// put before it.
     pub(crate) fn keeps(&self, character: char) -> bool {
-        if self.is_of_clip {
-            return character.is_ascii_alphabetic();
-        }
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {
                 Step::Split { by: By::Characters(is_match), .. } => !is_match(character),

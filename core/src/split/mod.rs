@@ -1,13 +1,12 @@
 //! Cuts text into pieces; merges never cross the end of a piece.
 //!
 //! Published patterns belong to families, whose rules are written out: `scan` is the reference,
-//! `blocks` the fast implementation. `clip` has those of CLIP's pattern. Every other pattern is matched
-//! by a regex engine, in `pattern`. `words` cuts at spaces, for tokenizers whose pieces those words hold.
+//! `blocks` the fast implementation. Every other pattern is matched by a regex engine, in `pattern`.
+//! `words` cuts at spaces, for tokenizers whose pieces those words hold.
 
 mod blocks;
 mod char_table;
 mod chars;
-mod clip;
 mod compile;
 mod deepseek;
 mod linear;
@@ -28,8 +27,6 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::tier::Tier;
 
-use clip::Clip;
-pub use clip::{CLIP, CLIP_WITH_NAMES};
 use pattern::{Pattern, PatternPieces};
 pub use rules::DEEPSEEK;
 use rules::{Family, FamilyName, FamilyVisitor};
@@ -62,55 +59,41 @@ pub struct Splitter {
 #[derive(Debug, Clone)]
 enum Method {
     Family(FamilyName, Tier),
-    Clip(Clip),
     Pattern(Pattern),
 }
 
 /// The rules of a published pattern, without a regex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scanner(Published);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Published {
-    Family(FamilyName),
-    Clip(Clip),
-}
+pub struct Scanner(FamilyName);
 
 impl Scanner {
     /// Returns the scanner for `pattern`; `None` if its rules are not written out.
     ///
     /// ```
-    /// use bpe_core::split::{CLIP, Piece, Scanner};
+    /// use bpe_core::split::{Piece, Scanner};
     ///
-    /// let scanner = Scanner::new(CLIP).ok_or("no scanner")?;
+    /// let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+    /// let scanner = Scanner::new(gpt2).ok_or("no scanner")?;
     /// let text = " isn't";
-    /// assert_eq!(scanner.next_piece(text, 0), Some(Piece { start: 1, end: 4 }));
+    /// assert_eq!(scanner.next_piece(text, 0), Some(Piece { start: 0, end: 4 }));
     /// assert_eq!(scanner.next_piece(text, 4), Some(Piece { start: 4, end: 6 }));
     /// assert_eq!(scanner.next_piece(text, 6), None);
     /// # Ok::<(), &str>(())
     /// ```
     pub fn new(pattern: &str) -> Option<Self> {
-        let family = || FamilyName::of_pattern(pattern).map(Published::Family);
-        Clip::of_pattern(pattern).map(Published::Clip).or_else(family).map(Self)
+        FamilyName::of_pattern(pattern).map(Self)
     }
 
     /// Returns all patterns that have scanners.
     pub fn patterns() -> impl Iterator<Item = &'static str> {
-        let families = rules::SPELLINGS.iter().map(|&(_, spelling)| spelling);
-        [CLIP, CLIP_WITH_NAMES].into_iter().chain(families)
+        rules::SPELLINGS.iter().map(|&(_, spelling)| spelling)
     }
 
     /// Returns the first piece from `from` on, which is the start of the text or the end of a piece;
     /// `None` at the end.
     pub fn next_piece(self, text: &str, from: usize) -> Option<Piece> {
-        match self.0 {
-            Published::Clip(clip) => clip.next_piece(text.as_bytes(), from),
-            Published::Family(_) if from >= text.len() => None,
-            Published::Family(family) => {
-                let end = family.visit(Next { text, start: from });
-                Some(Piece { start: from, end })
-            }
-        }
+        let end = || self.0.visit(Next { text, start: from });
+        (from < text.len()).then(|| Piece { start: from, end: end() })
     }
 }
 
@@ -149,8 +132,7 @@ impl Splitter {
     /// Makes a splitter that uses the instructions of `tier`. Pieces are the same on every tier.
     pub fn with_tier(pattern: &str, tier: Tier) -> Result<Self> {
         let method = match Scanner::new(pattern) {
-            Some(Scanner(Published::Family(family))) => Method::Family(family, tier),
-            Some(Scanner(Published::Clip(clip))) => Method::Clip(clip),
+            Some(Scanner(family)) => Method::Family(family, tier),
             None => Method::Pattern(Pattern::new(pattern)?),
         };
         Ok(Self { pattern: pattern.into(), method })
@@ -173,7 +155,6 @@ impl Splitter {
             Method::Family(family, tier) => {
                 Cursor::Family { family: *family, tier: *tier, text, position: 0 }
             }
-            &Method::Clip(clip) => Cursor::Clip { clip, text, position: 0 },
             Method::Pattern(pattern) => Cursor::Pattern(pattern.matches(text)),
         })
     }
@@ -194,7 +175,7 @@ impl Splitter {
     pub fn safe_cut(&self, text: &str, near: usize) -> Option<usize> {
         match &self.method {
             Method::Family(..) => scan::safe_cut(text, near),
-            Method::Clip(_) | Method::Pattern(_) => None,
+            Method::Pattern(_) => None,
         }
     }
 }
@@ -206,7 +187,6 @@ pub struct Pieces<'a>(Cursor<'a>);
 #[derive(Debug)]
 enum Cursor<'a> {
     Family { family: FamilyName, tier: Tier, text: &'a str, position: usize },
-    Clip { clip: Clip, text: &'a str, position: usize },
     Pattern(PatternPieces<'a>),
 }
 
@@ -220,14 +200,6 @@ impl Pieces<'_> {
             Cursor::Family { text, position, .. } if *position >= text.len() => Ok(0),
             Cursor::Family { family, tier, text, position } => {
                 Ok(family.visit(Fill { tier: *tier, text, position, batch }))
-            }
-            Cursor::Clip { clip, text, position } => {
-                let filled = batch.iter_mut().map_while(|slot| {
-                    *slot = clip.next_piece(text.as_bytes(), *position)?;
-                    *position = slot.end;
-                    Some(())
-                });
-                Ok(filled.count())
             }
             Cursor::Pattern(pieces) => pieces.fill(batch),
         }

@@ -27,10 +27,6 @@ fn next(rules: WordRules, permits: Permits<'_>, text: &str, at: &mut usize) -> O
         rules.isolates_punctuation && (c.is_ascii_punctuation() || is_wide_punctuation(c))
             || rules.isolates_han && matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
     };
-    let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '\'' | '|');
-    let are_two = |a: char, b: char| a.is_ascii_alphanumeric() && is_mark(b);
-    let are_separate =
-        |a: char, b: char| rules.separates_punctuation && (are_two(a, b) || are_two(b, a));
     let may_be_beside = |c: char| {
         let is_plain = matches!(c, '\t' | '\n' | '\r' | ' '..='~');
         is_plain || permits.is_none_or(|permits| permits(c))
@@ -47,8 +43,7 @@ fn next(rules: WordRules, permits: Permits<'_>, text: &str, at: &mut usize) -> O
             continue;
         }
         let begins = may_cut && !(rules.keeps_spaces && before.is_some_and(is_space));
-        let are_alone =
-            is_alone(c) || before.is_some_and(|before| is_alone(before) || are_separate(before, c));
+        let are_alone = is_alone(c) || before.is_some_and(is_alone);
         if begins || are_alone {
             *at = place;
             return Some(Piece { start, end: place });

@@ -9,8 +9,6 @@ pub struct WordRules {
     pub only_blank: bool,
     /// Each character of ASCII punctuation is a word, as are some others of punctuation.
     pub isolates_punctuation: bool,
-    /// ASCII punctuation, but for `'` and `|`, is apart from letters and digits of ASCII beside it.
-    pub separates_punctuation: bool,
     /// Each Han character of the blocks U+3400 and U+4E00 is a word.
     pub isolates_han: bool,
 }

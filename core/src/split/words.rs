@@ -91,13 +91,10 @@ struct Before {
     plain: u64,
     /// 1 after white space.
     space: u64,
-    /// 1 after a letter or digit, and after punctuation that is apart from these.
-    word: u64,
-    mark: u64,
 }
 
 impl Before {
-    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0, word: 0, mark: 0 };
+    const START: Self = Self { border: 1, dropped: 1, plain: 1, space: 0 };
 }
 
 struct Fill<'a, 'b> {
@@ -206,11 +203,6 @@ impl<W: Window> Span<'_, W> {
             borders |= two | two << 2 | three | three << 3;
             before.border |= ((two << 1) | (three << 2)) >> last & 1;
         }
-        if rules.separates_punctuation {
-            let (words, marks) = (self.alphanumeric() & valid, self.marks() & valid);
-            borders |= words & (marks << 1 | before.mark) | marks & (words << 1 | before.word);
-            (before.word, before.mark) = (words >> last & 1, marks >> last & 1);
-        }
         if rules.isolates_han {
             let han = han(&self.window) & valid;
             borders |= han | han << 3;
@@ -264,19 +256,6 @@ impl<W: Window> Span<'_, W> {
             | self.window.between(b':', b'@')
             | self.window.between(b'[', b'`')
             | self.window.between(b'{', b'~')
-    }
-
-    /// Punctuation that is apart from letters and digits.
-    #[inline(always)]
-    fn marks(&self) -> u64 {
-        self.punctuation() & !(self.window.equal(b'\'') | self.window.equal(b'|'))
-    }
-
-    #[inline(always)]
-    fn alphanumeric(&self) -> u64 {
-        self.window.between(b'a', b'z')
-            | self.window.between(b'A', b'Z')
-            | self.window.between(b'0', b'9')
     }
 }
 

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::Result;
-
 /// The bytes that the next tokens must begin with: one of several lists.
 ///
 /// No list begins with another one: what agrees with the longer one agrees with the shorter one.
@@ -68,7 +66,7 @@ impl Rests {
 
     /// Copies it; fails without memory. The bytes are shared.
     pub fn try_clone(&self) -> Rests {
-        let branches = self.branches.iter().cloned().collect::<Vec<_>>();
+        let branches = self.branches.clone();
         Self { pool: self.pool.clone(), first: self.first.clone(), branches }
     }
 

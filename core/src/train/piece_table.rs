@@ -314,8 +314,7 @@ impl PieceTable {
     }
 
     pub(super) fn numbers(&self) -> Vec<u32> {
-        let mut numbers = Vec::new();
-        numbers.reserve(self.len());
+        let mut numbers = Vec::with_capacity(self.len());
         numbers.extend(0..self.len() as u32);
         numbers
     }

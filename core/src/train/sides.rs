@@ -1,8 +1,6 @@
 //! The changes of one merge at both sides of the new token, collected before pairs are looked up: a
 //! neighbor that occurs a thousand times is looked up once.
 
-use crate::error::Result;
-
 /// The change for one neighbor at one side of the new token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Change {

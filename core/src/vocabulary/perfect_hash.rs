@@ -145,7 +145,7 @@ fn table_size(keys: usize) -> usize {
 fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
     let table = table_size(hashes.len());
     let mut buckets: Vec<u32> = vec![0; (hashes.len() / 3).next_power_of_two()];
-    let Some(groups) = Groups::new(hashes, buckets.len()) else { return None };
+    let groups = Groups::new(hashes, buckets.len())?;
     let mut taken: Vec<u64> = vec![0; table.div_ceil(64)];
     let mut places: Vec<u32> = vec![0; hashes.len()];
     let mut slots = [0; LARGEST_BUCKET];
@@ -160,7 +160,7 @@ fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
             [a, b, c, d] => free_displacement(&[a, b, c, d], &taken, table, slots),
             _ => free_displacement(hashes, &taken, table, slots),
         };
-        let Some(displacement) = displacement else { return None };
+        let displacement = displacement?;
         buckets[bucket] = displacement;
         for ((&key, &hash), &slot) in keys.iter().zip(hashes).zip(&*slots) {
             taken[slot / 64] |= 1 << (slot % 64);
@@ -215,7 +215,7 @@ impl Groups {
         }
         let mut sizes = [0; LARGEST_BUCKET + 1];
         for &size in &starts[1..] {
-            let Some(count) = sizes.get_mut(size as usize) else { return None };
+            let count = sizes.get_mut(size as usize)?;
             *count += 1;
         }
         // The position of the first bucket of each size among the others.

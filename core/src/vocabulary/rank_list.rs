@@ -58,7 +58,8 @@ impl RankList {
             self.bytes.truncate(before);
             return Err(error);
         }
-        Ok(self.end_token(id))
+        self.end_token(id);
+        Ok(())
     }
 
     fn end_token(&mut self, id: u32) {

@@ -4,11 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::ablation::Mechanism;
 use serde::{Serialize, Serializer};
 
 use super::header::Header;
-use super::merge_list::{Pair, PairTable, Unknown, Waiting};
+use super::merge_list::{PairTable, Unknown, Waiting};
 use super::random::{self, Sampling};
 use super::token_lists::{MergeList, TokenList};
 use super::vocab::Vocab;
@@ -26,23 +25,6 @@ pub(crate) struct ListBpe {
     unknown: Unknown,
     /// The token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
-    /// The tokens of characters up to U+017F by their places in a word, which [`place_of`] numbers.
-    common: Vec<[u32; 4]>,
-    /// Whether short words need no queue: nothing is left out at random, and a token is longer than
-    /// the parts that it is merged from.
-    is_plain: bool,
-}
-
-/// The characters of [`ListBpe::common`]: those that represent bytes are among them.
-const COMMON: u32 = 0x180;
-/// In place of a token that there is not, and of the place of a merge in the list.
-const NONE: u32 = u32::MAX;
-/// The most characters of a word that is merged without a queue.
-const SHORT: usize = 32;
-
-/// The number of a character's place in a word.
-fn place_of(is_first: bool, is_last: bool) -> usize {
-    usize::from(is_first) + 2 * usize::from(is_last)
 }
 
 impl ListBpe {
@@ -58,64 +40,8 @@ impl ListBpe {
         let merges = Box::new(pair_table(&vocab, merges, header.merged_prefix())?);
         let unknown = Unknown::new(&header, |token| vocab.id(token));
         let bytes = if header.byte_fallback { vocab.byte_tokens() } else { Vec::new() };
-        let mut common = Vec::new();
-        for character in (0..COMMON).filter_map(char::from_u32) {
-            let mut places = [NONE; 4];
-            for (is_first, is_last) in [(false, false), (false, true), (true, false), (true, true)]
-            {
-                let token = single(&header, character, is_first, is_last);
-                places[place_of(is_first, is_last)] = vocab.id(&token).unwrap_or(NONE);
-            }
-            common.push(places);
-        }
-        let is_plain = header.dropout() == 0.0 && header.merged_prefix() == header.prefix().len();
         let state = State::new(Arc::new(vocab));
-        Ok(Self { header, state, merges, unknown, bytes, common, is_plain })
-    }
-
-    /// Appends the ids of a short word of common characters. Returns false for any other.
-    fn append_short(&self, word: &str, ids: &mut Vec<u32>) -> bool {
-        let (mut parts, mut count) = ([NONE; SHORT], 0);
-        let mut characters = word.chars().peekable();
-        while let Some(character) = characters.next() {
-            let Some(places) = self.common.get(character as usize) else { return false };
-            let id = places[place_of(count == 0, characters.peek().is_none())];
-            if id == NONE || count == SHORT {
-                return false;
-            }
-            parts[count] = id;
-            count += 1;
-        }
-        // The place in the list of each part's merge with the next one, and the product.
-        let mut merges = [(NONE, NONE); SHORT];
-        let merge = |pair: Pair| self.merges.get(pair).unwrap_or((NONE, NONE));
-        for at in 1..count {
-            merges[at - 1] = merge((parts[at - 1], parts[at]));
-        }
-        loop {
-            let (mut best, mut at) = ((NONE, NONE), 0);
-            for (place, &other) in merges[..count].iter().enumerate() {
-                if other.0 < best.0 {
-                    (best, at) = (other, place);
-                }
-            }
-            if best.0 == NONE {
-                break;
-            }
-            parts[at] = best.1;
-            parts.copy_within(at + 2..count, at + 1);
-            merges.copy_within(at + 1..count, at);
-            count -= 1;
-            merges[count] = (NONE, NONE);
-            if at > 0 {
-                merges[at - 1] = merge((parts[at - 1], parts[at]));
-            }
-            if at + 1 < count {
-                merges[at] = merge((parts[at], parts[at + 1]));
-            }
-        }
-        ids.extend_from_slice(&parts[..count]);
-        true
+        Ok(Self { header, state, merges, unknown, bytes })
     }
 
     /// The characters of a word as tokens, each with the bytes of the word that it covers.
@@ -124,14 +50,6 @@ impl ListBpe {
         for (start, character) in word.char_indices() {
             let length = character.len_utf8();
             let (is_first, is_last) = (start == 0, start + length == word.len());
-            if let Some(places) = self.common.get(character as usize)
-                && let id = places[place_of(is_first, is_last)]
-                && id != NONE
-                && waiting.is_none()
-            {
-                singles.push((id, length));
-                continue;
-            }
             let token = single(&self.header, character, is_first, is_last);
             self.append_single(&token, length, &mut waiting, &mut singles)?;
         }
@@ -215,10 +133,6 @@ impl Words for ListBpe {
     }
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let is_short = self.is_plain && !self.header.ignore_merges && Mechanism::Scan.is_used();
-        if is_short && self.append_short(piece, ids) {
-            return Ok(());
-        }
         self.each_token(piece, |_, _| false, &mut |token| {
             ids.push(token.id);
             Ok(())

@@ -171,8 +171,7 @@ impl<'a> Search<'a> {
         let memory = RefCell::default();
         let uncached =
             Uncached { viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
-        let mut found = Vec::new();
-        found.reserve(text.len() / 3);
+        let mut found = Vec::with_capacity(text.len() / 3);
         pool.encode_batches(&uncached, text, fill, &mut found, |pieces, found| {
             search.take(text, pieces, found)?;
             found.clear();

@@ -1,7 +1,6 @@
 //! The scores of pieces, as SentencePiece compares them.
 
 use super::piece::Version;
-use crate::hf::error::Result;
 
 /// The order of scores: a number for each, the same for equal ones.
 pub(crate) fn order_of_scores(scores: &[f32], version: Version) -> Vec<i32> {

@@ -96,14 +96,14 @@ impl Decoder {
 fn push_spaced(text: &mut String, piece: &str) {
     for (index, part) in piece.split(MARK).enumerate() {
         if index > 0 {
-            text.push_str(" ");
+            text.push(' ');
         }
         text.push_str(part);
     }
 }
 
 /// Appends the text of bytes, with U+FFFD for each byte outside of characters.
-fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) -> () {
+fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));

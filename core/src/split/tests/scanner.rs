@@ -3,7 +3,7 @@
 use super::{ALPHABET, Random, exhaustive, matched, oracles, random_text, scanned};
 use crate::split::pattern::Pattern;
 use crate::split::rules::{FamilyName, SPELLINGS};
-use crate::split::{BATCH, CLIP, CLIP_WITH_NAMES, Method, Piece, Scanner, Splitter, compile, scan};
+use crate::split::{BATCH, Piece, Scanner, Splitter, compile, scan};
 
 fn check(oracles: &[(FamilyName, Pattern)], text: &str) {
     for (family, pattern) in oracles {
@@ -155,53 +155,6 @@ fn check_scanner(pattern: &str, oracle: &Pattern, text: &str) {
         found.extend_from_slice(&batch[..count]);
     }
     assert_eq!(found, expected, "{pattern} {text:?}");
-}
-
-#[test]
-fn clip_is_cut_as_by_the_regex() {
-    for pattern in [CLIP, CLIP_WITH_NAMES] {
-        assert!(matches!(Splitter::new(pattern).unwrap().method, Method::Clip(_)));
-        let oracle = Pattern::Backtracking(compile::compile(pattern).unwrap());
-        let mut check = |text: &str| check_scanner(pattern, &oracle, text);
-        for length in 0..=2 {
-            exhaustive(ALPHABET, length, &mut check);
-        }
-        exhaustive(&['\'', 's', 'l', 'e', 'v', 'S', ' ', '1', '!', '的'], 4, &mut check);
-        let mut random = Random::new(8);
-        let parts = [
-            "<|startoftext|>",
-            "<|endoftext|>",
-            "<|",
-            "|>",
-            "<",
-            "start",
-            "oftext",
-            "'",
-            "'s",
-            "'LL",
-            "'ve",
-            "x",
-            " ",
-            "\u{a0}",
-            "12",
-            "!",
-            "é\u{301}",
-            "的",
-            "\u{345}",
-        ];
-        for _ in 0..10_000 {
-            check(&random_text(&mut random, 40, 6));
-            let count = random.below(12);
-            check(&(0..count).map(|_| random.pick(&parts)).collect::<String>());
-        }
-        check(&"a ".repeat(BATCH + 1));
-        let codes: Vec<char> = (0..=char::MAX as u32).filter_map(char::from_u32).collect();
-        for codes in codes.chunks(1000) {
-            check(
-                &codes.iter().flat_map(|&c| ['a', c, c, '1', c, '!', c, ' ']).collect::<String>(),
-            );
-        }
-    }
 }
 
 #[test]

@@ -40,14 +40,13 @@ fn words_are_those_of_the_rules() {
             let alphabet = if random.below(4) == 0 { ALPHABET } else { MORE };
             text.insert(place, random.pick(alphabet));
         }
-        let bits = random.below(64);
+        let bits = random.below(32);
         let flag = |bit: usize| bits >> bit & 1 == 1;
         let rules = WordRules {
             keeps_spaces: flag(0),
             only_blank: flag(1),
             isolates_punctuation: flag(2),
             isolates_han: flag(3),
-            separates_punctuation: flag(5),
         };
         let find = |tier, fill: Fill| {
             let splitter = WordSplitter::with_tier(rules, tier);
