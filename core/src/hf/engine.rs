@@ -32,9 +32,8 @@ use crate::hf::error::{Error, Result};
 use crate::hf::model::LOST;
 use crate::hf::normalize::Normalizer;
 use crate::hf::offsets::Aligned;
-use crate::hf::post;
 use crate::hf::prompt::Item;
-use crate::hf::spec::{PostProcessor, PrependScheme};
+use crate::hf::spec::PrependScheme;
 use crate::hf::split::Plan;
 use crate::hf::tokenizer::Tokenizer;
 
@@ -116,7 +115,7 @@ impl Engine for Tokenizer {
         Ok((ids, spans))
     }
 
-    /// The bytes are those of the offsets that `tokenizers` gives.
+    /// All that a normalizer rewrites together; in a model of SentencePiece, the spans of its proto.
     fn encode_with_spans(
         &self,
         text: &str,
@@ -124,31 +123,19 @@ impl Engine for Tokenizer {
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         Engine::check(self, text, request)?;
         let tokenizer = self.under(&request.allowed)?;
-        let processor = tokenizer.post_processor_spec();
-        let trims = processor.is_some_and(trims_offsets);
-        if tokenizer.normalizer().is_none() && !trims || tokenizer.keeps_out_of(text)? {
+        if !self.model().is_sentencepiece() || tokenizer.keeps_out_of(text)? {
             return tokenizer.ids_and_spans(text);
         }
-        if !trims {
-            let (mut ids, mut spans) = (Vec::new(), Vec::new());
-            let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
-                tokenizer.each_span(piece, added, |id, (start, end)| {
-                    ids.push(id);
-                    spans.push(start..end);
-                    Ok(())
-                })
-            });
-            tokenizer.walk(text, &mut pieces)?;
-            return Ok((ids, spans));
-        }
-        let whole = vec![tokenizer.encode_detailed(text, 0, None)?];
-        let made = post::post_process(whole, None, processor.filter(|_| trims), false)?;
-        let places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
-        let places = places.collect::<Vec<_>>();
-        let offsets = made.details.map(|details| details.offsets).unwrap_or_default();
-        let spans =
-            offsets.iter().map(|&(start, end)| places[start]..places[end]).collect::<Vec<_>>();
-        Ok((made.ids, spans))
+        let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
+            tokenizer.each_span(piece, added, |id, (start, end)| {
+                ids.push(id);
+                spans.push(start..end);
+                Ok(())
+            })
+        });
+        tokenizer.walk(text, &mut pieces)?;
+        Ok((ids, spans))
     }
 
     /// A model of SentencePiece has the spans of its own proto.
@@ -599,15 +586,5 @@ impl Tokenizer {
             before = after;
         }
         None
-    }
-}
-
-/// Whether a post-processor leaves white space out of offsets.
-fn trims_offsets(processor: &PostProcessor) -> bool {
-    match processor {
-        PostProcessor::ByteLevel { trim_offsets, .. }
-        | PostProcessor::RobertaProcessing { trim_offsets, .. } => *trim_offsets,
-        PostProcessor::Sequence { processors } => processors.iter().any(trims_offsets),
-        _ => false,
     }
 }
