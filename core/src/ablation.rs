@@ -44,7 +44,7 @@ pub enum Mechanism {
     Cuts,
     /// Without: a normalizer and a model see whole texts, not the words that no cache knows.
     Chunks,
-    /// Without: text is cut into those words beside ASCII characters only.
+    /// Without: text is cut into those words next to ASCII characters only.
     Settled,
     /// Without: all words of SentencePiece's Unigram are searched for.
     Margins,

@@ -50,7 +50,7 @@ pub enum Whole {
     NotText,
     /// Yes: alone, or between other text.
     Yes,
-    /// Never as a piece of its own, but a longer piece contains it and is encoded with it.
+    /// Never as a whole piece, but a longer piece contains it and is encoded with it.
     OnlyInside,
     /// Neither as a piece nor inside one.
     Never,
@@ -78,7 +78,7 @@ pub enum RoundTrip {
 pub struct TokenAudit {
     /// Whether its bytes are text.
     pub utf8: Utf8,
-    /// True if it touches two characters or more and cuts at least one of them.
+    /// True if it touches two characters or more and cuts at least one.
     pub crosses: bool,
     /// The result of merging its bytes.
     pub merging: Merging,

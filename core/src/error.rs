@@ -37,7 +37,7 @@ pub enum Error {
     OutOfMemory { bytes: usize },
     /// The caller interrupted the work; see [`crate::polling`].
     Interrupted,
-    /// A tokenizer file, at the place `path`, asks for what is not supported exactly.
+    /// A tokenizer file, at the place `path`, asks for a feature that is not supported exactly.
     Unsupported { path: String, reason: String },
     /// A tokenizer file, or an argument, is malformed.
     Invalid(String),

@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(alignment.boundary(3), Some(4));
     }
 
-    /// Each rewritten stretch maps to its own original, without the parts that both share.
+    /// Each rewritten stretch maps to its original, without the parts that both share.
     #[test]
     fn only_what_was_rewritten_is_taken_as_a_whole() {
         let (normal, alignment) = Normalization::Nfc.align("ae\u{301}bce\u{301}d").unwrap();

@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::sink::{Places, Sink};
 use crate::special_tokens::Selection;
 
-/// The ids of a text, and what is needed to find the position of each.
+/// The ids of a text, and the data to find the position of each.
 #[derive(Debug)]
 pub struct Aligned<'a> {
     /// The ids, without those that were skipped.

@@ -187,7 +187,7 @@ impl<'a> Plan<'a> {
         self.blocks.get(known.blocks).map_or(0, |block| self.text.len() - block.text.start)
     }
 
-    /// Encodes what is not known, of a text with the special tokens of `request`.
+    /// Encodes the unknown blocks of a text with the special tokens of `request`.
     pub fn encode<E: Engine + ?Sized>(
         &self,
         engine: &E,
@@ -212,7 +212,7 @@ impl<'a> Plan<'a> {
         Ok(Encoded { ids, ends, known_ids, known })
     }
 
-    /// The text of a block, and what is fixed in it.
+    /// The text of a block, and its fixed positions.
     fn contents(&self, block: &Block) -> (&str, &[Fixed]) {
         (&self.text[block.text.clone()], &self.fixed[block.fixed.clone()])
     }
@@ -325,7 +325,7 @@ fn is_given_cut<E: Engine + ?Sized>(engine: &E, text: &str, cut: usize, names: &
     let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
     let (mut low, mut high) = (floor(text, low), ceil(text, high));
     if normalization != Normalization::None {
-        // Between two such characters, text is normalized on its own.
+        // Between two such characters, text is normalized alone.
         let before = text[..low].char_indices().rev().find(|&(_, c)| starts_stretch(c));
         let after = text[high..].char_indices().find(|&(_, c)| starts_stretch(c));
         let start = before.map_or(0, |(at, _)| at);

@@ -175,7 +175,7 @@ impl<'a> Endings<'a> {
     ///
     /// Two sequences of ids, each the encoding of its bytes, are together the encoding of all of
     /// the bytes if the last id of the first and the first id of the second are neighbors in some
-    /// encoding (in ordered vocabularies, and within a piece): here, in that of the common text.
+    /// encoding (in ordered vocabularies, and within a piece): here, in the common text's.
     fn encode_end(&mut self, text: &[u8], cut: usize) -> Result<Option<Vec<u32>>> {
         let whole = [Piece { start: 0, end: text.len() }];
         let (beginning, pieces) = match std::str::from_utf8(text) {

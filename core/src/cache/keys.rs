@@ -108,7 +108,7 @@ mod tests {
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             pieces.extend((16..40).map(|count| character.repeat(count).into_bytes()));
         }
-        // The repeated byte and the other bytes of these are those of a character.
+        // The repeated byte and the other bytes here make a character.
         for character in ["\u{e9}", "\u{4e00}", "\u{1f600}"] {
             let mut block = [0; 4];
             block[..character.len()].copy_from_slice(character.as_bytes());

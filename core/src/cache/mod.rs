@@ -1,7 +1,7 @@
 //! Caches the ids of pieces.
 //!
 //! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
-//! bytes, and for those of up to 127. A piece with too many ids for one table is kept in the next.
+//! bytes, and for pieces of up to 127. A piece with too many ids for one table is kept in the next.
 //! All are set-associative, with two entries per set. A new entry evicts the older one, so the
 //! tables never grow. Sets are chosen by a hash with a random seed, so that nobody can write texts
 //! whose pieces evict each other.

@@ -169,7 +169,7 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Replaces the text behind its first `same` bytes by `tail`, and searches for special tokens.
+    /// Replaces the text after the first `same` bytes by `tail`, and searches for special tokens.
     fn replace_text<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
@@ -201,7 +201,7 @@ impl Conversation {
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Replaces the text by that of a prompt, without the call of [`Prompt::finish`]. Runs of text
+    /// Replaces the text by a prompt's, without the call of [`Prompt::finish`]. Runs of text
     /// between the fixed positions are normalized.
     pub fn update_prompt<E: Engine + ?Sized>(
         &mut self,
@@ -212,7 +212,7 @@ impl Conversation {
     }
 
     /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
-    /// the cost of the new ones. They come behind [`Conversation::end`].
+    /// the cost of the new ones. They come after [`Conversation::end`].
     pub fn append_prompt<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
@@ -259,8 +259,8 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Replaces the text behind its first `same` bytes by `tail`. Of the new text and the fixed
-    /// positions so far, `find` returns how many of these stay, and those behind them.
+    /// Replaces the text after the first `same` bytes by `tail`. Of the new text and the fixed
+    /// positions so far, `find` returns how many stay, and the positions after these.
     fn apply<E: Engine + ?Sized>(
         &mut self,
         engine: &E,
@@ -360,8 +360,8 @@ fn encode_from<'a, E: Engine + ?Sized>(
     Ok(())
 }
 
-/// Appends the ids of a part of a run behind a cut. If text is put before each run, the part is encoded
-/// behind the character before it, whose ids stay the same.
+/// Appends the ids of a part of a run after a cut. If text is put before each run, the part is encoded
+/// after the character before it, whose ids stay the same.
 fn continue_run<E: Engine + ?Sized>(
     engine: &E,
     text: &str,
@@ -524,7 +524,7 @@ impl<'a> Stable<'a> {
         let places = cuts.into_iter().flatten();
         let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
         let (end, original) = found.unwrap_or_default();
-        // With the spaces behind it, a token may end behind the next one.
+        // With the spaces after it, a token may end after the next token.
         let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
         fixed.truncate(kept);
         Ok(Self { normal, end, fixed, original })

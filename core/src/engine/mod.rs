@@ -114,7 +114,7 @@ pub trait Engine: Send + Sync {
         Ok((ids, spans))
     }
 
-    /// Like [`Engine::encode_with_spans`], but a token has only its own bytes of a character, where
+    /// Like [`Engine::encode_with_spans`], but a token has only the bytes it spells of a character, where
     /// these are bytes of the text.
     fn encode_with_bytes(
         &self,
@@ -127,7 +127,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// Returns the ids of a text, and for each its bytes as the format of the tokenizer places them:
-    /// those of [`Engine::encode_with_bytes`], if the format says nothing else.
+    /// as [`Engine::encode_with_bytes`] unless the format says otherwise.
     fn encode_with_places(
         &self,
         text: &str,
@@ -217,7 +217,7 @@ pub trait Engine: Send + Sync {
     /// only.
     fn safe_cut(&self, run: &str, near: usize) -> Option<usize>;
 
-    /// [`Engine::safe_cut`] where the ids of the rest may be others when it is encoded on its own.
+    /// [`Engine::safe_cut`] where the rest, encoded alone, may have other ids.
     fn beginning_cut(&self, run: &str, near: usize) -> Option<usize> {
         self.safe_cut(run, near)
     }
@@ -233,7 +233,7 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Returns true if special tokens may take the white space beside them.
+    /// Returns true if special tokens may take adjacent white space.
     fn takes_space(&self) -> bool {
         false
     }
@@ -252,7 +252,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// Returns the combining class of a character in the tables of [`Engine::token_form`], which may be
-    /// those of another version of Unicode.
+    /// from another version of Unicode.
     fn mark_class(&self, character: char) -> u8 {
         canonical_combining_class(character)
     }
@@ -327,7 +327,7 @@ pub trait Engine: Send + Sync {
     /// keeps of a text that begins (ends) with `part`, which is not all of it. Returns `None` if
     /// `part` is too short to know.
     ///
-    /// The last (first) character of `part` may differ from that of the text. Disallowed names are
+    /// The last (first) character of `part` may differ from the text's. Disallowed names are
     /// looked for in `part` only.
     fn truncate_part(
         &self,

@@ -26,7 +26,7 @@ pub fn quiet_place<E: Engine + ?Sized>(
     }
     let is_normalized = engine.normalization() != Normalization::None;
     let mut after = None;
-    // Whether a name counts may depend on the character behind it, and the last U+FFFD may be half of
+    // Whether a name counts may depend on the character after it, and the last U+FFFD may be half of
     // another.
     let last = floor(text, known.saturating_sub(longest.max(3) + 1));
     let places = text[..last].char_indices().rev().take(MOST_TRIES);

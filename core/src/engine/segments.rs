@@ -363,7 +363,7 @@ impl Prompt {
     ) -> Result<()> {
         let special = engine.special_tokens()?;
         let mut spans = Vec::new();
-        // Each run borrows its memory alone: a run that needs spans borrows some of its own.
+        // Each run borrows its memory alone: a run that needs spans borrows more.
         self.walk(is_joined, |span, fixed| {
             let first = ids.len();
             if let Some(index) = fixed {
@@ -415,7 +415,7 @@ impl Prompt {
             start.max(run.start)..self.ends[segment].min(run.end)
         };
         let longest = (from..=to).max_by_key(|&segment| bounds(segment).len()).unwrap_or(from);
-        // The ids behind the longest segment, or across its end, and their first byte.
+        // The ids after the longest segment, or across its end, and their first byte.
         let (mut tail, mut tail_at) = (ids.len(), run.end);
         while tail > first && tail_at > bounds(longest).end {
             tail -= 1;

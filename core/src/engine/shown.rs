@@ -86,7 +86,7 @@ pub fn settled<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
     Ok(open + starts.partition_point(|&start| start < end))
 }
 
-/// The bytes that ids add to a text after others, and where those of each start.
+/// The bytes that ids add to a text after others, and where each id's bytes start.
 fn after_others<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
     for &id in ids {

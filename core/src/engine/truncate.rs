@@ -20,7 +20,7 @@ use crate::request::Request;
 /// How many parts are tried before parts of half as many tokens are.
 const TRIES: usize = 4;
 
-/// How many token ends beside the limit are looked at. Where none is between two characters, the
+/// How many token ends next to the limit are looked at. Where none is between two characters, the
 /// next look takes in this many times more.
 const NEAR: usize = 256;
 

@@ -13,7 +13,7 @@ use crate::hf::error::{Error, Result};
 use crate::hf::normalize::Normalizer;
 use crate::hf::split::is_word;
 
-/// A token in addition to those of the model.
+/// A token in addition to the model's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedToken {
     /// The text that is searched for.
@@ -49,7 +49,7 @@ pub(crate) struct AddedTokens {
     normal_forms: HashMap<u32, String>,
     raw: Searcher,
     normalized: Searcher,
-    /// The pairs inside the names of `normalized`; `None` if tokens depend on the text beside them.
+    /// The pairs inside the names of `normalized`; `None` if tokens depend on adjacent text.
     inside: Option<Arc<Inside>>,
     /// Whether special tokens in the text are ordinary text.
     pub(crate) encode_special: bool,
@@ -370,7 +370,7 @@ impl AddedTokens {
         self.inside.as_deref().zip(pair).is_some_and(|(pairs, pair)| is_apart(pairs, pair))
     }
 
-    /// Whether a token takes the whitespace beside it.
+    /// Whether a token takes adjacent whitespace.
     pub(crate) fn take_space(&self) -> bool {
         self.tokens.values().any(|token| token.lstrip || token.rstrip)
     }

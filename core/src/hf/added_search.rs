@@ -33,7 +33,7 @@ const MEMORY: usize = 64;
 /// Names, each with the id of its token.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// `None` for a single name, which is its own beginning.
+    /// `None` for a single name, which is the beginning.
     automaton: Option<Automaton>,
     ids: Vec<u32>,
     /// The automaton runs only where this finds the beginning of a name. `None` if the names have

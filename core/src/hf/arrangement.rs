@@ -1,4 +1,4 @@
-//! Arrangements: where a post-processor puts ids of its own around those of one or two sequences.
+//! Arrangements: where a post-processor adds ids around one or two sequences.
 
 use crate::hf::spec::{PostProcessor, SequenceId, TemplatePiece};
 

@@ -19,7 +19,7 @@ pub(crate) struct EarlyEnd {
 }
 
 impl EarlyEnd {
-    /// The number of tokens of a sequence at which it is known to be too long beside `others`
+    /// The number of tokens of a sequence at which it is known to be too long with `others`
     /// tokens of the other sequence.
     pub(crate) fn tokens_to_exceed(self, others: usize) -> usize {
         self.max_length.saturating_sub(others).saturating_add(1)

@@ -214,7 +214,7 @@ impl Charsmap {
     /// Calls `found` with each stretch of a text, in order, and its replacement; `None` for a
     /// stretch that stays as it is.
     ///
-    /// Clusters are looked for only beside characters that are not [settled](is_settled).
+    /// Clusters are looked for only next to characters that are not [settled](is_settled).
     pub(crate) fn each_stretch(
         &self,
         text: &str,

@@ -39,7 +39,7 @@ pub(crate) struct Chunks {
     keeps_space: bool,
     /// Whether runs are not cut at tabs and line ends.
     only_blank: bool,
-    /// The characters that a run can be cut beside; `None` for all.
+    /// The characters next to which a run can be cut; `None` for all.
     permitted: Option<Box<Bits>>,
     /// The words that are searched for added tokens; `None` without such tokens.
     names: Option<Names>,
@@ -52,9 +52,9 @@ struct Names {
     marks: Vec<u8>,
     /// Whether each byte is a character that may become a mark, or begins one that is not of ASCII.
     bytes: [bool; 256],
-    /// Characters that are not of ASCII and become none, whatever is beside them.
+    /// Characters outside ASCII that no neighbor turns into ASCII.
     others: Box<Bits>,
-    /// Whether the character behind a mark may tell that it is in no name.
+    /// Whether the character after a mark may tell that the mark is in no name.
     has_pairs: bool,
 }
 
@@ -93,7 +93,7 @@ impl Names {
     }
 }
 
-/// Whether the character behind a mark is printable, stays what it is, and is behind it in no name.
+/// Whether the character after a mark is printable, unchanged, and follows the mark in no name.
 fn is_in_no_name(text: &[u8], added: &AddedTokens) -> bool {
     let [mark, next, rest @ ..] = text else { return false };
     let is_next = |byte: &u8| byte.is_ascii_graphic() || SPACES.contains(&char::from(*byte));
@@ -144,7 +144,7 @@ impl Singles {
     }
 }
 
-/// The longest chunk that needs no memory of its own.
+/// The longest chunk that is normalized on the stack.
 const SHORT: usize = 80;
 /// The most bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
@@ -253,7 +253,7 @@ impl Chunks {
         Ok(has_names)
     }
 
-    /// Whether a run can be cut at white space beside a character.
+    /// Whether a run can be cut at white space next to a character.
     fn permits(&self, character: char) -> bool {
         let Some(permitted) = &self.permitted else { return true };
         permitted.get(character, |character| {
@@ -339,7 +339,7 @@ impl Chunks {
     }
 }
 
-/// The character that a character becomes, if it is part of one piece beside any others.
+/// The character that a character becomes, if it is part of one piece with any neighbors.
 fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<char> {
     normalizer.single(character).filter(|&made| split.keeps(made))
 }

@@ -22,7 +22,7 @@ pub enum Encoded {
     Ids {
         /// The ids, with those that the post-processor adds.
         ids: Vec<u32>,
-        /// Whether it leaves all fields as those of a text.
+        /// Whether all fields stay as for a text without post-processor.
         is_plain: bool,
     },
     /// An encoding without details and overflow.

@@ -41,7 +41,7 @@ use crate::hf::tokenizer::Tokenizer;
 const LEFT_OUT: usize = 256;
 
 impl Tokenizer {
-    /// Why the bytes of tokens may be others than those of a normalized text.
+    /// Why the bytes of tokens may differ from the normalized text.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
         let makes_bytes = is_byte_level || self.byte_runs().is_some();
@@ -55,7 +55,7 @@ impl Tokenizer {
 /// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
 ///
 /// A request allows all special tokens or none: other added tokens are always searched for. It need
-/// not be that of [`Tokenizer::set_request`], but costs a copy of the added tokens if it is another.
+/// differ from [`Tokenizer::set_request`], which costs a copy of the added tokens.
 /// A tokenizer made from an encoding has the abilities of that one: [`Tokenizer::encoding`].
 impl Engine for Tokenizer {
     fn special_tokens(&self) -> Result<&SpecialTokens> {
@@ -558,7 +558,7 @@ impl Tokenizer {
         }
         let take_space = LazyCell::new(|| self.added().take_space());
         let is_apart = |before: char, after: char| {
-            // All of the whitespace beside an added token may belong to it.
+            // All whitespace next to an added token may belong to it.
             if before.is_whitespace() && after.is_whitespace() && *take_space {
                 return Some(false);
             }

@@ -1,4 +1,4 @@
-//! The errors of this crate: those of the core.
+//! The errors of tokenizer files.
 
 use crate::memory::ask_for;
 

@@ -7,7 +7,7 @@ use crate::hf::error::{Error, Result, ask_for_tokens};
 use crate::hf::tokenizer::Tokenizer;
 
 impl Tokenizer {
-    /// Returns the fingerprint. `sha256` hashes canonical forms; that of the model is hashed once.
+    /// Returns the fingerprint. `sha256` hashes canonical forms, the model's once.
     ///
     /// The form is JSON with sorted keys. Left out is what no id depends on: the decoder,
     /// `trim_offsets`, the unknown token of a vocabulary with all bytes, defaults, and the nesting of

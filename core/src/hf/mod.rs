@@ -48,12 +48,12 @@
 //! | [`post`] | truncation, post-processors, padding |
 //! | [`encoding`], [`run_length`] | the result of a walk |
 //! | `decode` | decoders: tokens to text |
-//! | [`arrangement`] | where a post-processor puts ids of its own |
+//! | [`arrangement`] | where a post-processor adds ids |
 //! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
 //! | [`tokenizer`] | combines all components |
 //! | `fingerprint` | names a tokenizer by what decides its ids |
 //! | `beginning` | encodes as much of a text as truncation keeps |
-//! | `chunks` | looks up what is between two spaces before it is normalized |
+//! | `chunks` | looks up text between two spaces before normalizing |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |

@@ -81,7 +81,7 @@ pub(crate) struct Locality {
 impl Locality {
     /// That of one normalizer after another.
     fn then(self, next: Self) -> Option<Self> {
-        // Rules may join the one space that is left of a row with what is behind it.
+        // Rules may join the one space that is left of a row with the next character.
         let is_moved = self.needs_settled || self.unsettles || self.needs_dropped;
         (!(next.needs_settled && is_moved)).then_some(Self {
             needs_settled: self.needs_settled || next.needs_settled,
@@ -353,7 +353,7 @@ impl Normalizer {
         match self {
             Self::Replace(_, content) | Self::Prepend(content) => has_mark(content),
             Self::Sequence(parts) => parts.iter().any(|part| part.writes(marks)),
-            // Rules may take a space and what is beside it for one unit.
+            // Rules may take a space and its neighbor for one unit.
             Self::Precompiled(_) | Self::SentencePiece(_) => true,
             Self::Form(_) | Self::Lowercase | Self::Each(_) | Self::Keep(_) | Self::Bert(_) => {
                 false

@@ -1,6 +1,6 @@
 //! Makes a tokenizer from an `Encoding` of the core, which it shares, without a file.
 //!
-//! Its ids are those of the encoding. Special tokens are added tokens; more can be added.
+//! It has the ids of the encoding. Special tokens are added tokens; more can be added.
 
 use std::sync::Arc;
 

@@ -54,7 +54,7 @@ impl Aligned {
         Self { is_whole: true, ..self }
     }
 
-    /// Takes what is left of the text for the beginning of the original.
+    /// Takes the rest of the text for the beginning of the original.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
@@ -82,7 +82,7 @@ impl Aligned {
         hull(&self.origins[range])
     }
 
-    /// The range in the original of a token without bytes of its own, which belongs to the character
+    /// The range in the original of a token without bytes, which belongs to the character
     /// at this place: empty, or that of the character.
     pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
         let character = self.text.get(place..).and_then(|rest| rest.chars().next());
@@ -181,7 +181,7 @@ impl Aligned {
         self.transform(changes, skipped)
     }
 
-    /// Replaces ascending stretches of characters, each by its own text. An origin that is not whole
+    /// Replaces ascending stretches of characters, each by a text. An origin that is not whole
     /// is found by counting characters, as in `tokenizers`: what is removed at the beginning of the
     /// text is not counted there.
     pub(crate) fn rewrite(&mut self, rules: &[(Range<usize>, String)]) -> Result<()> {

@@ -153,7 +153,7 @@ mod tests {
         found
     }
 
-    /// Texts in which each of many code points is beside every kind of character.
+    /// Texts in which many code points neighbor every kind of character.
     fn texts() -> impl Iterator<Item = String> {
         let codes = (0..0x3400).chain((0x3400..0x11_0000).step_by(7)).filter_map(char::from_u32);
         let codes: Vec<char> = codes.collect();

@@ -243,7 +243,7 @@ fn mark_spaces(
 }
 
 impl spec::PreTokenizer {
-    /// Whether the characters of its pieces represent bytes, if those of the text do, or do not.
+    /// Whether the characters of its pieces represent bytes, given whether the text's do.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -255,7 +255,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether it treats the beginning of a text in its own way.
+    /// Whether the beginning of a text is a special case.
     pub(crate) fn marks_beginning(&self) -> bool {
         match self {
             Self::Metaspace(metaspace) => !metaspace.is_local(),
@@ -510,7 +510,7 @@ impl Split {
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 
-    /// The split of an encoding, which uses its own splitter.
+    /// The split of an encoding, which the core does.
     pub(crate) fn of_encoding() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
         Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }

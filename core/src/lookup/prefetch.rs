@@ -152,7 +152,7 @@ impl ProbeBatch {
         self.count += 1;
     }
 
-    /// Appends the ids of this batch except those of misses, which [`ProbeBatch::finish`] inserts.
+    /// Appends the ids of this batch except of misses, which [`ProbeBatch::finish`] inserts.
     #[inline(always)]
     pub(super) fn append<R: Resolve>(
         &mut self,

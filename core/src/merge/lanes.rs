@@ -1,6 +1,6 @@
 //! Merges many short pieces at once, side by side.
 //!
-//! Each look-up depends on the result of the one before, so that a piece on its own waits for
+//! Each look-up depends on the result of the one before, so that a single piece waits for
 //! memory again and again. Here each piece has a lane of a block, whose rows hold the first part of
 //! each piece, then the second, and so on. In each step every piece merges its two parts of the
 //! lowest rank, all resulting pairs are looked up together, and vector instructions move the parts
@@ -228,7 +228,7 @@ impl LaneBlock {
         let mut count = 0_usize;
         let mut last = NONE;
         first_parts(pairs, piece, |first| {
-            // The first part has no part before it: its rank there is that of no merge.
+            // The first part has no part before it, so its rank there is no merge.
             let before = count.wrapping_sub(1) % ROWS;
             lookups.add_if(!first.is_known, last, first.part, Cell::new(block, before, lane));
             self.ranks[before][lane] = first.rank << ROW_BITS;

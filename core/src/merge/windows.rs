@@ -165,7 +165,7 @@ pub(super) fn merge_windows(
         if end == units.len() {
             return runs.append_all(out);
         }
-        // The last eighth is merged again, with what is after it.
+        // The last eighth is merged again, with the text after it.
         let settled = end - start - (end - start).div_ceil(8);
         let from = start;
         runs.each(|part, count| {

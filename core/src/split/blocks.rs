@@ -118,7 +118,7 @@ fn bits_between(from: usize, to: usize) -> u64 {
 struct Masks {
     valid: u64,
     continuation: u64,
-    /// Characters of words, those of Han runs apart.
+    /// Characters of words, without Han runs.
     letter: u64,
     /// Punctuation that is in no tail.
     punct: u64,
@@ -238,7 +238,7 @@ impl Block<'_> {
     fn spaces(&self, rules: &Rules, masks: &Masks) -> u64 {
         let Masks { valid, space, newline, .. } = *masks;
         let mut starts = run_starts(space);
-        // The last character before something else is a piece of its own, or leads the next one.
+        // The last character before something else is one piece, or leads the next piece.
         let mut last = space & !(space >> 1) & valid >> 1;
         if rules.newline_run {
             last &= !newline;

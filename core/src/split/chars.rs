@@ -16,7 +16,7 @@ pub(super) const NUMBER: u8 = 1 << 4;
 pub(super) const SPACE: u8 = 1 << 5;
 /// `\r` and `\n`; always SPACE too
 pub(super) const NEWLINE: u8 = 1 << 6;
-/// `\p{Han}`, beside what else the character is
+/// `\p{Han}`, in addition to the character's other classes
 pub(super) const HAN: u8 = 1 << 7;
 
 /// `\p{L}`

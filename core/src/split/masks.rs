@@ -29,7 +29,7 @@ pub(super) trait Window: Copy {
     fn between(&self, first: u8, last: u8) -> u64;
     /// Returns the bytes that do not begin a character.
     fn continuation(&self) -> u64;
-    /// Returns the bytes of the window: all those of its characters, as the low bits.
+    /// Returns the bytes of the window, all bytes of its characters, as the low bits.
     fn valid(&self) -> u64;
 }
 

@@ -160,7 +160,7 @@ impl Splitter {
     }
 
     /// Returns the first position from `near` on at which `text` can be cut in two without changing
-    /// a piece: the pieces of the two parts are those of the whole, whatever comes before. `None`
+    /// a piece: the two parts have the pieces of the whole, whatever comes before. `None`
     /// if the text has no such position, and for patterns outside the published families.
     ///
     /// ```

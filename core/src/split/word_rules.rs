@@ -13,6 +13,6 @@ pub struct WordRules {
     pub isolates_han: bool,
 }
 
-/// Whether text may be cut at white space beside a character; without a function, it may. White
+/// Whether text may be cut at white space next to a character; without a function, it may. White
 /// space and printable ASCII permit it anyway.
 pub type Permits<'a> = Option<&'a dyn Fn(char) -> bool>;

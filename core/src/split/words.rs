@@ -298,7 +298,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
-/// Whether both characters beside the white space at `place` permit a cut.
+/// Whether both neighbors of the white space at `place` permit a cut.
 #[inline(never)]
 fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
     let permits =

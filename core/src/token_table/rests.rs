@@ -21,7 +21,7 @@ pub struct Rests {
 pub(crate) struct Branch {
     /// The number of bytes of the first list that it begins with.
     pub(crate) at: usize,
-    /// The bytes after them. The first of these differs from that of the first list.
+    /// The bytes after them. The first byte differs from the first list's.
     pub(crate) bytes: Range<usize>,
 }
 

@@ -63,7 +63,7 @@ impl Sorted {
         Ok(sorted)
     }
 
-    /// Keeps the set of a range of tokens that share `depth` bytes, and those of its parts.
+    /// Keeps the set of a range of tokens that share `depth` bytes, and the sets of its parts.
     fn keep_sets(&mut self, table: &TokenTable, range: Range<usize>, depth: usize) -> Result<()> {
         if range.len() < MANY || self.sets.len() >= MOST_SETS || depth > LONGEST_PREFIX {
             return Ok(());

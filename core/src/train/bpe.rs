@@ -72,7 +72,7 @@ pub struct Trained {
     pub corpus_tokens: Vec<u64>,
 }
 
-/// Learns tokens after those of `base`, which are in the order of their ids.
+/// Learns tokens after `base`, whose tokens are in the order of their ids.
 ///
 /// Pieces are first encoded with the base; a piece that is a token of it becomes that token. The
 /// pair with the highest count in the corpus with the worst compression is merged in all corpora. A

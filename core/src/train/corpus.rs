@@ -117,7 +117,7 @@ impl Corpus {
         reserve(&mut self.cells, bytes.saturating_add(pieces).saturating_add(1).min(MOST_CELLS))
     }
 
-    /// Adds a piece, as tokens. The order of pieces is that of [`Ties::First`].
+    /// Adds a piece, as tokens. Pieces are in the order of [`Ties::First`].
     pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
         self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));
         if tokens.len() < 2 || count == 0 {

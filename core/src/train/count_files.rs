@@ -33,7 +33,7 @@ impl CountWriter {
         self.file.write_all(piece)
     }
 
-    /// Writes what is still buffered.
+    /// Flushes the buffer.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.flush()
     }

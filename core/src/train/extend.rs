@@ -61,7 +61,7 @@ pub struct Merge {
     pub words: usize,
 }
 
-/// How one word became a token, or what is left of it.
+/// How one word became a token, or the parts that remain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
     /// Where each piece ends after the base's merges, in bytes.
@@ -102,7 +102,7 @@ pub struct Cancelled;
 /// The number of words that are updated between two calls of the progress function.
 const WORDS_PER_TICK: usize = 1 << 10;
 
-/// Learns the merges that make each of `words` one token, after those of `base`.
+/// Learns the merges that make each of `words` one token, after the merges of `base`.
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
 /// characters (bytes that are not UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,

@@ -264,7 +264,7 @@ impl PieceTable {
         self.bytes
     }
 
-    /// Returns the bytes of memory in use, with what is reserved for growth.
+    /// Returns the bytes of memory in use, room for growth included.
     pub fn memory(&self) -> usize {
         self.long.capacity()
             + self.entries.capacity() * size_of::<Entry>()

@@ -75,7 +75,7 @@ pub(super) fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
 }
 
-/// Returns the rank in a word if it is that of `pair`, or [`NONE`].
+/// Returns the rank in a word if the word holds `pair`, or [`NONE`].
 #[inline(always)]
 fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
@@ -97,7 +97,7 @@ impl PairProbe {
 }
 
 impl Pairs {
-    /// Builds the tables; `splits` are those of all tokens, by rank.
+    /// Builds the tables; `splits` has the split of every token, by rank.
     pub(super) fn build(tokens: &Tokens, bytes: Vec<u32>, splits: Vec<[u32; 2]>) -> Result<Self> {
         let ranks = 0..tokens.len() as u32;
         let merged = ranks.filter(|&rank| splits[rank as usize][0] != NONE).collect::<Vec<_>>();

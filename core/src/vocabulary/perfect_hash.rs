@@ -1,7 +1,7 @@
 //! A constant table without collisions: "hash and displace".
 //!
 //! Keys are grouped into buckets by the high bits of their hash; each bucket has a displacement
-//! that gives each of its keys a slot of its own. Next to its displacement a bucket stores some
+//! that gives each key its slot. Next to its displacement a bucket stores some
 //! bits of the hashes of its keys, which rule out most other keys: the buckets are small enough to
 //! stay in the L2 cache, unlike the slots.
 //!

@@ -46,7 +46,7 @@ impl RankList {
         self.end_token(id);
     }
 
-    /// Appends a token whose bytes `write` appends to those of the others. Appends nothing if it
+    /// Appends a token whose bytes `write` appends to the list's. Appends nothing if it
     /// fails.
     pub(crate) fn push_with<E: From<Error>>(
         &mut self,

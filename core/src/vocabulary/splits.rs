@@ -60,7 +60,7 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
     Ok(search.splits)
 }
 
-/// Returns the tokens of two bytes or more by length, those of one length in the order of ranks.
+/// Returns the tokens of two bytes or more by length, then by rank.
 fn by_length(tokens: &Tokens) -> Vec<u32> {
     let mut order: Vec<u64> = Vec::with_capacity(tokens.len());
     let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));

@@ -278,7 +278,7 @@ impl Tokens {
         self.confirmed(candidate(self.short.word(hash), hash, wanted), wanted)
     }
 
-    /// Returns the rank in a [`candidate`] if its bytes are those of this key, or [`NONE`].
+    /// Returns the rank in a [`candidate`] if its bytes equal this key, or [`NONE`].
     #[inline(always)]
     fn confirmed(&self, word: u64, wanted: Key) -> u32 {
         if word == EMPTY {
@@ -343,7 +343,7 @@ fn starts(list: &RankList) -> Result<Vec<u32>> {
     Ok(starts)
 }
 
-/// Returns the word if it may be that of the key with this hash, or [`EMPTY`].
+/// Returns the word if it may hold the key with this hash, or [`EMPTY`].
 #[inline(always)]
 fn candidate(word: u64, hash: u64, key: Key) -> u64 {
     let length = (key[1] >> 56) as usize;

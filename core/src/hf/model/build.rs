@@ -95,7 +95,7 @@ pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> 
 }
 
 /// [`build`] for a vocabulary over characters, whose tokens are in bytes. The first `assembling`
-/// merges and the first `hidden` tokens are not those of the file.
+/// merges and the first `hidden` tokens are not in the file.
 pub(crate) fn build_in_bytes(
     tokens: &RankList,
     others: &[(&str, u32)],
@@ -233,7 +233,7 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usi
 }
 
 /// The slow path: takes any lists. `others` are texts that represent no bytes. The first
-/// `assembling` merges are not those of the file.
+/// `assembling` merges are not in the file.
 fn in_general(
     tokens: &RankList,
     others: &[(&str, u32)],

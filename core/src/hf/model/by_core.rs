@@ -84,7 +84,7 @@ impl Core {
         Ok(Some(Self { bpe, runs }))
     }
 
-    /// Copies it, with caches of its own.
+    /// Copies the pieces, with empty caches.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         let runs = self.runs.clone();
         Ok(self.bpe.with_split(split)?.map(|bpe| Self { bpe, runs }))
@@ -213,7 +213,7 @@ impl Runs {
             ids.extend_from_slice(&run_ids(pieces, length)?);
             return Ok(());
         };
-        // Of equal scores the leftmost merges, so that all marks behind those that merge are single.
+        // Of equal scores the leftmost merges, so that all marks after merged marks are single.
         let id = |length: usize| equal.get(length).copied().flatten();
         let mut made: Vec<usize> = Vec::new();
         poll(length)?;
@@ -229,7 +229,7 @@ impl Runs {
     }
 }
 
-/// The ids of pieces of marks by their length, if those of several have one score.
+/// The ids of pieces of marks by their length, if all pieces of several marks have one score.
 fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
     let (mut ids, mut orders) = (Vec::new(), Vec::new());
     for (text, id) in pieces.vocab.iter() {

@@ -25,7 +25,7 @@ pub(crate) struct Header {
     pub(crate) ignore_merges: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
-    /// The length of the prefix that the merges were read with, if it is not that of the field.
+    /// The length of the prefix that the merges were read with, if it differs from the field's.
     #[serde(skip)]
     merged_prefix: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! All ways to cut a piece into tokens of Unigram, to choose one of them at random.
+//! All ways to cut a piece into tokens of Unigram, for sampling.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -77,7 +77,7 @@ pub(crate) struct Listed {
     /// The id of each byte that is a token.
     pub(crate) bytes: Vec<Option<u32>>,
     /// The tokens for the UTF-8 of the character that represents each other byte; empty if the
-    /// vocabulary lacks one of them.
+    /// vocabulary lacks one.
     pub(crate) fallback: Vec<Vec<u32>>,
     pub(crate) unknown: Unknown,
     pub(crate) merges: PairTable,

@@ -81,7 +81,7 @@ pub(crate) struct Token {
     pub(crate) id: u32,
     /// The bytes of the piece that it covers.
     pub(crate) span: Range<usize>,
-    /// Whether its text is that of the piece, not of the vocabulary.
+    /// Whether its text comes from the piece, not from the vocabulary.
     pub(crate) shows_piece: bool,
 }
 
@@ -156,7 +156,7 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         Ok(false)
     }
 
-    /// Appends the ids of a stretch whose spaces become marks, after one if `is_prefixed`, and that
+    /// Appends the ids of a stretch whose spaces become marks, after a mark if `is_prefixed`, and that
     /// is not cut. Returns false if the model has no shorter way than these steps.
     fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
         let _ = (text, is_prefixed, ids);
@@ -236,7 +236,7 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         Some(false)
     }
 
-    /// How tokens are chosen at random; `None` if a text always becomes the same.
+    /// Sampling settings; `None` if encoding is deterministic.
     fn sampling(&self) -> Option<&Sampling> {
         None
     }
@@ -273,7 +273,7 @@ impl Model {
         }
     }
 
-    /// Whether it is that of a file of SentencePiece.
+    /// Whether the model comes from a SentencePiece `.model`.
     pub(crate) fn is_sentencepiece(&self) -> bool {
         matches!(self, Self::SentencePiece(_))
     }

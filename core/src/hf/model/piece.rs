@@ -7,7 +7,7 @@ use crate::hf::error::{Error, Result};
 /// The id of text that is not a piece.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// The release of SentencePiece whose ids a model gives. Those between give one of them.
+/// The release of SentencePiece whose ids a model gives. Releases between give the ids of a neighbor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
     /// Up to 0.2.1.

@@ -16,7 +16,7 @@ use super::{Found, Token, with_field};
 use crate::hf::error::{Error, Result};
 use crate::hf::trie::Trie;
 
-/// The score of unknown characters below that of any token.
+/// How far unknown characters score below the lowest token.
 const PENALTY: f64 = 10.0;
 
 /// The fields of the model in a file.
@@ -66,7 +66,7 @@ struct Best {
     id: u32,
 }
 
-/// The longest piece that needs no memory of its own.
+/// The longest piece that is searched on the stack.
 const SHORT: usize = 63;
 /// The bytes after which work is reported.
 const POLLED: usize = 1 << 12;
@@ -88,7 +88,7 @@ impl Best {
 impl Unigram {
     /// Builds the model of tokens, whose places are their ids, and their scores.
     ///
-    /// Fails if the unknown token is not one of them.
+    /// Fails if the unknown token is not in the list.
     pub(crate) fn of_list(fields: Fields, tokens: TokenList, scores: Vec<f64>) -> Result<Self> {
         Self::new(fields, Arc::new(Vocab::of_list(tokens)?), Arc::new(scores))
     }
@@ -107,7 +107,7 @@ impl Unigram {
         Ok(Self { fields, state: State::new(vocab), scores, unknown_score, unknown, bytes })
     }
 
-    /// Copies the model, with caches of its own.
+    /// Copies the model, with empty caches.
     pub(crate) fn copied(&self) -> Result<Self> {
         self.with_fields(self.fields.clone())
     }
@@ -194,7 +194,7 @@ impl Unigram {
             if self.unknown != Some(id) {
                 ids.push(id);
             } else {
-                // Unknown characters in a row are one.
+                // Consecutive unknown characters fuse.
                 while start > 0 && best[start].id == id {
                     start -= best[start].length as usize;
                 }
@@ -245,7 +245,7 @@ impl Unigram {
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         found: Found<'_>,
     ) -> Result<()> {
-        // Unknown characters in a row are one.
+        // Consecutive unknown characters fuse.
         let are_unknown = |a: u32, b: u32| a == b && self.unknown == Some(a);
         for part in path.chunk_by(|a, b| are_unknown(a.0, b.0)) {
             let (id, span) = (part[0].0, part[0].1.start..part[part.len() - 1].1.end);

@@ -18,7 +18,7 @@ use crate::hf::bytes::MARK;
 use crate::hf::error::{Error, Result};
 use crate::hf::trie::Trie;
 
-/// The score of unknown characters below that of any token.
+/// How far unknown characters score below the lowest token.
 const PENALTY: f32 = 10.0;
 /// The sum beyond which sums begin again from zero.
 const RESET: f32 = 100_000.0;
@@ -55,7 +55,7 @@ struct Best {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// The memory of a walk, and the sum of the text that is behind it.
+/// The memory of a walk, and the sum of the text before it.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     best: Vec<Best>,
@@ -211,7 +211,7 @@ impl Viterbi {
         Ok(())
     }
 
-    /// Begins sums from zero again where that of the text before `start` has become too large.
+    /// Begins sums from zero again where the sum of the text before `start` has become too large.
     fn reset(&self, best: &mut [Best], start: usize, frontier: usize) {
         let sum = best[start].score;
         if self.is_old || sum.abs() <= RESET {

@@ -31,7 +31,7 @@ impl WordLevel {
         Self { fields, state: State::new(vocab), unknown }
     }
 
-    /// Copies the model, with caches of its own.
+    /// Copies the model, with empty caches.
     pub(crate) fn copied(&self) -> Self {
         Self::new(self.fields.clone(), self.state.vocab.clone())
     }

@@ -42,7 +42,7 @@ impl WordPiece {
         Self { fields, state: State::new(vocab), unknown, rest }
     }
 
-    /// Copies the model, with caches of its own.
+    /// Copies the model, with empty caches.
     pub(crate) fn copied(&self) -> Self {
         Self::new(self.fields.clone(), self.state.vocab.clone())
     }

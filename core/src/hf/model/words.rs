@@ -66,7 +66,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     }
 }
 
-/// The vocabulary of a model, and what calls leave behind.
+/// The vocabulary of a model, and its caches.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) vocab: Arc<Vocab>,

@@ -33,7 +33,7 @@ pub(crate) struct Normalizer {
     escape_whitespaces: bool,
     /// Whether an ASCII character stays as it is before another one.
     is_kept: [bool; 128],
-    /// Other characters that stay as they are beside any.
+    /// Other characters that no neighbor changes.
     kept: Box<Bits>,
     /// Where texts are cut; made when first needed.
     words: OnceBox<Option<Words>>,

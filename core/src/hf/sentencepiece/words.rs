@@ -74,7 +74,7 @@ impl Words {
         Ok(Some(Self { splitter, only_blank, unsure, permitted }))
     }
 
-    /// Whether a text can be cut beside a character and white space.
+    /// Whether a text can be cut between a character and white space.
     pub(crate) fn permits(&self, character: char) -> bool {
         self.permitted.get(character, |it| self.unsure.binary_search(&it).is_err())
     }
@@ -94,7 +94,7 @@ impl Words {
         }
     }
 
-    /// The words of a text, cut beside the characters that [`Words::permits`].
+    /// The words of a text, cut next to the characters that [`Words::permits`].
     pub(crate) fn cut<'a>(&self, text: &'a str, permits: &'a dyn Fn(char) -> bool) -> Cut<'a> {
         self.splitter.words(text, Some(permits))
     }

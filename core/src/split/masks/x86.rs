@@ -383,7 +383,7 @@ fn multibyte(
     let continuation = high & !lead2;
     let leads = lead2 & valid;
 
-    // The byte one, two and three places further on, beside each byte.
+    // For each byte, the bytes one, two and three places further on.
     // SAFETY: `POSITIONS` has 64 bytes.
     let positions = unsafe { _mm512_loadu_si512(POSITIONS.as_ptr().cast()) };
     let moved = |by: i8| _mm512_add_epi8(positions, _mm512_set1_epi8(by));
