@@ -284,6 +284,33 @@ def test_what_is_refused() -> None:
         assert gpt2.heal(given).rest == b" wor"
 
 
+def test_ends_that_later_text_may_change_are_refused() -> None:
+    """A character that a step before `ByteLevel` drops or replaces, and a token of a single word."""
+    drops = [
+        {"type": "WhitespaceSplit"},
+        {"type": "Split", "pattern": {"Regex": r"\s"}, "behavior": "Removed", "invert": False},
+        {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never", "split": True},
+    ]
+    for part in drops:
+
+        def change(file: Any, part: Any = part) -> None:
+            file["pre_tokenizer"] = {
+                "type": "Sequence", "pretokenizers": [part, file["pre_tokenizer"]]
+            }  # fmt: skip
+
+        face = without(byte_level_file(), change)
+        assert face.heal(b"the").rest == b"the"
+        with pytest.raises(UnsupportedTokenizer, match="end the prompt before it"):
+            face.heal("a\u3000b".encode()[:2])
+    alone = without(
+        byte_level_file(), lambda file: file["added_tokens"][0].update(single_word=True)
+    )
+    assert alone.encode("the <a>b").ids != [*alone.encode("the <a>").ids, *alone.encode("b").ids]
+    assert alone.heal("the <a> ").rest == b" "
+    with pytest.raises(UnsupportedTokenizer, match="'<a>' at the end .* put a space after it"):
+        alone.heal("the <a>")
+
+
 def test_under_form_c_a_mark_may_follow() -> None:
     qwen = bpe_engine.get_encoding("qwen2.5")
     healed = qwen.heal("caf\u0065")

@@ -105,6 +105,8 @@ fn healed<E: Engine + ?Sized>(
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
     let special = ids[known..].iter().rposition(|&id| table.kind(id) == Kind::Special);
     let known = special.map_or(known, |last| known + last + 1);
+    let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
+    engine.check_end(last, !part.is_empty())?;
     // The bytes of the tokens, not of the text: a mark of a space is a space there, and a normalizer may
     // know other characters than ours.
     let mut rest = Vec::new();

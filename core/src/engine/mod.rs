@@ -251,6 +251,13 @@ pub trait Engine: Send + Sync {
         Ok(self.normalization())
     }
 
+    /// Fails if later text may change the end of a prompt: its last token, the special token `last`,
+    /// or, with `is_inside`, the character that the prompt ends inside.
+    fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
+        let _ = (last, is_inside);
+        Ok(())
+    }
+
     /// Returns the combining class of a character in the tables of [`Engine::token_form`], which may be
     /// from another version of Unicode.
     fn mark_class(&self, character: char) -> u8 {

@@ -388,6 +388,23 @@ impl Engine for Tokenizer {
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
     }
 
+    fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
+        let token = last.and_then(|id| self.added().token(id)).filter(|token| token.single_word);
+        if let Some(content) = token.map(|token| &token.content) {
+            let reason = format!(
+                "the added token '{content}' at the end of the prompt is text if a letter follows; put a \
+                 space after it"
+            );
+            return Err(Error::refused("heal", reason));
+        }
+        if is_inside && self.split().may_change_characters() {
+            let reason = "the pre-tokenizer may leave out or rewrite the character that the prompt ends \
+                          inside; end the prompt before it";
+            return Err(Error::refused("heal", reason));
+        }
+        Ok(())
+    }
+
     fn mark_class(&self, character: char) -> u8 {
         canonical_combining_class(character)
     }

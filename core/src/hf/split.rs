@@ -274,6 +274,16 @@ impl spec::PreTokenizer {
         matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
     }
 
+    /// Whether it leaves out characters, or replaces spaces by marks.
+    fn changes_characters(&self) -> bool {
+        let removes = |behavior: &Behavior| *behavior == Behavior::Removed;
+        match self {
+            Self::Split { behavior, .. } | Self::Punctuation { behavior, .. } => removes(behavior),
+            Self::Metaspace(_) | Self::CharDelimiterSplit { .. } => true,
+            _ => self.drops_spaces(),
+        }
+    }
+
     /// Whether pieces of it may be other than parts of the text.
     fn rewrites(&self) -> bool {
         matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
@@ -550,6 +560,13 @@ impl Split {
     /// other.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
+    }
+
+    /// Whether bytes are represented after a step that leaves characters out or rewrites them.
+    pub(crate) fn may_change_characters(&self) -> bool {
+        let mut parts = Vec::new();
+        self.spec.iter().for_each(|spec| flatten(spec, &mut parts));
+        self.is_byte_level() && parts.iter().any(|part| part.changes_characters())
     }
 
     /// Whether each character of ASCII punctuation is a piece.
