@@ -127,11 +127,7 @@ impl AuditedIds {
             })
         };
         let specials = self.specials();
-        let turns = if is_said {
-            Turns::default()
-        } else {
-            labels.turns(&specials, has_reasoning)
-        };
+        let turns = if is_said { Turns::default() } else { labels.turns(&specials, has_reasoning) };
         let kept = labels.each.iter().enumerate().map(|(index, label)| {
             let place = label.place.as_ref();
             let is_reasoning = place.is_some_and(|place| place.field == Field::Reasoning);
@@ -199,11 +195,7 @@ impl AuditedIds {
 
     /// Returns each message that says something, and the place of the id that ends its turn: the
     /// first special token that the template writes behind the last text of the message.
-    fn ends(
-        &self,
-        labels: &Labels,
-        specials: &[(usize, usize)],
-    ) -> Vec<(i64, usize)> {
+    fn ends(&self, labels: &Labels, specials: &[(usize, usize)]) -> Vec<(i64, usize)> {
         let in_segment = |segment: usize| {
             let from = specials.partition_point(|special| special.0 < segment);
             specials[from..].iter().take_while(move |it| it.0 == segment).map(|it| it.1)
