@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple, new_tuple_of, push};
+use crate::objects::{new_dict, new_tuple, new_tuple_of, push, untrack};
 
 /// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
 pub const TRUSTED: u64 = 1;
@@ -626,6 +626,8 @@ pub fn new_traced<'py>(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     made.setattr(interned!(py, "_flags"), flags)?;
+    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
+    unsafe { untrack(&made) };
     Ok(made)
 }
 

@@ -112,6 +112,22 @@ pub fn new_tuple<'py, const N: usize>(
     }
 }
 
+/// Takes an immutable object away from the collector of cycles, which walks over every tracked object
+/// while many are made.
+///
+/// # Safety
+/// The object has just been made, and is never part of a cycle: it holds strings, numbers, None, and
+/// tuples and sets of them.
+pub unsafe fn untrack(object: &Bound<'_, PyAny>) {
+    // SAFETY: attached; the type is one that the collector knows, and the caller vouches for the rest.
+    // Types give up their objects with the same call, which does nothing for an untracked object.
+    unsafe {
+        if ffi::PyObject_IS_GC(object.as_ptr()) != 0 {
+            ffi::PyObject_GC_UnTrack(object.as_ptr().cast());
+        }
+    }
+}
+
 /// Makes an instance of `kind`, a subclass of `tuple`, with these items: strings, numbers, None, and
 /// tuples and sets of them.
 pub fn new_tuple_of<'py, const N: usize>(
@@ -129,6 +145,7 @@ pub fn new_tuple_of<'py, const N: usize>(
         for (place, item) in (0..).zip(items) {
             ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place, item.into_ptr());
         }
+        untrack(&tuple);
         Ok(tuple)
     }
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
@@ -75,7 +74,7 @@ class Headers(NamedTuple):
                 segments = render([USER, ANSWER], tools=tools, add_generation_prompt=False)
             except REFUSALS:
                 segments = []
-            own = _text([part for part in segments if _message(part) == 1])
+            own = _text([part for part in segments if part.origin and part.origin.message == 1])
             before = own.partition(ANSWER["content"])[0]
             question = Header("", tuple(_PARTS.findall(before)))
             return cls(question, question)
@@ -85,78 +84,75 @@ class Headers(NamedTuple):
 def marked(segments: list[Segment], roles: Sequence[Any], headers: Headers) -> list[Segment]:
     """Sets `Origin.is_answer` for the template's text inside of the assistant's turns.
 
-    `roles` are the roles of the messages. A segment that holds both the header of a turn and what the model writes next is cut in two.
+    `roles` are the roles of the messages. A segment that holds both the header of a turn and what the
+    model writes next is cut in two.
     """
     result: list[Segment] = []
-    # The template's text since the last text of a message: where its segments are in `result`.
-    gap: list[int] = []
-    for turn, group in groupby(segments, _Turns()):
-        run = list(group)
-        is_assistant = turn >= 0 and roles[turn] == "assistant"
-        spoken = next((at for at, part in enumerate(run) if _field(part) in FIELDS), len(run))
-        begin = len(result)
-        result += run
-        if is_assistant:
+    done = 0
+    turns = _turns(segments)
+    for (begin, turn), (end, _) in zip(turns, [*turns[1:], (len(segments), -1)]):
+        if turn >= 0 and roles[turn] == "assistant":
             after_tool = turn > 0 and roles[turn - 1] in _TOOL_ROLES
             header = headers.result if after_tool else headers.question
-            _mark(result, [*gap, *range(begin, begin + spoken)], begin, header)
-        ends = [at for at in range(begin, len(result)) if _field(result[at]) != "template"]
-        gap = [] if ends else gap
-        gap += range(ends[-1] + 1 if ends else begin, len(result))
-    return result
+            result += segments[done:begin]
+            result += _answer(segments, begin, end, header)
+            done = end
+    return result + segments[done:]
 
 
-def _mark(result: list[Segment], before: list[int], begin: int, header: Header) -> None:
-    """Marks a turn at the end of `result`.
+def _turns(segments: list[Segment]) -> list[tuple[int, int]]:
+    """Returns where the template begins to write around another message, and the message or -1."""
+    turns: list[tuple[int, int]] = []
+    turn, last = -1, None
+    for at, segment in enumerate(segments):
+        origin = segment[6]
+        # Neighbors of the template share one origin.
+        if origin is last or origin is None:
+            continue
+        last = origin
+        message = -1 if origin[0] is None else origin[0]
+        field = origin[2]
+        if message != turn if field == "template" else message > turn and field in FIELDS:
+            turn = message
+            turns.append((at, turn))
+    return turns
 
-    Args:
-        before: The places of the template's text before the message's own.
-        begin: The first place of the turn.
-        header: The text before the answer.
-    """
-    end = header.end_in("".join(result[at].text for at in before))
-    if end is None:
+
+def _answer(segments: list[Segment], begin: int, end: int, header: Header) -> list[Segment]:
+    """Returns the segments of a turn, from `begin` to `end`, with what the model writes marked."""
+    first = spoken = begin
+    while first > 0 and _field(segments[first - 1]) == "template":
+        first -= 1
+    while spoken < end and _field(segments[spoken]) not in FIELDS:
+        spoken += 1
+    turn = segments[begin:end]
+    rest = header.end_in(_text(segments[first:spoken]))
+    if rest is None:
         if header.parts:
-            return  # Unknown: the answer begins with the message's own text.
-        end = 0
-    first = begin
-    for at in before:
-        part = result[at]
-        if 0 < end < len(part.text) and at >= begin:
-            pieces = part.text[:end], part.text[end:]
-            result[at : at + 1] = [part._replace(text=piece) for piece in pieces]
-        if end > 0:
-            first = max(at + 1, begin)
-        end -= len(part.text)
-        if end <= 0:
-            break
-    for at in range(first, len(result)):
-        origin = result[at].origin
-        if origin is not None and origin.field == "template":
-            result[at] = result[at]._replace(origin=origin._replace(is_answer=True))
-
-
-class _Turns:
-    """Gives each segment the index of the message around which the template writes it, or -1."""
-
-    def __init__(self) -> None:
-        self._turn = -1
-
-    def __call__(self, segment: Segment) -> int:
-        message = _message(segment)
-        if _field(segment) == "template":
-            self._turn = -1 if message is None else message
-        elif message is not None and message > self._turn and _field(segment) in FIELDS:
-            self._turn = message
-        return self._turn
+            return turn  # Unknown: the answer begins with the message's own text.
+        rest, first = 0, begin
+    while first < spoken and rest >= len(segments[first].text):
+        rest -= len(segments[first].text)
+        first += 1
+    start = max(first - begin, 0)
+    if rest > 0 and begin <= first < spoken:
+        part = turn[start]
+        pieces = part.text[:rest], part.text[rest:]
+        turn[start : start + 1] = [part._replace(text=piece) for piece in pieces]
+        start += 1
+    known = answer = None
+    for at in range(start, len(turn)):
+        part = turn[at]
+        origin = part[6]
+        if origin is not None and origin[2] == "template":
+            if origin is not known:
+                known, answer = origin, origin._replace(is_answer=True)
+            turn[at] = tuple.__new__(Segment, (*part[:6], answer, part[7]))
+    return turn
 
 
 def _text(segments: Sequence[Segment]) -> str:
     return "".join(segment.text for segment in segments)
-
-
-def _message(segment: Segment) -> int | None:
-    return None if segment.origin is None else segment.origin.message
 
 
 def _field(segment: Segment) -> str:
