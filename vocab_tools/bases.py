@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import bpe_engine
 from bpe_engine import vocabulary
@@ -43,8 +43,13 @@ class Recognized:
 
 @dataclass(frozen=True)
 class Base:
-    """The pattern and the special tokens to use with a base."""
+    """An opened base: its ranks, with the pattern and the special tokens to use with them.
 
+    Functions that take a source of ranks take a base, too: a program that calls several opens the
+    source once.
+    """
+
+    ranks: dict[bytes, int] = field(repr=False)
     pattern: Pattern
     special_tokens: Mapping[str, int]
     #: The published vocabulary that it is, when it is one.
@@ -59,6 +64,19 @@ class Base:
         """True if the pattern and the special tokens are those of ``qwen``."""
         specials = self.special_tokens == named_pattern("qwen").special_tokens
         return self.pattern.name == "qwen" and specials
+
+
+def open_base(source: RankSource | Base, pattern: str | None = None) -> Base:
+    """Reads a source of ranks, and finds the pattern and the special tokens; a base is returned as
+    it is. Raises as :func:`opened`, :func:`load_ranks` and :func:`identify` do.
+
+    >>> open_base("gpt2").recognized
+    Recognized(name='r50k_base', more=0)
+    """
+    if isinstance(source, Base):
+        return source
+    source = opened(source)
+    return identify(load_ranks(source), source, pattern)
 
 
 def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
@@ -130,7 +148,7 @@ def _own_pattern(source: RankSource) -> Pattern | None:
 
 
 def identify(
-    ranks: Mapping[bytes, int],
+    ranks: dict[bytes, int],
     source: RankSource | None = None,
     pattern: str | None = None,
     *,
@@ -159,13 +177,13 @@ def identify(
     elif recognized:
         own, name = named_pattern(recognized.name), recognized.name
     if own is not None and pattern is None and not keep_default:
-        return Base(own, own.special_tokens, recognized, True, name)
+        return Base(ranks, own, own.special_tokens, recognized, True, name)
     found = find_pattern(pattern or DEFAULT_PATTERN)
     if own is None:
         specials = {} if pattern else found.without_taken_specials(ranks).special_tokens
-        return Base(found, specials, None, True, None)
+        return Base(ranks, found, specials, None, True, None)
     alike = found.cuts_alike(own)
-    return Base(own if alike else found, own.special_tokens, recognized, alike, name)
+    return Base(ranks, own if alike else found, own.special_tokens, recognized, alike, name)
 
 
 def pattern_note(base: Base, pattern: str | None) -> tuple[str, str] | None:

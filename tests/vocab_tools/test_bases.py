@@ -191,3 +191,26 @@ def test_a_sidecar_without_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "mine.encoding.json").write_text(json.dumps({"special_tokens": SPECIAL}))
     with pytest.raises(ValueError, match="names no pattern; pass the pattern"):
         bpe_engine.load_encoding(path)
+
+
+def test_a_base_is_opened_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A vocabulary is compared with the published ones in one step of `extend_vocabulary`."""
+    from vocab_tools import bases, embedding_plan, extend_vocabulary
+
+    compared: list[int] = []
+    published = bases.published_name
+
+    def counted(ranks: dict[bytes, int]) -> str | None:
+        compared.append(len(ranks))
+        return published(ranks)
+
+    monkeypatch.setattr(bases, "published_name", counted)
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("myocarditis zqxzqx " * 20)
+    extension = extend_vocabulary("gpt2", corpus, 5)
+    assert extension.ok and len(compared) == 1
+    opened = bases.open_base("gpt2")
+    assert embedding_plan(opened, extension.learned.tokens) == embedding_plan(
+        "gpt2", extension.learned.tokens
+    )
+    assert "ranks" not in repr(opened) and len(compared) == 3

@@ -15,7 +15,7 @@ import bpe_engine
 from bpe_engine.texts import given_paths
 
 from ..arguments import checked_special_tokens
-from ..bases import Recognized, identify, opened
+from ..bases import Base, Recognized, identify, opened
 from ..ranks import (
     RankFile,
     RankSource,
@@ -41,7 +41,7 @@ Corpus = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]
 
 
 def check_vocabulary(
-    base: RankSource,
+    base: RankSource | Base,
     extra: RankSource | Sequence[RankSource] = (),
     *,
     pattern: str | None = None,
@@ -82,12 +82,12 @@ def check_vocabulary(
     >>> result.finding("UNREACHABLE_BY_MERGING").examples
     ["256 'xyz': no two tokens make it; merging stops at 'x' 'y' 'z'"]
     """
-    base = opened(as_sources([base])[0])
-    files = [_rank_file(source) for source in (*as_sources([base]), *as_sources(extra))]
+    source = base.ranks if isinstance(base, Base) else opened(as_sources([base])[0])
+    files = [_rank_file(one) for one in (source, *as_sources(extra))]
     loaded = Loaded()
     for file in files:
         loaded.add(file, is_extra=file is not files[0])
-    found = identify(loaded.base, base, pattern)
+    found = base if isinstance(base, Base) else identify(loaded.base, source, pattern)
     if isinstance(special_tokens, (str, os.PathLike)):
         special_tokens = read_special_tokens(special_tokens)
     specials = checked_special_tokens(

@@ -17,10 +17,9 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.read.sidecar import beside
 from bpe_engine.texts import STANDARD, corpus_files, read_texts
 
-from ..bases import opened
+from ..bases import Base, open_base
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
-from ..ranks import RankSource
 from ..report import render
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
@@ -153,7 +152,7 @@ def train(
     files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
     _check_held_out(held_out, options)
     print_repeated(corpus)
-    ranks = None if base is None else opened(base)
+    ranks = None if base is None else open_base(base)
     source: Any = corpus
     if as_counts:
         source = _read_counts(corpus, ranks, chosen, special_tokens, options)
@@ -207,7 +206,7 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 
 def _read_counts(
     corpus: Sequence[str],
-    ranks: RankSource | None,
+    ranks: Base | None,
     pattern: str | None,
     special_tokens: Sequence[str],
     options: dict[str, Any],

@@ -23,7 +23,7 @@ from bpe_engine import vocabulary
 from bpe_engine.atomic_write import write_at_once
 
 from ..arguments import checked_path, checked_special_tokens
-from ..bases import identify, opened
+from ..bases import Base, open_base
 from ..brief import in_notebook
 from ..patterns import named_pattern
 from ..ranks import RankSource, as_sources, check_special_tokens, free_ranges, load_ranks
@@ -108,7 +108,7 @@ def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def embedding_plan(
-    base: RankSource,
+    base: RankSource | Base,
     extra: RankSource | Sequence[RankSource] = (),
     *,
     added_tokens: Mapping[str, int] | None = None,
@@ -150,9 +150,9 @@ def embedding_plan(
     {256: [111, 110]}
     """
     extras = as_sources(extra)
-    base = opened(base)
-    ranks = load_ranks(base)
-    specials = _special_tokens(base, special_tokens, ranks)
+    found = open_base(base)
+    ranks = found.ranks
+    specials = _special_tokens(found, special_tokens)
     check_special_tokens(specials)
     both = load_ranks(ranks, *extras)
     taken = {number: name for name, number in specials.items()}
@@ -173,7 +173,7 @@ def embedding_plan(
         if number in ids:
             raise ValueError(f"the id {number} of {name!r} is taken by {ids[number]}")
     texts = texts_of(added, descriptions or {})
-    encoding = identify(ranks, base).pattern.encoding(ranks, {})
+    encoding = found.pattern.encoding(ranks, {})
     rows = [encoding.encode_ordinary(text) for text in texts.values()]
     spelled = {name.encode(): number for name, number in added.items()}
     return plan_of(ranks, {**new, **spelled}, [*made_of, *rows], list(specials.values()))
@@ -230,11 +230,10 @@ def plan_of(
 
 
 def _special_tokens(
-    base: RankSource, special_tokens: Mapping[str, int] | str | None, ranks: Mapping[bytes, int]
+    found: Base, special_tokens: Mapping[str, int] | str | None
 ) -> Mapping[str, int]:
     if isinstance(special_tokens, str):
-        return named_pattern(special_tokens).without_taken_specials(ranks).special_tokens
+        return named_pattern(special_tokens).without_taken_specials(found.ranks).special_tokens
     if special_tokens is not None:
         return checked_special_tokens(special_tokens)
-    found = identify(ranks, base)
     return {} if found.name is None else found.special_tokens

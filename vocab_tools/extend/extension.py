@@ -12,7 +12,7 @@ from bpe_engine.atomic_write import write_at_once
 from bpe_engine.texts import Paths
 
 from ..arguments import checked_path
-from ..bases import opened
+from ..bases import Base, open_base
 from ..brief import Brief
 from ..check import CheckResult, check_vocabulary
 from ..corpus.effect import CorpusEffect, corpus_effect
@@ -68,7 +68,7 @@ class Extension(Brief):
 
 
 def extend_vocabulary(
-    base: RankSource,
+    base: RankSource | Base,
     corpus: Paths,
     new_ids: int = 2000,
     *,
@@ -127,9 +127,9 @@ def extend_vocabulary(
     """
     step = functools.partial(_step, progress)
     corpus = named(corpus)
-    base = opened(base)
+    found = open_base(base, pattern)
     proposal = propose_words(
-        base,
+        found,
         corpus,
         new_ids,
         pattern=pattern,
@@ -143,7 +143,7 @@ def extend_vocabulary(
     if not proposal.words:
         raise ValueError(no_words(proposal, new_ids))
     learned = learn_merges(
-        base,
+        found,
         proposal,
         pattern=pattern,
         special_tokens=special_tokens,
@@ -155,7 +155,7 @@ def extend_vocabulary(
     learned.notes = [note for note in learned.notes if note.kind not in OF_LISTS]
     effect = effect_of(learned, corpus, field, errors, step("reading the corpus"))
     checked = check_vocabulary(
-        base,
+        found,
         learned.tokens,
         pattern=pattern,
         special_tokens=special_tokens,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bpe_engine import list_encoding_names, vocabulary
 
 from ..arguments import checked_special_tokens, number_of, shown
-from ..bases import identify, opened, pattern_note
+from ..bases import Base, identify, opened, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def learn_merges(
-    base: RankSource,
+    base: RankSource | Base,
     words: Mapping[str, int] | Proposal | WordSource,
     *,
     pattern: str | None = None,
@@ -97,9 +97,12 @@ def learn_merges(
         raise ValueError(f"{listed!r} is the name of an encoding; the base comes first, then words")
     if not isinstance(listed, Mapping):
         listed = read_words(listed, like_add_merges=like_add_merges)
-    base = opened(base)
-    ranks = policy.read_base(base)
-    found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
+    if isinstance(base, Base):
+        found, ranks = base, base.ranks
+    else:
+        base = opened(base)
+        ranks = policy.read_base(base)
+        found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
     noted = pattern_note(found, pattern)
     notes = [Note(*noted)] if noted else []
     specials = checked_special_tokens(

@@ -17,13 +17,13 @@ from bpe_engine.atomic_write import write_at_once
 from bpe_engine.texts import Paths, given_paths
 
 from ..arguments import checked_path, number_of, several_names
-from ..bases import Recognized, identify, opened
+from ..bases import Base, Recognized, open_base
 from ..brief import Brief
 from ..corpus.cutting import cutting
 from ..corpus.piece_counts import DEFAULT_MEMORY, CorpusCounts, count_corpus
 from ..corpus.scripts import script_named, scripts_of
 from ..patterns import Pattern
-from ..ranks import RankSource, load_ranks
+from ..ranks import RankSource
 from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 
@@ -90,7 +90,7 @@ class Proposal(Brief):
 
 
 def propose_words(
-    base: RankSource,
+    base: RankSource | Base,
     corpus: Paths,
     new_ids: int = 2000,
     *,
@@ -143,9 +143,8 @@ def propose_words(
     wanted = frozenset(map(script_named, several_names("scripts", scripts, '["thai", "han"]')))
     left = frozenset(several_names("exclude", exclude, '[" the"]'))
     files = named(corpus)
-    base = opened(base)
-    ranks = load_ranks(base)
-    found = identify(ranks, base, pattern)
+    found = open_base(base, pattern)
+    ranks = found.ranks
     current = found.pattern.encoding(ranks, {})
     reading = count_corpus(
         files,

@@ -13,11 +13,11 @@ from bpe_engine import vocabulary
 from bpe_engine.read import byte_level
 
 from ..arguments import number_of, several_names, shown
-from ..bases import identify, opened
+from ..bases import Base, open_base
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
 from ..patterns import Pattern
-from ..ranks import RankSource, check_special_tokens, load_ranks
+from ..ranks import RankSource, check_special_tokens
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
 from .train_result import TrainedMerge, TrainResult, shortage_note
 
@@ -53,7 +53,7 @@ def train_vocabulary(
     min_frequency: int = 2,
     max_token_length: int | None = None,
     ties: str = "lowest-ids",
-    base: RankSource | None = None,
+    base: RankSource | Base | None = None,
     nfc: bool | None = None,
     superwords_from: int | None = None,
     max_words: int = MAX_WORDS,
@@ -124,12 +124,12 @@ def train_vocabulary(
         if count is not None:
             number_of(name, count, 0)
     job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
-    base = None if base is None else opened(base)
-    found, old_special = base_cutting(base, pattern)
-    if base is None:
+    own = None if base is None else open_base(base)
+    found, old_special = base_cutting(own, pattern)
+    if own is None:
         ranks = {bytes([byte]): place for place, byte in enumerate(byte_level.ORDER)}
     else:
-        ranks = load_ranks(base)
+        ranks = own.ranks
     cut = cutting(found, [*old_special, *special_tokens], nfc)
     special = len(cut.special_tokens)
     if not isinstance(corpus, (str, os.PathLike, Mapping, CorpusCounts)):
@@ -177,7 +177,7 @@ def train_vocabulary(
     outside = [outside_note(part.counts, part.totals[2]) for part in parts]
     result.notes += [note for note in outside if note is not None]
     result.files = _names(corpus)
-    result.recognized = None if base is None else identify(ranks, base).recognized
+    result.recognized = None if own is None else own.recognized
     return job.finish(result, old_special, special_tokens)
 
 
@@ -206,16 +206,12 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
 
 
 def base_cutting(
-    base: RankSource | None, pattern: str | Pattern | None
+    base: Base | None, pattern: str | Pattern | None
 ) -> tuple[Pattern | str | None, dict[str, int]]:
     """Returns the pattern to train with, and the special tokens of the base."""
-    if base is None:
+    if base is None or base.name is None:
         return pattern, {}
-    ranks = load_ranks(base)
-    own = identify(ranks, base)
-    if own.name is None:
-        return pattern, {}
-    return pattern or own.pattern, dict(own.special_tokens)
+    return pattern or base.pattern, dict(base.special_tokens)
 
 
 def _counted(
