@@ -53,7 +53,9 @@ def test_ids_and_offsets(case: Case) -> None:
         assert ours[0] == ids, text
         if spans is not None:
             # Ours are those of the text as given: all that a normalizer rewrites together.
-            assert all(a <= start and end <= b for (a, b), (start, end) in zip(ours[1], spans)), text
+            assert all(a <= start and end <= b for (a, b), (start, end) in zip(ours[1], spans)), (
+                text
+            )
         assert case.face.encode_to_numpy(text, disallowed_special=()).tolist() == ids
     long = "".join(texts(40, "long")) * 40
     numbers = case.face.encode_to_numpy(long, num_threads=2, disallowed_special=())
