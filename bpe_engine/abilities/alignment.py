@@ -203,13 +203,12 @@ def align_batch(
         except TypeError as error:
             raise TypeError(f"row {row}: {error}") from None
         found.append(_groups(*placed))
-    (a_ids, a_ends, a_unplaced), (b_ids, b_ends, b_unplaced) = (
-        _joined([each[side] for each in found]) for side in range(2)
-    )
+    of_a, a_ends, a_unplaced = _joined([each[0] for each in found])
+    of_b, b_ends, b_unplaced = _joined([each[1] for each in found])
     spans = [each[2] for each in found]
     rows = np.cumsum([0, *map(len, spans)], dtype=np.int64)
     spans = np.concatenate([np.zeros((0, 2), np.int64), *spans])
-    return AlignedBatch(a_ids, b_ids, a_ends, b_ends, spans, rows, a_unplaced, b_unplaced)
+    return AlignedBatch(of_a, of_b, a_ends, b_ends, spans, rows, a_unplaced, b_unplaced)
 
 
 #: The ids of a text and the bytes that each covers; and the same with the ends of groups.
@@ -230,7 +229,8 @@ def _placed(tokenizer: _Tokenizer, names: Any, text: str, ids: Sequence[int] | N
 
     native = tokenizer._native_engine
     if ids is None:
-        ids, spans = native.encode_with_offsets(text, *names, "origins")
+        allowed, disallowed = names
+        ids, spans = native.encode_with_offsets(text, allowed, disallowed, "origins")
         return np.array(ids, np.uint32), np.array(spans, np.int64).reshape(-1, 2)
     decoded, starts = native.decode_with_starts(ids)
     if decoded != text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode():
