@@ -210,10 +210,7 @@ impl Call {
             Some(_) if detailed => Surrogates::WithoutOffsets,
             Some(_) => Surrogates::Repaired,
         };
-        let read = |item: PyResult<Bound<'_, PyAny>>| {
-            GivenInput::read(&item?, self.is_pretokenized, surrogates)
-        };
-        collected(inputs.try_iter()?.map(read))
+        GivenInput::read_all(inputs.py(), inputs.try_iter()?, self.is_pretokenized, surrogates)
     }
 
     fn encode(

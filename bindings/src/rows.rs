@@ -153,8 +153,15 @@ pub fn encode_parts<'py>(
 
 /// Returns the text of a row. An error names the row.
 pub fn read_row<'a>(py: Python<'_>, text: &'a Bound<'_, PyAny>, row: usize) -> PyResult<Text<'a>> {
-    text::read(text)
-        .map_err(|error| PyTypeError::new_err(format!("row {row}: {}", error.value(py))))
+    text::read(text).map_err(|error| in_row(py, row, error))
+}
+
+/// Names the row in an error about the type of a text.
+pub fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("row {row}: {}", error.value(py))),
+        false => error,
+    }
 }
 
 /// Decodes sequences of ids with an engine. `take` receives the bytes of each.

@@ -204,13 +204,19 @@ fn joined_pairs(utf8: &Utf8<'_>) -> Vec<usize> {
 }
 
 fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
-    text.cast::<PyString>().map_err(|_| {
-        let kind = text.get_type();
-        let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
-        let hint = match kind.as_str() {
-            "bytes" | "bytearray" => "; decode it first, as in text.decode(\"utf-8\")",
-            _ => "",
-        };
-        PyTypeError::new_err(format!("text must be a str, not {kind}{hint}"))
-    })
+    text.cast::<PyString>().map_err(|_| not_a_text("text", text))
+}
+
+/// The error for a value in place of a text, which `what` names. Says the way out.
+pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let kind = given.get_type();
+    let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
+    let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
+    let hint = match kind.as_str() {
+        _ if is_missing => "; leave a missing text out, or fill it with \"\"",
+        "bytes" | "bytearray" => "; decode it first, as in text.decode(\"utf-8\")",
+        "int" | "float" | "bool" => "; str() makes a text of it",
+        _ => "",
+    };
+    PyTypeError::new_err(format!("{what} must be a str, not {kind}{hint}"))
 }

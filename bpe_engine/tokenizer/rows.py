@@ -32,7 +32,7 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
     """
     for value in (text, text_pair):
         if value is not None and not _is_text(value):
-            raise ValueError(_NO_TEXT)
+            raise ValueError(f"{_NO_TEXT} Found {_wrong(value)}.")
     is_batch = isinstance(text, (list, tuple))
     if is_pretokenized:
         is_batch = is_batch and bool(text) and isinstance(text[0], (list, tuple))
@@ -57,6 +57,14 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
 def _copied(text: Any) -> Any:
     """Returns words that their owner may change later as they are now."""
     return text.copy() if type(text) is list else text
+
+
+def _wrong(value: Any) -> str:
+    """Says which value of a call is no text."""
+    where = ""
+    while isinstance(value, (list, tuple)) and value:
+        value, where = value[0], where or " in row 0"
+    return f"{type(value).__name__}{where}"
 
 
 def _is_text(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import pickle
 from pathlib import Path
@@ -161,6 +162,70 @@ def test_ours_are_instances_of_their_class(both):
     # Their native calls see that it is another object.
     with pytest.raises(TypeError):
         tokenizers.decoders.DecodeStream.step(tokenizers.decoders.DecodeStream(), ours, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_pickles_and_copies_of_encodings_do_not_warn(both):
+    ours, _ = both
+    encoding = ours.encode("a b")
+    for again in (
+        pickle.loads(pickle.dumps(encoding)),
+        copy.copy(encoding),
+        copy.deepcopy(encoding),
+    ):
+        assert fields(again) == fields(encoding)
+    with pytest.raises(DeprecationWarning):
+        encoding.words  # noqa: B018
+
+
+#: A wrong row, what the error says of the row, and the way out.
+WRONG_ROWS = [
+    (None, "NoneType", "leave a missing text out"),
+    (float("nan"), "float", "leave a missing text out"),
+    (3, "int", r"str\(\) makes a text"),
+    (1.5, "float", r"str\(\) makes a text"),
+    (b"x", "bytes", "decode it first"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "kind", "way_out"), WRONG_ROWS)
+def test_wrong_rows_of_a_batch(both, wrong, kind, way_out):
+    """Every face names the row, the type and the way out; the exception is the peer's."""
+    ours, theirs = both
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    message = f"row 1: text must be a str, not {kind}; .*{way_out}"
+    if kind == "bytes":
+        message = message.replace("; .*", ".*")
+    with pytest.raises(TypeError):
+        theirs.encode_batch(["a", wrong])
+    for call in (
+        ours.encode_batch,
+        ours.encode_batch_fast,
+        bpe_engine.Tokenizer(ours),
+        bpe_engine.Tokenizer(gpt2),
+        gpt2.encode_batch,
+        gpt2.encode_ordinary_batch,
+        ours.encode_batch_to_numpy,
+        gpt2.encode_batch_to_numpy,
+    ):
+        with pytest.raises(TypeError, match=message):
+            call(["a", wrong])
+    for call in (ours.encode_batch, bpe_engine.Tokenizer(ours)):
+        with pytest.raises(TypeError, match=message):
+            call([("a", "b"), ("c", wrong)])
+    with pytest.raises(TypeError, match=f"text must be a str, not {kind}"):
+        ours.encode(wrong)
+    with pytest.raises(TypeError, match=f"row 1: a word must be a str, not {kind}"):
+        ours.encode_batch([["a"], ["b", wrong]], is_pretokenized=True)
+    with pytest.raises(ValueError, match=f"Found {kind} in row 0"):
+        bpe_engine.Tokenizer(ours)([wrong, "a"])
+
+
+def test_rows_of_several_texts(both):
+    with pytest.raises(
+        TypeError, match="row 1: text must be a str.*not a list of 3; .*is_pretoken"
+    ):
+        both[0].encode_batch(["a", ["b", "c", "d"]])
 
 
 def test_which_tokenizers_are_ours(both):

@@ -148,11 +148,8 @@ impl HfTokenizer {
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
-        let read = |item: PyResult<Bound<'_, PyAny>>| {
-            GivenInput::read(&item?, is_pretokenized, Surrogates::Refused)
-        };
-        let inputs = items(input)?.map(read);
-        encode_all(py, &self.current(), collected(inputs)?, add_special_tokens, threads)
+        let inputs = GivenInput::read_all(py, items(input)?, is_pretokenized, Surrogates::Refused)?;
+        encode_all(py, &self.current(), inputs, add_special_tokens, threads)
     }
 
     /// Alias of `encode_batch`, which already makes costly fields on request only.

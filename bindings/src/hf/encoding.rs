@@ -374,7 +374,8 @@ impl HfEncoding {
         let masks = [self.special_tokens_mask(py)?, self.attention_mask(py)?].map(Bound::into_any);
         let masks = new_tuple(py, masks)?.into_any();
         let ids = [self.ids(py)?.into_any(), self.type_ids(py)?.into_any(), masks];
-        let details = [self.tokens(py)?, self.offsets(py)?, self.words(py)?].map(Bound::into_any);
+        let details =
+            [self.tokens(py)?, self.offsets(py)?, self.word_ids(py)?].map(Bound::into_any);
         let state = self.whole(py)?;
         let ranges = state.sequence_ranges.iter().map(|(sequence, range)| {
             let numbers = [*sequence, range.start, range.end].map(|number| new_int(py, number));

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTu
 
 use crate::errors::OrRaise;
 use crate::objects::collected;
+use crate::rows;
 use crate::text::{self, Utf8};
 
 /// The treatment of surrogates, which UTF-8 cannot encode.
@@ -39,7 +40,7 @@ impl Given {
         if is_pretokenized {
             return words(item, surrogates).map(Self::Words);
         }
-        let text = item.cast::<PyString>().map_err(|_| not_a_text())?;
+        let text = item.cast::<PyString>().map_err(|_| text::not_a_text("text", item))?;
         Ok(Self::Text(text.clone().unbind()))
     }
 
@@ -66,21 +67,41 @@ impl GivenInput {
         surrogates: Surrogates,
     ) -> PyResult<Self> {
         let read = |item: &Bound<'_, PyAny>| Given::read(item, is_pretokenized, surrogates);
-        if let Ok(first) = read(item) {
-            return Ok(Self { first, second: None, surrogates });
+        let problem = match read(item) {
+            Ok(first) => return Ok(Self { first, second: None, surrogates }),
+            Err(problem) => problem,
+        };
+        // Words that are wrong are no pair of texts.
+        let is_pair =
+            |first: &Bound<'_, PyAny>| !is_pretokenized || !first.is_instance_of::<PyString>();
+        match pair(item).filter(|(first, _)| is_pair(first)) {
+            Some((first, second)) => {
+                let second = Some(read(&second)?);
+                Ok(Self { first: read(&first)?, second, surrogates })
+            }
+            None if !is_pretokenized && item.is_instance_of::<PyList>() => {
+                Err(PyTypeError::new_err(format!(
+                    "text must be a str, or two of them for a pair, not a list of {}; words need \
+                     is_pretokenized, or is_split_into_words",
+                    item.len()?
+                )))
+            }
+            None => Err(problem),
         }
-        let (first, second) = pair(item).ok_or_else(|| {
-            let (kind, part) = if is_pretokenized {
-                ("PreTokenizedEncodeInput", "PreTokenizedInputSequence")
-            } else {
-                ("TextEncodeInput", "TextInputSequence")
-            };
-            PyTypeError::new_err(format!(
-                "{kind} must be Union[{part}, Tuple[InputSequence, InputSequence]]"
-            ))
-        })?;
-        let second = Some(read(&second)?);
-        Ok(Self { first: read(&first)?, second, surrogates })
+    }
+
+    /// Reads all inputs of a batch. An error names the row.
+    pub fn read_all<'py>(
+        py: Python<'py>,
+        inputs: Bound<'py, PyIterator>,
+        is_pretokenized: bool,
+        surrogates: Surrogates,
+    ) -> PyResult<Vec<Self>> {
+        let read = |(row, item): (usize, PyResult<Bound<'py, PyAny>>)| {
+            Self::read(&item?, is_pretokenized, surrogates)
+                .map_err(|error| rows::in_row(py, row, error))
+        };
+        collected(inputs.enumerate().map(read))
     }
 
     /// Reads the texts as UTF-8.
@@ -148,21 +169,15 @@ pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
 const SHORT_WORD: usize = 64;
 
 fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String>> {
-    let error =
-        || PyTypeError::new_err("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]");
-    let items = items(item).map_err(|_| error())?;
+    let items = items(item).map_err(|_| text::not_a_text("each word of a list", item))?;
     // Short words take many small allocations, so checks for the sum first.
     let count = item.len().unwrap_or(0);
     ask_for(count.saturating_mul(SHORT_WORD)).or_raise()?;
     let words = items.map(|word| {
         let word = word?;
-        let word = word.cast::<PyString>().map_err(|_| error())?;
+        let word = word.cast::<PyString>().map_err(|_| text::not_a_text("a word", &word))?;
         let mut owned = String::new();
-        let text = utf8(word, surrogates).map_err(|raised| match surrogates {
-            Surrogates::Refused => error(),
-            _ => raised,
-        });
-        owned.push_str(&text?);
+        owned.push_str(&utf8(word, surrogates)?);
         Ok(owned)
     });
     collected(words)
@@ -170,17 +185,15 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
 
 fn utf8<'a>(text: &'a Bound<'_, PyString>, surrogates: Surrogates) -> PyResult<Utf8<'a>> {
     match (text::read(text)?.utf8().or_raise()?, surrogates) {
-        (Utf8::Made { repaired: Some(_), .. }, Surrogates::Refused) => Err(not_a_text()),
+        (Utf8::Made { repaired: Some(_), .. }, Surrogates::Refused) => {
+            Err(PyTypeError::new_err(SURROGATES))
+        }
         (Utf8::Made { repaired: Some(_), .. }, Surrogates::WithoutOffsets) => {
-            Err(PyValueError::new_err(
-                "a text contains surrogates, which have no offsets; repair it first: \
-                 text.encode(\"utf-16\", \"surrogatepass\").decode(\"utf-16\", \"replace\")",
-            ))
+            Err(PyValueError::new_err(SURROGATES))
         }
         (utf8, _) => Ok(utf8),
     }
 }
 
-fn not_a_text() -> PyErr {
-    PyTypeError::new_err("TextInputSequence must be str")
-}
+const SURROGATES: &str = "a text contains surrogates, which have no offsets; repair it first: \
+                          text.encode(\"utf-16\", \"surrogatepass\").decode(\"utf-16\", \"replace\")";
