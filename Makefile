@@ -56,7 +56,12 @@ test-transformers:  ## run the tests under transformers with older versions of i
 	    rm -rf "$$folder"; \
 	done
 
+# The files whose texts Hypothesis makes.
+RANDOM = $(EXACTNESS) tests/engine/test_offsets.py tests/engine/test_truncate.py \
+    tests/engine/test_stream.py tests/engine/test_stream_pool.py tests/engine/test_decode.py
+
 nightly: test-thorough test-all-tiers  ## run what takes too long for each change: an hour
+	BPE_ENGINE_TEST_EXAMPLES=600 $(PYTHON) -m pytest -q -n 2 $(RANDOM)
 	$(MAKE) test-transformers TRANSFORMERS="5.0.0 5.19.0"
 	$(MAKE) fuzz
 

@@ -16,7 +16,8 @@ import bpe_engine
 
 settings.register_profile(
     "default",
-    max_examples=120,
+    # `make nightly` tries more.
+    max_examples=int(os.environ.get("BPE_ENGINE_TEST_EXAMPLES", "60")),
     deadline=None,
     print_blob=True,
     # CI uses the same examples in every run.
