@@ -59,6 +59,7 @@ __all__ = [
     "token_splits",
     "CountReader",
     "PieceCounts",
+    "WordCounts",
     "merge_counts",
     "strip_traced",
     "train_bpe",
@@ -647,6 +648,44 @@ def train_bpe(
     max_token_words: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[list[bytes], list[tuple[int, int, int, int, int]], list[int]]: ...
+
+@final
+class WordCounts:
+    def __new__(cls, tokenizer: HfTokenizer) -> WordCounts: ...
+    def count(self, texts: Sequence[str], lines: str = "whole") -> int: ...
+    def size(self) -> int: ...
+    def add(self, words: Sequence[str], counts: Sequence[int]) -> None: ...
+    def train_bpe(
+        self,
+        vocab_size: int,
+        *,
+        min_frequency: int = 0,
+        special_tokens: Sequence[str] = ...,
+        limit_alphabet: int | None = None,
+        character_coverage: float | None = None,
+        initial_alphabet: Sequence[str] = ...,
+        prefix: str = "",
+        suffix: str = "",
+        max_token_length: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> tuple[list[str], list[tuple[int, int]]]: ...
+    def train_word_level(
+        self, vocab_size: int, *, min_frequency: int = 0, special_tokens: Sequence[str] = ...
+    ) -> list[str]: ...
+    def train_unigram(
+        self,
+        vocab_size: int,
+        *,
+        special_tokens: int = 0,
+        character_coverage: float | None = None,
+        initial_alphabet: Sequence[str] = ...,
+        shrinking_factor: float = 0.75,
+        n_sub_iterations: int = 2,
+        max_piece_length: int = 16,
+        seed_size: int = 1_000_000,
+        num_threads: int = 1,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[tuple[str, float]]: ...
 
 class UnsupportedTokenizer(ValueError): ...
 

@@ -8,6 +8,7 @@ from . import _core
 from ._core import (
     CountReader,
     PieceCounts,
+    WordCounts,
     audit_tokens,
     learn_merges,
     merge_bytes,
@@ -21,6 +22,7 @@ __all__ = [
     "MAX_TOKENS",
     "CountReader",
     "PieceCounts",
+    "WordCounts",
     "audit_tokens",
     "count_tokens",
     "encode_piece",

@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from .mapping import CorpusOverlap, Decompositions, VocabularyMap, map_vocabularies
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
-    from .train import CorpusCounts, TrainResult, count_corpus, count_pieces, train_vocabulary
+    from .train import (
+        CorpusCounts,
+        TrainedModel,
+        TrainResult,
+        count_corpus,
+        count_pieces,
+        train_model,
+        train_vocabulary,
+    )
     from .words import WordListError, read_words
 
 __all__ = [
@@ -52,6 +60,7 @@ __all__ = [
     "NotAlikeError",
     "Proposal",
     "TrainResult",
+    "TrainedModel",
     "VocabularyMap",
     "WordListError",
     "check_folder",
@@ -73,6 +82,7 @@ __all__ = [
     "read_plan",
     "read_special_tokens",
     "read_words",
+    "train_model",
     "train_vocabulary",
     "write_report",
 ]
@@ -92,7 +102,15 @@ _NAMES = {
     "mapping": ("CorpusOverlap", "Decompositions", "VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
-    "train": ("CorpusCounts", "TrainResult", "count_corpus", "count_pieces", "train_vocabulary"),
+    "train": (
+        "CorpusCounts",
+        "TrainResult",
+        "TrainedModel",
+        "count_corpus",
+        "count_pieces",
+        "train_model",
+        "train_vocabulary",
+    ),
     "words": ("WordListError", "read_words"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

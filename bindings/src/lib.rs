@@ -75,6 +75,7 @@ mod token_table;
 mod token_trie;
 mod traced;
 mod train;
+mod train_words;
 mod truncate;
 mod vocab_tools;
 
@@ -131,6 +132,8 @@ mod _core {
     use super::traced::{cost_of_joining, join_traced, size_of_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
+    #[pymodule_export]
+    use super::train_words::WordCounts;
     #[pymodule_export]
     use super::vocab_tools::{
         audit_tokens, count_tokens, learn_merges, merge_bytes, parse_rank_lines, token_splits,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import HfEncoding as Encoding
 from .._core import UnsupportedTokenizer
-from . import decoders, normalizers, pre_tokenizers, processors
+from . import decoders, normalizers, pre_tokenizers, processors, trainers
 from .component import Component
 from .components import AddedToken, Token
 from .fields import Regex
@@ -48,6 +48,7 @@ __all__ = [
     "patch_transformers",
     "pre_tokenizers",
     "processors",
+    "trainers",
     "unpatch_transformers",
 ]
 

@@ -14,6 +14,7 @@ from .._core import HfTokenizer
 from ..atomic_write import write_at_once
 from ..read.gpt2_files import read_merges, read_text, read_vocab
 from .components import Token
+from .trainers import Trainer, trainer_of
 
 __all__ = [
     "BPE",
@@ -100,6 +101,14 @@ class Model:
     def id_to_token(self, id: int) -> str | None:
         """Returns the token of the model with this id."""
         return self._tokenizer._model_id_to_token(id)
+
+    def get_trainer(self) -> Trainer:
+        """Returns the trainer for this type of model, with its defaults.
+
+        Raises:
+            TypeError: The type has no trainer.
+        """
+        return trainer_of(type(self).__name__)
 
     def save(self, folder: str | os.PathLike[str], prefix: str | None = None) -> list[str]:
         """Writes the files of the model into a folder, and replaces files of these names.

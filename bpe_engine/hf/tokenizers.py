@@ -279,6 +279,41 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
         return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
 
+    def train(self, files: Iterable[str | os.PathLike[str]], trainer: Any = None) -> None:
+        """Trains the model on the lines of files, with their line ends, as `tokenizers` reads them.
+
+        Calls in progress are unaffected. If the call raises, the tokenizer is unchanged.
+
+        Args:
+            files: The paths of text files, or one path.
+            trainer: A trainer of `bpe_engine.hf.trainers`, or of `tokenizers`. By default the trainer
+                of the model with its defaults.
+
+        Raises:
+            OSError: A file cannot be read.
+            TypeError: The trainer trains another model.
+            ValueError: A file is not UTF-8, or the trainer has a wrong value.
+        """
+        from .training import texts_of_files, train
+
+        used = train(self, trainer, texts_of_files(files), "kept")
+        self.add_special_tokens(used.special_tokens)
+
+    def train_from_iterator(
+        self, iterator: Iterable[Any], trainer: Any = None, length: int | None = None
+    ) -> None:
+        """Trains the model on texts. Raises as `train` does, and what the iterator raises.
+
+        Args:
+            iterator: Gives texts or lists of texts.
+            trainer: As of `train`.
+            length: Ignored: the number of texts.
+        """
+        from .training import texts_of_iterator, train
+
+        used = train(self, trainer, texts_of_iterator(iterator), "whole")
+        self.add_special_tokens(used.special_tokens)
+
     def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:
         """Writes a ``tokenizer.json`` that `tokenizers` reads as this tokenizer.
 

@@ -119,6 +119,23 @@ _backend._encode_plus = with_rows(_backend, transformers.BatchEncoding, _Backend
 _backend.__call__ = with_plain_calls(_backend, _Backend)
 
 
+def _with_training(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps `train_new_from_iterator`, which makes the tokenizer to train of JSON."""
+
+    @functools.wraps(original)
+    def train_new_from_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _is_training.set(isinstance(self._tokenizer, _Backend))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _is_training.reset(token)
+
+    return train_new_from_iterator
+
+
+_backend.train_new_from_iterator = _with_training(_backend.train_new_from_iterator)
+
+
 def is_theirs(tokenizer: Any) -> bool:
     """True for an object of `tokenizers`: ours are instances of its class as well."""
     return issubclass(type(tokenizer), tokenizers.Tokenizer)
@@ -194,6 +211,8 @@ def _log_once(name: str, reason: str) -> None:
 _loading: ContextVar[list[str] | None] = ContextVar("_loading", default=None)
 # Whether a `from_pretrained` is running whose result is looked at: one inside it is not.
 _is_patched_call: ContextVar[bool] = ContextVar("_is_patched_call", default=False)
+# Whether a `train_new_from_iterator` of our tokenizer is running.
+_is_training: ContextVar[bool] = ContextVar("_is_training", default=False)
 
 
 class _File:
@@ -232,6 +251,10 @@ class _Reader:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
+
+    def from_str(self, json: str) -> Any:
+        """Reads what transformers trains: our object, if the tokenizer before it was ours."""
+        return (_Backend if _is_training.get() else self._original).from_str(json)
 
     def from_file(self, path: str) -> Any:
         if _loading.get() is not None:

@@ -144,8 +144,9 @@ def test_pickles_and_training(file, name, tmp_path):
     batch = ["a text with new words, words, words"] * 20
     for text in TEXTS:
         assert again(text, "b c") == theirs(text, "b c")
-    # Training breaks ties at random.
+    # In `tokenizers`, training breaks ties at random.
     made = [each.train_new_from_iterator([batch], 300) for each in (ours, theirs)]
+    assert hf.is_ours(made[0]) and not hf.is_ours(made[1])
     assert type(made[0]) is type(ours) and len(made[0]) == len(made[1])
     assert made[0].special_tokens_map == made[1].special_tokens_map
 

@@ -103,7 +103,7 @@ BINDINGS_ROOMS = [
     "template", "methods", "unchanged",
     "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "encode", "decode",
     "truncate", "inspect",
-    "caches", "facade", "vocab_tools", "hf", "prompt", "audit", "prefix_cache",
+    "caches", "facade", "vocab_tools", "hf", "train_words", "prompt", "audit", "prefix_cache",
     "batch",
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip

@@ -144,7 +144,6 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_methods_trained_on_the_same_text(lines: Path) -> None:
-    pytest.importorskip("tokenizers")
     methods = ["bpe", "wordpiece", "unigram"]
     found = compare_trained(methods, [lines], 320, others=[load_subject("gpt2")])
     by_name = {row.name: row for row in found.rows}
@@ -166,8 +165,7 @@ def test_methods_trained_on_the_same_text(lines: Path) -> None:
 
 def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
     """As the remarks say: parts that are rarely apart, such as `x` and `q`, have no weight."""
-    tokenizers = pytest.importorskip("tokenizers")
-    tokenizer, trainer = wordpiece_trainer(tokenizers, 60)
+    tokenizer, trainer = wordpiece_trainer(60)
     words = ["ea"] * 50 + ["eb"] * 40 + ["fa"] * 40 + ["xq"] * 20
     tokenizer.train_from_iterator(words, trainer)
     ids = [tokenizer.token_to_id(token) for token in ("ea", "xq")]
@@ -177,7 +175,6 @@ def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
 
 def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
     """WordPiece once took two tokens for each of many characters, whatever the size."""
-    pytest.importorskip("tokenizers")
     path = tmp_path / "text.txt"
     letters = [chr(code) for code in range(0x4E00, 0x4E00 + 600)]
     chooser = seeded("letters")

@@ -24,6 +24,7 @@ from ..report import render
 from ..text import plural, show
 from ..train import TrainResult, train_vocabulary
 from ..train.arrow import read_counts
+from ..train.models import LIKE, MODELS
 from ..train.superwords import MAX_WORDS, can_be_read_twice
 from ..train.training import TIES, UNITS, base_cutting
 from .console import console, print_json, print_table, say, steps_bar
@@ -38,6 +39,7 @@ from .options import (
     output_options,
     refuse_mixed,
 )
+from .train_model import train_other_model
 
 #: The number of tokens that are shown, learned last.
 TOKENS_SHOWN = 8
@@ -105,6 +107,29 @@ training_options: Options = combined(
     help="OUT.tiktoken, or a name that ends in .json for a tokenizer.json; repeatable; - writes the "
     "ranks to standard output.",
 )
+@click.option(
+    "--model",
+    type=click.Choice(list(MODELS)),
+    help="The model to train; without --model and --like, byte-level BPE.",
+)
+@click.option(
+    "--like",
+    metavar="NAME",
+    help=f"Take the pipeline and the special tokens of {', '.join(LIKE)}, or of a tokenizer's folder or "
+    "file. [default: those of --model]",
+)
+@click.option("--limit-alphabet", type=click.IntRange(1), help="Maximum number of characters.")
+@click.option(
+    "--character-coverage",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="The part of all characters that tokens are made of. [default: all]",
+)
+@click.option(
+    "--user-defined",
+    multiple=True,
+    metavar="NAME",
+    help="A token that is found before anything else; repeatable.",
+)
 @training_options
 @click.option("--counts", "as_counts", is_flag=True, help="CORPUS are files written by `count`.")
 @counting_options
@@ -131,9 +156,14 @@ def train(
     force: bool,
     quiet: bool,
     as_json: bool,
+    model: str | None,
+    like: str | None,
+    limit_alphabet: int | None,
+    character_coverage: float | None,
+    user_defined: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Learn a byte-level BPE vocabulary from CORPUS.
+    """Learn a vocabulary from CORPUS: byte-level BPE, or another --model.
 
     CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
     compressed; - is standard input. The result does not depend on the number of threads or the order
@@ -143,7 +173,34 @@ def train(
       vocab-tools train texts/ --vocab-size 32k --pattern gpt2 -o out.tiktoken
       vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
       vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt
+      vocab-tools train texts/ --vocab-size 30k --model wordpiece --like bert -o out.json
+      vocab-tools train texts/ --vocab-size 8k --model unigram --like sentencepiece -o out.model
     """
+    of_model = {
+        "limit_alphabet": limit_alphabet,
+        "character_coverage": character_coverage,
+        "user_defined": user_defined,
+    }
+    if model or like:
+        others = {"pattern": pattern, "regex": pattern_regex, "base": base, "counts": as_counts}
+        train_other_model(
+            (corpus, held_out, outputs, reports),
+            {
+                "vocab_size": vocab_size,
+                "model": model,
+                "like": like,
+                "special_tokens": special_tokens,
+            },
+            {**of_model, **options},
+            others,
+            force=force,
+            quiet=quiet,
+            as_json=as_json,
+        )
+        return
+    for name, value in of_model.items():
+        if value:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --model or --like")
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, *outputs)
     start = time.perf_counter()

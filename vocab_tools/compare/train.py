@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from bpe_engine import hf
+from bpe_engine.hf import pre_tokenizers, trainers
 from bpe_engine.texts import Paths, corpus_files, read_texts
 
 from ..corpus.cutting import cutting
@@ -71,7 +72,6 @@ def compare_trained(
         that say what each does differently there.
 
     Raises:
-        ImportError: the package `tokenizers` is not installed.
         ValueError: a method is not known, there is too little text, or the vocabulary is too small.
         OSError: a file cannot be read.
     """
@@ -120,39 +120,24 @@ def _sentences(lines: list[str]) -> list[str]:
 
 
 def train_method(method: str, lines: list[str], vocab_size: int) -> Subject:
-    """Trains a tokenizer with one method.
-
-    Raises ImportError where `tokenizers` is needed, and not installed.
-    """
+    """Trains a tokenizer with one method."""
     if method == "bpe":
         pattern = named_pattern(BPE_PATTERN)
         with CorpusCounts(cutting(pattern, nfc=False)) as counts:
             counts.pieces.count(lines)
             result = train_vocabulary(counts, vocab_size, pattern=pattern)
         return RankSubject(method, result.encoding())
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise ImportError(
-            f"training {method} needs the package tokenizers; install it with "
-            f"pip install 'bpe-engine[vocab-tools]'"
-        ) from error
     makers = {"wordpiece": _wordpiece, "unigram": _unigram}
-    tokenizer, trainer = makers[method](tokenizers, vocab_size)
-    tokenizer.train_from_iterator(_batches(lines), trainer, length=len(lines))
+    tokenizer, trainer = makers[method](vocab_size)
+    tokenizer.train_from_iterator(lines, trainer)
     return of_tokenizer(method, tokenizer)
 
 
-def _batches(lines: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(lines), 1000):
-        yield lines[start : start + 1000]
-
-
-def _wordpiece(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+def _wordpiece(vocab_size: int) -> tuple[hf.Tokenizer, trainers.Trainer]:
+    tokenizer = hf.Tokenizer(hf.WordPiece(unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     # Each character may be two tokens, at the start of a word and within.
-    trainer = tokenizers.trainers.WordPieceTrainer(
+    trainer = trainers.WordPieceTrainer(
         vocab_size=vocab_size,
         limit_alphabet=min(MOST_CHARACTERS, vocab_size // 4),
         special_tokens=[UNKNOWN],
@@ -161,10 +146,10 @@ def _wordpiece(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
     return tokenizer, trainer
 
 
-def _unigram(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram())
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
-    trainer = tokenizers.trainers.UnigramTrainer(
+def _unigram(vocab_size: int) -> tuple[hf.Tokenizer, trainers.Trainer]:
+    tokenizer = hf.Tokenizer(hf.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size, special_tokens=[UNKNOWN], unk_token=UNKNOWN, show_progress=False
     )
     return tokenizer, trainer
@@ -174,7 +159,7 @@ def _unigram(tokenizers: Any, vocab_size: int) -> tuple[Any, Any]:
 ABOUT = {
     "byte-level BPE": "joins the most frequent pair of neighbors again and again, starting from "
     "bytes, and writes any text, spaces and line ends included",
-    # Google's trainer weighs a pair by its parts; that of the package `tokenizers` is BPE.
+    # Google's trainer weighs a pair by its parts; this one and that of `tokenizers` are BPE.
     "WordPiece": "learns its tokens as BPE does, but from characters, and cuts in another way: it "
     "takes the longest token that fits, from the left; spaces are lost, and a word with a rare "
     "character is unknown as a whole",

@@ -10,6 +10,8 @@ use crate::lookup::Resolve;
 use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::split::{Permits, WordRules, WordSplitter};
+use crate::train::counting::count_batches;
+use crate::train::piece_table::PieceTable;
 use unicode_normalization_alignments::UnicodeNormalization;
 
 use crate::hf::added::AddedTokens;
@@ -414,6 +416,33 @@ impl Chunks {
         let permits: Permits<'_> = if self.permitted.is_some() { Some(&permits) } else { None };
         let words = self.splitter.words(run, permits);
         model.workspaces().encode_words(&unknown, words, ids)
+    }
+}
+
+impl Chunks {
+    /// Counts the chunks of a run; returns false, without having done so, if all steps are needed.
+    pub(crate) fn count(&self, run: &str, table: &mut PieceTable) -> Result<bool> {
+        let Some(run) = self.stripped(run) else { return Ok(false) };
+        let permits = |character| self.permits(character);
+        let permits: Permits<'_> = if self.permitted.is_some() { Some(&permits) } else { None };
+        let mut words = self.splitter.words(run, permits);
+        count_batches(run, table, |batch| Ok(words.fill(batch)))?;
+        Ok(true)
+    }
+
+    /// Calls `found` with each piece of a chunk.
+    pub(crate) fn each_word(
+        &self,
+        split: &Split,
+        chunk: &str,
+        mut found: impl FnMut(&str) -> Result<()>,
+    ) -> Result<()> {
+        let mut room = [0; ROOM];
+        let piece = if chunk.len() <= SHORT { self.piece(split, chunk, &mut room) } else { None };
+        match piece {
+            Some(piece) => found(piece),
+            None => split.each_piece(&self.normalizer.apply(chunk.into())?, found),
+        }
     }
 }
 

@@ -54,6 +54,7 @@
 //! | `fingerprint` | names a tokenizer by what decides its ids |
 //! | `beginning` | encodes as much of a text as truncation keeps |
 //! | `chunks` | looks up text between two spaces before normalizing |
+//! | [`count`] | counts the words that training learns from |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
 //! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
@@ -68,6 +69,7 @@ mod bytes;
 mod charsmap;
 mod chunks;
 mod control_tokens;
+pub mod count;
 mod decode;
 mod decode_ids;
 pub mod details;

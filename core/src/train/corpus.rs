@@ -24,6 +24,9 @@ const NONE: u32 = u32::MAX;
 /// In a cell: the count of the piece needs more than 32 bits, and is in `Corpus::large`.
 const LARGE_COUNT: u32 = u32::MAX;
 
+/// In a length: the cell is the last of a token, not its first.
+const ENDS: u32 = 1 << 31;
+
 /// The number of positions ahead of merging whose cells are prefetched.
 const AHEAD: usize = 16;
 
@@ -68,6 +71,9 @@ pub(super) struct Corpus {
     cells: Vec<Cell>,
     /// The first cell, and the count, of pieces that are counted too often for a cell.
     large: Vec<(u32, u64)>,
+    /// The number of cells of each token that varies in it, by its first and its last cell; none if
+    /// it is the first number of the token.
+    lengths: HashMap<u32, u32>,
     pairs: Pairs,
     /// The positions of pairs.
     arena: Vec<u32>,
@@ -89,6 +95,7 @@ impl Corpus {
         Self {
             cells: Vec::new(),
             large: Vec::new(),
+            lengths: HashMap::new(),
             pairs: Pairs::default(),
             arena: Vec::new(),
             again: HashMap::new(),
@@ -297,8 +304,8 @@ impl Corpus {
     /// Returns the first position of the pair, and drops positions before it.
     fn first_position(&mut self, symbols: &Symbols, number: u32) -> Option<u32> {
         let Pair { left, right, start, length, .. } = self.pairs.list[number as usize];
-        let cells = &self.cells;
-        let is_here = |&position: &u32| is_at(cells, symbols, position, left, right);
+        let (cells, lengths) = (&self.cells, &self.lengths);
+        let is_here = |&position: &u32| is_at(cells, lengths, symbols, position, left, right);
         let positions = &self.arena[start..start + length as usize];
         let dropped = positions.iter().position(is_here).unwrap_or(positions.len());
         let first = positions.get(dropped).copied();
@@ -356,21 +363,32 @@ impl Corpus {
     fn merge_at(&mut self, symbols: &Symbols, position: u32, merge: Merging) -> Result<()> {
         let Merging { left, right, new, .. } = merge;
         poll(8)?;
-        if !is_at(&self.cells, symbols, position, left, right) {
+        if !is_at(&self.cells, &self.lengths, symbols, position, left, right) {
             return Ok(());
         }
         let start = position as usize;
-        let middle = start + symbols.length(left);
-        let end = middle + symbols.length(right);
+        let middle = start + length_at(&self.lengths, symbols, start, left);
+        let end = middle + length_at(&self.lengths, symbols, middle, right);
         let count = self.count_at(start);
         let (before, after) = (self.cells[start - 1].token, self.cells[end].token);
+        let first_before = match before {
+            NONE => 0,
+            token => start - length_at(&self.lengths, symbols, start - 1, token),
+        };
+        if symbols.shape(new).varies {
+            let length = (end - start) as u32;
+            self.lengths.extend([(position, length), (end as u32 - 1, length | ENDS)]);
+        } else if !self.lengths.is_empty() {
+            self.lengths.remove(&position);
+            self.lengths.remove(&(end as u32 - 1));
+        }
         self.cells[middle - 1].token = NONE;
         self.cells[middle].token = NONE;
         self.cells[start].token = new;
         self.cells[end - 1].token = new;
         self.tokens = self.tokens.saturating_sub(count as u64);
         if before != NONE {
-            self.before.add(before, position - symbols.length(before) as u32, count);
+            self.before.add(before, first_before as u32, count);
         }
         if after != NONE {
             self.after.add(after, position, count);
@@ -475,8 +493,28 @@ impl Corpus {
     }
 }
 
+/// Returns the number of cells of a token, which begins or ends at `cell`.
 #[inline(always)]
-fn is_at(cells: &[Cell], symbols: &Symbols, position: u32, left: u32, right: u32) -> bool {
+fn length_at(lengths: &HashMap<u32, u32>, symbols: &Symbols, cell: usize, token: u32) -> usize {
+    let shape = symbols.shape(token);
+    match shape.varies {
+        false => shape.length as usize,
+        true => (lengths.get(&(cell as u32)).unwrap_or(&shape.length) & !ENDS) as usize,
+    }
+}
+
+#[inline(always)]
+fn is_at(
+    cells: &[Cell],
+    lengths: &HashMap<u32, u32>,
+    symbols: &Symbols,
+    position: u32,
+    left: u32,
+    right: u32,
+) -> bool {
     let start = position as usize;
-    cells[start].token == left && cells[start + symbols.length(left)].token == right
+    let is_first = || lengths.get(&position).is_none_or(|length| length & ENDS == 0);
+    cells[start].token == left
+        && (!symbols.shape(left).varies || is_first())
+        && cells[start + length_at(lengths, symbols, start, left)].token == right
 }

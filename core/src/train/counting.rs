@@ -54,15 +54,24 @@ impl PieceCounter {
     }
 
     fn count_ordinary(&self, text: &str, table: &mut PieceTable) -> Result<()> {
-        let mut batch: Batch = [Piece::default(); BATCH];
         let mut pieces = self.splitter.pieces(text);
-        loop {
-            let count = pieces.fill(&mut batch)?;
-            if count == 0 {
-                return Ok(());
-            }
-            poll(batch[count - 1].end - batch[0].start)?;
-            table.add_all(text.as_bytes(), &batch[..count])?;
+        count_batches(text, table, |batch| pieces.fill(batch))
+    }
+}
+
+/// Counts pieces of a text, a batch at a time, until `fill` finds no more.
+pub fn count_batches(
+    text: &str,
+    table: &mut PieceTable,
+    mut fill: impl FnMut(&mut Batch) -> Result<usize>,
+) -> Result<()> {
+    let mut batch: Batch = [Piece::default(); BATCH];
+    loop {
+        let count = fill(&mut batch)?;
+        if count == 0 {
+            return Ok(());
         }
+        poll(batch[count - 1].end - batch[0].start)?;
+        table.add_all(text.as_bytes(), &batch[..count])?;
     }
 }

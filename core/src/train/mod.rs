@@ -5,6 +5,8 @@
 //! | [`counting`] | counts the pieces of texts in a [`piece_table::PieceTable`] |
 //! | [`count_files`] | sorted files of counts, for more pieces than memory holds |
 //! | [`bpe`] | trains byte-level BPE: merges the most frequent pair, again and again |
+//! | [`characters`] | trains BPE over characters, WordPiece and vocabularies of whole words |
+//! | [`unigram`] | trains Unigram: drops the pieces that cost the least |
 //! | [`extend`] | learns the merges that make given words one token each |
 //!
 //! [`bpe`] keeps its tokens in `symbols`, the pieces and the positions of their pairs in `corpus`,
@@ -12,6 +14,7 @@
 //! `ties`.
 
 pub mod bpe;
+pub mod characters;
 mod corpus;
 pub mod count_files;
 pub mod counting;
@@ -21,3 +24,4 @@ pub mod piece_table;
 mod sides;
 mod symbols;
 pub mod ties;
+pub mod unigram;

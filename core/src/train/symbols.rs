@@ -16,8 +16,10 @@ pub(super) struct Symbols {
 /// The properties of a token that limits apply to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Its bytes.
+    /// The cells of a piece that it takes: its bytes, or its characters; 0 until it is met in a piece.
     pub(super) length: u32,
+    /// True if the token takes other numbers of cells elsewhere, as `##` does of `#` and `##`.
+    pub(super) varies: bool,
     /// The number of its words: stretches of bytes without ASCII whitespace.
     words: u32,
     begins_in_word: bool,
@@ -27,18 +29,19 @@ pub(super) struct Shape {
 /// Which tokens may be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a token.
+    /// The most bytes of a token; characters where words are of characters.
     pub bytes: Option<u32>,
     /// The most words of a token: stretches of bytes without ASCII whitespace.
     pub words: Option<u32>,
 }
 
 impl Shape {
-    fn of(bytes: &[u8]) -> Self {
+    fn of(bytes: &[u8], length: u32) -> Self {
         let in_word = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace());
         let words = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
         Self {
-            length: bytes.len() as u32,
+            length,
+            varies: false,
             words: words as u32,
             begins_in_word: in_word(bytes.first()),
             ends_in_word: in_word(bytes.last()),
@@ -56,7 +59,17 @@ impl Shape {
 impl Symbols {
     /// Returns the number of a token, and whether it is new: then it gets the next number.
     pub(super) fn intern(&mut self, bytes: &[u8]) -> Result<(u32, bool)> {
+        self.intern_of(bytes, bytes.len() as u32)
+    }
+
+    /// [`Self::intern`] for a token of `length` cells.
+    pub(super) fn intern_of(&mut self, bytes: &[u8], length: u32) -> Result<(u32, bool)> {
         if let Some(&number) = self.numbers.get(bytes) {
+            let shape = &mut self.shapes[number as usize];
+            match shape.length {
+                0 => shape.length = length,
+                first => shape.varies |= first != length,
+            }
             return Ok((number, false));
         }
         let shared: Rc<[u8]> = bytes.into();
@@ -67,8 +80,21 @@ impl Symbols {
         self.numbers.try_reserve(1).map_err(no_memory)?;
         self.bytes.push(Rc::clone(&shared));
         self.numbers.insert(shared, number);
-        self.shapes.push(Shape::of(bytes));
+        self.shapes.push(Shape::of(bytes, length));
         Ok((number, true))
+    }
+
+    /// [`Self::intern`] for a token that two others become.
+    pub(super) fn intern_joined(&mut self, bytes: &[u8], of: [u32; 2]) -> Result<(u32, bool)> {
+        let shapes = of.map(|token| self.shape(token));
+        let interned = self.intern_of(bytes, shapes.iter().map(|shape| shape.length).sum())?;
+        self.shapes[interned.0 as usize].varies |= shapes.iter().any(|shape| shape.varies);
+        Ok(interned)
+    }
+
+    /// Returns the number of a token.
+    pub(super) fn number(&self, bytes: &[u8]) -> Option<u32> {
+        self.numbers.get(bytes).copied()
     }
 
     pub(super) fn len(&self) -> usize {

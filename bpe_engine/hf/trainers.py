@@ -1,0 +1,367 @@
+"""Trainers of models, with the names, arguments and defaults of `tokenizers.trainers`.
+
+`bpe_engine.hf.Tokenizer.train` and ``train_from_iterator`` take one. The result depends on the texts and
+the arguments only: the order of files and the number of threads change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from .._arguments import shown, whole_number
+from .._core import WordCounts
+from .components import AddedToken
+
+__all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
+
+#: Called with what is done of a step and all of it.
+Progress = Callable[[int, int], object]
+
+
+class Trainer:
+    """What all trainers have: arguments as attributes, which can be set."""
+
+    #: The type of the models that it trains.
+    _MODEL: ClassVar[str]
+    vocab_size: int
+    show_progress: bool
+    special_tokens: list[AddedToken]
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__init__.__annotations__:  # type: ignore[misc]
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        if name == "special_tokens":
+            value = _special(value)
+        elif name == "initial_alphabet":
+            value = sorted({text[0] for text in value if text})
+        elif name in ("vocab_size", "min_frequency", "n_sub_iterations", "seed_size"):
+            value = whole_number(name, value)
+        vars(self)[name] = value
+
+    @property
+    def _names(self) -> list[str]:
+        return [token.content for token in self.special_tokens]
+
+    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> Any:
+        """Puts the lists of a trained model into its JSON. Returns scores that JSON would round."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({name}({self._shown()}, words={{}}))"
+
+    def _shown(self) -> str:
+        return ", ".join(f"{name}={_shown(value)}" for name, value in vars(self).items())
+
+
+class _OfCharacters(Trainer):
+    """A trainer that merges pairs of characters."""
+
+    min_frequency: int
+    limit_alphabet: int | None
+    initial_alphabet: list[str]
+    continuing_subword_prefix: str | None
+    end_of_word_suffix: str | None
+    max_token_length: int | None = None
+
+    def _merged(
+        self, counts: WordCounts, progress: Progress
+    ) -> tuple[dict[str, int], list[list[str]]]:
+        tokens, merges = counts.train_bpe(
+            self.vocab_size,
+            min_frequency=self.min_frequency,
+            special_tokens=self._names,
+            limit_alphabet=self.limit_alphabet,
+            initial_alphabet=self.initial_alphabet,
+            prefix=self.continuing_subword_prefix or "",
+            suffix=self.end_of_word_suffix or "",
+            max_token_length=self.max_token_length,
+            progress=progress,
+        )
+        vocab = {token: id for id, token in enumerate(tokens)}
+        return vocab, [[tokens[left], tokens[right]] for left, right in merges]
+
+
+class BpeTrainer(_OfCharacters):
+    """Trains `BPE`: merges the most frequent pair of tokens, again and again, beginning with
+    characters.
+
+    Args:
+        vocab_size: The number of tokens. Special tokens and the alphabet are in the vocabulary even if
+            they are more.
+        min_frequency: Pairs that occur less often are not merged.
+        show_progress: Whether a terminal shows how far the work is.
+        special_tokens: Tokens with the first ids.
+        limit_alphabet: The most characters of the alphabet: the most frequent ones.
+        initial_alphabet: Characters of the alphabet that need not occur, such as those of
+            `bpe_engine.hf.pre_tokenizers.ByteLevel.alphabet`.
+        continuing_subword_prefix: Begins tokens that do not begin a word.
+        end_of_word_suffix: Ends tokens that end a word.
+        max_token_length: Tokens of more than two characters have fewer than this.
+
+    >>> from bpe_engine import hf
+    >>> tokenizer = hf.Tokenizer(hf.BPE())
+    >>> tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
+    >>> text = "hug " * 10 + "pug " * 5 + "pun " * 12 + "bun " * 4 + "hugs " * 5
+    >>> tokenizer.train_from_iterator([text], BpeTrainer(vocab_size=10, show_progress=False))
+    >>> tokenizer.encode("bug hugs").tokens
+    ['b', 'ug', 'hug', 's']
+    """
+
+    _MODEL = "BPE"
+
+    def __init__(
+        self,
+        vocab_size: int = 30000,
+        min_frequency: int = 0,
+        show_progress: bool = True,
+        special_tokens: Iterable[str | AddedToken] = (),
+        limit_alphabet: int | None = None,
+        initial_alphabet: Iterable[str] = (),
+        continuing_subword_prefix: str | None = None,
+        end_of_word_suffix: str | None = None,
+        max_token_length: int | None = None,
+    ):
+        self._set(locals())
+
+    def _shown(self) -> str:
+        own = vars(self)
+        order = ["min_frequency", "vocab_size", "show_progress", "progress_format"]
+        fields = {"progress_format": _Bare("Indicatif"), "continuing_subword_prefix": None} | own
+        order += [name for name in own if name not in order]
+        if "max_token_length" not in own:
+            fields["max_token_length"] = None
+            order.append("max_token_length")
+        return ", ".join(f"{name}={_shown(fields[name])}" for name in order)
+
+    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+        model["vocab"], model["merges"] = self._merged(counts, progress)
+        model["continuing_subword_prefix"] = self.continuing_subword_prefix
+        model["end_of_word_suffix"] = self.end_of_word_suffix
+
+
+class WordPieceTrainer(_OfCharacters):
+    """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for the rest of words.
+
+    Args:
+        vocab_size, min_frequency, show_progress, special_tokens: As of `BpeTrainer`.
+        limit_alphabet, initial_alphabet: As of `BpeTrainer`.
+        continuing_subword_prefix, end_of_word_suffix: As of `BpeTrainer`.
+
+    >>> from bpe_engine import hf
+    >>> tokenizer = hf.Tokenizer(hf.WordPiece(unk_token="[UNK]"))
+    >>> tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
+    >>> trainer = WordPieceTrainer(vocab_size=20, special_tokens=["[UNK]"], show_progress=False)
+    >>> tokenizer.train_from_iterator(["low low lower newest newest"], trainer)
+    >>> tokenizer.encode("lowest").tokens
+    ['low', '##e', '##st']
+    """
+
+    _MODEL = "WordPiece"
+
+    def __init__(
+        self,
+        vocab_size: int = 30000,
+        min_frequency: int = 0,
+        show_progress: bool = True,
+        special_tokens: Iterable[str | AddedToken] = (),
+        limit_alphabet: int | None = None,
+        initial_alphabet: Iterable[str] = (),
+        continuing_subword_prefix: str | None = "##",
+        end_of_word_suffix: str | None = None,
+    ):
+        self._set(locals())
+
+    def __repr__(self) -> str:
+        name, shown = type(self).__name__, BpeTrainer._shown(self)  # type: ignore[arg-type]
+        return f"{name}({name}(bpe_trainer=BpeTrainer({shown}, words={{}})))"
+
+    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+        model["vocab"], _ = self._merged(counts, progress)
+        if self.continuing_subword_prefix is not None:
+            model["continuing_subword_prefix"] = self.continuing_subword_prefix
+
+
+class WordLevelTrainer(Trainer):
+    """Trains `WordLevel`: the most frequent words, equal ones in the order of their bytes.
+
+    Args:
+        vocab_size: The most tokens.
+        min_frequency: Words that occur less often are left out.
+        show_progress: Whether a terminal shows how far the work is.
+        special_tokens: Tokens with the first ids.
+    """
+
+    _MODEL = "WordLevel"
+    min_frequency: int
+
+    def __init__(
+        self,
+        vocab_size: int = 30000,
+        min_frequency: int = 0,
+        show_progress: bool = True,
+        special_tokens: Iterable[str | AddedToken] = (),
+    ):
+        self._set(locals())
+
+    def _shown(self) -> str:
+        fields = {"min_frequency": self.min_frequency} | vars(self)
+        return ", ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+
+    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> None:
+        tokens = counts.train_word_level(
+            self.vocab_size, min_frequency=self.min_frequency, special_tokens=self._names
+        )
+        model["vocab"] = {token: id for id, token in enumerate(tokens)}
+
+
+class UnigramTrainer(Trainer):
+    """Trains `Unigram`: begins with very many pieces, and drops those that cost the least.
+
+    Args:
+        vocab_size: The number of tokens.
+        show_progress: Whether a terminal shows how far the work is.
+        special_tokens: Tokens with the first ids.
+        initial_alphabet: Characters that become pieces though they do not occur.
+        shrinking_factor: The part of the pieces that is left each time.
+        unk_token: The token for unknown characters; the first one if it is no special token.
+        max_piece_length: The most characters of a piece, up to 255.
+        n_sub_iterations: How often scores are estimated before pieces are dropped.
+        seed_size: The number of pieces to begin with.
+
+    >>> from bpe_engine import hf
+    >>> tokenizer = hf.Tokenizer(hf.Unigram())
+    >>> tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
+    >>> text = "hug " * 10 + "pug " * 5 + "pun " * 12 + "bun " * 4 + "hugs " * 5
+    >>> trainer = UnigramTrainer(10, unk_token="<unk>", show_progress=False)
+    >>> tokenizer.train_from_iterator([text], trainer)
+    >>> tokenizer.encode("hugs").tokens
+    ['hug', 's']
+    """
+
+    _MODEL = "Unigram"
+    initial_alphabet: list[str]
+    shrinking_factor: float
+    unk_token: str | None
+    max_piece_length: int
+    n_sub_iterations: int
+    seed_size: int
+
+    def __init__(
+        self,
+        vocab_size: int = 8000,
+        show_progress: bool = True,
+        special_tokens: Iterable[str | AddedToken] = (),
+        initial_alphabet: Iterable[str] = (),
+        shrinking_factor: float = 0.75,
+        unk_token: str | None = None,
+        max_piece_length: int = 16,
+        n_sub_iterations: int = 2,
+        seed_size: int = 1_000_000,
+    ):
+        self._set(locals())
+
+    def _shown(self) -> str:
+        order = (
+            "show_progress vocab_size n_sub_iterations shrinking_factor special_tokens "
+            "initial_alphabet unk_token max_piece_length seed_size"
+        )
+        return ", ".join(f"{name}={_shown(getattr(self, name))}" for name in order.split())
+
+    def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> list[float]:
+        special = self._names
+        if self.unk_token is not None and self.unk_token not in special:
+            special = [self.unk_token, *special]
+        pieces = counts.train_unigram(
+            self.vocab_size,
+            special_tokens=len(special),
+            initial_alphabet=self.initial_alphabet,
+            shrinking_factor=self.shrinking_factor,
+            n_sub_iterations=self.n_sub_iterations,
+            max_piece_length=self.max_piece_length,
+            seed_size=self.seed_size,
+            num_threads=os.cpu_count() or 1,
+            progress=progress,
+        )
+        pieces = [*((name, 0.0) for name in special), *pieces]
+        model["vocab"] = pieces
+        model["unk_id"] = None if self.unk_token is None else special.index(self.unk_token)
+        return [score for _, score in pieces]
+
+
+class _Bare(str):
+    """A name that is shown without quotes."""
+
+
+_TRAINERS: dict[str, type[Trainer]] = {
+    trainer._MODEL: trainer
+    for trainer in (BpeTrainer, WordPieceTrainer, WordLevelTrainer, UnigramTrainer)
+}
+
+
+def trainer_of(kind: str) -> Trainer:
+    """Returns the trainer for a type of model."""
+    found = _TRAINERS.get(kind)
+    if found is None:
+        raise TypeError(f"a {kind} model has no trainer; train a BPE or a Unigram model instead")
+    return found()
+
+
+def as_trainer(trainer: Any) -> Trainer:
+    """Returns a trainer of this module: the same, or a copy of one of `tokenizers`."""
+    if isinstance(trainer, Trainer):
+        return trainer
+    state = getattr(trainer, "__getstate__", lambda: None)()
+    if not isinstance(state, bytes):
+        raise TypeError(f"trainer must be one of bpe_engine.hf.trainers, not {shown(trainer)}")
+    [(name, fields)] = json.loads(state).items()
+    fields = fields.get("bpe_trainer", fields)
+    fields["special_tokens"] = [AddedToken(**token) for token in fields["special_tokens"]]
+    kind = globals()[name]
+    return kind(**{name: fields[name] for name in kind.__init__.__annotations__ if name in fields})  # type: ignore[no-any-return]
+
+
+def _special(tokens: Iterable[Any]) -> list[AddedToken]:
+    """Returns special tokens. Raises TypeError for another object than text or an added token."""
+    made = []
+    for token in [tokens] if isinstance(tokens, str) else tokens:
+        if isinstance(token, str):
+            made.append(AddedToken(token, normalized=False, special=True))
+        elif isinstance(token, AddedToken) or hasattr(token, "single_word"):
+            names = ("content", "single_word", "lstrip", "rstrip", "normalized")
+            fields = {name: getattr(token, name) for name in names}
+            if type(token) is AddedToken:
+                # None means False for a special token.
+                fields["normalized"] = vars(token)["normalized"]
+            made.append(AddedToken(**fields, special=True))
+        else:
+            raise TypeError(f"special_tokens must be text or AddedToken, not {shown(token)}")
+    return made
+
+
+def _shown(value: Any) -> str:
+    """Writes the value of a field as `tokenizers` does."""
+    if isinstance(value, _Bare):
+        return str(value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, AddedToken):
+        names = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        flags = ", ".join(f"{name}={getattr(value, name)}" for name in names)
+        return f'AddedToken(content="{value.content}", {flags})'
+    return repr(value)

@@ -1,0 +1,230 @@
+//! Trains BPE over characters, and WordPiece, which is the same with a prefix for the rest of a word.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::polling::poll;
+
+use super::corpus::{Corpus, Merging};
+use super::piece_table::PieceTable;
+use super::symbols::{Limits, Symbols};
+use super::ties::Ties;
+
+/// Options of training, as in Hugging Face's trainers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// The size of the vocabulary; special tokens and the alphabet are in it whatever it is.
+    pub vocab_size: usize,
+    /// Pairs that occur less often are not merged. 0 is taken as 1.
+    pub min_frequency: u64,
+    /// Tokens with the first ids.
+    pub special_tokens: Vec<String>,
+    /// The most characters of the alphabet: the most frequent ones.
+    pub limit_alphabet: Option<usize>,
+    /// The part of all occurrences of characters that the alphabet covers; by default all.
+    pub character_coverage: Option<f64>,
+    /// Characters of the alphabet that need not occur.
+    pub initial_alphabet: Vec<char>,
+    /// Begins tokens that do not begin a word.
+    pub prefix: String,
+    /// Ends tokens that end a word.
+    pub suffix: String,
+    /// A token is made of fewer characters, but always of two.
+    pub max_token_length: Option<usize>,
+}
+
+/// A vocabulary and its merges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trained {
+    /// The tokens, in the order of their ids.
+    pub tokens: Vec<String>,
+    /// The ids of the two tokens of each merge, in the order of learning.
+    pub merges: Vec<(u32, u32)>,
+}
+
+/// Learns tokens from words of UTF-8.
+///
+/// Of pairs with the same count, the one whose left token has the lower id comes first. Ids are those
+/// of special tokens, of characters in their order, of characters with affixes as they are met in words,
+/// the most frequent word first and equal ones in the order of their bytes, and of merges. A merge whose token exists already takes no id.
+///
+/// `progress` is called with the number of tokens. `Break` ends the work.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use bpe_core::train::characters::{Options, train};
+/// use bpe_core::train::piece_table::PieceTable;
+///
+/// let mut words = PieceTable::default();
+/// for (word, count) in [("hug", 10), ("pug", 5), ("pun", 12), ("bun", 4), ("hugs", 5)] {
+///     words.add(word.as_bytes(), count)?;
+/// }
+/// let options = Options { vocab_size: 10, ..Options::default() };
+/// let trained = train(words, &options, &mut |_| ControlFlow::Continue(()))?;
+/// assert_eq!(trained.tokens[7..], ["ug", "un", "hug"]);
+/// # Ok::<(), bpe_core::Error>(())
+/// ```
+pub fn train(
+    words: PieceTable,
+    options: &Options,
+    progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Trained> {
+    let mut symbols = Symbols::default();
+    for token in &options.special_tokens {
+        symbols.intern_of(token.as_bytes(), 0)?;
+    }
+    let mut corpus = laid_out(words, options, &mut symbols)?;
+    let mut merges = Vec::new();
+    while symbols.len() < options.vocab_size {
+        let Some(pair) = corpus.best(&symbols, options.min_frequency)? else { break };
+        let (left, right) = (pair.left, pair.right);
+        let token = joined(&symbols, left, right, options);
+        let (new, is_new) = symbols.intern_joined(&token, [left, right])?;
+        corpus.merge(&symbols, Merging { left, right, new, is_new })?;
+        merges.push((left, right));
+        if progress(symbols.len()).is_break() {
+            break;
+        }
+    }
+    let text = |token| String::from_utf8_lossy(symbols.bytes(token)).into_owned();
+    Ok(Trained { tokens: (0..symbols.len() as u32).map(text).collect(), merges: last(merges) })
+}
+
+/// Returns merges without those that come again later.
+fn last(merges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+    let mut seen = HashSet::new();
+    let mut kept: Vec<_> = merges.into_iter().rev().filter(|&merge| seen.insert(merge)).collect();
+    kept.reverse();
+    kept
+}
+
+/// Returns the token of two, without the prefix inside it.
+fn joined(symbols: &Symbols, left: u32, right: u32, options: &Options) -> Vec<u8> {
+    let right = symbols.bytes(right);
+    let rest = right.strip_prefix(options.prefix.as_bytes()).unwrap_or(right);
+    [symbols.bytes(left), rest].concat()
+}
+
+/// A character: how often it occurs, and its token by its place: alone in a word, first, inside, last.
+#[derive(Clone, Copy, Default)]
+struct Letter {
+    count: u64,
+    is_kept: bool,
+    tokens: [Option<u32>; 4],
+}
+
+/// Returns each place of a character of a word, with the character.
+fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut characters = word.chars().peekable();
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let character = characters.next()?;
+        let is_last = characters.peek().is_none();
+        let place = usize::from(!is_first) * 2 + usize::from(is_last);
+        is_first = false;
+        Some((place, character))
+    })
+}
+
+/// Finds the alphabet, gives its characters their tokens, and lays words out as these.
+fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Result<Corpus> {
+    let mut letters: BTreeMap<char, Letter> = BTreeMap::new();
+    let mut cells = 0;
+    for (word, count) in words.iter() {
+        poll(word.len())?;
+        for character in text(word)?.chars() {
+            let letter = letters.entry(character).or_default();
+            letter.count = letter.count.saturating_add(count);
+            cells += 1;
+        }
+    }
+    for &character in &options.initial_alphabet {
+        letters.entry(character).or_default().count = u64::MAX;
+    }
+    let mut order: Vec<_> =
+        letters.iter().map(|(&it, letter)| (Reverse(letter.count), it)).collect();
+    order.sort_unstable();
+    order.truncate(options.limit_alphabet.unwrap_or(usize::MAX));
+    order.truncate(covered(order.iter().map(|it| it.0.0), options.character_coverage));
+    let mut kept: Vec<char> = order.into_iter().map(|(_, character)| character).collect();
+    kept.sort_unstable();
+    let mut buffer = [0; 4];
+    for character in kept {
+        symbols.intern_of(character.encode_utf8(&mut buffer).as_bytes(), 0)?;
+    }
+    for (character, letter) in &mut letters {
+        // A special token of one character is of the alphabet, too.
+        letter.is_kept = symbols.number(character.encode_utf8(&mut buffer).as_bytes()).is_some();
+    }
+    let longest = options.max_token_length.map(|most| most.saturating_sub(1).max(2) as u32);
+    let mut corpus = Corpus::new(Ties::LowestIds, Limits { bytes: longest, words: None });
+    corpus.reserve(words.len(), cells)?;
+    let mut tokens = Vec::new();
+    for number in words.by_count()? {
+        let (word, count) = words.get(number as usize);
+        poll(word.len())?;
+        tokens.clear();
+        for (place, character) in places(text(word)?) {
+            let Some(letter) = letters.get_mut(&character).filter(|letter| letter.is_kept) else {
+                continue;
+            };
+            let token = match letter.tokens[place] {
+                Some(token) => token,
+                None => {
+                    let prefix = if place >= 2 { &options.prefix } else { "" };
+                    let suffix = if place % 2 == 1 { &options.suffix } else { "" };
+                    let form = [prefix, character.encode_utf8(&mut buffer), suffix].concat();
+                    *letter.tokens[place].insert(symbols.intern_of(form.as_bytes(), 1)?.0)
+                }
+            };
+            tokens.push(token);
+        }
+        corpus.add(symbols, &tokens, count)?;
+    }
+    drop(words);
+    corpus.find_pairs(symbols)?;
+    Ok(corpus)
+}
+
+/// Returns how many counts, of which the greatest come first, make up a part of their sum. A count
+/// of `u64::MAX` is no part of it.
+pub(super) fn covered(counts: impl Iterator<Item = u64> + Clone, part: Option<f64>) -> usize {
+    let Some(part) = part else { return usize::MAX };
+    let real = |count: u64| if count == u64::MAX { 0.0 } else { count as f64 };
+    let wanted = part * counts.clone().map(real).sum::<f64>();
+    let mut sum = 0.0;
+    let is_needed = |&count: &u64| {
+        let is_needed = sum < wanted || count == u64::MAX;
+        sum += real(count);
+        is_needed
+    };
+    counts.take_while(is_needed).count()
+}
+
+/// Returns a word as text.
+pub(super) fn text(word: &[u8]) -> Result<&str> {
+    std::str::from_utf8(word).map_err(|_| {
+        Error::Vocabulary(format!("the word b\"{}\" is not UTF-8", word.escape_ascii()))
+    })
+}
+
+/// Returns a vocabulary of whole words: special tokens, then words from the most frequent to the least,
+/// equal ones in the order of their bytes, up to `most` tokens.
+pub fn word_level(
+    words: &PieceTable,
+    special_tokens: &[String],
+    most: usize,
+    min_frequency: u64,
+) -> Result<Vec<String>> {
+    let mut tokens: Vec<String> = special_tokens.iter().take(most).cloned().collect();
+    for number in words.by_count()? {
+        let (word, count) = words.get(number as usize);
+        if tokens.len() >= most || count < min_frequency {
+            break;
+        }
+        tokens.push(text(word)?.to_owned());
+    }
+    Ok(tokens)
+}

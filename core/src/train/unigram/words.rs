@@ -1,0 +1,143 @@
+//! Distinct words as one text of numbers.
+
+use std::cmp::Reverse;
+
+use crate::error::{Error, Result};
+use crate::polling::poll;
+
+use super::super::characters::{covered, text};
+use super::super::piece_table::PieceTable;
+
+/// The number behind each word.
+pub(super) const END: u32 = 0;
+
+/// Words, one behind the other.
+pub(super) struct Words {
+    /// The numbers of characters, and [`END`] behind each word.
+    pub(super) text: Vec<u32>,
+    /// By word.
+    pub(super) counts: Vec<u64>,
+    /// Characters in their order; their numbers begin with 1.
+    pub(super) characters: Vec<char>,
+    /// The bits of a number.
+    pub(super) width: usize,
+    /// By number: true for a character that is in no piece.
+    is_border: Vec<bool>,
+}
+
+impl Words {
+    /// Lays words out. No result depends on their order.
+    ///
+    /// Pieces have no U+0000, and no characters beyond a part of all that occur.
+    pub(super) fn new(table: PieceTable, coverage: Option<f64>) -> Result<Self> {
+        let mut characters: Vec<char> = Vec::new();
+        let mut is_met = vec![false; char::MAX as usize + 1];
+        for (word, _) in table.iter() {
+            poll(word.len())?;
+            for character in text(word)?.chars() {
+                if !std::mem::replace(&mut is_met[character as usize], true) {
+                    characters.push(character);
+                }
+            }
+        }
+        drop(is_met);
+        characters.sort_unstable();
+        let mut numbers = vec![0u32; characters.last().map_or(0, |&last| last as usize + 1)];
+        for (number, &character) in (1..).zip(&characters) {
+            numbers[character as usize] = number;
+        }
+        let (mut whole, mut counts) = (Vec::new(), Vec::with_capacity(table.len()));
+        for (word, count) in table.iter() {
+            poll(word.len())?;
+            if word.is_empty() || count == 0 {
+                continue;
+            }
+            whole.extend(text(word)?.chars().map(|character| numbers[character as usize]));
+            whole.push(END);
+            counts.push(count);
+        }
+        if u32::try_from(whole.len()).is_err() {
+            return Err(Error::Vocabulary(format!(
+                "the distinct words have {} characters, more than {}; train on a sample, or cut \
+                 text at spaces",
+                whole.len(),
+                u32::MAX
+            )));
+        }
+        let width = 64 - (characters.len() as u64 + 1).leading_zeros() as usize;
+        let mut is_border = vec![false; characters.len() + 1];
+        if characters.first() == Some(&'\0') {
+            is_border[1] = true;
+        }
+        let mut new = Self { text: whole, counts, characters, width, is_border };
+        let mut order = new.character_counts();
+        order.sort_unstable_by_key(|&(count, code)| (Reverse(count), code));
+        let covered = covered(order.iter().map(|it| it.0), coverage);
+        for (_, code) in order.into_iter().skip(covered) {
+            new.is_border[code as usize] = true;
+        }
+        Ok(new)
+    }
+
+    /// Returns true for a character that is in no piece.
+    #[inline(always)]
+    pub(super) fn is_border(&self, code: u32) -> bool {
+        self.is_border[code as usize]
+    }
+
+    /// Returns the characters that are in pieces.
+    pub(super) fn letters(&self) -> impl Iterator<Item = char> {
+        let codes = (1..).zip(&self.characters);
+        codes.filter(|&(code, _)| !self.is_border(code)).map(|(_, &character)| character)
+    }
+
+    /// Returns the number at a place; [`END`] for a character that is in no piece.
+    #[inline(always)]
+    pub(super) fn sorted(&self, at: usize) -> u32 {
+        let code = self.text[at];
+        if self.is_border(code) { END } else { code }
+    }
+
+    /// Returns numbers from a place on, up to the end of the word, in one number that has their order.
+    #[inline(always)]
+    pub(super) fn key(&self, mut at: usize, most: usize) -> u64 {
+        let mut key = 0;
+        for taken in 1..=most {
+            let code = self.sorted(at);
+            key = key << self.width | u64::from(code);
+            if code == END {
+                return key << (self.width * (most - taken));
+            }
+            at += 1;
+        }
+        key
+    }
+
+    /// Returns how often each character occurs, and its number.
+    pub(super) fn character_counts(&self) -> Vec<(u64, u32)> {
+        let mut counts = vec![0u64; self.characters.len() + 1];
+        let mut word = 0;
+        for &code in &self.text {
+            if code == END {
+                word += 1;
+            } else {
+                let count = &mut counts[code as usize];
+                *count = count.saturating_add(self.counts[word]);
+            }
+        }
+        let counts = counts.into_iter().zip(0..).skip(1);
+        counts.filter(|&(_, code)| !self.is_border(code)).collect()
+    }
+
+    /// Returns how many characters occur.
+    pub(super) fn total(&self) -> u64 {
+        let counts = self.character_counts().into_iter().map(|(count, _)| count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the characters of a stretch.
+    pub(super) fn string(&self, at: usize, length: usize) -> String {
+        let codes = self.text[at..at + length].iter();
+        codes.map(|&code| self.characters[code as usize - 1]).collect()
+    }
+}

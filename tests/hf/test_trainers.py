@@ -1,0 +1,338 @@
+"""Trainers of all models, against those of `tokenizers` and against worked examples."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tokenizers = pytest.importorskip("tokenizers")
+
+from seeds import seeded  # noqa: E402
+
+from bpe_engine import hf  # noqa: E402
+from bpe_engine.hf import implementations, trainers  # noqa: E402
+
+#: Hugging Face's course on tokenizers: words and their counts.
+HUGS = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
+
+
+def text_of(counts: dict[str, int]) -> str:
+    return " ".join(" ".join([word] * count) for word, count in counts.items())
+
+
+def both(model: str, **fields: Any) -> tuple[Any, Any]:
+    """Empty tokenizers of both packages that cut at white space."""
+    made = []
+    for package in (hf, tokenizers):
+        models = getattr(package, "models", package)
+        tokenizer = package.Tokenizer(getattr(models, model)(**fields))
+        tokenizer.pre_tokenizer = package.pre_tokenizers.WhitespaceSplit()
+        made.append(tokenizer)
+    return made[0], made[1]
+
+
+def model_of(tokenizer: Any) -> dict[str, Any]:
+    return json.loads(tokenizer.to_str())["model"]
+
+
+def random_words(random: Any, letters: str, most: int) -> dict[str, int]:
+    lengths = [random.randint(1, 7) for _ in range(random.randint(1, 14))]
+    return {
+        "".join(random.choices(letters, k=length)): random.randint(1, most) for length in lengths
+    }
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
+    # Small counts make ties.
+    for number in range(40):
+        random = seeded("bpe", part, number)
+        letters = random.choice(["ab", "abc", "aé日😀", "abcdefgh", "a</w>", "##ab"])
+        text = text_of(random_words(random, letters, 4))
+        options: dict[str, Any] = {
+            "vocab_size": random.randint(1, 40),
+            "min_frequency": random.choice([0, 0, 2, 3]),
+            "special_tokens": random.choice([[], ["<unk>"], ["ab", "a"]]),
+            "initial_alphabet": random.choice([[], ["a", "zz"]]),
+            "max_token_length": random.choice([None, None, 1, 2, 3, 5]),
+        }
+        ours, theirs = both("BPE")
+        ours.train_from_iterator([text], trainers.BpeTrainer(**options))
+        theirs.train_from_iterator(
+            [text], tokenizers.trainers.BpeTrainer(**options, show_progress=False)
+        )
+        assert model_of(ours) == model_of(theirs), (text, options)
+        assert ours.get_vocab() == theirs.get_vocab(), (text, options)
+
+
+@pytest.mark.parametrize("kind", ["WordPiece", "BPE"])
+def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -> None:
+    """Where words share characters, a hash table gives these their ids in `tokenizers`, and ids decide
+    between pairs of the same count."""
+    for number in range(150):
+        random = seeded("affixes", kind, number)
+        sets = random.sample(["ab", "cde", "fg/", "hij<", "kl", "mn>"], random.randint(1, 4))
+        counts = random.sample(range(1, 900), len(sets))
+        words = {
+            "".join(random.choices(letters, k=random.randint(1, 9))): count
+            for letters, count in zip(sets, counts)
+        }
+        options: dict[str, Any] = {"vocab_size": random.randint(5, 60)}
+        if kind == "BPE":
+            options["end_of_word_suffix"] = "</w>"
+            if random.random() < 0.5:
+                options["continuing_subword_prefix"] = "##"
+        ours, theirs = both(kind)
+        name = f"{'Bpe' if kind == 'BPE' else kind}Trainer"
+        trainer = getattr(tokenizers.trainers, name)(**options, show_progress=False)
+        theirs.train_from_iterator([text_of(words)], trainer)
+        ours.train_from_iterator([text_of(words)], getattr(trainers, name)(**options))
+        assert set(ours.get_vocab()) == set(theirs.get_vocab()), (words, options)
+        if len(words) == 1:
+            assert ours.get_vocab() == theirs.get_vocab(), (words, options)
+
+
+def test_unigram_is_that_of_tokenizers_where_their_runs_agree() -> None:
+    agreed = 0
+    for number in range(60):
+        random = seeded("unigram", number)
+        letters = random.choice(["abc", "abcdefgh", "aé日😀"])
+        text = text_of(random_words(random, letters, 300))
+        options: dict[str, Any] = {
+            "vocab_size": random.randint(12, 40),
+            "unk_token": "<unk>",
+            "special_tokens": random.choice([[], ["<unk>"], ["<s>", "<unk>"]]),
+            "shrinking_factor": random.choice([0.5, 0.75]),
+            "n_sub_iterations": random.choice([1, 2]),
+            "max_piece_length": random.choice([3, 16]),
+        }
+        found: list[dict[str, float]] = []
+        for _ in range(5):
+            ours, theirs = both("Unigram")
+            trainer = tokenizers.trainers.UnigramTrainer(**options, show_progress=False)
+            theirs.train_from_iterator([text], trainer)
+            found.append(dict(map(tuple, model_of(theirs)["vocab"])))
+        ours.train_from_iterator([text], trainers.UnigramTrainer(**options))
+        if any(one.keys() != found[0].keys() for one in found):
+            continue
+        agreed += 1
+        own = dict(map(tuple, model_of(ours)["vocab"]))
+        assert own.keys() == found[0].keys(), (text, options)
+        assert model_of(ours)["unk_id"] == model_of(theirs)["unk_id"]
+        # Characters that were dropped have scores in any order.
+        for piece, score in own.items():
+            scores = [one[piece] for one in found]
+            if max(scores) - min(scores) < 1e-12:
+                assert score == pytest.approx(scores[0], abs=1e-9), (piece, text, options)
+    assert agreed > 40
+
+
+def test_word_level_is_that_of_tokenizers() -> None:
+    for number in range(40):
+        random = seeded("word_level", number)
+        text = text_of(random_words(random, "abc", 4))
+        options: dict[str, Any] = {
+            "vocab_size": random.randint(0, 12),
+            "min_frequency": random.choice([0, 2]),
+            "special_tokens": random.choice([[], ["<unk>"]]),
+        }
+        ours, theirs = both("WordLevel", unk_token="<unk>")
+        ours.train_from_iterator([text], trainers.WordLevelTrainer(**options))
+        theirs.train_from_iterator(
+            [text], tokenizers.trainers.WordLevelTrainer(**options, show_progress=False)
+        )
+        assert ours.get_vocab() == theirs.get_vocab(), (text, options)
+
+
+def test_worked_examples_of_the_courses() -> None:
+    ours, _ = both("BPE")
+    ours.train_from_iterator([text_of(HUGS)], trainers.BpeTrainer(10))
+    assert model_of(ours)["merges"] == [["u", "g"], ["u", "n"], ["h", "ug"]]
+    assert ours.encode("bug").tokens == ["b", "ug"]
+    pieces, _ = both("Unigram")
+    pieces.train_from_iterator([text_of(HUGS)], trainers.UnigramTrainer(9))
+    assert {"h", "u", "g", "p", "n", "b", "s"} < set(pieces.get_vocab())
+    words, _ = both("WordLevel", unk_token="[UNK]")
+    words.train_from_iterator([text_of(HUGS)], trainers.WordLevelTrainer(special_tokens=["[UNK]"]))
+    assert words.get_vocab() == {"[UNK]": 0, "pun": 1, "hug": 2, "hugs": 3, "pug": 4, "bun": 5}
+
+
+@pytest.mark.parametrize("name", ["messy", "zh"])
+def test_files_of_text_are_read_as_by_tokenizers(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    text = (SHARED / f"{name}.txt").read_bytes().decode()[:150_000]
+    path.write_bytes((text + "\r\n\n x\x85y  \u2028 end").encode())
+    for ours, theirs in _pipelines():
+        options: dict[str, Any] = {"vocab_size": 100_000}
+        ours.train([str(path)], trainers.WordLevelTrainer(**options))
+        theirs.train(
+            [str(path)], tokenizers.trainers.WordLevelTrainer(**options, show_progress=False)
+        )
+        assert ours.get_vocab(False) == theirs.get_vocab(False), ours.pre_tokenizer
+
+
+def _pipelines() -> list[tuple[Any, Any]]:
+    """Tokenizers of words with pipelines that are counted in different ways."""
+    made = []
+    for package in (hf, tokenizers):
+        models = getattr(package, "models", package)
+        cut, clean = package.pre_tokenizers, package.normalizers
+        pairs = [
+            (clean.BertNormalizer(), cut.BertPreTokenizer()),
+            (clean.NFKC(), cut.Metaspace()),
+            (clean.NFKC(), cut.Metaspace(prepend_scheme="first")),
+            (None, cut.ByteLevel(add_prefix_space=True)),
+            (clean.NFC(), cut.ByteLevel(add_prefix_space=False)),
+            (None, cut.Sequence([cut.WhitespaceSplit(), cut.Metaspace()])),
+            (clean.Lowercase(), cut.Whitespace()),
+            (None, cut.Sequence([cut.Punctuation(), cut.Digits()])),
+        ]
+        row = []
+        for normalizer, pre_tokenizer in pairs:
+            tokenizer = package.Tokenizer(models.WordLevel(unk_token="<unk>"))
+            if normalizer is not None:
+                tokenizer.normalizer = normalizer
+            tokenizer.pre_tokenizer = pre_tokenizer
+            tokenizer.add_tokens(["end"])
+            row.append(tokenizer)
+        made.append(row)
+    return list(zip(*made))
+
+
+def test_order_of_texts_and_threads_change_nothing(tmp_path: Path) -> None:
+    lines = (SHARED / "en.txt").read_text(encoding="utf-8")[:400_000].splitlines(keepends=True)
+    found = []
+    for key in range(2):
+        order = lines if key == 0 else seeded("order").sample(lines, len(lines))
+        path = tmp_path / f"{key}.txt"
+        path.write_text("".join(order), encoding="utf-8", newline="\n")
+        row = []
+        for kind, trainer in [
+            ("BPE", trainers.BpeTrainer(500)),
+            ("WordPiece", trainers.WordPieceTrainer(500)),
+            ("Unigram", trainers.UnigramTrainer(500)),
+        ]:
+            ours, _ = both(kind)
+            ours.train(path, trainer)
+            row.append(model_of(ours))
+        found.append(row)
+    assert found[0] == found[1]
+
+
+IMPLEMENTATIONS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("ByteLevelBPETokenizer", {}, {"vocab_size": 300, "special_tokens": ["<s>"]}),
+    ("ByteLevelBPETokenizer", {"lowercase": True, "add_prefix_space": True}, {"vocab_size": 270}),
+    ("SentencePieceBPETokenizer", {}, {"vocab_size": 90}),
+    ("BertWordPieceTokenizer", {"lowercase": False}, {"vocab_size": 80}),
+    ("CharBPETokenizer", {"unicode_normalizer": "nfkc"}, {"vocab_size": 80}),
+    ("SentencePieceUnigramTokenizer", {}, {"vocab_size": 120, "unk_token": "<unk>"}),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "options"), IMPLEMENTATIONS)
+def test_implementations_have_the_pipelines_of_tokenizers(
+    name: str, fields: dict[str, Any], options: dict[str, Any]
+) -> None:
+    text = [(SHARED / "en.txt").read_text(encoding="utf-8")[:20_000]]
+    ours = getattr(implementations, name)(**fields)
+    theirs = getattr(tokenizers.implementations, name)(**fields)
+    ours.train_from_iterator(text, show_progress=False, **options)
+    theirs.train_from_iterator(text, show_progress=False, **options)
+    own, other = json.loads(ours.to_str()), json.loads(theirs.to_str())
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        assert own[part] == other[part]
+    if name in ("ByteLevelBPETokenizer", "SentencePieceBPETokenizer"):
+        assert own == other
+    assert ours.get_vocab_size() == theirs.get_vocab_size()
+    read = tokenizers.Tokenizer.from_str(ours.to_str())
+    assert read.encode(text[0]).ids == ours.encode(text[0]).ids
+
+
+def test_arguments_and_reprs_are_those_of_tokenizers() -> None:
+    for name in ("BpeTrainer", "WordPieceTrainer", "WordLevelTrainer", "UnigramTrainer"):
+        special = ["<unk>", hf.AddedToken("<s>", lstrip=True)]
+        theirs_special = ["<unk>", tokenizers.AddedToken("<s>", lstrip=True)]
+        ours = getattr(trainers, name)(vocab_size=7, special_tokens=special)
+        theirs = getattr(tokenizers.trainers, name)(vocab_size=7, special_tokens=theirs_special)
+        assert repr(ours) == repr(theirs)
+        assert trainers.as_trainer(theirs) == ours == pickle.loads(pickle.dumps(ours))
+        assert repr(getattr(trainers, name)()) == repr(getattr(tokenizers.trainers, name)())
+    for kind in ("BPE", "WordPiece", "WordLevel", "Unigram"):
+        ours, theirs = both(kind)
+        assert repr(ours.model.get_trainer()) == repr(theirs.model.get_trainer())
+    assert trainers.BpeTrainer(initial_alphabet=["ab", "c"]).initial_alphabet == ["a", "c"]
+
+
+def test_the_defaults_of_the_model_train_it() -> None:
+    ours, _ = both("BPE")
+    ours.train_from_iterator(["ab ab", ["ab"]])
+    assert ours.get_vocab() == {"a": 0, "b": 1, "ab": 2}
+
+
+def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) -> None:
+    ours, _ = both("BPE")
+    ours.train_from_iterator(["low low"], trainers.BpeTrainer(6))
+    before = ours.to_str()
+
+    def broken() -> Any:
+        yield "more"
+        raise KeyError("the iterator's own")
+
+    with pytest.raises(KeyError, match="own"):
+        ours.train_from_iterator(broken())
+    with pytest.raises(
+        TypeError, match="WordPieceTrainer trains a WordPiece model.*take BpeTrainer"
+    ):
+        ours.train_from_iterator(["a"], trainers.WordPieceTrainer())
+    with pytest.raises(TypeError, match="texts must be str"):
+        ours.train_from_iterator([[b"a"]])
+    with pytest.raises(TypeError, match="gives texts"):
+        ours.train_from_iterator("text")
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"one\ntwo \xff\n")
+    with pytest.raises(ValueError, match=r"bad.txt: the byte 0xff at 8 is not UTF-8"):
+        ours.train(bad)
+    with pytest.raises(FileNotFoundError):
+        ours.train(tmp_path / "none.txt")
+    with pytest.raises(AttributeError, match="no attribute 'vocabsize'"):
+        trainers.BpeTrainer().vocabsize = 5  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="special_tokens must be text or AddedToken, not int: 3"):
+        trainers.BpeTrainer(special_tokens=[3])  # type: ignore[list-item]
+    assert ours.to_str() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocab_size": 3}, "3 tokens has no room for the 5 characters"),
+        ({"vocab_size": 6, "special_tokens": ["<a>", "<b>"]}, "and 2 special tokens"),
+        ({"shrinking_factor": 1.0}, "shrinking factor is 1"),
+        ({"n_sub_iterations": 0}, "0 sub-iterations"),
+        ({"max_piece_length": 0}, "longest piece has 0 characters"),
+        ({"seed_size": 0}, "seed size is 0"),
+    ],
+)
+def test_unigram_names_what_cannot_be_trained(options: dict[str, Any], message: str) -> None:
+    ours, _ = both("Unigram")
+    with pytest.raises(ValueError, match=message):
+        ours.train_from_iterator(["low lower"], trainers.UnigramTrainer(**options))
+
+
+def test_nothing_to_learn_from_leaves_special_tokens() -> None:
+    for kind, unk in [("BPE", None), ("WordPiece", None), ("Unigram", "<unk>")]:
+        ours, _ = both(kind)
+        trainer = getattr(trainers, f"{'Bpe' if kind == 'BPE' else kind}Trainer")
+        options = {} if unk is None else {"unk_token": unk}
+        ours.train_from_iterator([" \n "], trainer(special_tokens=["<unk>"], **options))
+        assert ours.get_vocab() == {"<unk>": 0}
+
+
+def test_seeds_fewer_than_characters_still_cover_them() -> None:
+    ours, _ = both("Unigram")
+    ours.train_from_iterator(["abcdef abc"], trainers.UnigramTrainer(20, seed_size=2))
+    assert set("abcdef") < set(ours.get_vocab())

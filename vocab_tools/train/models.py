@@ -1,0 +1,339 @@
+"""Trains tokenizers of every model, with the pipeline of a known one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bpe_engine import hf
+from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
+from bpe_engine.hf.training import count_texts
+from bpe_engine.texts import Paths, corpus_files, read_texts
+from bpe_engine.vocabulary import WordCounts
+
+from ..arguments import number_of, several_names
+from ..brief import Brief
+from . import sentencepiece_model
+from .training import ProgressFunction
+
+#: The models that can be trained, and the pipeline that each has by default.
+MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "words"}
+
+#: The types of models in a ``tokenizer.json``.
+_TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlevel": "WordLevel"}
+
+_BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+_MARK = "▁"
+
+
+@dataclass(repr=False)
+class TrainedModel(Brief):
+    """A tokenizer that was trained."""
+
+    tokenizer: hf.Tokenizer
+    #: Sentences for the user.
+    notes: list[str] = field(default_factory=list)
+
+    def tokenizer_json(self) -> bytes:
+        """Returns a ``tokenizer.json``."""
+        return self.tokenizer.to_str(True).encode()
+
+    def sentencepiece(self) -> bytes:
+        """Returns a ``.model`` of SentencePiece.
+
+        Raises ValueError, which names what such a file cannot express.
+        """
+        return sentencepiece_model.written(json.loads(self.tokenizer.to_str()))
+
+
+def _with_ends(first: Sequence[str], last: Sequence[str]) -> tuple[str, str]:
+    """Returns the templates of one sequence and of a pair."""
+    one = " ".join([*first, "$A", *last])
+    return one, " ".join([one, "$B:1", *(f"{name}:1" for name in last)])
+
+
+def _bert() -> tuple[hf.Tokenizer, list[str], Any]:
+    tokenizer = hf.Tokenizer(hf.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return tokenizer, special, _with_ends(["[CLS]"], ["[SEP]"])
+
+
+def _marked(tokenizer: hf.Tokenizer, parts: list[Any]) -> None:
+    tokenizer.normalizer = normalizers.Sequence(parts)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+
+
+def _t5() -> tuple[hf.Tokenizer, list[str], Any]:
+    tokenizer = hf.Tokenizer(hf.Unigram([("<unk>", 0.0)], 0))
+    spaces = normalizers.Replace(hf.Regex(" {2,}"), " ")
+    _marked(tokenizer, [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(), spaces])
+    return tokenizer, ["<pad>", "</s>", "<unk>"], _with_ends([], ["</s>"])
+
+
+def _llama() -> tuple[hf.Tokenizer, list[str], Any]:
+    model = hf.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer = hf.Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    steps = [
+        decoders.Replace(_MARK, " "),
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Strip(" ", 1, 0),
+    ]
+    tokenizer.decoder = decoders.Sequence(steps)
+    return tokenizer, ["<unk>", "<s>", "</s>"], _with_ends(["<s>"], [])
+
+
+def _sentencepiece() -> tuple[hf.Tokenizer, list[str], Any]:
+    tokenizer = hf.Tokenizer(hf.Unigram([("<unk>", 0.0)], 0))
+    spaces = normalizers.Replace(hf.Regex(" {2,}"), " ")
+    _marked(tokenizer, [normalizers.Strip(), spaces])
+    return tokenizer, ["<unk>", "<s>", "</s>"], None
+
+
+def _gpt2() -> tuple[hf.Tokenizer, list[str], Any]:
+    tokenizer = hf.Tokenizer(hf.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer, ["<|endoftext|>"], None
+
+
+def _words() -> tuple[hf.Tokenizer, list[str], Any]:
+    tokenizer = hf.Tokenizer(hf.WordLevel(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return tokenizer, ["<unk>"], None
+
+
+#: Pipelines by name.
+LIKE = {
+    "bert": _bert,
+    "t5": _t5,
+    "llama": _llama,
+    "gpt2": _gpt2,
+    "sentencepiece": _sentencepiece,
+    "words": _words,
+}
+
+
+def train_model(
+    corpus: Paths,
+    vocab_size: int,
+    *,
+    model: str | None = None,
+    like: str | os.PathLike[str] | None = None,
+    special_tokens: Sequence[str] = (),
+    user_defined: Sequence[str] = (),
+    min_frequency: int = 2,
+    limit_alphabet: int | None = None,
+    character_coverage: float | None = None,
+    max_token_length: int | None = None,
+    field: str = "text",
+    errors: str = "strict",
+    num_threads: int | None = None,
+    progress: ProgressFunction | None = None,
+) -> TrainedModel:
+    """Trains a tokenizer with the pipeline of a known one. Each line of text is a text, without its
+    line end.
+
+    The result depends on the text and the options only, not on the number of threads or the order
+    of files.
+
+    Args:
+        corpus: text files, folders and globs.
+        vocab_size: the number of tokens, with special tokens.
+        model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default that of ``like``.
+        like: whose normalizer, pre-tokenizer, decoder and special tokens to take: "bert", "t5",
+            "llama", "gpt2", "sentencepiece", "words", or the folder or the file of a tokenizer. By default that of
+            the model.
+        special_tokens: names after those of ``like``.
+        user_defined: tokens that are found in text before anything else, and are not special.
+        min_frequency: pairs and words that occur less often become no token. Unigram has no such
+            limit.
+        limit_alphabet: the most characters that BPE and WordPiece have tokens for.
+        character_coverage: the part of all characters of the text, from the most frequent on, that
+            tokens are made of; the rest is unknown, or becomes bytes.
+        max_token_length: the most characters of a token; 16 for Unigram by default.
+        field: the field of JSON lines and Parquet that has the text.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        num_threads: the number of threads; by default one for each processor.
+        progress: called with the name of a step, what is done of it and all of it.
+
+    Raises:
+        ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.
+        OSError: a file cannot be read.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "text.txt")
+    >>> _ = path.write_text("low low lower newest newest widest", encoding="utf-8")
+    >>> trained = train_model([path], 40, model="wordpiece", min_frequency=1)
+    >>> trained.tokenizer.encode("Lowest").tokens
+    ['[CLS]', 'lowe', '##st', '[SEP]']
+    """
+    number_of("vocab_size", vocab_size, 1)
+    number_of("min_frequency", min_frequency, 0)
+    if model is not None and model not in MODELS:
+        raise ValueError(f"model is {model!r}; choose one of {', '.join(MODELS)}")
+    if character_coverage is not None and not 0 < character_coverage <= 1:
+        raise ValueError(f"character_coverage is {character_coverage}; it must be above 0, up to 1")
+    names = several_names("special_tokens", special_tokens, '["<mask>"]')
+    tokenizer, special, template = _pipeline(model, like)
+    special = list(dict.fromkeys([*special, *names]))
+    defined = several_names("user_defined", user_defined, '["<sep>"]')
+    counts = WordCounts(tokenizer)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+
+    def texts() -> Iterator[list[str]]:
+        for path in corpus_files(paths):
+            yield from read_texts(path, field, errors)
+
+    def update(step: str) -> Any:
+        return lambda done, total=0: progress(step, done, total) if progress is not None else None
+
+    count_texts(counts, texts(), "stripped", update("counting"), num_threads)
+    if not counts.size():
+        raise ValueError("the corpus is empty: it has no words; give more text")
+    whole = json.loads(tokenizer.to_str())
+    contents: dict[str, Any] = whole["model"]
+    common: dict[str, Any] = {"min_frequency": min_frequency}
+    kind = contents["type"]
+    if kind == "Unigram":
+        unk = contents["vocab"][contents["unk_id"]][0] if contents["vocab"] else None
+        unk = unk or ("[UNK]" if "[UNK]" in special else "<unk>")
+        special = special if unk in special else [unk, *special]
+        pieces = _bytes_of(contents, [*special, *defined])
+        found = counts.train_unigram(
+            vocab_size,
+            special_tokens=len(pieces),
+            character_coverage=character_coverage,
+            max_piece_length=max_token_length or 16,
+            num_threads=num_threads or os.cpu_count() or 1,
+            progress=update("pruning"),
+        )
+        contents["vocab"] = [*((name, 0.0) for name in pieces), *found]
+        contents["unk_id"] = pieces.index(unk)
+        size = len(contents["vocab"])
+    elif kind == "WordLevel":
+        _check_room(vocab_size, len(special), 0)
+        tokens = counts.train_word_level(vocab_size, special_tokens=[*special, *defined], **common)
+        contents["vocab"] = {token: id for id, token in enumerate(tokens)}
+        size = len(tokens)
+    else:
+        is_bytes = '"ByteLevel"' in json.dumps(whole["pre_tokenizer"])
+        first = _bytes_of(contents, [*special, *defined])
+        tokens, merges = counts.train_bpe(
+            vocab_size,
+            special_tokens=first,
+            limit_alphabet=limit_alphabet,
+            character_coverage=character_coverage,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet() if is_bytes else [],
+            prefix=contents.get("continuing_subword_prefix") or "",
+            suffix=contents.get("end_of_word_suffix") or "",
+            max_token_length=None if max_token_length is None else max_token_length + 1,
+            progress=update("merging"),
+            **common,
+        )
+        size = len(tokens)
+        if size > vocab_size:
+            _check_room(vocab_size, len(first), size - len(first))
+        contents["vocab"] = {token: id for id, token in enumerate(tokens)}
+        if kind == "BPE":
+            contents["merges"] = [[tokens[left], tokens[right]] for left, right in merges]
+    tokenizer = hf.Tokenizer.from_str(json.dumps(whole))
+    tokenizer.add_special_tokens(special)
+    tokenizer.add_tokens([hf.AddedToken(name, normalized=False) for name in defined])
+    if template is not None:
+        ids = [(name, tokenizer.token_to_id(name)) for name in special]
+        tokenizer.post_processor = processors.TemplateProcessing(*template, ids)
+    notes = []
+    if size < vocab_size:
+        notes.append(
+            f"the vocabulary has {size:,} tokens, not {vocab_size:,}: the text gives no more"
+        )
+    return TrainedModel(tokenizer, notes)
+
+
+def _check_room(vocab_size: int, special: int, characters: int) -> None:
+    if special + characters > vocab_size:
+        raise ValueError(
+            f"a vocabulary of {vocab_size:,} tokens has no room for the {characters:,} characters of "
+            f"the text and {special:,} special tokens; ask for more, or leave rare characters out "
+            f"with character_coverage or limit_alphabet"
+        )
+
+
+def _bytes_of(contents: dict[str, Any], special: list[str]) -> list[str]:
+    """Returns the tokens before all others: special tokens, and bytes if the model has them."""
+    more = _BYTES if contents.get("byte_fallback") else []
+    return [*special, *(name for name in more if name not in special)]
+
+
+def _pipeline(
+    model: str | None, like: str | os.PathLike[str] | None
+) -> tuple[hf.Tokenizer, list[str], Any]:
+    """Returns a tokenizer without tokens, its special tokens and its template."""
+    name = (MODELS[model] if model else "gpt2") if like is None else like
+    if isinstance(name, str) and name in LIKE:
+        tokenizer, special, template = LIKE[name]()
+    elif os.path.exists(name):
+        tokenizer, special, template = _like_file(name)
+    else:
+        raise ValueError(
+            f"like is {os.fspath(name)!r}; give a folder, a file, or one of {', '.join(LIKE)}"
+        )
+    contents = json.loads(tokenizer.to_str())
+    if model is not None and contents["model"]["type"] != _TYPES[model]:
+        unknown = "[UNK]" if "[UNK]" in special else "<unk>"
+        fields = {"unk_token": unknown} if model != "unigram" else {"unk_id": None}
+        lists: Any = [] if model == "unigram" else {}
+        contents["model"] = {"type": _TYPES[model], "vocab": lists, **fields}
+        if model == "bpe":
+            contents["model"]["merges"] = []
+        tokenizer = hf.Tokenizer.from_str(json.dumps(contents))
+        if unknown not in special:
+            special = [unknown, *special]
+    return tokenizer, special, template
+
+
+def _like_file(path: str | os.PathLike[str]) -> tuple[hf.Tokenizer, list[str], Any]:
+    read = hf.Tokenizer.from_pretrained if os.path.isdir(path) else hf.Tokenizer.from_file
+    contents = json.loads(read(path).to_str())
+    model = contents["model"]
+    if model["type"] not in _TYPES.values():
+        raise ValueError(f"{os.fspath(path)}: a {model['type']} model has no pipeline to take over")
+    special = [token["content"] for token in contents.pop("added_tokens", []) if token["special"]]
+    unk = None
+    if model["type"] == "Unigram" and model["unk_id"] is not None:
+        unk = model["vocab"][model["unk_id"]][0]
+    model |= {"vocab": {}, "merges": []}
+    if model["type"] == "Unigram":
+        model |= {
+            "vocab": [] if unk is None else [[unk, 0.0]],
+            "unk_id": None if unk is None else 0,
+        }
+        del model["merges"]
+    processor = contents.pop("post_processor", None)
+    template = None
+    if processor and processor["type"] == "TemplateProcessing":
+        template = (processor["single"], processor["pair"])
+    elif processor and processor["type"] in ("BertProcessing", "RobertaProcessing"):
+        template = _with_ends([processor["cls"][0]], [processor["sep"][0]])
+    elif processor and processor["type"] == "ByteLevel":
+        contents["post_processor"] = processor
+    if template is not None and isinstance(template[0], list):
+        template = tuple(" ".join(map(_item, items)) for items in template)
+    return hf.Tokenizer.from_str(json.dumps(contents)), special, template
+
+
+def _item(item: dict[str, Any]) -> str:
+    """Returns an item of a template as text."""
+    [(kind, value)] = item.items()
+    name = f"${value['id']}" if kind == "Sequence" else value["id"]
+    return f"{name}:{value['type_id']}"
