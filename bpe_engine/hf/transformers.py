@@ -124,7 +124,11 @@ def _with_training(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def train_new_from_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
-        token = _is_training.set(isinstance(self._tokenizer, _Backend))
+        is_ours = isinstance(self._tokenizer, _Backend)
+        if is_ours and not isinstance(_backends.TokenizerFast, _Reader):
+            # Stays: for other tokenizers it changes nothing.
+            _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
+        token = _is_training.set(is_ours)
         try:
             return original(self, *args, **kwargs)
         finally:
