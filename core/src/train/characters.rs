@@ -162,7 +162,7 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     let mut corpus = Corpus::new(Ties::LowestIds, Limits { bytes: longest, words: None });
     corpus.reserve(words.len(), cells)?;
     let mut tokens = Vec::new();
-    for number in words.by_count()? {
+    for number in words.by_count() {
         let (word, count) = words.get(number as usize);
         poll(word.len())?;
         tokens.clear();
@@ -219,7 +219,7 @@ pub fn word_level(
     min_frequency: u64,
 ) -> Result<Vec<String>> {
     let mut tokens: Vec<String> = special_tokens.iter().take(most).cloned().collect();
-    for number in words.by_count()? {
+    for number in words.by_count() {
         let (word, count) = words.get(number as usize);
         if tokens.len() >= most || count < min_frequency {
             break;
