@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..texts.errors import CorpusError
 from .formats import FORMATS
-from .formats.base import Reader
+from .formats.base import Documents, Reader
 from .manifest import MERGED, missing_units, read_manifest
 from .plan import Plan, read_plan
 
@@ -111,61 +112,48 @@ class CorpusReader(Reader):
             )
         return reader
 
-    def _joined(self, starts: list[int], first: int, last: int, read: Any) -> list[Any]:
-        """Returns what `read` returns for each part of a range."""
-        results = []
+    def _parts(
+        self, starts: list[int], first: int, last: int
+    ) -> Iterator[tuple[int, Reader, int, int]]:
+        """Yields the number and the reader of each part of a range, and the part of the range in it."""
         number = max(bisect.bisect_right(starts, first) - 1, 0)
         while first < last and number < self.parts:
             end = min(last, starts[number + 1])
             if first < end:
-                start = starts[number]
-                results.append(read(self.part(number), first - start, end - start, number))
+                yield number, self.part(number), first - starts[number], end - starts[number]
                 first = end
             number += 1
-        return results
 
     def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
         import numpy as np
 
-        def read(part: Reader, begin: int, end: int, number: int) -> Any:
-            return part.ends(begin, end).astype(np.int64) + self._tokens[number]
-
-        return np.concatenate(
-            [np.zeros(0, np.int64), *self._joined(self._documents, first, last, read)]
-        )
+        found = [np.zeros(0, np.int64)]
+        for number, part, begin, end in self._parts(self._documents, first, last):
+            found.append(part.ends(begin, end).astype(np.int64) + self._tokens[number])
+        return np.concatenate(found)
 
     def ids(self, first: int, last: int) -> npt.NDArray[Any]:
         import numpy as np
 
-        def read(part: Reader, begin: int, end: int, number: int) -> Any:
-            return part.ids(begin, end)
-
-        parts = self._joined(self._tokens, first, last, read)
-        return np.concatenate(parts) if len(parts) > 1 else (parts or [np.zeros(0, np.uint32)])[0]
+        found = [part.ids(*span) for _, part, *span in self._parts(self._tokens, first, last)]
+        return np.concatenate(found) if len(found) > 1 else (found or [np.zeros(0, np.uint32)])[0]
 
     def loss(self, first: int, last: int) -> npt.NDArray[np.uint8] | None:
         import numpy as np
 
         if not self.plan.layout.has_loss:
             return None
-
-        def read(part: Reader, begin: int, end: int, number: int) -> Any:
-            return part.loss(begin, end)
-
-        return np.concatenate(
-            [np.zeros(0, np.uint8), *self._joined(self._tokens, first, last, read)]
-        )
+        found: list[Any] = [np.zeros(0, np.uint8)]
+        found += [part.loss(*span) for _, part, *span in self._parts(self._tokens, first, last)]
+        return np.concatenate(found)
 
     def names(self, first: int, last: int) -> Any:
         import pyarrow as pa
 
         if not self.plan.layout.has_names:
             return None
-
-        def read(part: Reader, begin: int, end: int, number: int) -> Any:
-            return part.names(begin, end)
-
-        found = self._joined(self._documents, first, last, read)
+        parts = self._parts(self._documents, first, last)
+        found = [part.names(*span) for _, part, *span in parts]
         return pa.concat_arrays([pa.nulls(0, pa.string()), *found])
 
     def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any] | None:
@@ -174,13 +162,27 @@ class CorpusReader(Reader):
 
         if not FORMATS[self.plan.options.format].needs_lines:
             return None
+        lines, uris = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
+        for _, part, *span in self._parts(self._documents, first, last):
+            found = part.sources(*span)
+            assert found is not None  # All parts have the format of the plan.
+            lines.append(found[0])
+            uris.append(found[1])
+        return np.concatenate(lines), pa.concat_arrays(uris)
 
-        def read(part: Reader, begin: int, end: int, number: int) -> Any:
-            return part.sources(begin, end)
-
-        found = self._joined(self._documents, first, last, read)
-        lines = np.concatenate([np.zeros(0, np.int64), *(lines for lines, _ in found)])
-        return lines, pa.concat_arrays([pa.nulls(0, pa.string()), *(uris for _, uris in found)])
+    def documents_of(self, first: int, last: int) -> Documents:
+        """Returns the documents of a range."""
+        spans = self.spans(first, last)
+        begin, end = int(spans[0]), int(spans[-1])
+        lines, uris = self.sources(first, last) or (None, "")
+        return Documents(
+            self.ids(begin, end),
+            spans[1:] - begin,
+            self.loss(begin, end),
+            self.names(first, last),
+            lines,
+            uris,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": OrderedDict()}

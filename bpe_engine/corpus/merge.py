@@ -122,16 +122,8 @@ def _in_order(plan: Plan, reader: CorpusReader, first: int, stop: int) -> Iterat
         last = min(first + _DOCUMENTS, stop)
         spans = reader.spans(first, last)
         # As many as fit into memory, at least one.
-        fitting = int((spans[1:] - spans[0] <= _TOKENS).sum())
-        last = first + max(fitting, 1)
-        begin, end = int(spans[0]), int(spans[last - first])
-        yield Documents(
-            reader.ids(begin, end),
-            spans[1 : last - first + 1] - begin,
-            reader.loss(begin, end),
-            reader.names(first, last),
-            *(reader.sources(first, last) or (None, "")),
-        )
+        last = first + max(int((spans[1:] - spans[0] <= _TOKENS).sum()), 1)
+        yield reader.documents_of(first, last)
         first = last
 
 
@@ -139,32 +131,30 @@ def _shuffled(
     reader: CorpusReader, order: Permutation, first: int, stop: int
 ) -> Iterator[Documents]:
     import numpy as np
-    import pyarrow as pa
 
     while first < stop:
-        last = min(first + _DOCUMENTS, stop)
-        ids, masks, names, lengths, total = [], [], [], [], 0
-        lines, uris = [], []
-        for number in order.of(np.arange(first, last)).tolist():
-            begin, end = reader.spans(number, number + 1).tolist()
-            ids.append(reader.ids(begin, end))
-            if (mask := reader.loss(begin, end)) is not None:
-                masks.append(mask)
-            if (name := reader.names(number, number + 1)) is not None:
-                names.append(name)
-            if (source := reader.sources(number, number + 1)) is not None:
-                lines.append(source[0])
-                uris.append(source[1])
-            lengths.append(end - begin)
-            total += end - begin
+        some: list[Documents] = []
+        total = 0
+        for number in order.of(np.arange(first, min(first + _DOCUMENTS, stop))).tolist():
+            some.append(reader.documents_of(number, number + 1))
+            total += len(some[-1].ids)
             if total >= _TOKENS:
                 break
-        yield Documents(
-            np.concatenate(ids),
-            np.cumsum(lengths, dtype=np.int64),
-            np.concatenate(masks) if masks else None,
-            pa.concat_arrays(names) if names else None,
-            np.concatenate(lines) if lines else None,
-            pa.concat_arrays(uris) if uris else "",
-        )
-        first += len(lengths)
+        yield _joined(some)
+        first += len(some)
+
+
+def _joined(some: list[Documents]) -> Documents:
+    """Returns documents, each alone so far, as one block."""
+    import numpy as np
+    import pyarrow as pa
+
+    ids, _, masks, names, lines, uris = (list(column) for column in zip(*some))
+    return Documents(
+        np.concatenate(ids),
+        np.cumsum([len(row) for row in ids], dtype=np.int64),
+        None if masks[0] is None else np.concatenate(masks),
+        None if names[0] is None else pa.concat_arrays(names),
+        None if lines[0] is None else np.concatenate(lines),
+        uris[0] if isinstance(uris[0], str) else pa.concat_arrays(uris),
+    )
