@@ -1,24 +1,33 @@
 //! Finds stop strings in text that arrives in parts.
 
-use std::collections::HashMap;
-
-use aho_corasick::Anchored;
-use aho_corasick::automaton::Automaton;
-pub use aho_corasick::automaton::StateID;
-use aho_corasick::nfa::contiguous::NFA;
-
 use crate::error::{Error, Result};
 
 /// The most bytes that stop strings may have together.
 pub const MOST_BYTES: usize = 1 << 16;
 
-/// An automaton for stop strings. A state is the longest end of the text that begins a stop string.
+/// The longest end of the text that begins a stop string.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct State(u32);
+
+/// An automaton for stop strings, used up to the first match. Takes at most some 13 bytes for each
+/// byte of the strings, and 8 for each string.
+///
+/// States are in the order of their length. The states that are one byte longer than a state follow one
+/// another. A state without longer ones is a match: text goes no further.
 #[derive(Debug)]
 pub struct Stops {
-    automaton: NFA,
-    start: StateID,
-    /// The length in bytes of each state but the first.
-    lengths: HashMap<StateID, usize>,
+    /// The last byte of each state.
+    bytes: Vec<u8>,
+    /// The first state that is one byte longer than each state, and the number of all states.
+    longer: Vec<u32>,
+    /// The longest other state that each state ends with.
+    suffixes: Vec<u32>,
+    /// The first state of each length.
+    first_of_length: Vec<u32>,
+    /// Each match, in ascending order, and the index of its longest stop string.
+    matches: Vec<(u32, u32)>,
+    /// The length of each stop string.
+    lengths: Vec<u32>,
     /// Whether a stop string begins with this byte; most bytes of a text need no more.
     begins: [bool; 256],
 }
@@ -30,33 +39,83 @@ impl Stops {
     /// together.
     pub fn new(stops: &[impl AsRef<str>]) -> Result<Option<Self>> {
         check(stops)?;
-        let invalid = |error: &dyn std::fmt::Display| Error::StopString(error.to_string());
-        let automaton = NFA::new(stops.iter().map(AsRef::as_ref)).map_err(|it| invalid(&it))?;
-        let start = automaton.start_state(Anchored::No).map_err(|it| invalid(&it))?;
-        let mut made = Self { automaton, start, lengths: HashMap::new(), begins: [false; 256] };
-        for stop in stops {
-            let mut state = start;
-            for (length, &byte) in (1..).zip(stop.as_ref().as_bytes()) {
-                made.begins[usize::from(byte)] |= length == 1;
-                state = made.automaton.next_state(Anchored::No, state, byte);
-                made.lengths.insert(state, length);
-            }
+        if stops.is_empty() {
+            return Ok(None);
         }
-        Ok((!stops.is_empty()).then_some(made))
+        let text = |index: usize| stops[index].as_ref().as_bytes();
+        let mut sorted: Vec<usize> = (0..stops.len()).collect();
+        sorted.sort_by_key(|&index| (text(index), index));
+        sorted.dedup_by_key(|index| text(*index));
+        let mut made = Self {
+            bytes: vec![0],
+            longer: Vec::new(),
+            suffixes: vec![0],
+            first_of_length: Vec::new(),
+            matches: Vec::new(),
+            lengths: stops.iter().map(|stop| stop.as_ref().len() as u32).collect(),
+            begins: [false; 256],
+        };
+        for &index in &sorted {
+            made.begins[usize::from(text(index)[0])] = true;
+        }
+        // The stop strings that begin with each state of the length.
+        let mut states = vec![&sorted[..]];
+        for length in 0.. {
+            let first = (made.bytes.len() - states.len()) as u32;
+            made.first_of_length.push(first);
+            let mut next = Vec::new();
+            for (state, stops) in (first..).zip(states) {
+                made.longer.push(made.bytes.len() as u32);
+                let whole = stops.first().copied().filter(|&index| text(index).len() == length);
+                let suffix = State(made.suffixes[state as usize]);
+                let at_end = || match state {
+                    0 => None,
+                    _ => made.stop(suffix).map(|(stop, _)| stop),
+                };
+                if let Some(stop) = whole.or_else(at_end) {
+                    made.matches.push((state, stop as u32));
+                    continue;
+                }
+                for stops in stops.chunk_by(|&a, &b| text(a)[length] == text(b)[length]) {
+                    let byte = text(stops[0])[length];
+                    let suffix = if state == 0 { State(0) } else { made.next(suffix, byte) };
+                    made.bytes.push(byte);
+                    made.suffixes.push(suffix.0);
+                    next.push(stops);
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            states = next;
+        }
+        made.longer.push(made.bytes.len() as u32);
+        made.bytes.shrink_to_fit();
+        made.longer.shrink_to_fit();
+        made.suffixes.shrink_to_fit();
+        made.first_of_length.shrink_to_fit();
+        made.matches.shrink_to_fit();
+        Ok(Some(made))
     }
 
-    /// Returns the state before any text.
-    pub fn start(&self) -> StateID {
-        self.start
-    }
-
-    /// Returns the state after one more byte.
+    /// Returns the state after one more byte. There is none after a match.
     #[inline]
-    pub fn next(&self, state: StateID, byte: u8) -> StateID {
-        if state == self.start && !self.begins[usize::from(byte)] {
+    pub fn next(&self, mut state: State, byte: u8) -> State {
+        if state.0 == 0 && !self.begins[usize::from(byte)] {
             return state;
         }
-        self.automaton.next_state(Anchored::No, state, byte)
+        loop {
+            let index = state.0 as usize;
+            let longer = self.longer[index]..self.longer[index + 1];
+            let bytes = &self.bytes[longer.start as usize..longer.end as usize];
+            if let Ok(place) = bytes.binary_search(&byte) {
+                return State(longer.start + place as u32);
+            }
+            if index == 0 {
+                return state;
+            }
+            state = State(self.suffixes[index]);
+        }
     }
 
     /// Returns true if a stop string may begin somewhere in these bytes.
@@ -67,19 +126,21 @@ impl Stops {
 
     /// Returns the number of bytes at the end of the text that may still become a stop string.
     #[inline]
-    pub fn held(&self, state: StateID) -> usize {
-        self.lengths.get(&state).copied().unwrap_or(0)
+    pub fn held(&self, state: State) -> usize {
+        if state.0 == 0 { 0 } else { self.first_of_length.partition_point(|&it| it <= state.0) - 1 }
     }
 
     /// Returns the longest stop string that ends here: its index, and its length in bytes. Of equal
     /// strings, the first one.
     #[inline]
-    pub fn stop(&self, state: StateID) -> Option<(usize, usize)> {
-        if !self.automaton.is_match(state) {
+    pub fn stop(&self, state: State) -> Option<(usize, usize)> {
+        let index = state.0 as usize;
+        if self.longer[index] != self.longer[index + 1] {
             return None;
         }
-        let stop = self.automaton.match_pattern(state, 0);
-        Some((stop.as_usize(), self.automaton.pattern_len(stop)))
+        let place = self.matches.binary_search_by_key(&state.0, |&(state, _)| state).ok()?;
+        let stop = self.matches[place].1 as usize;
+        Some((stop, self.lengths[stop] as usize))
     }
 }
 
@@ -113,8 +174,11 @@ mod tests {
             text in "[abcé]{0,24}",
         ) {
             let automaton = Stops::new(&stops).unwrap().unwrap();
-            let mut state = automaton.start();
+            let mut state = State::default();
             for end in 1..=text.len() {
+                if automaton.stop(state).is_some() {
+                    break;
+                }
                 state = automaton.next(state, text.as_bytes()[end - 1]);
                 let ends_with = |part: &[u8]| text.as_bytes()[..end].ends_with(part);
                 let beginnings = stops.iter().flat_map(|stop| {
@@ -139,5 +203,22 @@ mod tests {
         assert!(reason(&["a".into(), String::new()]).starts_with("stop string 1 is empty"));
         assert!(reason(&vec!["a".repeat(MOST_BYTES); 2]).contains("131072 bytes"));
         assert!(Stops::new(&["a".repeat(MOST_BYTES)]).is_ok());
+    }
+
+    #[test]
+    fn memory_is_a_small_multiple_of_the_strings() {
+        // Strings that begin alike, that begin differently, one, and one again and again.
+        let alike = (0..1024).map(|it| format!("{}{it:04}", "a".repeat(60))).collect();
+        let different = (0..1024).map(|it| format!("{it:04}{}", "a".repeat(60))).collect();
+        let kinds: [Vec<String>; 4] =
+            [alike, different, vec!["ab".repeat(MOST_BYTES / 2)], vec!["a".repeat(64); 1024]];
+        for stops in kinds {
+            let Stops { bytes, longer, suffixes, first_of_length, matches, lengths, .. } =
+                Stops::new(&stops).unwrap().unwrap();
+            let numbers = [longer, suffixes, first_of_length, lengths];
+            let numbers: usize = numbers.iter().map(|it| it.capacity() * size_of::<u32>()).sum();
+            let memory = numbers + bytes.capacity() + matches.capacity() * size_of::<(u32, u32)>();
+            assert!(memory < 14 * MOST_BYTES, "{memory}");
+        }
     }
 }

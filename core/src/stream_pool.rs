@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::stops::{StateID, Stops};
+use crate::stops::{State, Stops};
 use crate::token_table::{Kind, TokenTable};
 
 /// The most bytes of a character that is incomplete.
@@ -73,7 +73,7 @@ struct Stream {
     /// The bytes of `text` that were counted, and their characters.
     counted: (usize, usize),
     /// The state of the stop strings after `text`.
-    state: StateID,
+    state: State,
     /// The number of ids so far.
     ids: usize,
     /// Whether an id with text would be the first of a text whose first id has other bytes.
@@ -139,7 +139,7 @@ impl StreamPool {
         let slot = self.next;
         self.next = slot.wrapping_add(1);
         let stream = Stream {
-            state: options.stops.as_ref().map_or(StateID::ZERO, |stops| stops.start()),
+            state: State::default(),
             is_from_prompt: !pending.is_empty(),
             pending,
             text: String::new(),
