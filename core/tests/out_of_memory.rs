@@ -16,7 +16,6 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-use bpe_core::conversation::Conversation;
 use bpe_core::{
     Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
     rank_file,
@@ -67,22 +66,10 @@ const CALLS: &[(&str, Call)] = &[
     ("decode", |with| with.encoding.decode_bytes(&with.ids).map(drop)),
     ("bytes", |with| with.encoding.encode_bytes(with.text.as_bytes()).map(drop)),
     ("bytes invalid", |with| with.encoding.encode_bytes(&with.bytes).map(drop)),
-    ("conversation", |with| {
-        let mut conversation = Conversation::default();
-        conversation.update_text(&with.encoding, &with.text, &with.all)?;
-        let text = &with.text[..with.text.len() / 2];
-        conversation.update_text(&with.encoding, text, &with.all)?;
-        conversation.append_text(&with.encoding, None, text, &with.all)?;
-        Ok(())
-    }),
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
 ];
 
-const KINDS: [(&str, &str, Normalization); 3] = [
-    ("family", PATTERNS[1], Normalization::None),
-    ("regex", r"\w+|\W", Normalization::None),
-    ("nfc", PATTERNS[1], Normalization::Nfc),
-];
+const KINDS: [(&str, &str, Normalization); 1] = [("family", PATTERNS[1], Normalization::None)];
 
 const PLAN: &str = "OUT_OF_MEMORY";
 

@@ -11,11 +11,9 @@ from prepared import Prepared
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 PREPARATION = """
-import base64, contextlib, json, pickle, resource, types
+import json, resource, types
 import numpy
-import bpe_engine
 from bpe_engine import _core, byte_level, hf
-from bpe_engine.prompt import special, trusted, untrusted
 characters = sorted({byte_level.text_of(bytes([byte])) for byte in range(256)})
 parts = ["abcdefghijklm", "nopqrstuvwxyz", "ABCDEFGHIJKLM", "NOPQRSTUVWXYZ"]
 heads, vocab, merges = list(parts[0]), characters, []
@@ -33,37 +31,21 @@ ours = hf.Tokenizer(json.dumps({
     "decoder": level, "model": {"type": "BPE", "vocab": vocab, "merges": merges},
 }))
 engine = ours._native_engine
-unigram = hf.Tokenizer(json.dumps({
-    "version": "1.0", "added_tokens": [], "pre_tokenizer": level, "decoder": level,
-    "model": {"type": "Unigram", "unk_id": 0, "vocab": [[token, -1.0] for token in vocab]},
-}))
-core = bpe_engine.get_encoding("gpt2")._core_bpe
 text = "Ein schöner anAN, 東京 cpCP e\\u0301 <7> " * 40_000
+plain = text.replace("<7> ", "")
 many = [f"anAN {place} <3> of many" for place in range(60_000)]
 ids = engine.encode(text, "all", ())
 rows = [ids[:20]] * 40_000
 encoding = ours.encode(text)
 encoding.offsets
-ranks = core.mergeable_ranks()
-lines = b"".join(b"%s %d\\n" % (base64.b64encode(token), id) for token, id in ranks.items())
-segments = [untrusted(text), trusted("<1>"), special("<2>")] * 2
-core.encode_ordinary(text)
-table = _core.TokenTable(engine)
-splits = numpy.arange(0, len(ids) // 20 + 1, dtype=numpy.int64) * 20
-columns = numpy.asarray(ids, dtype=numpy.uint32)
-trie, healed = _core.TokenTrie(engine), _core.Healed(engine, text, "all", ())
-mask = numpy.zeros(trie.words(), numpy.int32)
 grown = _core.ConversationState(engine, "all", ())
-grown.append_text(text)
+grown.append_text(plain)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
                  overflow=False, num_threads=1, allowed_special="all", disallowed_special=())
     return _core.RowEncoder(ours, **{**named, **fields})
-few = made().encode(many[:20_000], True)
-flat = made().encode(many[:20_000], False)
 wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=None, pad_id=0,
                              pad_type_id=0, pad_token="x")
-processor, normalizer = json.dumps(level), json.dumps({"type": "NFC"})
 """
 
 SCARCE = """
@@ -82,7 +64,7 @@ else:
 #: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
 CALLS = {
     "Engine.encode": "engine.encode(text, 'all', ())",
-    "Engine.encode_to_numpy": "engine.encode_to_numpy(text, 2, 'all', ())",
+    "Engine.encode_to_numpy": "engine.encode_to_numpy(plain, 2, 'all', ())",
     "Engine.encode_batch": "engine.encode_batch(many, 2, 'all', ())",
     "Engine.encode_ragged": "engine.encode_ragged([many], 2, 'all', ())",
     "Engine.decode": "engine.decode(ids, 'replace')",
@@ -90,8 +72,8 @@ CALLS = {
     "Engine.decode_batch": "engine.decode_batch(rows, 'replace', 2)",
     "RowEncoder.encode": "made().encode(many, False)",
     "EncodedRows.fields, as matrices": "made(padding=wide).encode(many[:20_000], False).fields(('input_ids',), True, True)",
-    "ConversationState.update_text": "_core.ConversationState(engine, 'all', ()).update_text(text)",
-    "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(text)",
+    "ConversationState.update_text": "_core.ConversationState(engine, 'all', ()).update_text(plain)",
+    "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(plain)",
     "ConversationState.append_text, of a branch": "(grown.fork(), grown.append_text('a'))",
     "HfEncoding.pad": "encoding.pad(1_000_000)",
     "HfEncoding.merge": "hf.Encoding.merge([encoding, encoding])",
@@ -115,7 +97,7 @@ def prepared() -> Iterator[Prepared]:
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_without_memory_raise_memory_error(prepared, name):
     outputs = []
-    for kilobytes in (200, 1_000, 4_000, 9_000, 20_000, 45_000, 100_000, 220_000):
+    for kilobytes in (4_000, 9_000, 20_000, 45_000, 100_000, 220_000):
         program = SCARCE.replace("KILOBYTES", str(kilobytes)).replace("CALL", CALLS[name])
         run = prepared.run(program)
         assert run.status == 0, f"{kilobytes} kB: {run.status} {run.output}"

@@ -20,7 +20,7 @@ pub struct Details {
 impl Details {
     fn slice(&self, range: Range<usize>) -> Result<Self> {
         Ok(Self {
-            tokens: copied_texts(self.tokens[range.clone()].iter()),
+            tokens: copied_texts(self.tokens[range.clone()].iter())?,
             offsets: copied(&self.offsets[range.clone()])?,
             words: copied(&self.words[range])?,
         })
@@ -35,20 +35,15 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Copies a text; fails without memory.
-fn copied_text(text: &str) -> String {
-    let mut copy = String::new();
-    copy.push_str(text);
-    copy
-}
-
-/// Copies texts; fails without memory.
-fn copied_texts<'a>(texts: impl ExactSizeIterator<Item = &'a String>) -> Vec<String> {
-    let mut copies = Vec::with_capacity(texts.len());
-    for text in texts {
-        copies.push(copied_text(text));
-    }
-    copies
+/// Copies texts, or fails if they have no room in memory.
+fn copied_texts<'a>(
+    texts: impl ExactSizeIterator<Item = &'a String> + Clone,
+) -> Result<Vec<String>> {
+    /// The least that an allocation takes.
+    const TEXT: usize = 32;
+    let bytes = texts.clone().map(|text| size_of::<String>() + text.len().max(TEXT)).sum();
+    ask_for(bytes)?;
+    Ok(texts.cloned().collect())
 }
 
 /// The fields of a token, to compute its minimum memory.
@@ -327,8 +322,7 @@ impl Encoding {
         reserve(&mut self.ids, missing)?;
         let mut padding = Vec::new();
         if let Some(details) = &mut self.details {
-            let token = copied_text(token);
-            padding = copied_texts(std::iter::repeat_n(&token, missing));
+            padding = copied_texts(std::iter::repeat_n(&token.to_owned(), missing))?;
             reserve(&mut details.tokens, missing)?;
             reserve(&mut details.offsets, missing)?;
             reserve(&mut details.words, missing)?;
