@@ -122,6 +122,14 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
         .map_err(|_| Error::OutOfMemory { bytes: additional.saturating_mul(size_of::<T>()) })
 }
 
+/// Appends a value, or fails with [`Error::OutOfMemory`]; for lists that grow with a text.
+#[inline]
+pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
+    reserve(values, 1)?;
+    values.push(value);
+    Ok(())
+}
+
 /// Returns whether the process may map `bytes` more at once. Costs two calls of the system, whatever
 /// the size. Where it may, small allocations of several threads do not fail.
 pub fn has_room(bytes: usize) -> bool {

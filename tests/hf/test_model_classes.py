@@ -65,8 +65,9 @@ def test_a_tokenizer_of_a_model(kind):
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_files(kind, tmp_path: Path):
-    for seed in range(10):
-        model = model_of(kind, seed)
+    saved = 0
+    simple = getattr(tokenizers.models, kind)(*MADE[kind])
+    for model in [simple, *(model_of(kind, seed) for seed in range(10))]:
         contents = tokenizers.Tokenizer(model).to_str()
         ours = hf.Tokenizer.from_str(contents).model
         # Reading rounds scores.
@@ -74,11 +75,18 @@ def test_files(kind, tmp_path: Path):
         for prefix in (None, "x"):
             (tmp_path / "a").mkdir(exist_ok=True)
             (tmp_path / "b").mkdir(exist_ok=True)
-            paths = ours.save(tmp_path / "a", prefix)
+            try:
+                paths = ours.save(tmp_path / "a", prefix)
+            except ValueError as error:
+                # tokenizers writes lines that neither package reads as the same tokens.
+                assert "cannot hold the token" in str(error)
+                continue
+            saved += 1
             others = model.save(str(tmp_path / "b"), prefix)
             assert [Path(path).name for path in paths] == [Path(path).name for path in others]
             for path, other in zip(paths, others):
                 assert Path(path).read_bytes() == Path(other).read_bytes()
+    assert saved
     if kind == "WordLevel":
         assert hf.WordLevel.read_file(*paths) == tokenizers.models.WordLevel.read_file(*paths)
 

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory a
 PREPARATION = """
 import json, resource, types
 import numpy
-from bpe_engine import _core, byte_level, hf
+from bpe_engine import _core, hf
+from bpe_engine.read import byte_level
 characters = sorted({byte_level.text_of(bytes([byte])) for byte in range(256)})
 parts = ["abcdefghijklm", "nopqrstuvwxyz", "ABCDEFGHIJKLM", "NOPQRSTUVWXYZ"]
 heads, vocab, merges = list(parts[0]), characters, []

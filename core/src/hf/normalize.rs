@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Normalization;
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{push, reserve, reserve_text, with_capacity};
 use unicode_normalization_alignments::char::is_combining_mark;
 use unicode_normalization_alignments::{
     IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
@@ -468,7 +468,7 @@ impl Normalizer {
                 text.transform(lower, 0)?;
             }
             Self::Each(each) => {
-                let mut changes: Vec<Change> = Vec::with_capacity(text.text.len());
+                let mut changes: Vec<Change> = with_capacity(text.text.len())?;
                 for character in text.text.chars() {
                     let first = changes.len();
                     reserve(&mut changes, MOST)?;
@@ -487,7 +487,7 @@ impl Normalizer {
                 charsmap.each_stretch(&text.text, |stretch, rule| {
                     let Some(rule) = rule else { return Ok(()) };
                     length += rule.len();
-                    rules.push((stretch, joined(rule, "")?));
+                    push(&mut rules, (stretch, joined(rule, "")?))?;
                     if length > limit { Err(too_long(limit)) } else { Ok(()) }
                 })?;
                 text.rewrite(&rules)?;
@@ -580,10 +580,7 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {
-        regex.each(text, |stretch| {
-            stretches.push(stretch);
-            Ok(())
-        })?;
+        regex.each(text, |stretch| push(&mut stretches, stretch))?;
     }
     if !content.is_empty() && stretches.iter().any(Range::is_empty) {
         return Err(inserts("normalizer"));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{append, push, reserve, reserve_text, with_capacity};
 use crate::polling::poll;
 use unicode_normalization_alignments::char::canonical_combining_class;
 
@@ -40,7 +40,7 @@ impl Aligned {
     /// A part of an original.
     pub(crate) fn original(text: &str, part: Range<usize>) -> Result<Self> {
         let (start, text) = (part.start, &text[part]);
-        let mut origins = Vec::with_capacity(text.len());
+        let mut origins = with_capacity(text.len())?;
         for (at, character) in text.char_indices() {
             poll(character.len_utf8())?;
             let (at, end) = (start + at, start + at + character.len_utf8());
@@ -105,7 +105,7 @@ impl Aligned {
         let mut at: usize = old.by_ref().take(skipped).map(char::len_utf8).sum();
         let mut text = String::new();
         reserve_text(&mut text, self.text.len())?;
-        let mut origins = Vec::with_capacity(self.origins.len());
+        let mut origins = with_capacity(self.origins.len())?;
         for (character, count) in changes {
             poll(character.len_utf8())?;
             let origin = match count {
@@ -132,7 +132,7 @@ impl Aligned {
         let mut old = self.text.chars();
         let mut text = String::new();
         reserve_text(&mut text, self.text.len())?;
-        let mut origins = Vec::with_capacity(self.origins.len());
+        let mut origins = with_capacity(self.origins.len())?;
         // The first byte of a character with its marks in the new text, and their bytes in the old.
         let (mut first, mut source, mut is_kept) = (0, 0..0, true);
         for (character, count) in changes {
@@ -173,7 +173,7 @@ impl Aligned {
         let (mut changes, mut skipped): (Vec<Change>, usize) = (Vec::new(), 0);
         for character in self.text.chars() {
             match changes.last_mut() {
-                _ if keep(character) => changes.push((character, 1)),
+                _ if keep(character) => push(&mut changes, (character, 1))?,
                 Some(before) => before.1 += 1,
                 None => skipped += 1,
             }
@@ -192,12 +192,12 @@ impl Aligned {
         let mut last = 0;
         for (stretch, new) in rules {
             for character in self.text[last..stretch.start].chars() {
-                changes.push((character, 1));
+                push(&mut changes, (character, 1))?;
             }
-            whole.extend_from_slice(&self.origins[last..stretch.start]);
+            append(&mut whole, &self.origins[last..stretch.start])?;
             let mut old = self.text[stretch.clone()].chars().count();
             for character in new.chars() {
-                changes.push((character, old.min(1)));
+                push(&mut changes, (character, old.min(1)))?;
                 old = old.saturating_sub(1);
             }
             if let Some(before) = changes.last_mut() {
@@ -209,9 +209,9 @@ impl Aligned {
             last = stretch.end;
         }
         for character in self.text[last..].chars() {
-            changes.push((character, 1));
+            push(&mut changes, (character, 1))?;
         }
-        whole.extend_from_slice(&self.origins[last..]);
+        append(&mut whole, &self.origins[last..])?;
         self.transform(changes, 0)?;
         if self.is_whole {
             self.origins = whole;
@@ -239,7 +239,7 @@ impl Aligned {
     /// stretch; its whole origin is that of the stretch.
     pub(crate) fn replace(&mut self, stretches: &[Range<usize>], content: &str) -> Result<()> {
         let text = replaced(&self.text, stretches, content)?;
-        let mut origins = Vec::with_capacity(text.len());
+        let mut origins = with_capacity(text.len())?;
         let mut last = 0;
         for stretch in stretches {
             poll(stretch.end - last)?;

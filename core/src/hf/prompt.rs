@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::memory::reserve;
+use crate::memory::{push, reserve};
 use crate::segments::{Fixed, FixedIds, Prompt};
 use crate::special_tokens::Selection;
 
@@ -57,10 +57,7 @@ impl Tokenizer {
                         part.clone(),
                         &mut state,
                         permits,
-                        |range, id| {
-                            tokens.push((special(range, id), *segment));
-                            Ok(())
-                        },
+                        |range, id| push(&mut tokens, (special(range, id), *segment)),
                     )?;
                 }
                 Item::Fixed(fixed) => {
@@ -72,7 +69,7 @@ impl Tokenizer {
                         (fixed.start, fixed.end) = (range.start, range.end);
                     }
                     state.skip_to(fixed.end);
-                    tokens.push((fixed, *segment));
+                    push(&mut tokens, (fixed, *segment))?;
                 }
             }
         }

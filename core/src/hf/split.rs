@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::Splitter;
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{push, reserve, reserve_text, with_capacity};
 use crate::polling::poll;
 use memchr::memchr_iter;
 use unicode_categories::UnicodeCategories;
@@ -125,17 +125,17 @@ impl PreTokenizer {
                 }
                 Step::Bytes => pieces.iter_mut().try_for_each(into_byte_characters)?,
                 Step::Metaspace(metaspace) => {
-                    let mut parts = Vec::with_capacity(pieces.len());
+                    let mut parts = with_capacity(pieces.len())?;
                     for piece in pieces {
                         mark_spaces(metaspace, piece, is_first, &mut parts)?;
                     }
                     pieces = parts;
                 }
                 Step::Split { by, behavior, invert } => {
-                    let mut parts = Vec::with_capacity(pieces.len());
+                    let mut parts = with_capacity(pieces.len())?;
                     for piece in &pieces {
                         for range in by.parts(&piece.text, *behavior, *invert)? {
-                            parts.push(piece.slice(range)?);
+                            push(&mut parts, piece.slice(range)?)?;
                         }
                     }
                     pieces = parts;
@@ -200,7 +200,7 @@ fn add_steps(spec: &spec::PreTokenizer, steps: &mut Vec<Step>) -> Result<()> {
 
 fn into_byte_characters(piece: &mut Aligned) -> Result<()> {
     // Each byte becomes at most two bytes.
-    let mut origins = Vec::with_capacity(piece.origins.len() * 2);
+    let mut origins = with_capacity(piece.origins.len() * 2)?;
     let mut text = String::new();
     reserve_text(&mut text, piece.text.len() * 2)?;
     let mut at = 0;
@@ -237,7 +237,7 @@ fn mark_spaces(
         piece.prepend(mark)?;
     }
     for range in metaspace.parts(&piece.text, metaspace.replacement)? {
-        parts.push(piece.slice(range)?);
+        push(parts, piece.slice(range)?)?;
     }
     Ok(())
 }
@@ -314,10 +314,7 @@ impl spec::Metaspace {
     /// The parts of a text with `mark` as the replacement.
     pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
-        self.each_part(text, mark, |part| {
-            parts.push(part);
-            Ok(())
-        })?;
+        self.each_part(text, mark, |part| push(&mut parts, part))?;
         Ok(parts)
     }
 
@@ -359,25 +356,13 @@ impl By {
     fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
         match self {
-            Self::Bert => bert(text, &mut |part| {
-                parts.push(part);
-                Ok(())
-            })?,
-            Self::Scripts => scripts(text, &mut |part| {
-                parts.push(part);
-                Ok(())
-            })?,
-            Self::Length(length) => each_of_length(text, *length, |part| {
-                parts.push(part);
-                Ok(())
-            })?,
+            Self::Bert => bert(text, &mut |part| push(&mut parts, part))?,
+            Self::Scripts => scripts(text, &mut |part| push(&mut parts, part))?,
+            Self::Length(length) => each_of_length(text, *length, |part| push(&mut parts, part))?,
             Self::Characters(is_match) if behavior == Behavior::Removed && !invert => {
-                each_between(text, is_match, |part| {
-                    parts.push(part);
-                    Ok(())
-                })?;
+                each_between(text, is_match, |part| push(&mut parts, part))?;
             }
-            _ => parts = behave(self.cut(text, invert)?, behavior),
+            _ => parts = behave(self.cut(text, invert)?, behavior)?,
         }
         parts.retain(|part| !part.is_empty());
         Ok(parts)
@@ -390,11 +375,10 @@ impl By {
         let mut add = |range: Range<usize>| {
             poll(range.end - last)?;
             if last != range.start {
-                stretches.push((last..range.start, invert));
+                push(&mut stretches, (last..range.start, invert))?;
             }
             last = range.end;
-            stretches.push((range, !invert));
-            Ok(())
+            push(&mut stretches, (range, !invert))
         };
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
@@ -420,7 +404,7 @@ impl By {
             Self::Bert | Self::Scripts | Self::Length(_) => {}
         }
         if last != text.len() {
-            stretches.push((last..text.len(), invert));
+            push(&mut stretches, (last..text.len(), invert))?;
         }
         Ok(stretches)
     }
@@ -612,8 +596,8 @@ impl Split {
 }
 
 /// Combines stretches into pieces.
-fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
-    let mut pieces: Vec<Range<usize>> = Vec::with_capacity(stretches.len());
+fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
+    let mut pieces: Vec<Range<usize>> = with_capacity(stretches.len())?;
     let mut before = false;
     match behavior {
         Behavior::Isolated => pieces.extend(stretches.into_iter().map(|(range, _)| range)),
@@ -649,7 +633,7 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Vec<Range<usize>> {
             pieces.reverse();
         }
     }
-    pieces
+    Ok(pieces)
 }
 
 /// The way to cut text for the core, which reads its bytes unchanged.
@@ -757,7 +741,7 @@ impl PreTokenizer {
         let mut pieces = vec![Range { start: 0, end: text.len() }];
         for step in &self.0 {
             let Step::Split { by, behavior, invert } = step else { continue };
-            let mut parts = Vec::with_capacity(pieces.len());
+            let mut parts = with_capacity(pieces.len())?;
             for piece in pieces {
                 let found = by.parts(&text[piece.clone()], *behavior, *invert)?;
                 reserve(&mut parts, found.len())?;

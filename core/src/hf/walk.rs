@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::Engine;
 use crate::ablation::Mechanism;
+use crate::memory::push;
 use crate::request::Disallowed;
 
 use crate::hf::added::Stretches;
@@ -164,8 +165,7 @@ impl Tracer for Vec<u32> {
     }
 
     fn added(&mut self, _: &Cow<'_, str>, id: u32) -> Result<()> {
-        self.push(id);
-        Ok(())
+        push(self, id)
     }
 
     fn stretch(
