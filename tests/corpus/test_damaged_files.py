@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import seeds
+from seeds import seeded
 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
 
@@ -172,14 +174,15 @@ def try_cases(kind: str, first: int, last: int, folder: str) -> None:
     """Tries some cases, and prints the number of each before."""
     for case in range(first, last):
         print(case, flush=True)
-        KINDS[kind](kind, random.Random(f"{kind} {case}"), Path(folder))
+        KINDS[kind](kind, seeded(kind, case), Path(folder))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_data_are_errors(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
+    folders = [str(Path(__file__).parent), str(Path(seeds.__file__).parent)]
     program = (
-        f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
+        f"import sys; sys.path += {folders!r}\n"
         f"from {Path(__file__).stem} import try_cases; try_cases({kind!r}, 0, {CASES}, {str(tmp_path)!r})"
     )
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """Records ids, fields, renderings and public names of a build, and compares two records.
 
-    python tests/support/freeze.py record before.json --shared FOLDER
-    python tests/support/freeze.py compare before.json after.json
+    python release/freeze.py record before.json --shared FOLDER
+    python release/freeze.py compare before.json after.json
 
 A record has a digest for each file and ability over documents drawn from the shared corpora, so
 that a restructuring that loses nothing changes no line. `compare` prints the lines that differ, and
