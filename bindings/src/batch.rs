@@ -21,7 +21,7 @@ use crate::hf::{self, HfEncoding, HfTokenizer};
 use crate::objects::{
     collected, filled_bytearray, list_of_spans, new_dict, new_int, new_list, new_tuple, push,
 };
-use crate::{gil, ids, int_cache, request, rows};
+use crate::{gil, ids, int_cache, request, rows, text};
 
 /// A tokenizer and the arguments of calls, read once.
 #[pyclass(frozen, name = "RowEncoder", module = "bpe_engine._core")]
@@ -210,7 +210,7 @@ impl Call {
             Some(_) if detailed => Surrogates::WithoutOffsets,
             Some(_) => Surrogates::Repaired,
         };
-        GivenInput::read_all(inputs.py(), inputs.try_iter()?, self.is_pretokenized, surrogates)
+        GivenInput::read_all(inputs.py(), text::items(inputs)?, self.is_pretokenized, surrogates)
     }
 
     fn encode(

@@ -79,7 +79,7 @@ pub enum Part<'py> {
 
 impl<'py> Part<'py> {
     pub fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
-        collected(texts.try_iter()?).map(Self::Objects)
+        collected(text::items(texts)?).map(Self::Objects)
     }
 
     /// Reads a list of parts: tuples with the buffers of a column, or iterables of `str`.

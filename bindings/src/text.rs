@@ -9,8 +9,8 @@ use bpe_core::offsets::Characters;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
+use pyo3::types::{PyIterator, PyString};
 
 use crate::buffer_pool;
 
@@ -22,6 +22,20 @@ pub enum Text<'a> {
     /// Not stored as UTF-8. The interpreter could convert it, but would keep the result for the
     /// life of the `str`, and allocate new memory every time.
     CodePoints(CodePoints<'a>),
+}
+
+/// Iterates over texts. Refuses a column of pyarrow: its items are no `str`, and an item of a damaged
+/// column ends the process.
+pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    let kind = texts.get_type();
+    if kind.module()? == "pyarrow.lib" {
+        return Err(PyTypeError::new_err(format!(
+            "texts must be a list of str, not pyarrow.{}; pass column.to_pylist(), or give the column \
+             to encode_batch_to_numpy",
+            kind.name()?
+        )));
+    }
+    texts.try_iter()
 }
 
 /// Returns the text of a `str`.

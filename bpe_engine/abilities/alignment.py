@@ -191,6 +191,9 @@ def align_batch(
     if isinstance(texts, (str, bytes)):
         kind = type(texts).__name__
         raise TypeError(f"texts must be several str, not {kind}; for one text call align")
+    if type(texts).__module__ == "pyarrow.lib":  # An item of a damaged column ends the process.
+        kind = type(texts).__name__
+        raise TypeError(f"texts must be a list of str, not pyarrow.{kind}; pass column.to_pylist()")
     texts = list(texts)
     sides = [
         (one, one._names(allowed_special, disallowed_special), _rows(given, len(texts)))

@@ -44,9 +44,9 @@ def account(
 
     \b
     bpe-engine account request.json --tokenizer ./model
-    bpe-engine account request.json --tokenizer qwen3 --template chat_template.jinja
+    bpe-engine account request.json --tokenizer qwen3 --template chat.jinja
     bpe-engine account now.json --before earlier.json --model gpt-4o
-    bpe-engine account log.jsonl --tokenizer ./model --price-in 2 --price-cached 0.2
+    bpe-engine account log.jsonl --tokenizer ./m --price-in 2 --price-cached 0.2
     """
     price_cached = choice.pop("price_cached")
     if price_cached is not None and price_in is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from . import decoders, normalizers, pre_tokenizers, processors, trainers
 from .fields import Regex
@@ -40,7 +40,7 @@ class _Implementation(Tokenizer):
 
     @classmethod
     def _made(cls: type[_Own], model: Model, special_tokens: Iterable[Any] = ()) -> _Own:
-        self = Tokenizer.__new__(cls, model)
+        self = cast(_Own, Tokenizer.__new__(cls, model))
         known = [name for name in map(str, special_tokens) if self.token_to_id(name) is not None]
         self.add_special_tokens(known)
         return self
@@ -121,18 +121,22 @@ class BertWordPieceTokenizer(_Implementation):
         )
         self.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         if vocab is not None:
-            ends = [(str(token), self.token_to_id(str(token))) for token in (sep_token, cls_token)]
-            for name, id in ends:
+            ends: list[tuple[str, int]] = []
+            for name in map(str, (sep_token, cls_token)):
+                id = self.token_to_id(name)
                 if id is None:
                     raise ValueError(
                         f"the vocabulary has no token {name!r}; add it, or name another"
                     )
+                ends.append((name, id))
             self.post_processor = processors.BertProcessing(*ends)
         self.decoder = decoders.WordPiece(prefix=wordpieces_prefix)
         return self
 
     @classmethod
-    def from_file(cls, vocab: Any, **options: Any) -> BertWordPieceTokenizer:
+    def from_file(  # type: ignore[override]
+        cls, vocab: Any, **options: Any
+    ) -> BertWordPieceTokenizer:
         """Reads a ``vocab.txt``."""
         return cls(os.fspath(vocab), **options)
 

@@ -30,23 +30,23 @@ def train(
     """Replaces the model of a tokenizer by one that is learned from texts. If an exception is raised,
     the tokenizer is unchanged. Returns the trainer that was used."""
     model = json.loads(tokenizer._model_json(False))
-    trainer = trainer_of(model["type"]) if trainer is None else as_trainer(trainer)
-    if trainer._MODEL != model["type"]:
+    chosen: Trainer = trainer_of(model["type"]) if trainer is None else as_trainer(trainer)
+    if chosen._MODEL != model["type"]:
         raise TypeError(
-            f"{type(trainer).__name__} trains a {trainer._MODEL} model, but this one is "
+            f"{type(chosen).__name__} trains a {chosen._MODEL} model, but this one is "
             f"{model['type']}; take {type(trainer_of(model['type'])).__name__}"
         )
     counts = WordCounts(tokenizer)
-    bar = _Bar(trainer.show_progress)
+    bar = _Bar(chosen.show_progress)
     try:
         count_texts(counts, texts, lines, bar.count, num_threads)
-        scores = trainer._learn(counts, model, bar.learn)
+        scores = chosen._learn(counts, model, bar.learn)
     finally:
         bar.close()
     tokenizer._set_component("model", json.dumps(model))
     if scores is not None:
         tokenizer._set_scores(scores)
-    return trainer
+    return chosen
 
 
 def count_texts(

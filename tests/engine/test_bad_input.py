@@ -51,6 +51,23 @@ def test_wrong_type_of_batch(gpt2, method):
     assert batch(["a"], num_threads=None) == batch(["a"])
 
 
+def test_columns_where_lists_are_read(gpt2):
+    """Such a column is refused before an item is made: one of a damaged column ends the process."""
+    pyarrow = pytest.importorskip("pyarrow")
+    whole = pyarrow.array(["a", "b"])
+    numbers = np.array([0, 2, 1], np.int32).tobytes()
+    lying = pyarrow.Array.from_buffers(
+        pyarrow.string(), 2, [None, pyarrow.py_buffer(numbers), whole.buffers()[2]]
+    )
+    calls = [gpt2.encode_batch, lambda texts: bpe_engine.align_batch(gpt2, gpt2, texts)]
+    for column in (whole, lying, pyarrow.chunked_array([lying])):
+        for call in calls:
+            with pytest.raises(
+                TypeError, match=r"list of str, not pyarrow\.\w+; pass column.to_pyl"
+            ):
+                call(column)
+
+
 def test_error_in_one_item_of_a_batch(gpt2):
     texts = ["fine"] * 50 + ["a<|endoftext|>"] + ["fine"] * 50
     with pytest.raises(ValueError, match="disallowed special token '<|endoftext|>'"):

@@ -163,7 +163,7 @@ def train(
     user_defined: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Learn a vocabulary from CORPUS: byte-level BPE, or another --model.
+    """Learn a vocabulary from CORPUS, byte-level BPE or another model.
 
     CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
     compressed; - is standard input. The result does not depend on the number of threads or the order
@@ -173,8 +173,8 @@ def train(
       vocab-tools train texts/ --vocab-size 32k --pattern gpt2 -o out.tiktoken
       vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
       vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt
-      vocab-tools train texts/ --vocab-size 30k --model wordpiece --like bert -o out.json
-      vocab-tools train texts/ --vocab-size 8k --model unigram --like sentencepiece -o out.model
+      vocab-tools train texts/ --vocab-size 30k --like bert -o bert.json
+      vocab-tools train texts/ --vocab-size 8k --like sentencepiece -o spm.model
     """
     of_model = {
         "limit_alphabet": limit_alphabet,

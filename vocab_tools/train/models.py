@@ -250,8 +250,9 @@ def train_model(
     tokenizer.add_special_tokens(special)
     tokenizer.add_tokens([hf.AddedToken(name, normalized=False) for name in defined])
     if template is not None:
-        ids = [(name, tokenizer.token_to_id(name)) for name in special]
-        tokenizer.post_processor = processors.TemplateProcessing(*template, ids)
+        found = ((name, tokenizer.token_to_id(name)) for name in special)
+        ids = [(name, id) for name, id in found if id is not None]
+        tokenizer.post_processor = processors.TemplateProcessing(template[0], template[1], ids)
     notes = []
     if size < vocab_size:
         notes.append(
@@ -328,7 +329,8 @@ def _like_file(path: str | os.PathLike[str]) -> tuple[hf.Tokenizer, list[str], A
     elif processor and processor["type"] == "ByteLevel":
         contents["post_processor"] = processor
     if template is not None and isinstance(template[0], list):
-        template = tuple(" ".join(map(_item, items)) for items in template)
+        single, pair = (" ".join(map(_item, items)) for items in template)
+        template = (single, pair)
     return hf.Tokenizer.from_str(json.dumps(contents)), special, template
 
 

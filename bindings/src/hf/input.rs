@@ -162,7 +162,7 @@ pub fn items<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
             given.get_type().name()?
         )));
     }
-    given.try_iter()
+    text::items(given)
 }
 
 /// Bytes of memory for a short word.

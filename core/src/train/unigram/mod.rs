@@ -92,7 +92,7 @@ const CHARACTER_STEP: f64 = 0.0001;
 /// let options = Options { vocab_size: 9, ..Options::default() };
 /// let pieces = train(words, &options, &mut |_| ControlFlow::Continue(()))?;
 /// assert_eq!(pieces.len(), 9);
-/// assert_eq!(pieces[0].0, "hug");
+/// assert_eq!(pieces[0].0, "pu");
 /// # Ok::<(), bpe_core::Error>(())
 /// ```
 pub fn train(
@@ -278,7 +278,7 @@ impl<'a> Trainer<'a> {
             let others = others.to_vec();
             let is_best = length == 1 || walk.score() < model.score(piece);
             let is_used = count(piece) > 0.0;
-            if !is_used && !(is_best && others.is_empty()) {
+            if !(is_used || is_best && others.is_empty()) {
                 continue;
             }
             if others.is_empty() || !is_best {
