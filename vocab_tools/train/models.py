@@ -250,8 +250,8 @@ def train_model(
     tokenizer.add_special_tokens(special)
     tokenizer.add_tokens([hf.AddedToken(name, normalized=False) for name in defined])
     if template is not None:
-        found = ((name, tokenizer.token_to_id(name)) for name in special)
-        ids = [(name, id) for name, id in found if id is not None]
+        vocab = tokenizer.get_vocab()
+        ids = [(name, vocab[name]) for name in special if name in vocab]
         tokenizer.post_processor = processors.TemplateProcessing(template[0], template[1], ids)
     notes = []
     if size < vocab_size:
