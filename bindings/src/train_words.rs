@@ -16,6 +16,9 @@ use crate::gil;
 use crate::hf::HfTokenizer;
 use crate::progress::ProgressReporter;
 
+/// Tokens, and the two tokens of each merge.
+type TokensAndMerges = (Vec<String>, Vec<(u32, u32)>);
+
 /// Counts of the words that a tokenizer's normalizer and pre-tokenizer make of texts.
 ///
 /// Several threads may count at once, each into a table of its own. Training uses the counts up.
@@ -141,7 +144,7 @@ impl WordCounts {
         suffix: String,
         max_token_length: Option<usize>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Vec<String>, Vec<(u32, u32)>)> {
+    ) -> PyResult<TokensAndMerges> {
         let options = characters::Options {
             vocab_size,
             min_frequency,

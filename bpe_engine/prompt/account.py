@@ -327,7 +327,7 @@ def account_prompt(
     Args:
         prompt: Messages, or segments, as `render_template` and `render_chat` return them.
         tokenizer: An encoding or a tokenizer.
-        template: The text of a chat template, for messages; by default that of a `Tokenizer`.
+        template: The text of a chat template, for messages; by default the `tokenizer`'s own.
         model: A chat model of OpenAI, instead of a tokenizer: `count_chat_tokens` counts the parts.
         tools: The tools of the request.
         more: As in `render_template`; `add_generation_prompt` is True by default.
