@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
@@ -18,6 +18,9 @@ from ..arguments import number_of, several_names
 from ..brief import Brief
 from . import sentencepiece_model
 from .training import ProgressFunction
+
+if TYPE_CHECKING:
+    from bpe_engine.hf import Tokenizer as HfTokenizer
 
 #: The models that can be trained, and the pipeline that each has by default.
 MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "words"}
@@ -33,7 +36,7 @@ _MARK = "▁"
 class TrainedModel(Brief):
     """A tokenizer that was trained."""
 
-    tokenizer: hf.Tokenizer
+    tokenizer: HfTokenizer
     #: Sentences for the user.
     notes: list[str] = field(default_factory=list)
 
