@@ -103,7 +103,7 @@ def convert(
       vocab-tools convert o200k_base new/tokenizer.json
       vocab-tools convert tokenizer.json qwen.tiktoken
       vocab-tools convert qwen2.5/ new/tokenizer.json --extra new.tiktoken
-      vocab-tools convert qwen2.5/ new/tokenizer.json --control-tokens names.txt --plan plan.json
+      vocab-tools convert qwen2.5/ new/tokenizer.json --control-tokens names.txt
     """
     chosen = chosen_pattern(pattern, pattern_regex)
     if plan and not (extra or control_tokens):
