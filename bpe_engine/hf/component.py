@@ -92,6 +92,7 @@ class Component:
     _attributes: ClassVar[dict[str, Field]] = {}
     #: Whether the constructor takes any other argument, too, which has no effect.
     _takes_others: ClassVar[bool] = False
+    __signature__: ClassVar[inspect.Signature]
     #: The values of the JSON; a sequence has parts instead.
     _fields: dict[str, Any]
     _parts: list[Component]
@@ -110,7 +111,7 @@ class Component:
                 cls._attributes[each.alias] = each
                 listed += [each.parameter(cls.__annotations__[name])] if each.init else []
         listed += [inspect.Parameter("others", kind)] if cls._takes_others else []
-        cls.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+        cls.__signature__ = inspect.Signature(listed)
 
     def __new__(cls, *values: Any, **named: Any) -> Any:
         signature: inspect.Signature | None = getattr(cls, "__signature__", None)

@@ -60,8 +60,12 @@ class Field:
     ):
         self.check: Callable[[Any], Any] = check
         self.show: Callable[[Any], Any] = show
-        self.default, self.of_none, self.init = default, of_none, init
-        self.alias, self.name, self.is_hidden = alias, name, is_hidden
+        self.default: Any = default
+        self.of_none: Any = of_none
+        self.init: bool = init
+        self.alias: str = alias
+        self.name: str = name
+        self.is_hidden: bool = is_hidden
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name.lstrip("_")

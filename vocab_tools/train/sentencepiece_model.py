@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 #: The numbers of the types of pieces, as in a file.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _, _BYTE = range(1, 7)
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 
 _MODELS = {"Unigram": 1, "BPE": 2}
 _MARK = "▁"
