@@ -60,7 +60,7 @@ def _copied(text: Any) -> Any:
 
 
 def _wrong(value: Any) -> str:
-    """Says which value of a call is no text."""
+    """Describes the first value of a call that is not a text, and its row."""
     where = ""
     while isinstance(value, (list, tuple)) and value:
         value, where = value[0], where or " in row 0"

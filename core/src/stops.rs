@@ -98,7 +98,7 @@ impl Stops {
         Ok(Some(made))
     }
 
-    /// Returns the state after one more byte. There is none after a match.
+    /// Returns the state after one more byte. Valid until a match only.
     #[inline]
     pub fn next(&self, mut state: State, byte: u8) -> State {
         if state.0 == 0 && !self.begins[usize::from(byte)] {

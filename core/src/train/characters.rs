@@ -46,7 +46,7 @@ pub struct Trained {
 
 /// Learns tokens from words of UTF-8.
 ///
-/// Of pairs with the same count, the one whose left token has the lower id comes first. Ids are those
+/// Pairs with the same count merge in the order of their ids, the left token's first. Ids are those
 /// of special tokens, of characters in their order, of characters with affixes as they are met in words,
 /// the most frequent word first and equal ones in the order of their bytes, and of merges. A merge whose token exists already takes no id.
 ///
@@ -188,8 +188,8 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     Ok(corpus)
 }
 
-/// Returns how many counts, of which the greatest come first, make up a part of their sum. A count
-/// of `u64::MAX` is no part of it.
+/// Returns how many counts, of which the greatest come first, make up a part of their sum. The sum
+/// leaves out counts of `u64::MAX`.
 pub(super) fn covered(counts: impl Iterator<Item = u64> + Clone, part: Option<f64>) -> usize {
     let Some(part) = part else { return usize::MAX };
     let real = |count: u64| if count == u64::MAX { 0.0 } else { count as f64 };

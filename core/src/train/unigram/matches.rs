@@ -18,7 +18,7 @@ pub(super) struct Matches {
     /// By place: the number of pieces.
     counts: Vec<u8>,
     pieces: Vec<u32>,
-    /// Of each place in steps of [`STEP`]: where its pieces begin.
+    /// Start of the pieces of every [`STEP`]-th place.
     starts: Vec<u32>,
 }
 

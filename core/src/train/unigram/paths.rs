@@ -12,7 +12,7 @@ pub(super) struct Weighted {
     pub(super) length: u32,
 }
 
-/// All pieces, and a character that is none.
+/// All pieces, and the unknown character.
 pub(super) struct Model {
     pub(super) pieces: Vec<Weighted>,
     pub(super) unknown: Weighted,
