@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-all-tiers test-transformers nightly budget lint format types fuzz bench pictures docs docs-check
+.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-all-tiers test-transformers nightly budget workflows lint format types fuzz bench pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,10 +65,14 @@ nightly: test-thorough test-all-tiers  ## run what takes too long for each chang
 	$(MAKE) test-transformers TRANSFORMERS="5.0.0 5.19.0"
 	$(MAKE) fuzz
 
+workflows:  ## check the workflows of the public forge
+	actionlint
+	zizmor --offline --quiet .github
+
 budget:  ## check the lines of code of each folder against budget.txt
 	$(PYTHON) tests/support/budget.py
 
-lint: budget  ## check formatting, lints, types and the lines of code
+lint: budget workflows  ## check formatting, lints, types, workflows and the lines of code
 	cargo fmt --all -- --check
 	cargo clippy --profile checked --all-targets $(CARGO_FLAGS) -- -D warnings
 	cargo clippy --profile checked -p bpe-core --features ablation --examples $(CARGO_FLAGS) -- -D warnings
