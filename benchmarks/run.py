@@ -6,7 +6,7 @@
     python -m benchmarks.run --cases load text-list --encodings tokenizer.json --engines bpe_engine,tokenizers
 
 Engines take turns in each round. A row is the median over rounds, with the token count and whether
-the ids are tiktoken's (for a tokenizer.json, those of tokenizers; for a .model, of sentencepiece).
+the ids are tiktoken's (for a tokenizer.json, tokenizers'; for a .model, sentencepiece's).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """BPE with the ids of tiktoken and Hugging Face: fast, offline, safe against special tokens in text.
 
-`Encoding` is tiktoken's class (`get_encoding`), `hf.Tokenizer` that of `tokenizers` (a
-``tokenizer.json``), `Tokenizer` that of transformers (batches, tensors, a model's folder). All have the
+`Encoding` is tiktoken's class (`get_encoding`), `hf.Tokenizer` is `tokenizers`' (a
+``tokenizer.json``), `Tokenizer` transformers' (batches, tensors, a model's folder). All have the
 same abilities; `open_tokenizer` opens whatever you have.
 
 >>> import bpe_engine

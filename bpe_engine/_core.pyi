@@ -73,7 +73,7 @@ _Disallowed = str | Iterable[str] | None
 class Engine:
     """The engine of every tokenizer class: an encoding, or the tokenizer of a file.
 
-    `allowed_special` and `disallowed_special` are those of `bpe_engine.Encoding.encode`; a tokenizer
+    `allowed_special` and `disallowed_special` are as in `bpe_engine.Encoding.encode`; a tokenizer
     of a file looks for all of its special tokens or for none, and always for other added tokens.
     Offsets are in characters of the text as given.
     """

@@ -53,7 +53,8 @@ def write_at_once(
     Args:
         path: The file. A link is followed; a pipe or a device is written to.
         contents: Its bytes.
-        scratch: A folder on the same disk for the unfinished file; by default that of the file.
+        scratch: A folder on the same disk for the unfinished file; by default the folder of the
+            file.
 
     Raises OSError if the file cannot be written; nothing is left then.
     """

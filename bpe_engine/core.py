@@ -223,7 +223,7 @@ class Encoding(EngineMethods, NativeEncoding):
     ) -> tuple[list[int], list[list[int]]]:
         """Returns the stable ids of an unfinished text, and the possible completions of its rest.
 
-        The arguments and errors are those of `encode`.
+        Takes the arguments of `encode`, and raises the same errors.
 
         Returns:
             The ids of a prefix that stay the same whatever follows, and every sequence of ids that
@@ -276,8 +276,8 @@ class Encoding(EngineMethods, NativeEncoding):
     ) -> list[str]:
         """Returns the pieces of a text, which are encoded one by one.
 
-        Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
-        those of the normalized text.
+        Each allowed special token is a piece. Where the encoding normalizes text, the normalized
+        text is split.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")

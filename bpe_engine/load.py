@@ -201,8 +201,8 @@ def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
 def _read_ranks(
     path: str | os.PathLike[str], expected_hash: str | None, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """Returns the unpacked contents of a rank file. The hash may be that of the file or, if it is
-    local and packed, of its contents."""
+    """Returns the unpacked contents of a rank file. The hash covers the file or, if local and
+    packed, the contents."""
     path = os.fspath(path)
     if not _is_local(path):
         packed = read_file_cached(path, expected_hash, max_bytes=max_bytes)
@@ -429,24 +429,24 @@ def load_encoding(
     max_bytes: int = MAX_BYTES,
 ) -> Encoding:
     """Makes an encoding from a ``.tiktoken`` file, which may be packed with gzip; from a
-    ``tokenizer.json`` or ``tekken.json``; or from a folder with one of them.
+    ``tokenizer.json`` or ``tekken.json``; or from a folder with such a file.
 
-    A rank file holds tokens only. Its pattern and special tokens are in ``NAME.encoding.json``
-    beside it, if `vocab-tools` wrote it; and those of a published file, or of one that begins with
-    its tokens, are known. The arguments replace them.
+    A rank file holds tokens only. If `vocab-tools` wrote the file, ``NAME.encoding.json`` has the
+    pattern and special tokens; published files, and files that begin with their tokens, are
+    recognized. The arguments replace them.
 
     Args:
         path: The file, or a folder; `bpe_engine.open_tokenizer` takes more kinds of both.
         pattern: The regular expression that cuts text into pieces, or the name of an encoding in
-            this package, whose pattern is used; by default that of the file, else of cl100k_base.
-        special_tokens: Names and ids; by default those of the file. The ids must not be those of
-            tokens in the files.
+            this package, whose pattern is used; by default the file's, else cl100k_base's.
+        special_tokens: Names and ids; by default the file's. No token in the files may have these
+            ids.
         extra: One or more files with the additional tokens of an extended vocabulary.
         name: The name of the encoding; by default the file's name up to its first dot.
         expected_hash: The sha256 of the first file, in hexadecimal; for a packed file, of the
             file or of its contents.
         normalization: "NFC" to normalize text first, as the encodings of Qwen do, or None. Without
-            a `pattern`, None is that of the file.
+            a `pattern`, None follows the file.
         max_bytes: The largest size to read of each file, packed and unpacked; 256 MiB by default.
 
     Raises:

@@ -114,7 +114,7 @@ def encoding_name_for_model(model_name: str) -> str:
             with or without the owner, in any case: ``"Qwen/Qwen3-8B"``, ``"qwen2.5-7b-instruct"``.
 
     Raises:
-        KeyError: The model is unknown, or its special tokens are not those of any encoding.
+        KeyError: The model is unknown, or no encoding has its special tokens.
 
     >>> encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'

@@ -98,7 +98,7 @@ def _search_names(names: Iterable[str]) -> regex.Pattern[str]:
 
 
 class Encoding:
-    """The readable engine. Arguments and ids are those of `bpe_engine.Encoding`.
+    """The readable engine. Arguments and ids are as in `bpe_engine.Encoding`.
 
     >>> ranks = {bytes([i]): i for i in range(256)} | {b"lo": 256, b"hel": 257, b"he": 258}
     >>> specials = {"<s>": 300}
@@ -195,7 +195,7 @@ class Encoding:
         return unicodedata.normalize(self._normalization, text) if self._normalization else text
 
     def _encode_stretch(self, text: str) -> list[int]:
-        """Encodes text without special tokens, as a text of its own to the pattern."""
+        """Encodes text without special tokens, which the pattern sees as a whole text."""
         tokens = [
             token for piece in self.split(text) for token in merge(piece.encode(), self._ranks)
         ]

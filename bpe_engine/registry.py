@@ -140,7 +140,7 @@ def _unknown(name: str) -> str:
 
 
 def list_encoding_names() -> list[str]:
-    """Returns the names that `get_encoding` takes: the package's own, then those of plugins.
+    """Returns the names that `get_encoding` takes: the package's, then the plugins'.
 
     >>> list_encoding_names()[:3]
     ['gpt2', 'r50k_base', 'p50k_base']

@@ -1,4 +1,4 @@
-"""Checks what is uploaded: tags, metadata and sizes, and how it installs in clean Debian roots.
+"""Checks the files to upload: tags, metadata and sizes, and how it installs in clean Debian roots.
 
     python release/check.py [--roots FOLDER] [--suite] [--release] [FILE ...]
 
@@ -127,7 +127,7 @@ VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
 
 
 def within(root: Path) -> list[str]:
-    """Returns the words before a command that runs in a root, with /proc and terminals of its own."""
+    """Returns the words before a command that runs in a root, with separate /proc and terminals."""
     terminals = 'mount -t devpts devpts /dev/pts && exec "$@"'
     own = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", f"--root={root.resolve()}"]
     return [*own, "sh", "-c", terminals, "sh"]
@@ -136,7 +136,7 @@ def within(root: Path) -> list[str]:
 def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
     """Installs `path` in an environment below `folder`, which is in the root.
 
-    Runs `tests`, all of them if the list is empty: those of the last commit, or of the sdist itself.
+    Runs `tests`, all of them if the list is empty: from the last commit, or from the sdist.
     """
     shutil.copy(path, folder)
     if path.suffix == ".whl":

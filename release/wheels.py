@@ -1,4 +1,4 @@
-"""Builds what is uploaded: an sdist of the last commit, and wheels from that sdist.
+"""Builds the files to upload: an sdist of the last commit, and wheels from that sdist.
 
     python release/wheels.py [--platform NAME ...] [--python VERSION ...] [--out dist]
 

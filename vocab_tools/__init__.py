@@ -87,8 +87,8 @@ __all__ = [
     "write_report",
 ]
 
-#: The public names of each module. It is imported when one of them is used, so that the command
-#: starts at once and answers to Ctrl-C from its first moment on.
+#: The public names of each module. A module is imported when a name of it is first used, so that
+#: the command starts at once and answers to Ctrl-C from its first moment on.
 _NAMES = {
     "check": ("CheckResult", "Finding", "check_vocabulary"),
     "check.folder": ("FolderResult", "check_folder"),

@@ -22,8 +22,8 @@ def shown(value: object) -> str:
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     """Returns an argument that is a list of names.
 
-    Raises TypeError for one name alone, which would be taken for a list of letters, and for what
-    is not text.
+    Raises TypeError for one name alone, which would be taken for a list of letters, and for items
+    other than text.
     """
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{name} is a list of names, not {shown(value)}; give [{value!r}]")
@@ -56,7 +56,7 @@ def checked_path(value: Any, what: str = "the path of a file") -> str:
 
 
 def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
-    """Returns names and ids of special tokens, as a dict of its own. Raises TypeError for what is not a
+    """Returns names and ids of special tokens in a new dict. Raises TypeError unless given a
     mapping."""
     if not isinstance(value, Mapping):
         raise TypeError(

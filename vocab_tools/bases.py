@@ -61,7 +61,7 @@ class Base:
 
     @property
     def is_qwen(self) -> bool:
-        """True if the pattern and the special tokens are those of ``qwen``."""
+        """True for the pattern and the special tokens of ``qwen``."""
         specials = self.special_tokens == named_pattern("qwen").special_tokens
         return self.pattern.name == "qwen" and specials
 
@@ -137,7 +137,7 @@ class NoRanksError(UnsupportedTokenizer):
 
 
 def _own_pattern(source: RankSource) -> Pattern | None:
-    """Returns the pattern and special tokens of an encoding, or those beside a rank file."""
+    """Returns the pattern and special tokens of an encoding, or of a rank file's sidecar."""
     if isinstance(source, bpe_engine.Encoding):
         return encoding_pattern(source)
     found = None if isinstance(source, Mapping) else read_sidecar(os.fspath(source))
@@ -156,7 +156,7 @@ def identify(
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 
-    A given pattern is used alone: special tokens are those of the vocabulary that the ranks are.
+    A given pattern is used alone: special tokens come from the vocabulary with these ranks.
     Without one, the pattern of that vocabulary is used. An unknown vocabulary without a given pattern
     gets the pattern of ``qwen`` and its special tokens, unless the ranks use all of their ids.
 

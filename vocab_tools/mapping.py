@@ -71,7 +71,7 @@ class CorpusOverlap:
 class VocabularyMap(Brief):
     """The ids of a vocabulary ``a`` in another one, ``b``.
 
-    Ordinary tokens are compared by their bytes, those of ``token_table``. Special tokens are left out.
+    Ordinary tokens are compared by their bytes in ``token_table``. Special tokens are left out.
     """
 
     name_a: str
@@ -211,9 +211,9 @@ def map_vocabularies(
         progress: called now and then with bytes done and bytes in all.
 
     Returns:
-        Pairs of equal tokens, and the ids of ``b`` that every other token of ``a`` becomes: its own
-        encoding of the token's text. Bytes that are not UTF-8 are cut into the longest tokens from
-        the left, of at most 64 bytes each.
+        Pairs of equal tokens, and the ids of ``b`` that every other token of ``a`` becomes: the
+        encoding of the token's text by ``b``. Bytes that are not UTF-8 are cut into the longest
+        tokens from the left, of at most 64 bytes each.
 
     Raises:
         TypeError: ``a`` or ``b`` is not a tokenizer.
@@ -272,7 +272,7 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
 
 
 def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
-    """Returns the name of a tokenizer in reports: that of its file, or its own."""
+    """Returns the name of a tokenizer in reports: of the file, or of the encoding."""
     if isinstance(given, (str, os.PathLike)):
         return os.path.basename(os.fspath(given).rstrip("/"))
     return str(getattr(opened, "name", type(opened).__name__))

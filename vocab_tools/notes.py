@@ -63,7 +63,7 @@ class Note(str):
 
 @dataclass(frozen=True)
 class NoteGroup:
-    """All notes of one kind, and those of them to show."""
+    """All notes of one kind, and the notes to show."""
 
     kind: str
     #: Their number and kind.

@@ -60,7 +60,7 @@ class Pattern:
 
     def without_taken_specials(self, ranks: Mapping[bytes, int]) -> Pattern:
         """Returns a copy without special tokens if ``ranks`` uses all of their ids: then the ranks
-        are not those of this pattern's encoding."""
+        belong to another encoding."""
         used = set(ranks.values())
         if all(number in used for number in self.special_tokens.values()):
             return replace(self, special_tokens={})

@@ -1,8 +1,8 @@
 """Reads rank files and lists of special tokens.
 
 A rank file holds one token per line: ``base64(token bytes) SPACE id``. Reading is split in two, so
-that a linter can look at what a loader must refuse: :func:`read_rank_file` takes anything and
-lists what is wrong, :func:`load_ranks` refuses it.
+that a linter can look at what a loader must refuse: :func:`read_rank_file` takes any file and lists
+the defects, which :func:`load_ranks` refuses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RankFile(Brief):
     name: str
     #: (token, id, line number), in the order of the lines.
     tokens: list[tuple[bytes, int, int]] = field(default_factory=list)
-    #: (line number, what is wrong with it).
+    #: (line number, defect).
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -250,7 +250,7 @@ def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
     """Reads special tokens: a JSON object of name and id, or one ``name id`` per line; or the added
-    tokens of a ``tokenizer.json``, or what ``vocab-tools convert`` wrote beside a rank file.
+    tokens of a ``tokenizer.json``, or the sidecar of a rank file.
 
     Raises ValueError, naming the line or the value, for anything else.
     """

@@ -34,7 +34,7 @@ def quoted(text: str) -> str:
 
 def _seen(text: str, place: int) -> str:
     """Returns a character, escaped if it is invisible, as is a joiner that joins nothing: at the
-    start, at the end, or beside an escape."""
+    start, at the end, or next to an escape."""
     character = text[place]
     if character == "\\" or not (character.isprintable() or joins(text, place)):
         return character.encode("unicode_escape").decode()
@@ -42,7 +42,7 @@ def _seen(text: str, place: int) -> str:
 
 
 def quoted_list(texts: Sequence[str]) -> str:
-    """Returns the pieces of a text, with a circle under a mark that begins one of them.
+    """Returns the pieces of a text, with a circle under a mark that begins a piece.
 
     >>> quoted_list(["\u0e01", "\u0e34\u0e19"])
     "['\u0e01', '\u25cc\u0e34\u0e19']"

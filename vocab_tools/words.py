@@ -53,8 +53,8 @@ def read_words(
         source: the path of a file, an open binary file, or lines.
         lenient: take 1 as the frequency when it is missing or not a positive integer, or when a line
             has two tabs or more (the word is then the text before the first).
-        like_add_merges: as Qwen's add_merges.py: lines are stripped, and 1 for what is not an integer,
-            and integers below 1 as they are.
+        like_add_merges: as Qwen's add_merges.py: lines are stripped, a frequency that is not an
+            integer counts as 1, and integers below 1 as they are.
         notes: a list that notes for the user are appended to.
 
     Returns:
@@ -119,7 +119,7 @@ def _read(path: str) -> bytes:
 
 
 def _given(lines: Any) -> Iterable[str]:
-    """Yields lines that are given. Raises TypeError for what is not text."""
+    """Yields lines that are given. Raises TypeError for items other than text."""
     if isinstance(lines, (bytes, bytearray)) or not isinstance(lines, Iterable):
         raise TypeError(
             "words are the path of a list, a file that is open, lines, or a dict of words and "
@@ -169,7 +169,7 @@ def _lacks_word(line: str) -> bool:
 
 
 def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple[int, str | None]:
-    """Returns the frequency of a line, and what is wrong with it."""
+    """Returns the frequency of a line, and the error in the line."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient and not like_add_merges else problem

@@ -308,8 +308,8 @@ BY_NAME = ("padded", "column", "peaks", "build", "learn", "command", "training",
 def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
     """Returns the cases whose name or group matches a pattern, in table order.
 
-    Without patterns, the quick ones, or all but those of :data:`BY_NAME`. ValueError when a pattern
-    fits none of them.
+    Without patterns, the quick ones, or all but :data:`BY_NAME`. ValueError when a pattern fits
+    none.
     """
     if not patterns:
         return [

@@ -132,7 +132,8 @@ def read_ranks(path: Path) -> dict[bytes, int]:
 
 
 def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
-    """Returns the path of a tokenizer.json for ``spec``; writes that of a built-in encoding once.
+    """Returns the path of a tokenizer.json for ``spec``; writes the file of a built-in encoding
+    once.
 
     The files have the settings of published ones, which peers know best.
     """

@@ -28,7 +28,7 @@ class Column(list[str]):
 
 @dataclass
 class Inputs:
-    """``warm`` is encoded outside the clock; ``timed`` holds what is measured, by label."""
+    """``warm`` is encoded outside the clock; ``timed`` holds the measured inputs, by label."""
 
     warm: list[Item]
     timed: dict[str, Item]
@@ -46,7 +46,7 @@ def halves(corpus: Path) -> Inputs:
 
 
 def documents(corpus: Path, size: int) -> Inputs:
-    """Warms on documents of the even lines; those of the odd lines are one batch."""
+    """Warms on documents of the even lines; documents of the odd lines are one batch."""
     even, odd = corpora.halves(corpora.read(corpus))
     return Inputs([corpora.documents(even, size)], {"text": corpora.documents(odd, size)})
 
@@ -71,7 +71,7 @@ def repeated(corpus: Path, megabytes: int) -> Inputs:
 
 
 def prompts(corpus: Path, sizes: dict[str, int]) -> Inputs:
-    """Cuts prompts of each size from a part of the odd lines of its own: each prompt is new."""
+    """Cuts prompts of each size from another part of the odd lines: each prompt is new."""
     even, odd = corpora.halves(corpora.read(corpus))
     share = len(odd) // len(sizes)
     timed: dict[str, Item] = {

@@ -76,7 +76,8 @@ def _english(run: Run, limit: int) -> str:
 
 
 def prompts(run: Run) -> Rows:
-    """Segments beside ``encode`` of their text, and turn 20 of a conversation beside the whole."""
+    """Segments against ``encode`` of their text, and turn 20 of a conversation against the
+    whole."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = render_chat(messages(20, 60), "chatml")
     text = "".join(segment.text for segment in chat)
@@ -127,7 +128,7 @@ def masks(run: Run) -> Rows:
 
 
 def rollouts(run: Run) -> Rows:
-    """Turn 20 of a rollout, beside rendering and encoding the whole here and in transformers."""
+    """Turn 20 of a rollout, against rendering and encoding the whole here and in transformers."""
     enc = bpe_engine.get_encoding(run.spec.name)
     chat = messages(40, 600)
     rollout = Rollout(CHATML, enc, chat[:2])
@@ -205,7 +206,7 @@ def _shapes(chat: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def templates(run: Run) -> Rows:
-    """Rendering to segments with origins, beside plain Jinja as transformers compiles it."""
+    """Rendering to segments with origins, against plain Jinja as transformers compiles it."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     kinds = {
@@ -243,7 +244,8 @@ def templates(run: Run) -> Rows:
 
 
 def calls(run: Run) -> Rows:
-    """Calls of a warm process: transformers beside ``Tokenizer``, and beside itself with ours inside."""
+    """Calls of a warm process: transformers against ``Tokenizer``, and against transformers with
+    ours inside."""
     path = _file(run.spec, run.cache)
     tokens = [token["content"] for token in json.loads(path.read_bytes())["added_tokens"]]
     pad = next((token for token in tokens if "pad" in token.lower()), None) or tokens[0]

@@ -217,8 +217,8 @@ def loading(run: Run) -> Iterator[Value]:
 def memory(run: Run) -> Iterator[Value]:
     """Yields resident MB once loaded, and after each corpus was encoded as a list and an array.
 
-    Texts and results are dropped before the last look, so what stays is what the engine keeps or
-    what its way of building results left behind in the allocator.
+    Texts and results are dropped before the last look, so the rest is memory that the engine keeps,
+    or fragments that building results left in the allocator.
     """
     before = resident()
     run.call()("hello world")
@@ -282,7 +282,8 @@ def collision(run: Run) -> Iterator[Value]:
 
 
 def held(run: Run) -> Iterator[Value]:
-    """Yields bytes for each byte of text: of the result, and of the peak of memory beside it."""
+    """Yields bytes for each byte of text: of the result, and of the peak of memory without the
+    result."""
     call = run.warmed()
     for label, item in run.inputs.timed.items():
         gc.collect()

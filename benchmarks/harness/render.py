@@ -3,8 +3,8 @@
     python -m benchmarks.run --json all.json
     python -m benchmarks.harness.render all.json docs/benchmarks.md README.md docs/benchmarks.csv
 
-A page with the marker ``benchmarks`` gets the rows of :data:`MANUAL`, one with ``speed`` those of
-:data:`SHORT`.
+A page with the marker ``benchmarks`` gets the rows of :data:`MANUAL`, a page with ``speed`` the
+rows of :data:`SHORT`.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Runner:
             **os.environ,
             "RAYON_NUM_THREADS": threads,
             "OMP_NUM_THREADS": threads,
-            # Nobody multiplies matrices here; the threads for it would spin beside the others.
+            # Nobody multiplies matrices here; the threads for it would only spin.
             "OPENBLAS_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "true" if task.case.threads > 1 else "false",
             "TIKTOKEN_CACHE_DIR": "",

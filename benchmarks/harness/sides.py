@@ -19,7 +19,7 @@ def seconds(call: Call, repeat: int = 1) -> float:
 
 
 def ratio(rounds: int, side: Call, other: Call) -> float:
-    """Returns the CPU time of ``side`` over that of ``other``: the median of the rounds."""
+    """Returns the ratio of the CPU times of ``side`` and ``other``: the median of the rounds."""
     side()
     repeat = max(1, int(0.002 / max(1e-7, seconds(other))))
     return statistics.median(seconds(side, repeat) / seconds(other, repeat) for _ in range(rounds))

@@ -1,6 +1,6 @@
 """Adapters for the compared tokenizers: each calls the fastest public way to a result.
 
-Every engine loads from what this repository or its own package holds; nothing is downloaded.
+Every engine loads files of this repository or of its package; nothing is downloaded.
 A field of :class:`Engine` is None where the engine lacks the thing. Where a package offers
 several ways to one result, the adapter takes the one that measured fastest.
 """

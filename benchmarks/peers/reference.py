@@ -1,9 +1,9 @@
-"""Reference ids: those of tiktoken, from the same rank file.
+"""Reference ids: tiktoken's, from the same rank file.
 
 Where tiktoken fails (a million spaces make it panic) the ids come from the meaning of the
 pattern: the ``regex`` package cuts the text, tiktoken merges each piece by itself. Where that
 cannot be had either, the harness takes the ids of most engines. Each row names its reference.
-For a tokenizer.json, the ids are those of ``tokenizers``; for a ``.model``, of sentencepiece.
+For a tokenizer.json, the ids are ``tokenizers``'; for a ``.model``, sentencepiece's.
 """
 
 from __future__ import annotations

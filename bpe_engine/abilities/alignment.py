@@ -60,7 +60,7 @@ class Alignment:
 class AlignedBatch:
     """The alignments of many texts, one after the other. ``batch[i]`` is the alignment of one text.
 
-    Arrays are those of `Alignment`, over all texts. Spans count the bytes of each text from 0.
+    Arrays as in `Alignment`, over all texts. Spans count the bytes of each text from 0.
     """
 
     a_ids: npt.NDArray[np.uint32]

@@ -152,7 +152,7 @@ def _preferred(
 def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin: int) -> int:
     """Returns where the chunk that begins at `start` ends, which `cut` returns for a part of the text.
 
-    At first it sees a `window` of characters and the `margin` behind them.
+    At first it sees a `window` of characters and the `margin` after them.
     """
     window += margin
     while True:
@@ -164,8 +164,8 @@ def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin
 
 def _good_end(text: str, least: int, middle: int, last: int, whole: Whole | None) -> int:
     """Returns the last of the best places to end a chunk: after a paragraph or sentence from
-    `middle` to `last`, after a word from `least` on, or `last`. What is `whole` is not cut, if
-    there is any other place."""
+    `middle` to `last`, after a word from `least` on, or `last`. A `whole` range is cut only if
+    there is no other place."""
     if whole is not None:
         firsts = (middle, middle, least, least, least)
         for pattern, first in zip((*_ENDS[:2], *_ENDS), firsts):

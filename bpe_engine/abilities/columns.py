@@ -1,4 +1,4 @@
-"""Prepares columns of text for native code, which reads those of Arrow in place."""
+"""Prepares columns of text for native code, which reads Arrow's columns in place."""
 
 from __future__ import annotations
 

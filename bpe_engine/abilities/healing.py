@@ -30,7 +30,7 @@ class _Tokenizer(Protocol):
 class TokenTrie:
     """The tokens of a tokenizer in the order of their bytes. Made by `EngineMethods.token_trie`.
 
-    Bytes are those of the token table: what each id adds to a text after others. Control tokens, the
+    Bytes come from the token table: the text that an id adds after others. Control tokens, the
     token for unknown text and ids without a token are never found.
 
     >>> import bpe_engine
@@ -197,7 +197,7 @@ class Healed:
         self._native.advance(id)
 
     def fork(self) -> Healed:
-        """Returns a copy that advances on its own, as for several samples of one prompt."""
+        """Returns a copy that advances independently, as for several samples of one prompt."""
         return Healed(self._native.fork())
 
     def __copy__(self) -> Healed:

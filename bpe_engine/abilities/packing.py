@@ -41,8 +41,8 @@ def pack_inputs(
         segments: One or more segments with the same number of rows: each a `TokenBatch`, lists of
             ids, a matrix, or the ragged tensor of another package. Nested lists in a row are
             flattened.
-        seq_length: The length of each row of the result. Segments share the room beside the
-            special tokens: ``seq_length - (len(segments) + 1)``.
+        seq_length: The length of each row of the result. Segments share the room that special
+            tokens leave: ``seq_length - (len(segments) + 1)``.
         start_id, end_id, pad_id: The ids of special tokens, as from
             ``encoding.encode_single_token``.
         truncator: How to truncate rows that are too long. ``"round_robin"`` gives one id to each

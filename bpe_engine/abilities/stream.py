@@ -123,7 +123,7 @@ class StreamDecoder:
         if self._runs is not None:
             *ended, last = self._parts(ids)
             if ended:
-                self._engine.settled(ids)  # Fails on what is not an id, before any is taken.
+                self._engine.settled(ids)  # Fails on anything but an id, before any is taken.
             before = [self._settled(part, final=True) for part in ended]
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)
@@ -195,6 +195,6 @@ def _first_character(data: bytes, errors: str) -> int:
     return length
 
 
-# The second byte's range where it is narrower than that of the others: without overlong forms,
+# The second byte's range where narrower than the other bytes': without overlong forms,
 # surrogates, and code points above U+10FFFF.
 _SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}

@@ -30,8 +30,8 @@ ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def with_base(text: str) -> str:
-    """Returns text to show alone: a mark at its start gets a dotted circle, since it would otherwise
-    sit on what is before it."""
+    """Returns text to show alone: a mark at its start gets a dotted circle, since a mark joins the
+    character before."""
     return "◌" + text if unicodedata.category(text[:1] or " ").startswith("M") else text
 
 

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     a file that is missing; 130 after Ctrl-C; 141 when the reader of the output has closed it.
 
     Args:
-        arguments: The words after the command's name; by default those of the process.
+        arguments: The words after the command's name; by default `sys.argv`.
     """
     try:
         from .app import cli

@@ -35,7 +35,7 @@ def align(
 ) -> None:
     """Show the tokens of the tokenizers A and B in groups that cover the same bytes of a text.
 
-    A line is a group, with the tokens and ids of A and those of B. A and B are names of encodings or
+    A line is a group, with the tokens and ids of A and of B. A and B are names of encodings or
     your own tokenizers, as -e of other commands takes them.
 
     \b

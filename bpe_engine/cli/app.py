@@ -27,7 +27,7 @@ def cli() -> None:
 
     \b
     bpe-engine count -f report.txt             how many tokens a file has
-    bpe-engine show "Hello, world!"            each token in its own color
+    bpe-engine show "Hello, world!"            each token in a color
     bpe-engine encode "Hello, world!"          13225 11 2375 0
     bpe-engine decode 13225 11 2375 0          Hello, world!
     bpe-engine account chat.json -m gpt-4o     what each part of a prompt costs

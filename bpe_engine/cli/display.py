@@ -205,7 +205,7 @@ def show_alignment(
     color: str,
     width: int | None,
 ) -> None:
-    """Draws a line for each group of the tokens of two tokenizers, in a color of its own.
+    """Draws a line for each group of the tokens of two tokenizers, each in another color.
 
     Args:
         names, tokenizers: Both tokenizers, with their names.

@@ -32,8 +32,8 @@ __all__ = [
     "complete_vocabulary",
 ]
 
-#: The options that commands share, by the heading that the help lists them under. Those of one
-#: command come first, under "Options".
+#: The options that commands share, by the heading that the help lists them under. The options of
+#: one command alone come first, under "Options".
 _SECTIONS = {
     "Vocabulary": "encoding model ranks tokenizer base extra pattern pattern-regex special-token "
     "special-tokens nfc from to",
@@ -67,7 +67,7 @@ class Group(click.Group):
 
     Args:
         sections: The names of the commands, by heading and in the order of work. Each is a function
-            in a module of its name beside that of the group, with ``_`` for ``-``.
+            in a module of that name in ``package``, with ``_`` for ``-``.
         package: The package of those modules.
     """
 

@@ -154,12 +154,13 @@ def _try(path: str, force: bool) -> None:
 
 
 def _prefix(target: Path) -> str:
-    """Returns the beginning of the names of temporary files beside ``target``."""
+    """Returns the prefix of the names of temporary files for ``target``."""
     return f".{target.name[:80]}.vocab-tools-"
 
 
 def _new_file(target: Path) -> tuple[int, str]:
-    """Creates a temporary file beside ``target``, locked for as long as its handle is open."""
+    """Creates a temporary file in the folder of ``target``, locked for as long as its handle is
+    open."""
     while True:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target))
         if fcntl is not None:
@@ -213,7 +214,7 @@ def _write_beside(
 
 
 def _mode(target: Path) -> int:
-    """Returns the permissions of the file that is replaced, or those of a new one."""
+    """Returns the permissions of the replaced file, or of a new one."""
     if target.exists():
         return target.stat().st_mode & 0o7777
     umask = os.umask(0)

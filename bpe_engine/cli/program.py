@@ -87,7 +87,7 @@ def _invoke(group: click.Group, program: str, words: Sequence[str]) -> int:
 
 
 def _worded(program: str, error: click.ClickException) -> str:
-    """Returns what is wrong, and for a wrong command line where help is."""
+    """Returns the message of an error, and for a wrong command line how to get help."""
     message = error.format_message().replace("a valid integer range", "a whole number")
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path.rstrip() if error.ctx else program
@@ -105,7 +105,7 @@ def _complain(program: str, message: str, status: int = FAILED) -> int:
 
 
 def _drop_output() -> None:
-    """Discards what is left to print, so that closing a stream does not fail again at exit."""
+    """Discards the rest of the output, so that closing a stream does not fail again at exit."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.close(nothing)

@@ -33,7 +33,7 @@ def show(
     as_json: bool,
     **choice: Any,
 ) -> None:
-    """Show the tokens of a text, each in its own color, with the ids under them.
+    """Show the tokens of a text, each in a color, with the ids under them.
 
     Spaces are shown as ·, other invisible characters as escapes such as \\n. A character that
     several tokens share is in the first, and ‥ stands for it in the others. Special tokens are

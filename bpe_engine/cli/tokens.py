@@ -74,8 +74,8 @@ def tokens_of(
 
 
 def _is_made(tokenizer: AnyTokenizer, id: int, text: str, start: int) -> bool:
-    """True if the decoder puts a space before a token where the text has none, as that of BERT before
-    brackets."""
+    """True if the decoder puts a space before a token where the text has none, as BERT's does
+    before brackets."""
     if isinstance(tokenizer, Encoding) or text[max(start - 1, 0) : start].isspace():
         return False
     return not (tokenizer.id_to_token(id) or "").startswith(_SPACES)

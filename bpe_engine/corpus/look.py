@@ -29,7 +29,7 @@ class Look:
     #: By an upper limit of the number of ids, a power of two: the share of documents, in percent.
     lengths: dict[str, float]
     #: By the length of a row: the share of documents that fit whole, and of a row that is filled
-    #: when each document has rows of its own, in percent.
+    #: when rows hold one document each, in percent.
     rows: list[tuple[int, float, float]]
     #: The tokens of the first document, as they are shown.
     sample: list[str]

@@ -67,8 +67,8 @@ class Options:
     #: whose 0 or false leaves the message out, such as "weight".
     train_on: str = "every"
     weight_key: str | None = None
-    #: For plain text: what is between documents; None for a document a file. "auto" is that, but for
-    #: files of more than a megabyte, whose documents are between empty lines.
+    #: For plain text: the separator of documents; None for a document a file. "auto" is that, but
+    #: for files of more than a megabyte, whose documents are between empty lines.
     separator: str | None = AUTO
     #: For rows that are not text: "raise", "skip" or "keep-empty".
     on_error: str = "raise"
@@ -147,19 +147,19 @@ class Plan:
 
     @property
     def needs_merge(self) -> bool:
-        """True if the parts are not what is to be read."""
+        """True if training reads other files than the parts."""
         return self.options.shuffle is not None or self.options.held_out > 0
 
     @property
     def parts_folder(self) -> str:
-        """The folder of the parts; a name of its own where their order is not the final one."""
+        """The folder of the parts; another name where the order of the parts is not final."""
         return self.path("parts" if self.options.shuffle is None else "parts-in-order")
 
     def coder(self, tokenizer: str | None = None) -> Coder:
         """Loads the tokenizer, from another place if one is given.
 
         Raises:
-            CorpusError: Its fingerprint is not that of the plan.
+            CorpusError: The fingerprint differs from the plan's.
         """
         coder = Coder(load_engine(tokenizer or self.tokenizer), self.options.allow_special)
         if coder.fingerprint != self.fingerprint:
@@ -171,7 +171,7 @@ class Plan:
         return coder
 
     def check_input(self, source: Input) -> tuple[int, int | None]:
-        """Returns the state of an input. Raises CorpusError if its size is not that of the plan."""
+        """Returns the state of an input. Raises CorpusError if the size differs from the plan's."""
         state = file_state(source.uri)
         if state[0] != source.size:
             raise CorpusError(
@@ -246,7 +246,7 @@ def make_plan(
 
 
 def _files(inputs: Iterable[str | os.PathLike[str]], out: str) -> list[str]:
-    """Returns the files of the inputs, those of a folder in order, with absolute paths."""
+    """Returns the files of the inputs, folders in order, with absolute paths."""
     files = [
         path if is_uri(path) else os.path.abspath(path)
         for path in corpus_files(inputs, without=out)

@@ -23,7 +23,7 @@ Progress = Callable[[Manifest], Any]
 
 
 def units_of_rank(plan: Plan, rank: int = 0, world_size: int = 1) -> list[int]:
-    """Returns the units that do not exist yet and are those of a rank: every `world_size`-th one.
+    """Returns the missing units of a rank: every `world_size`-th one.
 
     Raises:
         CorpusError: The rank is not from 0 to before the world size.

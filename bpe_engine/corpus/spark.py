@@ -26,7 +26,7 @@ def run(spark: Any, out: str | os.PathLike[str] | Plan, *, tokenizer: str | None
         The number of units that were written.
 
     Raises:
-        pyspark.errors.PySparkException: A task failed; the message holds that of `CorpusError`.
+        pyspark.errors.PySparkException: A task failed; the message contains `CorpusError`'s.
     """
     plan = (out if isinstance(out, Plan) else read_plan(out)).everywhere()
     units = units_of_rank(plan)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["encoded", "part_blocks", "times_path", "with_ends", "write_unit"]
 
-#: Characters of a reason: that of a template may hold a document.
+#: Characters of a reason: a template's may hold a document.
 _LONGEST_REASON = 400
 
 

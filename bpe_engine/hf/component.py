@@ -59,11 +59,11 @@ _KINDS = {
 class Component:
     """A normalizer, pre-tokenizer, post-processor or decoder.
 
-    Each has a class of its own in `bpe_engine.hf.normalizers`, `bpe_engine.hf.pre_tokenizers`,
+    The classes are in `bpe_engine.hf.normalizers`, `bpe_engine.hf.pre_tokenizers`,
     `bpe_engine.hf.processors` or `bpe_engine.hf.decoders`, with the constructor and the attributes
     that the class of this name has in `tokenizers`. Where that package is imported, ``isinstance``
-    with its class is true as well, but its own methods take no such object: `to_tokenizers` makes one
-    that they take. A ``Sequence`` has a length, and its parts are components.
+    with that class is true as well, but methods of `tokenizers` need an object of `to_tokenizers`.
+    A ``Sequence`` has a length, and its parts are components.
 
     Setting an attribute changes the tokenizers that the component is set in, also as a part of a
     ``Sequence``.
@@ -187,7 +187,7 @@ class Component:
         if any(each is part for each in self._parts):
             self._tell_owners()
 
-    # Read by `isinstance`. The name is that of a plain attribute to the type checker.
+    # Read by `isinstance`. The type checker sees a plain attribute.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         own = type(self)

@@ -1,4 +1,4 @@
-"""The tokens that a tokenizer has beside its model's, and those that a model gives."""
+"""Added tokens of a tokenizer, and tokens that a model gives."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 
 @dataclass
 class AddedToken:
-    """A token beside those of the model.
+    """A token that is added to the model's.
 
     Args:
-        content: What is looked for.
-        single_word: Found only where no other word character stands beside it.
+        content: The text to find.
+        single_word: Found only between characters that are not part of words.
         lstrip: Whitespace before it belongs to it.
         rstrip: Whitespace after it belongs to it.
         normalized: Its normalized form is looked for in the normalized text. By default that is

@@ -114,7 +114,7 @@ class Regex:
 
 
 def field(check: Callable[[Any], Any], **options: Any) -> Any:
-    """Another attribute: the arguments are those of `Field`."""
+    """Another attribute; takes the arguments of `Field`."""
     return Field(check, **options)
 
 

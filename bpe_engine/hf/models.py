@@ -43,7 +43,7 @@ _Own = TypeVar("_Own", bound="Model")
 
 
 class Model:
-    """A model: its own, or that of a tokenizer, which changes with it.
+    """A separate model, or the model of a tokenizer, which changes with it.
 
     `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its classes. ``seed`` is of BPE with ``dropout``
     and of Unigram with ``alpha``: with a seed, one text always becomes the same tokens.

@@ -108,15 +108,16 @@ class Tokenizer(EngineMethods, HfTokenizer):
     def from_sentencepiece(
         cls, path: str | os.PathLike[str], version: Literal["0.2.1", "0.2.3"] = "0.2.3"
     ) -> Tokenizer:
-        """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text are its own.
+        """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text equal SentencePiece's.
 
         Text never becomes a control piece, such as ``</s>``, unless `encode_special_tokens` is set to
         False: segments put them into prompts, and a post-processor puts them around texts.
 
         Args:
             path: The file.
-            version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` those of
-                older ones, which differ where paths of a Unigram model have nearly the same score.
+            version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` the ids
+                of older versions, which differ where paths of a Unigram model have nearly the same
+                score.
 
         Raises:
             OSError: The file cannot be read.

@@ -17,7 +17,7 @@ from .components import AddedToken
 
 __all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
 
-#: Called with what is done of a step and all of it.
+#: Called with the work done of a step and the whole work.
 Progress = Callable[[int, int], object]
 
 
@@ -106,7 +106,7 @@ class BpeTrainer(_OfCharacters):
         show_progress: Whether a terminal shows how far the work is.
         special_tokens: Tokens with the first ids.
         limit_alphabet: The most characters of the alphabet: the most frequent ones.
-        initial_alphabet: Characters of the alphabet that need not occur, such as those of
+        initial_alphabet: Characters of the alphabet that need not occur, such as
             `bpe_engine.hf.pre_tokenizers.ByteLevel.alphabet`.
         continuing_subword_prefix: Begins tokens that do not begin a word.
         end_of_word_suffix: Ends tokens that end a word.

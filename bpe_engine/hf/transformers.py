@@ -344,7 +344,7 @@ def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type
     """Returns the class for a folder that `AutoTokenizer` loads.
 
     Up to 5.21, transformers takes `LlamaTokenizer`, which cuts at spaces only, for byte-level files
-    that name it, as those of DeepSeek; 5.22 and later take the class that reads the file as it is.
+    that name it, as DeepSeek's do; 5.22 and later take the class that reads the file as it is.
     """
     is_old = not hasattr(_backend, "_tokenizer_json_has_byte_level")
     if not (is_old and kwargs.get("_from_auto") and cls.__name__ == "LlamaTokenizer" and args):
@@ -375,13 +375,13 @@ def _class_for(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> type
 
 
 def patch_transformers() -> None:
-    """Makes ``from_pretrained`` of transformers give tokenizers around ours: that of
-    ``AutoTokenizer``, and of the classes that have a ``tokenizer.json``.
+    """Makes ``from_pretrained`` of transformers give tokenizers around ours: on ``AutoTokenizer``,
+    and on the classes that have a ``tokenizer.json``.
 
-    Where a file is not supported, the tokenizer is that of transformers, and the reason is logged
-    once. ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes both
-    kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory for
-    ours. Does nothing when it was done before. `is_ours` tells which tokenizers are ours.
+    Where a file is not supported, transformers' tokenizer is returned, and the reason is logged
+    once. ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes
+    both kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory
+    for ours. Does nothing when it was done before. `is_ours` tells which tokenizers are ours.
     """
     with _lock:
         if _replaced:

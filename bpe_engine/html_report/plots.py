@@ -17,7 +17,7 @@ BASELINE = 180
 #: Bars of a chart; larger numbers are put into the last one.
 MOST_BARS = 12
 
-#: The width of a digit above a bar, and the part of the gaps beside a bar that a number may take.
+#: The width of a digit above a bar, and the part of the gaps around a bar that a number may take.
 DIGIT, GAPS = 8, 8
 
 #: The axes of a line plot.

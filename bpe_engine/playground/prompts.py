@@ -1,4 +1,5 @@
-"""A prompt rendered and encoded, beside the naive way: join everything, allow every special token."""
+"""A prompt rendered and encoded safely, and in the naive way: join everything, allow every special
+token."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ def prompt(
 
     Returns:
         ``safe``, the tokens of `encode_segments` with their origins and the assistant's mask;
-        ``naive``, those of ``encode(text, allowed_special="all")``, where the origin "forged" marks
-        special tokens that untrusted text made; and ``controls``, the control strings in
+        ``naive``, the tokens of ``encode(text, allowed_special="all")``, where the origin "forged"
+        marks special tokens that untrusted text made; and ``controls``, the control strings in
         untrusted text; ``parts``, the tokens of each part.
     """
     if tools and template is None:
@@ -60,7 +61,7 @@ def prompt(
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):
-        # Tokens without characters of their own belong to what is before them.
+        # Tokens without characters belong to the text before.
         touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
         if vocabulary.is_special(id):
             naive.append("forged" if "untrusted" in touched else "control")

@@ -32,7 +32,7 @@ _HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page at `address` on 127.0.0.1, each connection on a thread of its own.
+    """Serves the page at `address` on 127.0.0.1, each connection on a new thread.
 
     Args:
         api: Answers the requests.

@@ -42,7 +42,7 @@ class _Column:
             after, kept = self.conversation.ids, 0
         tail = _common_end(before[kept:], after)
         new = after[: len(after) - tail]
-        # A copy of its own: the conversation keeps none.
+        # A copy, because the conversation keeps none.
         self.ids = [*before[:kept], *after]
         self.version = version
         vocabulary = self.vocabulary

@@ -72,8 +72,8 @@ class Vocabulary:
         return found if isinstance(found, str) else dict(found.mergeable_ranks)
 
     def audit(self, id: int) -> tuple[str, str]:
-        """Returns the round-trip class of an id, and "reached" or the reason why merging misses it:
-        those of `vocab-tools check`. Without ranks, the reason is ""."""
+        """Returns the round-trip class of an id, and "reached" or the reason why merging misses the
+        token, as in `vocab-tools check`. Without ranks, the reason is ""."""
         if isinstance(self._encoding, Encoding):
             return self._audits[id]
         if self.is_special(id):
@@ -101,7 +101,7 @@ class Vocabulary:
 
 
 class Vocabularies:
-    """Encodings by name. Those of this package open by themselves, files only by `open`: a link
+    """Encodings by name. Built-in ones open by themselves, files only by `open`: a link
     that somebody sent cannot read a file."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class Vocabularies:
 
     @property
     def names(self) -> list[str]:
-        """All names: those of this package, then those of files."""
+        """All names: built-in encodings, then files."""
         known = list_encoding_names()
         return [*known, *(name for name in self._opened if name not in known)]
 
@@ -171,7 +171,7 @@ class Vocabularies:
         return self._keep(Vocabulary(name, tokenizer, path), path)
 
     def receive(self, files: Mapping[str, str]) -> Vocabulary:
-        """Opens files by their names and contents: one, or those of a folder.
+        """Opens a file, or the files of a folder, by their names and contents.
 
         Raises:
             ValueError, OSError: They cannot be opened; the message says why.
@@ -198,7 +198,7 @@ class Vocabularies:
             return self._keep(Vocabulary(name, tokenizer), path)
 
     def _keep(self, vocabulary: Vocabulary, path: str) -> Vocabulary:
-        """Keeps an opened tokenizer, and the chat template beside it."""
+        """Keeps an opened tokenizer and its chat template."""
         name = vocabulary.name
         self._opened[name] = vocabulary
         if (template := template_of(path)) is not None:

@@ -41,7 +41,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any
 
 
 def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
-    """Returns the pieces of a short text, and the merges of one of them step by step."""
+    """Returns the pieces of a short text, and the merges of one piece step by step."""
     pieces = vocabulary.tokenizer.split(text[:10_000])
     if not pieces:
         return {"pieces": [], "more": 0}
@@ -113,7 +113,7 @@ def search(vocabulary: Vocabulary, kind: str, query: str) -> dict[str, Any]:
 def _matcher(
     vocabulary: Vocabulary, kind: str, query: str
 ) -> tuple[Callable[[int, bytes], bool], Callable[[int], tuple[bool, int]] | None]:
-    """Returns whether a token matches, and the order of what is found."""
+    """Returns whether a token matches, and the order of matches."""
     if kind == "id":
         numbers = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", query, re.ASCII)
         if numbers is None:
@@ -155,7 +155,7 @@ def _row(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
 
 
 def token_page(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
-    """Returns what is known about a token: how merging reaches it, what it is part of, its
+    """Returns all facts about a token: how merging reaches it, what it is part of, its
     neighbors, and its class in `vocab-tools check`."""
     tokens = vocabulary.tokens
     if id not in tokens:

@@ -21,7 +21,7 @@ _TOOL_ROLES = frozenset(["function", "ipython", "tool"])
 class Header(NamedTuple):
     """The text of the template before an answer."""
 
-    #: All text behind the message before the answer.
+    #: All text after the message before the answer.
     whole: str
     #: The parts of the generation prompt.
     parts: tuple[str, ...]

@@ -35,7 +35,7 @@ class Trick(NamedTuple):
     name: str
     #: The trick in words, for reports.
     what: str
-    #: Returns the texts for the name of a token. Those of `SPLIT` and `COMPLETED` need the prompt.
+    #: Returns the texts for the name of a token. `SPLIT` and `COMPLETED` need the prompt.
     spellings: Callable[[str], Iterable[str]] = lambda name: ()
 
 

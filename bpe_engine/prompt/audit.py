@@ -126,7 +126,7 @@ class Audit:
 
     @property
     def has_tags(self) -> bool:
-        """Whether the prompt is that of a template with ``{% generation %}`` tags."""
+        """Whether the template of the prompt has ``{% generation %}`` tags."""
         return any(origin is not None and origin.has_tags for origin in self._origins)
 
     @cached_property

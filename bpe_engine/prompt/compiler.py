@@ -1,4 +1,4 @@
-"""Compiles templates to Python: literals are trusted, and operators are those of `language`."""
+"""Compiles templates to Python: literals are trusted, and operators come from `language`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revi
 
 
 class TracingGenerator(CodeGenerator):
-    """Compiles templates: literal strings become trusted ones, operators those of `language`."""
+    """Compiles templates: literal strings become trusted, operators come from `language`."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)

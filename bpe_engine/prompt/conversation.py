@@ -30,7 +30,7 @@ class Conversation:
     """The ids of a prompt that grows and changes. Made by `Encoding.conversation`.
 
     An update costs the changes and a comparison with the previous text. Any number of threads may
-    use a conversation; the last of several updates counts. The memory (see `memory`) is that of the
+    use a conversation; the last of several updates counts. The memory (see `memory`) holds the
     text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB of text
     and 56 bytes for each special token.
 
@@ -74,13 +74,14 @@ class Conversation:
         return Change(*self._state.update_segments(_segments(prompt)))
 
     def append(self, more: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
-        """Appends to the prompt: as `update` with all of it, at the cost of what is new.
+        """Appends to the prompt: as `update` with all of it, at the cost of the new text.
 
-        That is so where text can be cut (see `Encoding.stable_prefix`): otherwise the text behind the
-        last special token is encoded again. Three things cost as much as the whole: the first append
-        after `fork`; the first text that is not in the normal form of its encoding; and each append of
-        segments where the ids of text depend on the segment that it is in, as in tokenizer files
-        whose model makes added tokens of text, or that search for them in normalized text.
+        That is so where text can be cut (see `Encoding.stable_prefix`): otherwise the text after
+        the last special token is encoded again. Three things cost as much as the whole: the first
+        append after `fork`; the first text that is not in the normal form of its encoding; and each
+        append of segments where the ids of text depend on the segment that it is in, as in
+        tokenizer files whose model makes added tokens of text, or that search for them in
+        normalized text.
 
         Args:
             more: A text if the prompt so far is one, otherwise segments.

@@ -151,7 +151,7 @@ def render_chat(
     *,
     add_generation_prompt: bool = False,
 ) -> list[Segment]:
-    """Renders a conversation to segments. The format's text is trusted, that of messages is not.
+    """Renders a conversation to segments. The format's text is trusted, the messages' is not.
 
     Args:
         messages: Mappings with a ``role`` and a ``content`` that is a str, or a list of parts

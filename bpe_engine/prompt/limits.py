@@ -42,7 +42,7 @@ class TemplateLimitError(ValueError):
 
 
 class Limits:
-    """The limits of one rendering, and what is left of them."""
+    """The limits of one rendering, and the rest of each."""
 
     __slots__ = ("characters", "deadline", "next_look", "room", "seconds")
 

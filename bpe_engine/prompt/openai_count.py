@@ -140,7 +140,7 @@ def _encoding(model: str) -> Encoding:
 
 
 class _Counter:
-    """Counts the parts of one request, and notes what is an estimate."""
+    """Counts the parts of one request, and notes the estimates."""
 
     def __init__(self, encoding: Encoding, model: str):
         if encoding.name not in _FUNCTION:

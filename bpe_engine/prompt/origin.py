@@ -45,7 +45,7 @@ GENERATED = 2  # It is inside a {% generation %} block.
 GIVEN = 4  # Times the number of the caller's value, from 1 on.
 MOST_LABELS = (1 << 30) - 1
 _START = 1 << 32  # Times the first character in the caller's value.
-_NOWHERE = _START * ((1 << 31) - 1)  # The characters are not one by one those of the value.
+_NOWHERE = _START * ((1 << 31) - 1)  # The characters do not map one by one to the value.
 
 # The parts of one text that may have origins of their own. A text with more is untrusted.
 PIECES = 1 << 16
@@ -302,7 +302,7 @@ def _from(flags: int, offset: int) -> int:
 
 
 def unplaced(runs: Runs) -> Runs:
-    """Returns the runs of characters that are not one by one those of the caller's values."""
+    """Returns the runs of characters that do not map one by one to the caller's values."""
     return tuple(
         (length, flags % _START + _NOWHERE if flags >= GIVEN else flags) for length, flags in runs
     )

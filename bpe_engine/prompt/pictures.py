@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["picture_tokens"]
 
-#: Models, the tokens of a picture, and those of each tile of 512 pixels.
+#: Models, the tokens of a picture, and the tokens of each tile of 512 pixels.
 _PRICES = (
     (re.compile(r"gpt-4o-mini"), 2833, 5667),
     (re.compile(r"(?:chat)?gpt-4o|gpt-4-turbo|gpt-4\.1(?!-mini|-nano)|gpt-4\.5"), 85, 170),

@@ -103,7 +103,7 @@ class Plain:
 
 
 class _Empty(tuple[Any, ...]):
-    """An empty tuple with an address of its own: Python has one `()`, and labels go by addresses."""
+    """An empty tuple with a new address: Python has one `()`, and labels go by addresses."""
 
     __slots__ = ()
 

@@ -59,11 +59,11 @@ class Drift(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """A conversation rendered behind a sample."""
+    """A conversation rendered after a sample."""
 
     #: The whole text.
     text: str
-    #: The segments behind the sample.
+    #: The segments after the sample.
     behind: list[Segment]
     #: The sampled message, as the template was given it.
     message: Mapping[str, Any]
@@ -80,7 +80,7 @@ class _Part(NamedTuple):
 class Rollout:
     """The ids of a conversation of several turns, for training on what a model sampled.
 
-    Sampled ids are kept as they are; only text behind them is rendered and encoded. That is valid
+    Sampled ids are kept as they are; only text after them is rendered and encoded. That is valid
     only if the template still renders the earlier part as before, which is checked each time.
     Segments of the caller keep text from outside untrusted, as in `render_template`.
 
@@ -244,8 +244,8 @@ class Rollout:
         return found
 
     def _sizes(self, ids: Sequence[int]) -> list[int]:
-        """Returns the bytes of each id in the decoded text, where those of U+FFFD belong to the id
-        that completes what it stands for."""
+        """Returns the bytes of each id in the decoded text, where the bytes of U+FFFD belong to the
+        id that completes the replaced bytes."""
         found = [len(self._decoded((id,))) for id in ids]
         ends, raw, at = list(accumulate(found)), memoryview(self._decoded(ids)), 0
         while True:
@@ -302,7 +302,7 @@ class Rollout:
         return not self._is_finished
 
     def append(self, messages: _Messages) -> bool:
-        """Appends messages behind the answer, and the beginning of the next one.
+        """Appends messages after the answer, and the beginning of the next one.
 
         If they do not fit into `max_tokens`, nothing is appended and the rollout is finished.
 
@@ -442,7 +442,7 @@ def joined(
     parsed: Mapping[str, Any] | None,
     messages: _Messages,
 ) -> Joint:
-    """Renders a conversation behind an answer, and checks that the earlier part stays.
+    """Renders a conversation after an answer, and checks that the earlier part stays.
 
     Args:
         render: Renders messages to segments, with the beginning of an answer.

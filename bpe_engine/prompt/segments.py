@@ -12,7 +12,7 @@ __all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted"]
 class Origin(NamedTuple):
     """The place that text of a rendered template comes from."""
 
-    #: The index of the message; for text of the template, that of the message it is written around.
+    #: The index of the message; for text of the template, the message that the text surrounds.
     message: int | None
     #: The role of the message. None for text of the template, tools and documents.
     role: str | None
@@ -23,7 +23,7 @@ class Origin(NamedTuple):
     path: tuple[str | int, ...] = ()
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool = False
-    #: For text of the template: whether the model writes it in the assistant's turn, behind the
+    #: For text of the template: whether the model writes it in the assistant's turn, after the
     #: generation prompt. Set where a template has no tags.
     is_answer: bool = False
 

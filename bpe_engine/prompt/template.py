@@ -77,7 +77,8 @@ def render_template(
         add_generation_prompt: Whether the prompt ends with the beginning of an answer.
         tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and their
             kin that is one of its special tokens is taken as ``special(...)``. A
-            `bpe_engine.Tokenizer` also gives the template its own, as in `apply_chat_template`.
+            `bpe_engine.Tokenizer` also gives the template the tokenizer's special tokens, as in
+            `apply_chat_template`.
         variables: Other variables of the template. Only ``self``, which names the template
             itself, cannot be one.
 

@@ -95,7 +95,7 @@ class QwenTokenizer(Tokenizer):
 
         Args:
             folder: The folder. Nothing is downloaded.
-            kwargs: Arguments of the class, which override the files, and those of
+            kwargs: Arguments of the class, which override the files, and of
                 `bpe_engine.Tokenizer.from_pretrained`.
 
         Raises:
@@ -133,7 +133,7 @@ class QwenTokenizer(Tokenizer):
         disallowed_special: Any = (),
         **kwargs: Any,
     ) -> list[Any]:
-        """Returns the tokens of a text. The other arguments are those of a call."""
+        """Returns the tokens of a text. The other arguments are as in a call."""
         names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
         return super().tokenize(text, **names, **kwargs)
 

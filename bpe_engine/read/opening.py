@@ -27,8 +27,9 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
 
     Args:
         source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
-            ``.model`` of SentencePiece, ``vocab.json`` beside its ``merges.txt``, or BERT's ``vocab.txt``; or a folder with one of
-            them. A file or a folder comes before an encoding of the same name.
+            ``.model`` of SentencePiece, ``vocab.json`` with ``merges.txt``, or BERT's
+            ``vocab.txt``; or a folder with such a file. A file or a folder comes before an encoding
+            of the same name.
 
     Returns:
         An `Encoding` where it gives exactly the ids of the tokenizer, also for text in which no
@@ -83,7 +84,7 @@ def _of_json(path: str) -> Tokenizer:
 
 
 def _of_pair(path: str) -> Tokenizer:
-    """Opens GPT-2's two files, with what `vocab-tools convert` wrote beside them."""
+    """Opens GPT-2's two files, with the sidecar that `vocab-tools convert` wrote."""
     pair = gpt2_files.pair(path)
     assert pair is not None
     vocab, merges = gpt2_files.read_vocab(pair[0]), gpt2_files.read_merges(pair[1])

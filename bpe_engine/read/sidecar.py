@@ -1,7 +1,7 @@
-"""Reads what belongs to a rank file and is beside it: its pattern and special tokens.
+"""Reads the sidecar of a rank file: pattern and special tokens.
 
-A rank file holds tokens only. ``vocab-tools train`` and ``convert`` write the rest beside
-``NAME.tiktoken`` in ``NAME.encoding.json``: a JSON object with ``pattern``, ``special_tokens`` and
+A rank file holds tokens only. ``vocab-tools train`` and ``convert`` write the rest to
+``NAME.encoding.json`` in the same folder: a JSON object with ``pattern``, ``special_tokens`` and
 ``normalization``; and, for what came out of a ``tokenizer.json``, with ``tokenizer_json``, all of
 that file but its vocabulary and merges.
 """

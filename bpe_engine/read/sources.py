@@ -1,6 +1,6 @@
 """Recognizes tokenizers: the name of an encoding, a file, or a folder with files.
 
-`bpe_engine.read.opening` opens what is recognized here. A new kind of file needs a row of `KINDS`, and
+`bpe_engine.read.opening` opens them. A new kind of file needs a row of `KINDS`, and
 a function there.
 """
 
@@ -42,8 +42,8 @@ Format = Literal[
 #: The configuration in the folder of a pretrained tokenizer.
 CONFIG = "tokenizer_config.json"
 
-#: For each kind of file: its names, in lower case, and what is looked for in a folder. Of the files
-#: in a folder the first counts.
+#: For each kind of file: its names, in lower case, and the names that are looked for in a folder.
+#: Of the files in a folder the first counts.
 KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
     ("tekken", r".*tekken.*\.json", ("tekken.json",)),
@@ -68,7 +68,7 @@ RENUMBERED = (
     "spm.model",
 )
 
-#: The names of files that do not tell them from those of other tokenizers.
+#: Names of files that many tokenizers share.
 _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 
 #: Those that tell the format.
@@ -107,7 +107,7 @@ class Source(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file; of one that is called as all are, that of its folder.
+        """The name of the file; for a name that many tokenizers share, the folder's.
 
         >>> Source("a/qwen.tiktoken", "tiktoken").name
         'qwen'

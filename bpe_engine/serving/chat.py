@@ -19,7 +19,7 @@ __all__ = ["MAX_BYTES", "ROLES", "PromptEncoder", "PromptIds", "render_request"]
 #: The memory of a server's conversations, in bytes.
 MAX_BYTES = 256 << 20
 
-#: Roles of the chat APIs. A template may build a control token from one of them; from any other
+#: Roles of the chat APIs. A template may build a control token from such a role; from any other
 #: role, which a client made up, it builds text.
 ROLES = frozenset("assistant developer function ipython model system tool user".split())
 _TRUSTED_ROLES = {role: trusted(role) for role in ROLES}
@@ -101,7 +101,7 @@ class PromptEncoder:
 
         Args:
             segments: The prompt.
-            tokenizer: That of the copy, which encodes it if one of them was changed.
+            tokenizer: The tokenizer of the copy, which encodes the prompt if either was changed.
         """
         text = "".join(segment.text for segment in segments)
         state = _state(self._tokenizer)
@@ -122,7 +122,7 @@ class PromptEncoder:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process has conversations of its own.
+        # Another process has other conversations.
         return PromptEncoder, (copy.copy(self._tokenizer),)
 
 

@@ -45,13 +45,13 @@ class ConversationCache:
 
     For servers: each turn of a conversation comes as a whole prompt again, and conversations share
     system prompts, tools and documents. Prompts need no session: a tree of blocks of text finds the
-    longest beginning that any earlier prompt had, and only the rest is encoded. The ids are exactly
-    those of encoding the whole; blocks are compared in full, not by hash alone.
+    longest beginning that any earlier prompt had, and only the rest is encoded. The ids equal the
+    ids of encoding the whole; blocks are compared in full, not by hash alone.
 
     Blocks of about 1 KB end where ids can be cut whatever follows: with published patterns after
     words, else after special tokens. Text without such places is one block, and so is known only as a
     whole. The blocks that were not used for longest are dropped first. Any number of threads may use
-    a cache, and a forked process has a copy of its own.
+    a cache, and a forked process has a separate copy.
 
     Args:
         tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is

@@ -58,7 +58,7 @@ def served(tokenizer: Any) -> Any:
     """Puts ours into a tokenizer of transformers, for a server.
 
     Its ``apply_chat_template(..., tokenize=True, return_dict=False)`` gives ids with the text, in
-    which control strings of the messages are text. Everything else stays that of its class. Copies
+    which control strings of the messages are text. Everything else stays as in the class. Copies
     and deep copies share the vocabulary and the conversations.
 
     Args:

@@ -1,4 +1,4 @@
-"""Opens files on this machine, behind the URIs of fsspec, and standard input; unpacks them."""
+"""Opens files on this machine, URIs of fsspec, and standard input; unpacks them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 #: Standard input and standard output.
 STANDARD = "-"
 
-#: A file of Zstandard may begin with a frame that is skipped, as those of pzstd do.
+#: A file of Zstandard may begin with a frame that is skipped, as pzstd's do.
 _MAGIC = {
     re.compile(rb"\x1f\x8b"): "gzip",
     re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
@@ -80,7 +80,7 @@ def packing_of(start: bytes) -> str | None:
 
 
 def file_state(uri: str) -> tuple[int, int | None]:
-    """Returns the size of a file, and when it was changed: nanoseconds, or None behind a URI.
+    """Returns the size of a file, and when it was changed: nanoseconds, or None for a URI.
 
     Raises:
         CorpusError: The file cannot be found, or is not a file.
@@ -126,7 +126,7 @@ def cannot_read(uri: str) -> Iterator[None]:
         if str(error) == uri:  # So fsspec says it of HTTP.
             reason = "the server does not have it, or does not answer"
         raise CorpusError(f"{uri} cannot be read: {reason}") from error
-    except Exception as error:  # Each file system of fsspec has errors of its own.
+    except Exception as error:  # Each file system of fsspec raises other errors.
         if type(error).__module__.startswith("pyarrow"):
             raise CorpusError(f"{uri}: {str(error).strip()}") from error
         if not is_uri(uri):

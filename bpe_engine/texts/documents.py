@@ -25,7 +25,7 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
 
     Args:
         stream: The file at its beginning. A byte order mark is removed.
-        uri: Its name, which is also that of its documents.
+        uri: The name of the file, and of its documents.
         separator: The text between two documents, in which ``\n`` is a line end of any system; None if
             the file is one; `AUTO` if it is one up to a megabyte, and else has documents between
             empty lines, none longer than that. The last separator may end the file.
@@ -77,7 +77,7 @@ def _whole(stream: Any, start: bytes) -> bytes | None:
 
 
 def _splitter(separator: str) -> Callable[[bytes], list[bytes]]:
-    """Returns a function that splits at a separator. Line ends may be those of Windows."""
+    """Returns a function that splits at a separator. Line ends may be Windows'."""
     plain = separator.encode()
     if b"\n" not in plain or b"\r" in plain:
         return lambda data: data.split(plain)

@@ -85,13 +85,13 @@ def _next_line(stream: Any, position: int) -> tuple[int, bytes]:
 
 
 def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
-    """Yields all lines, those of about `AT_ONCE` bytes at a time."""
+    """Yields all lines, about `AT_ONCE` bytes at a time."""
     import numpy as np
     import pyarrow as pa
 
     dropped, count = 0, 1  # Bytes of a line that is too long, and bytes read.
     while count:
-        # pyarrow uses its memory again; that of bytes would come from the system each time.
+        # pyarrow reuses its memory; memory for bytes would come from the system each time.
         room = max(AT_ONCE, min(len(rest), LONGEST - len(rest)))
         buffer = pa.allocate_buffer(len(rest) + room)
         view = memoryview(buffer).cast("B")
@@ -250,7 +250,7 @@ def _column(table: Any, path: list[str]) -> Any:
 
 
 def _judged(data: Any, spans: list[tuple[int, int]], lines: Any, uri: str, fields: Fields) -> Block:
-    """Parses each line by itself: as objects, or where pyarrow refuses one of them."""
+    """Parses each line by itself: as objects, or where pyarrow refuses a line."""
     import pyarrow as pa
 
     view = memoryview(data)

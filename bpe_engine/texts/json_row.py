@@ -76,7 +76,7 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     Args:
         line: A line, with or without its end.
         fields: What to read.
-        errors: "strict"; "replace" for U+FFFD in place of what is not UTF-8, and "?" in place of lone
+        errors: "strict"; "replace" for U+FFFD in place of invalid UTF-8, and "?" in place of lone
             surrogates; or "ignore".
 
     Raises:

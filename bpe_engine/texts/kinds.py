@@ -24,7 +24,7 @@ PACKED = re.compile(r"\.(gz|zst|zstd)$", re.IGNORECASE)
 
 
 def kind_of(path: str) -> tuple[str, str]:
-    """Returns the ending of a name without that of its packing, and the kind that it tells.
+    """Returns the ending of a name without the ending of its packing, and the kind of file.
 
     >>> kind_of("a.JSONL.gz"), kind_of("b.py"), kind_of("s3://c/d.csv?version=1")
     (('.jsonl', 'jsonl'), ('.py', 'text'), ('.csv', 'csv'))

@@ -45,7 +45,7 @@ def _kind(value: object) -> str:
 
 
 def looks_like_text(path: str) -> bool:
-    """True for what is hardly the name of a file, but the text itself.
+    """True if a string is hardly the name of a file, but the text itself.
 
     >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
     (True, False, True)
@@ -57,7 +57,7 @@ def looks_like_text(path: str) -> bool:
 def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
     """Expands a path or several, folders, globs and URIs, to files, in a fixed order.
 
-    A folder becomes all regular files in it and below it, also behind symbolic links, but for those
+    A folder becomes all regular files below it, also through symbolic links, but for those
     whose names begin with a dot or an underscore. A path that does not exist and has ``*``, ``?`` or
     ``[`` becomes the files that it matches; ``**`` matches any folders.
 

@@ -30,7 +30,7 @@ class BatchEncoding(UserDict[str, Any]):
     """The fields of a batch: a mapping, whose keys are attributes too.
 
     Its methods map tokens to words and characters: `tokens`, `word_ids`, `sequence_ids`,
-    `char_to_token` and so on. Their data is computed when one of them is first called.
+    `char_to_token` and so on. Their data is computed on first use.
 
     Args:
         data: The fields: ``input_ids``, ``attention_mask`` and so on.
@@ -132,12 +132,12 @@ class BatchEncoding(UserDict[str, Any]):
         return encoding.token_to_sequence(token)
 
     def token_to_word(self, first: int, second: int | None = None) -> int | None:
-        """Returns the word of a token. The arguments are those of `token_to_sequence`."""
+        """Returns the word of a token. Takes the arguments of `token_to_sequence`."""
         encoding, token = self._row(first, second)
         return encoding.token_to_word(token)
 
     def token_to_chars(self, first: int, second: int | None = None) -> CharSpan | None:
-        """Returns the characters of a token. The arguments are those of `token_to_sequence`."""
+        """Returns the characters of a token. Takes the arguments of `token_to_sequence`."""
         encoding, token = self._row(first, second)
         span = encoding.token_to_chars(token)
         return None if span is None else CharSpan(*span)
@@ -153,7 +153,7 @@ class BatchEncoding(UserDict[str, Any]):
     def word_to_chars(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> CharSpan | None:
-        """Returns the characters of a word. The arguments are those of `word_to_tokens`."""
+        """Returns the characters of a word. Takes the arguments of `word_to_tokens`."""
         row, word = (0, first) if second is None else (first, second)
         span = self._rows()[row].word_to_chars(word, sequence_index)
         return None if span is None else CharSpan(*span)
@@ -169,7 +169,7 @@ class BatchEncoding(UserDict[str, Any]):
     def char_to_word(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the word that holds a character. The arguments are those of `char_to_token`."""
+        """Returns the word that holds a character. Takes the arguments of `char_to_token`."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_word(character, sequence_index)
 

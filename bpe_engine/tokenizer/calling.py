@@ -123,7 +123,7 @@ class Calling(Decoding):
             stride: The overlap, in tokens, of the rows of `return_overflowing_tokens`.
             is_split_into_words: Whether texts are lists of words.
             pad_to_multiple_of: Rounds the length of padded rows up to a multiple.
-            padding_side: The side of this call, instead of that of the class.
+            padding_side: The side for this call, instead of the class's.
             return_tensors: ``"np"``, ``"pt"`` or ``"tf"``; None for lists.
             return_token_type_ids, return_attention_mask: Whether to return these fields; by default
                 those in `model_input_names`.
@@ -236,7 +236,7 @@ class Calling(Decoding):
             )
 
     def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
-        """Returns the ids of a text, as a tensor with `return_tensors`. The arguments are those of a
+        """Returns the ids of a text, as a tensor with `return_tensors`. Takes the arguments of a
         call."""
         ids: list[int] = self(text, text_pair, **kwargs)["input_ids"]
         return ids
@@ -252,7 +252,7 @@ class Calling(Decoding):
     def tokenize(
         self, text: Any, pair: Any = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[Any]:
-        """Returns the tokens of a text. The arguments are those of a call."""
+        """Returns the tokens of a text. Takes the arguments of a call."""
         made = self(text, pair, add_special_tokens=add_special_tokens, **kwargs)
         if self._encoding is None:
             # The token of a file may take white space of the text along.

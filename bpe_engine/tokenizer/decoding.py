@@ -61,7 +61,7 @@ class Decoding(TokenNames):
     def batch_decode(
         self, sequences: Any, skip_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
-        """Decodes each row of ids to text. The arguments are those of `decode`."""
+        """Decodes each row of ids to text. Takes the arguments of `decode`."""
         if isinstance(sequences, Mapping):
             sequences = sequences["input_ids"]
         return [self.decode(row, skip_special_tokens, **kwargs) for row in sequences]

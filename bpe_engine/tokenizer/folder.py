@@ -66,7 +66,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     Args:
         path: The folder.
         config: Its configuration.
-        arguments: The caller's, which come before those of the files.
+        arguments: The caller's, which override the files.
 
     Raises:
         IsADirectoryError: The folder holds no vocabulary.
@@ -132,7 +132,7 @@ def _of_class(
         if name in classes.BERT & classes.BUILDERS:
             set_bert_normalizer(file, config)
         if name == "RemBertTokenizer":
-            # Its own `save_pretrained` writes another.
+            # transformers' `save_pretrained` writes another.
             put_typed(file, settings)
         # The post-processor of the file adds tokens around a text, and the file says the side of its
         # padding.

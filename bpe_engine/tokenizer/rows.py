@@ -81,8 +81,8 @@ def _is_text(value: Any) -> bool:
 
 
 def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: bool) -> BatchEncoding:
-    """Returns the fields of rows of ids: as tensors of a package, or as lists; without a batch, those
-    of the only row."""
+    """Returns the fields of rows of ids: as tensors of a package, or as lists; without a batch, of
+    the only row."""
     if module is None:
         return BatchEncoding.of(rows.fields(names, is_batch), None)
     data = rows.fields(names, True, True)

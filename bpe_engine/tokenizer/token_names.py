@@ -135,8 +135,8 @@ class TokenNames(EngineMethods):
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of what encodes: that of `backend` and of the tokens that are added to
-        each text. Arguments of calls, and roles of tokens, are not in it.
+        """The fingerprint of `backend` and of the tokens that are added to each text. Arguments of
+        calls, and roles of tokens, are not in it.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -256,5 +256,5 @@ class TokenNames(EngineMethods):
 
     @property
     def special_tokens_set(self) -> set[str]:
-        """The names of the added tokens. Untrusted text never becomes one of them."""
+        """The names of the added tokens. Untrusted text never becomes an added token."""
         return set(self.added_tokens_encoder)

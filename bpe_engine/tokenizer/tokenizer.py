@@ -38,8 +38,8 @@ _CLIP = "CLIPTokenizer"
 class Tokenizer(Calling):
     """Converts text to the inputs of a model and back, with the interface of transformers.
 
-    Results are those of transformers' fast tokenizer for the same files. A tokenizer can be pickled
-    and copied. Any number of threads may use one at once, unless one of them changes it.
+    Results equal transformers' fast tokenizer's for the same files. A tokenizer can be pickled
+    and copied. Any number of threads may use one at once, unless a thread changes it.
 
     Args:
         source: An `Encoding` or a `bpe_engine.hf.Tokenizer`. It does not change: tokens are added
@@ -162,8 +162,8 @@ class Tokenizer(Calling):
 
         Raises:
             OSError: The folder does not exist, or holds no vocabulary.
-            ValueError: A file is malformed, or the class of the folder encodes texts in a way of its
-                own, such as those for translation; the message names the way out.
+            ValueError: A file is malformed, or the class of the folder does more than its files
+                say, as classes for translation do; the message names the way out.
 
         >>> import bpe_engine
         >>> tokenizer = bpe_engine.Tokenizer.from_pretrained("models/gpt2")  # doctest: +SKIP
@@ -324,7 +324,7 @@ class Tokenizer(Calling):
 
         `bpe_engine.prompt.render_template` renders it: only text of the template itself can become
         a special token. Names of special tokens in messages, tools and documents are ordinary text.
-        Without such names, the ids are those of transformers.
+        Without such names, the ids equal transformers'.
 
         Args:
             conversation: A list of messages, or a list of conversations.
@@ -339,7 +339,7 @@ class Tokenizer(Calling):
             return_dict: Whether to return a `BatchEncoding` rather than ids.
             return_assistant_tokens_mask: Whether to return ``assistant_masks``: 1 for ids inside
                 ``{% generation %}`` blocks, as in transformers. If the template has none, for all
-                ids of the assistant's turns behind the generation prompt: see `Audit.mask`.
+                ids of the assistant's turns after the generation prompt: see `Audit.mask`.
             variables: More variables of the template.
 
         Returns:

@@ -1,10 +1,11 @@
-//! Writes `core/src/hf/scripts.bin`: the scripts of Unicode 9.0, those of `UnicodeScripts` in `tokenizers`.
+//! Writes `core/src/hf/scripts.bin`: the scripts of Unicode 9.0, which `UnicodeScripts` of
+//! `tokenizers` uses.
 //!
 //! ```text
 //! cargo run -p bpe-core --example unicode_scripts > core/src/hf/scripts.bin
 //! ```
 //!
-//! The scripts are those of the crate `unicode-script`, for the characters that `regex-syntax` says
+//! The scripts come from the crate `unicode-script`, for the characters that `regex-syntax` says
 //! were assigned in Unicode 9.0, but for the few that Unicode moved to another script later.
 
 use std::io::Write;

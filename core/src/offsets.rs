@@ -25,7 +25,7 @@ pub struct Aligned<'a> {
 }
 
 /// An id that does not start where the bytes of the id before it end, because the pattern skips the
-/// text between them or because one of them is a special token, whose id may have several names.
+/// text between them or because either id is a special token, whose id may have several names.
 #[derive(Debug)]
 struct Jump {
     /// The index of the id.

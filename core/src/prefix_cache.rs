@@ -6,7 +6,7 @@
 //! found by a hash and compared in full.
 //!
 //! There are two trees. Blocks of *given* text end at safe cuts around which no name could be and
-//! nothing is normalized: such a block is a text of its own, and known ones are neither normalized
+//! nothing is normalized: such a block is a separate text, and known ones are neither normalized
 //! nor searched. Blocks of *searched* text, which is normalized and whose special tokens are known,
 //! also end after special tokens: for segments, and for texts that have no places of the first kind.
 //!
@@ -98,7 +98,7 @@ pub struct Stats {
     pub prompts: u64,
     /// The ids of all prompts.
     pub ids: u64,
-    /// Those of them that came from the cache.
+    /// The ids that came from the cache.
     pub reused: u64,
     /// The blocks that were dropped.
     pub evicted: u64,
@@ -315,7 +315,7 @@ fn given_cut<E: Engine + ?Sized>(
     None
 }
 
-/// Returns true if given text before and after a safe cut is a text of its own: no name touches it, and
+/// Returns true if the text before and after a safe cut is a separate text: no name touches it, and
 /// it is amid characters that normalization keeps.
 fn is_given_cut<E: Engine + ?Sized>(engine: &E, text: &str, cut: usize, names: &[&Names]) -> bool {
     /// Bytes in which a character that starts a stretch is looked for.

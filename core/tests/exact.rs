@@ -69,8 +69,8 @@ struct Bytes {
 const LONGEST_TOKEN: usize = 300;
 const LONGEST_PIECE: usize = 200;
 
-/// The tokens in the order of their ranks: bytes, then what is learned, then `extra` in places of
-/// their own, where they may rank before what they are made of.
+/// The tokens in the order of their ranks: bytes, then what is learned, then `extra` in other
+/// places, where they may rank before what they are made of.
 fn in_order(
     alphabet: &[&[u8]],
     bytes: &Bytes,

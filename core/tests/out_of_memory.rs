@@ -1,6 +1,6 @@
 //! Tests that texts, ids and files without room in memory are errors, with an allocator that fails.
 //!
-//! A call runs in a process of its own, in which the n-th large allocation and all after it fail,
+//! A call runs in a child process, in which the n-th large allocation and all after it fail,
 //! for n = 1, 2, 3 and so on until the call ends without having failed. Each time it must give
 //! [`Error::OutOfMemory`] or get along; a process that is aborted names the call and the n.
 
@@ -73,7 +73,7 @@ const KINDS: [(&str, &str, Normalization); 1] = [("family", PATTERNS[1], Normali
 
 const PLAN: &str = "OUT_OF_MEMORY";
 
-/// In a process of its own: makes a call until no allocation fails. Says each time what is tried.
+/// In the child process: repeats a call until no allocation fails. Prints each attempt first.
 fn try_one(plan: &str) {
     let plan: Vec<_> = plan.split(',').collect();
     let (_, pattern, normalization) = KINDS.into_iter().find(|kind| kind.0 == plan[0]).unwrap();

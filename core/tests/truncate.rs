@@ -81,7 +81,7 @@ fn check_part(
         true => text.len() - engine.truncate_left(text, limit, request).unwrap(),
         false => engine.truncate(text, limit, request).unwrap(),
     };
-    // The character beside the cut may be half of a surrogate pair.
+    // The character next to the cut may be half of a surrogate pair.
     let mut part = text.to_owned();
     match from_left {
         true => part.replace_range(..char_boundary::ceil(text, cut), "\u{fffd}"),
@@ -126,7 +126,7 @@ fn check_chunks(
     Ok(())
 }
 
-/// The parts of texts, beside white space and marks.
+/// The parts of texts, besides white space and marks.
 const SNIPPETS: &str = "a ab abc bca B ABC 's 'll ' 的 。 1 1234 é 🦀 - -------- ! <|a|> <|a|>b abab <|end of text|> <|a |> ªAB";
 
 fn texts() -> impl Strategy<Value = String> {

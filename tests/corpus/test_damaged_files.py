@@ -76,7 +76,7 @@ def written(kind: str, rng: random.Random) -> bytes:
 
 
 def damaged(contents: bytes, rng: random.Random) -> bytes:
-    """Flips bits, changes numbers, cuts and copies, mostly one of them."""
+    """Flips bits, changes numbers, cuts and copies, mostly one change a file."""
     data = bytearray(contents)
     # The metadata at the end are few bytes among many.
     low = rng.choice([0, max(0, len(data) - 600)])

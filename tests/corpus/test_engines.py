@@ -1,4 +1,4 @@
-"""The bytes under Ray, Spark and datatrove, with workers killed, are those of one process."""
+"""The bytes under Ray, Spark and datatrove, with workers killed, equal the bytes of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every kind of input gives the same documents; what is not text is named with its file and line."""
+"""Every kind of input gives the same documents; anything but text is named with its file and
+line."""
 
 from __future__ import annotations
 
@@ -610,7 +611,7 @@ def test_a_broken_record_that_is_not_utf_8(
 
 
 def test_lying_offsets_name_the_file_and_the_field(tmp_path: Path) -> None:
-    """An offset far away, and one a little behind the last text, where other memory lies."""
+    """An offset far away, and one a little past the last text, where other memory lies."""
     import struct
 
     texts = [f"hello world {number:03d}" for number in range(64)]

@@ -223,7 +223,7 @@ import bpe_engine
 
 
 def test_plugins(plugins):
-    """A plugin's encodings come after the package's, also beside tiktoken's own plugin."""
+    """A plugin's encodings come after the package's, also next to tiktoken's plugin."""
     path = plugins(my_plugin=PLUGIN % {"name": "plugged"})
     for prepare in ("", "sys.modules['tiktoken'] = bpe_engine\n"):
         run(

@@ -41,7 +41,7 @@ def parameters(function: object) -> list[tuple[str, object, object]]:
     return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
 
 
-# Parameters that we add after those of tiktoken, keyword-only and with a default.
+# Parameters that we add after tiktoken's, keyword-only and with a default.
 ADDED = {
     "Encoding": ["normalization"],
     "__init__": ["normalization"],
@@ -96,7 +96,7 @@ def test_encoding(name):
             # The signature of a native method cannot show an empty set.
             theirs = [(name, kind, () if d == set() else d) for name, kind, d in theirs]
         if name == "encode_to_numpy":
-            # None is the default of the class, which is that of `encode`.
+            # None is the default of the class, as in `encode`.
             theirs = [
                 (name, kind, None if name.endswith("special") else d) for name, kind, d in theirs
             ]

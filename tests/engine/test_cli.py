@@ -1,4 +1,4 @@
-"""Tests the command `bpe-engine`, in this process, or in its own where pipes matter."""
+"""Tests the command `bpe-engine`, in this process, or in a child where pipes matter."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_bad_rank_files(
 # ---- Help ----
 
 
-# The examples of `corpus` are of its own commands: tests/corpus/test_command.py.
+# The examples of `corpus` are run elsewhere: tests/corpus/test_command.py.
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "corpus"])
 def test_help_has_examples_that_work(command: str) -> None:
     status, text, _ = run(command, "--help")
@@ -822,7 +822,7 @@ def test_text_becomes_no_special_token(tmp_path: Path) -> None:
     assert [id for group in groups for id in group["b"]] == ids
     groups = json.loads(run("align", "--json", str(path), "gpt2", text)[1])
     assert [id for group in groups for id in group["a"]] == ids
-    # The name of the file is that of the command.
+    # The file has the name of the command.
     shown = run("show", *own, "--color", "never", "a b")[1]
     assert shown.endswith("3 characters, 3 bytes, my-model.json\n")
     assert json.loads(run("count", "--json", *own, "a")[1])["encoding"] == "my-model.json"

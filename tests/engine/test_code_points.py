@@ -46,7 +46,7 @@ def test_every_code_point(family: Pair, all_of_them: bool):
 
 
 def check(family: Pair, characters: list[str], text: str) -> None:
-    """Compares the ids of a text, and if they differ those of each character."""
+    """Compares the ids of a text, and if they differ of each character."""
     if is_exact(family, text):
         return
     for character in characters:

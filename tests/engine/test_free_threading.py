@@ -22,7 +22,7 @@ TEMPLATE = (
 
 
 def run(*works: Callable[[int], None], rounds: int = 200) -> None:
-    """Runs each of these on a thread of its own; raises what one of them raises."""
+    """Runs each function on a new thread; raises the first exception."""
     start, errors = threading.Barrier(len(works)), []
 
     def begin(work: Callable[[int], None]) -> None:

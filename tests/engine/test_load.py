@@ -107,7 +107,7 @@ def test_gzip(write):
     packed = gzip.compress(CL100K.read_bytes())
     path = write(packed, "cl100k.tiktoken.gz")
     assert load.load_tiktoken_bpe(path) == ranks("cl100k_base")
-    # The hash may be that of the file or of its contents.
+    # The hash covers the file or the contents.
     for expected in (CL100K_SHA256, hashlib.sha256(packed).hexdigest(), CL100K_SHA256.upper()):
         assert load_encoding(path, expected_hash=expected).encode("hi") == [6151]
     assert load_encoding(path).name == "cl100k"

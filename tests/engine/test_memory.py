@@ -27,7 +27,7 @@ result = CALL
 print((peak() - before) / len(text))
 """
 
-# Bytes beside the result for each byte of text.
+# Bytes besides the result for each byte of text.
 PEAKS = {
     "count": ("enc.count(text)", 0.5),
     "count_till_limit": ("enc.count_till_limit(text, 10**9)", 0.5),

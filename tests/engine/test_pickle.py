@@ -80,7 +80,7 @@ def test_copy(both: Pair):
 
 
 def test_states_are_tiktokens():
-    """The state of an encoding pickled by value contains that of tiktoken."""
+    """The state of an encoding pickled by value contains tiktoken's."""
     arguments = {"pat_str": ".", "mergeable_ranks": {b"a": 0}, "special_tokens": {"<|x|>": 1}}
     theirs = tiktoken.Encoding("x", **arguments).__getstate__()
     ours = Encoding("x", **arguments).__getstate__()

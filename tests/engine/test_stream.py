@@ -98,7 +98,8 @@ def test_prompt_inside_a_character():
     hello = qwen.encode("hello")[0]
     assert qwen.stream_decoder(prompt=[51461]).push(117) == "根"
     assert qwen.stream_decoder(prompt=np.array([51461])).push(np.int64(117)) == "根"
-    # The stream goes on with something else, or with nothing: the broken half is not its own.
+    # The stream goes on with something else, or with nothing: half a character of the prompt
+    # gives no text.
     assert qwen.stream_decoder(prompt=[51461]).push(hello) == "hello"
     assert qwen.stream_decoder(prompt=[51461]).finish() == ""
     for errors in HANDLERS:

@@ -88,7 +88,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
         if stop is not None:
             assert stop.id_index == count
             break
-        # Exactly what may become a stop string is held back, beside an incomplete character.
+        # Exactly what may become a stop string is held back, besides an incomplete character.
         decoder = StreamDecoder(ours)
         so_far = decoder.push(ids[: count + 1])
         assert joined == so_far[: len(so_far) - held_back(so_far, stops)]
@@ -132,7 +132,7 @@ def test_special_tokens_are_left_out_where_asked():
 
 
 def test_streams_that_get_one_token_differ():
-    """The pool keeps the text of a token; each stream still has its own options."""
+    """The pool keeps the text of a token; each stream still has separate options."""
     pool = get_encoding("gpt2").stream_pool()
     slots = [
         pool.open(),

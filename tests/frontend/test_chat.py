@@ -1,4 +1,4 @@
-"""Tests chat templates: ids are those of transformers, and no text of a user becomes a special
+"""Tests chat templates: ids equal transformers', and no text of a user becomes a special
 token."""
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def test_masks_without_tags(both: Any, plain: Tokenizer) -> None:
                     **options,
                 )
                 assert fields(given) == fields(expected), options
-    # Where there are tags, those of transformers.
+    # Where there are tags, transformers' masks.
     assert fields(own.apply_chat_template(CHAT, return_assistant_tokens_mask=True)) == fields(
         theirs.apply_chat_template(CHAT, return_assistant_tokens_mask=True)
     )

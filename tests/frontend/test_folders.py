@@ -270,7 +270,7 @@ def test_saving(tmp_path: Path, kind: str) -> None:
 
 
 def test_files_that_would_be_read_instead_are_refused(tmp_path: Path) -> None:
-    """Nothing is saved beside the files of another tokenizer, which would be read instead."""
+    """Nothing is saved next to the files of another tokenizer, which would be read instead."""
     file = Tokenizer(bpe_engine.hf.Tokenizer.from_file(tokenizer_path("roberta-base")))
     plain = Tokenizer(GPT2, chat_template={"default": "one", "rag": "two"})
     file.save_pretrained(tmp_path / "model")

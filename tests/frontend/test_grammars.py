@@ -1,4 +1,4 @@
-"""The examples of docs/serving-grammars.md: masks are those of each program's own loader."""
+"""The examples of docs/serving-grammars.md: masks equal the masks of each program's loader."""
 
 from __future__ import annotations
 

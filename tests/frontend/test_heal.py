@@ -189,7 +189,7 @@ def test_advancing() -> None:
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("face", ["hf.Tokenizer", "Tokenizer"])
 def test_kinds_whose_tokens_are_not_the_text_are_refused(face: str, kind: str) -> None:
-    """Whatever the prompt: also where its own tokens happen to be its text."""
+    """Whatever the prompt: also where the tokens happen to be the text."""
     refused = CASES[f"{face}, {kind}"]().face
     for prompt in ("the", "lorem ip", "", b"the \xe6", [untrusted("the")]):
         with pytest.raises(UnsupportedTokenizer, match=REFUSED[kind]):

@@ -52,7 +52,7 @@ def test_ids_and_offsets(case: Case) -> None:
         ours = case.face.encode_with_offsets(text, disallowed_special=())
         assert ours[0] == ids, text
         if spans is not None:
-            # Ours are those of the text as given: all that a normalizer rewrites together.
+            # Ours cover the text as given: all that a normalizer rewrites together.
             assert all(a <= start and end <= b for (a, b), (start, end) in zip(ours[1], spans)), (
                 text
             )

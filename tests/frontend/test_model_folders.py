@@ -322,7 +322,7 @@ def test_what_the_class_takes_where_no_file_says(tmp_path: Path, name: str) -> N
     ],
 )
 def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
-    """Old folders have no class; transformers takes that of the model in ``config.json``."""
+    """Old folders have no class; transformers takes the model's class in ``config.json``."""
     getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
     config = {"model_max_length": 20}
     path = write(
@@ -528,7 +528,7 @@ def test_pairs_of_files_with_ends_of_words(tmp_path: Path, name: str) -> None:
     )
     theirs: Any = theirs_of(path, name)
     same(Tokenizer.from_pretrained(path), theirs)
-    # CLIP's class has a decoder of its own.
+    # CLIP's class has another decoder.
     ids = theirs("what a day, isn't it?")["input_ids"]
     swapped = hf.as_transformers(path)
     for options in ({}, {"skip_special_tokens": True}):

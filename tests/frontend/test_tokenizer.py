@@ -390,7 +390,7 @@ def test_errors() -> None:
         with pytest.raises(error, match=message):
             call()
     assert PLAIN("a b", truncation=True, max_length=10**30).input_ids == PLAIN.encode("a b")
-    # Names that a program may have misspelt raise, as those of any object.
+    # Misspelt attributes raise, as on any object.
     with pytest.raises(AttributeError):
         _ = PLAIN.no_such_name
 

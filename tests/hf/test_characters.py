@@ -58,7 +58,7 @@ def trained() -> dict[str, Any]:
 
 
 def made(kind: str, **options: Any) -> tuple[hf.Tokenizer, tokenizers.Tokenizer]:
-    """A pair of one of `KINDS`; options are those of the model."""
+    """A pair of one of `KINDS`; takes the options of the model."""
     model = {**trained(), "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, **options}
     if model.pop("shuffled", False):
         names = list(model["vocab"])

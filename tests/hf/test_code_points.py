@@ -1,4 +1,4 @@
-"""Compares normalizers and pre-tokenizers with those of `tokenizers` for code points: alone, doubled,
+"""Compares normalizers and pre-tokenizers with `tokenizers` for code points: alone, doubled,
 between letters, and before a combining mark."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares the classes of components with those of `tokenizers`: constructors, attributes, pickles."""
+"""Compares the classes of components with `tokenizers`: constructors, attributes, pickles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Truncation on the right: a text is read as far as it is kept, and every field is that of `tokenizers`."""
+"""Truncation on the right: a text is read as far as it is kept, and every field equals
+`tokenizers`'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints of tokenizer files: what is in them, and what is only spelling."""
+"""Fingerprints of tokenizer files: settings that change them, and spellings that do not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GOLDEN = "5a2b8738d79e05c9ca0ff9dd118cbaf5dbb25eb17b5553735c71c88694811485"
 
 
 def changed(**parts: Any) -> dict[str, Any]:
-    """The file with other parts; those of the model by their names."""
+    """The file with other parts; parts of the model by their names."""
     file = copy.deepcopy(FILE)
     for name, value in parts.items():
         (file if name in file else file["model"])[name] = value

@@ -1,4 +1,4 @@
-"""Compares the classes of models with those of `tokenizers`: constructors, fields, files, pickles."""
+"""Compares the classes of models with `tokenizers`: constructors, fields, files, pickles."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_no_control_token_comes_from_text():
 
 
 def test_every_ability_keeps_control_tokens_out_of_text():
-    """Ids of commands and corpora are those of an untrusted segment."""
+    """Commands and corpora give the ids of an untrusted segment."""
     from bpe_engine.abilities.ordinary_text import for_text
 
     contents = unigram_file()

@@ -1,4 +1,4 @@
-"""Compares models other than BPE with those of `tokenizers`: made up, in every pipeline."""
+"""Compares models other than BPE with `tokenizers`: made up, in every pipeline."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def unigram_file(rng, letters):
 
 @pytest.mark.parametrize("letters", ["xyz<>", "<unk>", "ab", "aé中", "ab▁", "a1-.,"])
 def test_the_unknown_piece_in_a_text(letters):
-    """It is one with unknown characters beside it, in every walk."""
+    """The piece fuses with unknown characters next to it, in every walk."""
     rng = seeded("unknown pieces", letters)
     parts = (
         ["<unk>"] * 4 + [*letters] * 2 + [" ", "  ", "☃", "{", ".", "\n", "é", "<unk", "unk>", "\t"]

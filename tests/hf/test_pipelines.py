@@ -390,8 +390,8 @@ def test_unknown_characters_never_become_names_in_segments(has_bytes: bool) -> N
 )
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_beginnings_that_a_normalizer_changes(normalizer: Any, is_cut: bool) -> None:
-    """Metaspace marks a beginning by its offset, which is that of the last of joined spaces, and of what
-    a rule removes."""
+    """Metaspace marks a beginning by its offset, which is the offset of the last of joined spaces,
+    and of removed text."""
     vocab = {"<unk>": 0, "_": 1, "▁": 2, "_b": 3, "b": 4, "y": 5, "_y": 6}
     theirs = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab, "<unk>"))
     theirs.normalizer = normalizer

@@ -1,4 +1,4 @@
-"""Tests that rows of numbers are those of `tokenizers`: every post-processor, truncation and padding."""
+"""Tests that rows of numbers equal `tokenizers`': every post-processor, truncation and padding."""
 
 from __future__ import annotations
 

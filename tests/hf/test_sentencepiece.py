@@ -91,7 +91,7 @@ def test_decoding_of_bytes_that_are_not_utf8(name: str) -> None:
                 count = rng.randrange(1, 4)
                 parts.append(stream.push(rest[:count]))
                 rest = rest[count:]
-                assert len(stream._waiting) <= 3  # Those of one character.
+                assert len(stream._waiting) <= 3  # The ids of one character.
             assert "".join([*parts, stream.finish()]) == text, (ids, skips)
             cut = rng.randrange(len(ids) + 1)
             stream = ours.stream_decoder(prompt=ids[:cut], skip_special_tokens=skips)

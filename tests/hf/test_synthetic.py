@@ -69,7 +69,7 @@ def test_pairs_beside_those_of_the_bytes_change_nothing():
 
 
 def test_pairs_in_an_order_that_no_ranks_have():
-    # "abc" merges from another pair than the one that its own bytes would lead to.
+    # "abc" merges from another pair than its bytes would lead to.
     ours, theirs = small([("a", "bc"), ("a", "b"), ("b", "c")])
     for text in ("abc", "ab", "bc", "aabcc", "abcabc"):
         assert_same(ours.encode(text), theirs.encode(text), text)

@@ -1,4 +1,4 @@
-"""Trainers of all models, against those of `tokenizers` and against worked examples."""
+"""Trainers of all models, against `tokenizers` and worked examples."""
 
 from __future__ import annotations
 

@@ -182,7 +182,8 @@ def test_calls_heed_methods_of_a_class_and_of_an_object(pair, name):
 
 
 def test_threads_with_other_settings(pair):
-    """Each call has its own: transformers keeps them in the tokenizer, where threads change them."""
+    """Each call has separate settings: transformers keeps them in the tokenizer, where threads
+    change them."""
     ours, _ = pair
     text, lengths = "word " * 99, range(10, 90)
     expected = [ours(text, truncation=True, max_length=length).input_ids for length in lengths]

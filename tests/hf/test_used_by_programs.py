@@ -237,7 +237,7 @@ def test_which_tokenizers_are_ours(both):
 
 
 def test_byte_level_files_that_name_llama(tmp_path: Path):
-    """Before 5.22 transformers reads them with other splits; ours are those of the file."""
+    """Before 5.22 transformers reads them with other splits; ours follow the file."""
     transformers = pytest.importorskip("transformers")
     (tmp_path / "tokenizer.json").write_text(contents(), encoding="utf-8")
     config = {"tokenizer_class": "LlamaTokenizerFast", "unk_token": None}

@@ -185,7 +185,7 @@ def test_a_megabyte_stays_drawable(page: Page, end: str) -> None:
     page.check_ids(text)
     drawn = "return columns.map(c => c.list.querySelectorAll('.t').length)"
     assert all(0 < count < MOST_DRAWN for count in page.run(drawn))
-    # In the middle, and again: what is sent is small, and the ids are those of the whole text.
+    # In the middle, and again: little is sent, and the ids equal the ids of the whole text.
     middle = len(text) // 2
     page.run(
         "const place = withRows(Array.from(state.text).slice(0, arguments[0]).join('')).length;"

@@ -24,7 +24,7 @@ SOURCES = [path for package in MAY_IMPORT for path in sorted((ROOT / package).rg
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """The modules that a module imports, those of its own package as `.`."""
+    """The modules that a module imports, with `.` for its package."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -41,7 +41,8 @@ def test_python_packages(path: Path) -> None:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Private modules and names that a module takes from others: what it has itself is its own."""
+    """Private modules and names that a module takes from others: names that it defines are left
+    out."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
@@ -130,7 +131,7 @@ def rust_modules(crate: str) -> dict[str, str]:
 
 
 def flattened(tree: str) -> Iterator[str]:
-    """The paths in what follows ``use``: those of ``a::{b, c::{d, e}}`` are a::b, a::c::d, a::c::e."""
+    """The paths in what follows ``use``: ``a::{b, c::{d, e}}`` has a::b, a::c::d, a::c::e."""
     prefix, brace, rest = tree.partition("{")
     if not brace:
         yield tree.split(" as ")[0].strip()
@@ -278,7 +279,8 @@ def python_imports(path: Path, modules: Collection[str]) -> set[str]:
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_no_circles_of_python_modules(package: str) -> None:
-    """Between single modules, in all subpackages. A package's `__init__` offers what is below it."""
+    """Between single modules, in all subpackages. A package's `__init__` offers names of its
+    modules."""
     paths = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
         for path in SOURCES

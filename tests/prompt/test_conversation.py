@@ -238,7 +238,7 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
             ]
         )
         if rng.random() < 0.2:
-            # The same text in another way: what is special changes, and nothing else.
+            # The same text in another way: only special tokens change.
             current = [untrusted(s.text) if s.kind == "text" else s for s in current]
         if rng.random() < 0.5:
             more = segments_of(rng, enc)

@@ -129,7 +129,7 @@ def test_unsupported_parts_of_messages_are_refused(format: str, more: Any, messa
         ValueError, match=rf"messages\[0\] {message} {format} has no place for.* render_template"
     ):
         render_chat([{"role": "assistant", "content": "x", **more}], format)
-    # Nothing is lost of what is empty.
+    # Empty parts are accepted.
     empty = {"thinking": None, "reasoning_content": "", "channel": None, "tool_calls": []}
     empty["function_call"] = {}
     assert text([{"role": "assistant", "content": "x", **empty}], format)

@@ -160,7 +160,7 @@ def test_masks_without_tags_are_what_the_assistant_says(name: str) -> None:
             mixed += [place_of_id] if any(own) and not all(own) else []
             at += size
         assert audit.mixed() == mixed
-        # What is added is one special token for a message at most, and behind its text.
+        # What is added is one special token for a message at most, and after its text.
         added = [
             place_of_id
             for place_of_id, (with_end, without) in enumerate(
@@ -291,7 +291,7 @@ TURNS = {
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_masks_are_what_the_model_has_to_write(name: str) -> None:
-    """Compared with the difference of two renderings, up to white space behind the end token."""
+    """Compared with the difference of two renderings, up to white space after the end token."""
     template = TEMPLATES[name]
     # Tokens of two models that do not look like control tokens.
     names = [*chats.control_of(template), "[e~[", "<seed:eos>"]
@@ -320,7 +320,7 @@ def test_masks_are_what_the_model_has_to_write(name: str) -> None:
         assert answer.startswith(written)
         if audit.special[max(place for place, bit in enumerate(audit.mask()) if bit)]:
             assert written in [answer[:end] for end in ends]
-            # Behind the end, a template writes white space, or the header of the next turn.
+            # After the end, a template writes white space, or the header of the next turn.
             assert not answer[len(written) :].strip() or prompt.endswith(
                 answer[len(written) :].strip("\n") + "\n\n"
             )

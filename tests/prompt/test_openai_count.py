@@ -1,4 +1,4 @@
-"""Counts of requests to OpenAI's chat API equal those of the rule in its cookbook."""
+"""Counts of requests to OpenAI's chat API follow the rule in its cookbook."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOW: dict[str, Any] = {
 }
 
 
-# The numbers are those of the cookbook's own functions, run on these messages and tools.
+# The numbers come from the cookbook's functions, run on these messages and tools.
 @pytest.mark.parametrize(
     "model, plain, with_both, with_now",
     [

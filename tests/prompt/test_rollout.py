@@ -1,4 +1,4 @@
-"""Rollouts keep sampled ids, and their text is that of the whole conversation rendered again."""
+"""Rollouts keep sampled ids, and their text equals the whole conversation rendered again."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rendered(template: str, messages: Any, **more: Any) -> str:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_random_rollouts(name: str) -> None:
-    """The text is that of transformers where the template is stable; otherwise it is refused."""
+    """The text equals transformers' where the template is stable; otherwise it is refused."""
     template, choose = TEMPLATES[name], seeded(name)
     enc = chats.encoding_of(template, 60_000)
     more: dict[str, Any] = {"functions": "[]", "datetime": "now"}
@@ -133,7 +133,7 @@ def test_random_rollouts(name: str) -> None:
             sampled += [0] * len(new)
             assert rollout.ids == expected
             assert rollout.mask == sampled
-            # The new text is encoded as it would be behind any token.
+            # The new text is encoded as it would be after any token.
             assert enc.decode(new) == rollout.text()[len(said) :]
     if name in ("chatml", "thinking"):
         pytest.importorskip("transformers")
@@ -229,7 +229,7 @@ def test_parsed_messages(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_parsed_messages_say_no_more_than_was_sampled(qwen: bpe_engine.Encoding) -> None:
-    """Text that the model did not sample would look like its own in the next prompt."""
+    """Text that the model did not sample would look like a sample in the next prompt."""
     template = CHATML.replace(
         "message['content']", "message['content'] + (message.tool_calls or [''])[0]"
     )

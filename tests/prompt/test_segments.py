@@ -70,7 +70,7 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
     """4,000 prompts for each encoding, cut into segments anywhere outside of names."""
     rng = seeded("segments", enc.name)
-    # o200k_harmony has one id under two names; its bytes are those of the other one.
+    # o200k_harmony has one id under two names; its bytes spell the other one.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
     for _ in range(4000):

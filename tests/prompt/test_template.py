@@ -75,7 +75,7 @@ def test_text_is_that_of_transformers(name: str) -> None:
         some += 1
         assert all(type(segment.text) is str for segment in segments)
         assert "".join(segment[0] for segment in segments) == expected
-        # No trust that is needed is lost: the ids are those of the text.
+        # No trust that is needed is lost: the ids equal the ids of the text.
         enc = encoding(name)
         if any(control in str(messages) for control in chats.control_of(template)):
             continue
@@ -313,7 +313,7 @@ def check_hostile(name: str, case: int) -> bool:
     found = special_ids(enc, segments)
     if found != expected:
         # The template looked into the text and took another branch. Special tokens still come from
-        # its own text only.
+        # the template's text only.
         naive = collections.Counter(
             i for i in enc.encode(text, allowed_special="all") if i >= 60000
         )

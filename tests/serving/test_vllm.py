@@ -265,7 +265,7 @@ def test_the_interface_as_recorded(real: Any) -> None:
 
 
 def test_the_modes_that_vllm_chooses(real: Any) -> None:
-    """Each architecture with a mode of its own is in our table."""
+    """Each architecture with a special mode is in our table."""
     from bpe_engine.serving.vllm.modes import ARCHITECTURES
 
     source = Path(str(real.__file__)).with_name("config") / "model.py"

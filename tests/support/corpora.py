@@ -27,7 +27,7 @@ def texts(count: int = 120, seed: int = 0) -> list[str]:
 
 
 def write_jsonl(path: Path, documents: Sequence[str], **fields: Sequence[object]) -> Path:
-    """Writes documents as JSON lines, with other fields beside them."""
+    """Writes documents as JSON lines, with further fields."""
     with open(path, "w", encoding="utf-8") as file:
         for number, text in enumerate(documents):
             row = {"text": text, **{name: values[number] for name, values in fields.items()}}

@@ -216,8 +216,8 @@ def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
 
 
 def chains(kind: str) -> Any:
-    """The strategy of a component, which may be missing. Hypothesis chooses a seed only: its own
-    lists are nearly all short, and alike."""
+    """The strategy of a component, which may be missing. Hypothesis chooses a seed only:
+    hypothesis' lists are nearly all short, and alike."""
 
     def made(seed: int) -> Any:
         rng = seeded(kind, seed)

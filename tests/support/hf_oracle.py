@@ -1,4 +1,4 @@
-"""Compares our tokenizers with those of `tokenizers`: the same file, every field."""
+"""Compares our tokenizers with `tokenizers`: the same file, every field."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def both(source: str) -> tuple[Any, Any]:
 
 
 def fields(encoding: Any) -> dict[str, Any]:
-    """Every field, and those of the overflow."""
+    """Every field, also of the overflow."""
     values = {name: getattr(encoding, name) for name in FIELDS}
     values["overflowing"] = [fields(part) for part in encoding.overflowing]
     return values

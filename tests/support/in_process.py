@@ -1,6 +1,6 @@
-"""Runs a command line in this process, with its own standard streams.
+"""Runs a command line in this process, with separate standard streams.
 
-It saves starting Python and importing everything for each call. What is about the process itself
+It saves starting Python and importing everything for each call. Anything about the process itself
 (signals, terminals, pipes that close, how Python starts) is tested with a real one.
 """
 

@@ -1,7 +1,7 @@
 """Starts a process that prepares once, and forks a child for each program.
 
-Each program finds itself in a process of its own, in which nothing has happened but the
-preparation; what it does to that process reaches no other.
+Each program runs in a new process, in which nothing has happened but the preparation; what it does
+to that process reaches no other.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Stand-ins for servers: modules with the registries and classes that the plug-ins use, which record
-the calls. Names and signatures are those of vLLM 0.33 and SGLang 0.5.23."""
+the calls. Names and signatures as in vLLM 0.33 and SGLang 0.5.23."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from in_process import call
 
 from vocab_tools.cli import app
 
-#: The command as a process of its own.
+#: The command as a child process.
 COMMAND = [sys.executable, "-m", "vocab_tools.cli"]
 
 

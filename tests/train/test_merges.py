@@ -1,4 +1,4 @@
-"""Compares all merges with those of a plain trainer and of Hugging Face's."""
+"""Compares all merges with a plain trainer's and Hugging Face's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests training on files: what is read, cut out or refused, and that nothing else matters."""
+"""Tests training on files: text that is read, cut out or refused, and that nothing else matters."""
 
 from __future__ import annotations
 

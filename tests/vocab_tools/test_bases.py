@@ -1,4 +1,4 @@
-"""Tests that every kind of vocabulary is taken, with its own pattern and special tokens."""
+"""Tests that every kind of vocabulary is taken, with its pattern and special tokens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPECIAL = {"<|end|>": 400}
 
 @pytest.fixture
 def trained(tmp_path: Path) -> str:
-    """A rank file with its pattern and special tokens beside it, as `train` writes them."""
+    """A rank file with a sidecar of pattern and special tokens, as `train` writes them."""
     (tmp_path / "text.txt").write_text("lower 1 lower 1 <|end|> slow " * 20)
     arguments = ["--pattern-regex", PATTERN, "--special-token", "<|end|>", "-q"]
     path = tmp_path / "mine.tiktoken"

@@ -78,7 +78,7 @@ def write(folder: Path, name: str, contents: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder without findings. AutoTokenizer is looked at in tests of its own."""
+    """A folder without findings. AutoTokenizer has separate tests."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     write(tmp_path, "tokenizer.json", tokenizer_json())
     write(tmp_path, "tokenizer_config.json", config())
@@ -717,7 +717,7 @@ def test_auto_tokenizer_gives_the_same_ids(tmp_path: Path) -> None:
 
 
 def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
-    """A class that builds its own parts, whatever the file says."""
+    """A class that builds its parts, whatever the file says."""
     pytest.importorskip("transformers")
     write_real(tmp_path, tokenizer_class="Qwen2Tokenizer")
     result = check_folder(tmp_path)

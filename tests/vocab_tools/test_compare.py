@@ -72,7 +72,7 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
 def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do not become one block; the tokens are those of the whole text."""
+    """They do not become one block; the tokens equal the whole text's."""
     monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60

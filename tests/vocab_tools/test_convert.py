@@ -164,7 +164,7 @@ def test_merges_with_ids_in_any_order_pass_through_gpt2_files(tmp_path: Path) ->
         json.loads(one.to_str())["model"]["merges"] == json.loads(other.to_str())["model"]["merges"]
     )
     assert one.encode("the slowest <s> newest").ids == other.encode("the slowest <s> newest").ids
-    # The pair alone, as GPT-2's files are: brackets tell what is special.
+    # The pair alone, as GPT-2's files are: brackets tell special tokens.
     (tmp_path / "gpt2" / "vocab.encoding.json").unlink()
     conversion = convert_tokenizer(pair, str(tmp_path / "alone.json"))
     assert sorted(conversion.definition.special_tokens) == ["</s>", "<s>"]
@@ -313,7 +313,7 @@ def test_the_name_of_a_pattern_gives_the_pattern_alone(tmp_path: Path) -> None:
     ranks = rank_file(tmp_path, {bytes([byte]): byte for byte in range(256)})
     made = convert_tokenizer(ranks, str(tmp_path / "o.json"), pattern="cl100k_base")
     assert made.definition.special_tokens == {} and made.definition.notes == []
-    # Special tokens beside the ranks stay.
+    # Special tokens besides the ranks stay.
     convert_tokenizer("gpt2", str(tmp_path / "back.tiktoken")).save()
     back = str(tmp_path / "back.tiktoken")
     made = convert_tokenizer(back, str(tmp_path / "o.json"), pattern="cl100k_base")

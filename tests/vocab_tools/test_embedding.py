@@ -98,7 +98,7 @@ def test_padding_is_filled_in_and_kept() -> None:
     grown = extend_embeddings(matrix, plan)
     assert grown.shape == (300, 16)
     assert grown[256].any() and not grown[257:].any() and not matrix[256].any()
-    # The norm is that of the base's rows: padding does not lower it.
+    # The norm follows the base's rows: padding does not lower it.
     norm = numpy.linalg.norm(matrix[:256], axis=1).mean()
     assert numpy.allclose(numpy.linalg.norm(grown[256]), norm, rtol=1e-5)
 
@@ -236,7 +236,7 @@ def test_padding_to_a_multiple() -> None:
     plan = embedding_plan(BYTES, {b"ab": 256})
     grown = extend_embeddings(table(256), plan, pad_to_multiple_of=64)
     assert grown.shape == (320, 16)
-    # Rows of padding are like those of unused ids.
+    # Rows of padding are like rows of unused ids.
     mean = table(256).mean(0)
     assert numpy.allclose(
         grown[300] / numpy.linalg.norm(grown[300]), mean / numpy.linalg.norm(mean)

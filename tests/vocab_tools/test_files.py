@@ -144,7 +144,7 @@ def test_a_closed_pipe_ends_every_command_alike(tmp_path: Path, base: Path) -> N
     large.write_bytes(dump_ranks(ranks))
     for arguments in (f"check {large} --json", f"learn {base} {words} -o - -q"):
         shell = f"{' '.join(COMMAND)} {arguments} | head -c 10; echo ${{PIPESTATUS[0]}}"
-        # Unbuffered, a write may take a part of the text, and what is left must not be dropped.
+        # Unbuffered, a write may take a part of the text, and the rest must not be dropped.
         for unbuffered in ("", "1"):
             environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
             done = subprocess.run(

@@ -81,7 +81,7 @@ def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes
     if all(step.novelty == "new" for step in result.steps):
         assert result.dump() == expected
     else:
-        # The defect is left out, and what is left moves up; and it says so.
+        # The defect is left out, the rest moves up, and a note says so.
         again = {step.token for step in result.steps if step.novelty == "in base"}
         assert set(result.tokens) == set(like.tokens) - again
         assert list(result.tokens.values()) == list(range(1000, 1000 + len(result.tokens)))
@@ -231,7 +231,7 @@ def test_a_published_base_brings_its_pattern_and_special_tokens(name: str) -> No
         assert specials.isdisjoint(result.tokens.values())
         # A base that is recognized does not cause a warning.
         assert result.recognized is not None and not result.notes[1:]
-    # Another pattern is taken, with a warning; the ids of the base stay its own.
+    # Another pattern is taken, with a warning; the ids of the base stay.
     result = vocab_tools.learn_merges(ranks, words, pattern="qwen")
     assert result.pattern.name == "qwen"
     assert specials.isdisjoint(result.tokens.values())
@@ -276,7 +276,7 @@ def test_like_add_merges_starts_behind_special_tokens(name: str, free: int) -> N
     learned = vocab_tools.learn_merges(encoding, {"zqzqx": 5}, like_add_merges=True)
     assert min(learned.tokens.values()) == free
     assert any(f"the new tokens start at {free}" in note for note in learned.notes)
-    # The caller's own start is that of add_merges.py, with a remark.
+    # The caller's start is as in add_merges.py, with a remark.
     given = vocab_tools.learn_merges(encoding, {"zqzqx": 5}, like_add_merges=True, start_id=first)
     assert min(given.tokens.values()) == first
     assert any("have such ids" in note for note in given.notes)

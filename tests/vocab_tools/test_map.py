@@ -150,7 +150,7 @@ def test_the_command(tmp_path: Path) -> None:
         found.decompositions
     )
     assert "gpt2 in qwen2.5" in Path(names[0]).read_text(encoding="utf-8")
-    # Parts are tokens, each in a mark of its own.
+    # Parts are tokens, each in a separate mark.
     assert '"·Solid","Gold","Mag"' in Path(names[0]).read_text(encoding="utf-8")
     assert "# gpt2 in qwen2.5" in Path(names[1]).read_text(encoding="utf-8")
     again = CliRunner().invoke(cli, command)

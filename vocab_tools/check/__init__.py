@@ -57,10 +57,10 @@ def check_vocabulary(
     Args:
         base: a rank file, ranks, or an encoding. Rank files may be defective: that is reported.
         extra: what extends it: one source, or several in the order of loading.
-        pattern: the name of an encoding, or a regular expression. By default that of the published
-            vocabulary that ``base`` is or begins with, or else ``qwen``.
-        special_tokens: names and ids, or a file of them; by default those of the vocabulary that
-            the base is.
+        pattern: the name of an encoding, or a regular expression. By default the pattern of the
+            published vocabulary that ``base`` is or begins with, or else ``qwen``.
+        special_tokens: names and ids, or a file of them; by default of the vocabulary that the
+            base is.
         words: the words that were to become tokens: a file, lines, or what
             :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words` gave, whose words
             are taken as they are; frequencies are not needed.

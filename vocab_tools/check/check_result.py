@@ -13,7 +13,7 @@ from .findings import Finding
 
 #: The round-trip classes, as the literature on glitch tokens names them (Land and Bartolo, "Fishing
 #: for Magikarp", 2024). A token is in the first of these that fits: the text of the token is
-#: encoded as the token (OK, OK_SPECIAL); its text looks like that of a special token, ``<...>`` or
+#: encoded as the token (OK, OK_SPECIAL); its text looks like a special token, ``<...>`` or
 #: ``[...]`` (UNREACHABLE_SPECIAL); it is not valid UTF-8 (UNDECODEABLE); its text is encoded as one
 #: other token (UNREACHABLE_SINGLE_TOKEN), or as several (UNREACHABLE_MULTI_TOKEN).
 ROUND_TRIP_CLASSES = (

@@ -133,7 +133,7 @@ class Context:
         return f"{number} {show(self.loaded.by_id[number])}"
 
     def new_first(self, numbers: Iterable[int]) -> tuple[list[int], int | None]:
-        """Returns ids with those of the new tokens first, and the number of these; None without an
+        """Returns ids with new tokens first, and the number of these; None without an
         extension."""
         listed = list(numbers)
         if "extra" not in self.has:
@@ -199,7 +199,7 @@ class Context:
 
     @functools.cached_property
     def ids_by_utf8(self) -> dict[str, list[int]]:
-        """The ids of tokens that are not valid UTF-8, by what is wrong with them."""
+        """The ids of tokens that are not valid UTF-8, by the kind of damage."""
         kinds: dict[str, list[int]] = {}
         for number, kind in zip(self.audit.ids, self.audit.utf8):
             if kind != "valid":

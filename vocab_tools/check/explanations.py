@@ -17,7 +17,7 @@ _RULES: dict[str, list[Rule[Any]]] = {
 
 
 def explanations() -> list[Rule[Any]]:
-    """Returns all rules: those of vocabularies, then of folders."""
+    """Returns all rules: for vocabularies, then for folders."""
     return [rule for rules in _RULES.values() for rule in rules]
 
 

@@ -122,7 +122,7 @@ class Rules(list[Rule[CheckedT]]):
 
         Args:
             severity: "error" for what breaks encoding or decoding, "warning" for tokens or words
-                that do not serve their purpose, "info" for what is worth knowing.
+                that do not serve their purpose, "info" for facts worth knowing.
             message: describes what was found, in the plural.
             needs: input that must be given; without it the rule is skipped.
         """

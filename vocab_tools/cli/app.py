@@ -45,7 +45,7 @@ def cli() -> None:
       vocab-tools extend qwen corpus.txt -n 2000 -o extra.tiktoken
     Train a vocabulary:
       vocab-tools train corpus/ --vocab-size 32k -o out.tiktoken
-    Map the ids of a vocabulary to those of another:
+    Map the ids of a vocabulary to another's:
       vocab-tools map gpt2 o200k_base --report map.html
     Write a tokenizer in another format:
       vocab-tools convert qwen new/tokenizer.json --extra extra.tiktoken

@@ -97,7 +97,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextlib.contextmanager
 def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
-    """Shows a progress bar for work in several steps, each with its own pace."""
+    """Shows a progress bar for work in several steps of different speeds."""
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
     to = console(stderr=True)
     with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:

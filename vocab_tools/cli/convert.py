@@ -94,10 +94,11 @@ def convert(
 
     Text is encoded with both, and OUT is written only if all ids are the same.
 
-    IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json beside merges.txt, a
-    tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a folder
-    with one of them, or the name of an encoding. The name of OUT selects the format: .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the
-    special tokens of .tiktoken and vocab.json go to a file beside them that ends in .encoding.json.
+    IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json with merges.txt, a
+    tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a
+    folder with such a file, or the name of an encoding. The name of OUT selects the format:
+    .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the special tokens of
+    .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
 
     \b
       vocab-tools convert o200k_base new/tokenizer.json

@@ -46,7 +46,7 @@ def map(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Map the ids of the tokenizer A to those of B by the bytes of tokens.
+    """Map the ids of the tokenizer A to ids of B by the bytes of tokens.
 
     Prints how many tokens both have, and which tokens of B every other token of A becomes: for a
     draft model with another vocabulary, and for embeddings that are carried over to one.

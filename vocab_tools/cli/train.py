@@ -167,7 +167,7 @@ def train(
 
     CORPUS are files, folders, globs and URIs: text, JSON lines, Parquet, Arrow or CSV, plain or
     compressed; - is standard input. The result does not depend on the number of threads or the order
-    of files. The pattern and the special tokens go to NAME.encoding.json beside NAME.tiktoken.
+    of files. The pattern and the special tokens go to NAME.encoding.json.
 
     \b
       vocab-tools train texts/ --vocab-size 32k --pattern gpt2 -o out.tiktoken

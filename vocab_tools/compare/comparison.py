@@ -16,7 +16,7 @@ from .subjects import Subject
 #: Channel", 2023): with 2.5 its efficiency goes along best with the quality of translation.
 RENYI_ORDER = 2.5
 
-#: A tokenizer with a larger share of unknown tokens, and more than twice that of another one, is not
+#: A tokenizer with a larger share of unknown tokens, and more than twice another's share, is not
 #: ranked: it needs few tokens, since a word that it does not know is one.
 MOST_UNKNOWN = 0.05
 #: A larger share of unknown tokens is named in the conclusions.

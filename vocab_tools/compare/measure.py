@@ -28,7 +28,7 @@ from .subjects import Subject, subject_of
 #: A tokenizer, or what :func:`load_subject` takes.
 AnySubject = Union[Subject, Encoding, str, "os.PathLike[str]"]
 
-#: Texts on which the tokenizers differ most: all, and those of a script.
+#: Texts on which the tokenizers differ most: in all, and in a script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 
 #: Texts with more than this share of words in common are alike.
@@ -80,8 +80,8 @@ def compare_tokenizers(
     """Measures tokenizers on the same text.
 
     Lines and paragraphs are encoded one by one. A line counts for the script that most of its
-    letters are written in, and one without letters for that of the line before it; words are what
-    white space separates.
+    letters are written in, and one without letters for the script of the line before; white space
+    separates words.
 
     Args:
         subjects: names of encodings, files and folders, as :func:`load_subject` takes them;

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..corpus.scripts import script_of
 
 #: Every published pattern cuts between a newline that follows text and a letter, so that the
-#: tokens of the segments are those of the whole text.
+#: segments have the tokens of the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
 #: The script of text without letters.

@@ -30,7 +30,7 @@ class Subject:
     Args:
         name: its name in reports.
         method: its method, such as "byte-level BPE".
-        tokens: the bytes of each id, those of special tokens included.
+        tokens: the bytes of each id, special tokens included.
     """
 
     #: The id of the unknown token.
@@ -192,7 +192,7 @@ def _of_tokenizers(name: str, path: str, reason: UnsupportedTokenizer) -> Subjec
         raise ImportError(f"{reason}: pip install 'bpe-engine[vocab-tools]'") from error
     try:
         return of_tokenizer(name, tokenizers.Tokenizer.from_file(path))
-    except Exception as error:  # What it raises has no type of its own.
+    except Exception as error:  # The package defines no type of exception.
         raise ValueError(f"{path}: {error}") from error
 
 

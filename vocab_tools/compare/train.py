@@ -159,7 +159,8 @@ def _unigram(vocab_size: int) -> tuple[hf.Tokenizer, trainers.Trainer]:
 ABOUT = {
     "byte-level BPE": "joins the most frequent pair of neighbors again and again, starting from "
     "bytes, and writes any text, spaces and line ends included",
-    # Google's trainer weighs a pair by its parts; this one and that of `tokenizers` are BPE.
+    # Google's trainer weighs a pair by its parts; this trainer and `tokenizers`' count pairs as BPE
+    # does.
     "WordPiece": "learns its tokens as BPE does, but from characters, and cuts in another way: it "
     "takes the longest token that fits, from the left; spaces are lost, and a word with a rare "
     "character is unknown as a whole",

@@ -128,9 +128,9 @@ def convert_tokenizer(
     """Converts a tokenizer to another format. Nothing is written: the contents are returned.
 
     Args:
-        source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (beside its
-            ``merges.txt``), ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with
-            one of them; or the name of an encoding.
+        source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (with ``merges.txt``),
+            ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with such a file;
+            or the name of an encoding.
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
             ``vocab.json`` or ``tekken.json``.
         extra: a rank file, or several, whose tokens are added.

@@ -103,7 +103,7 @@ class Definition(Brief):
 
 def without_second_names(definition: Definition) -> Definition:
     """Leaves out names such as ``<|reserved_200018|>``, where 200018 is the id, if an id has such a
-    name beside another: those that do, and those after the last id with another name.
+    name and another: these ids, and the ids after the last other name.
 
     ``o200k_harmony`` has them, and the published tokenizer.json of gpt-oss, where a token has one
     name, does not.

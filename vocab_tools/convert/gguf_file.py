@@ -25,7 +25,7 @@ _QWEN35 = patterns.QWEN.replace(r"\p{L}+", r"[\p{L}\p{M}]+", 1).replace(
     r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]", 1
 )
 
-#: Tekken's pattern: that of o200k_base without contractions, and one digit at a time.
+#: Tekken's pattern: o200k_base's without contractions, and one digit at a time.
 _TEKKEN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"

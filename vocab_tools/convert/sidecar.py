@@ -8,7 +8,7 @@ from .definition import Definition
 
 
 def dump_sidecar(definition: Definition) -> bytes:
-    """Returns the contents of the file beside."""
+    """Returns the contents of the sidecar."""
     contents = {
         "pattern": definition.pattern,
         "special_tokens": definition.special_tokens,

@@ -27,7 +27,7 @@ def parse(contents: str) -> Definition:
             message has the JSON path.
         ValueError: it is malformed.
     """
-    # Refuses by name what is not supported, and what is malformed.
+    # Refuses unsupported and malformed parts by name.
     kind = type(Tokenizer.from_str(contents).model).__name__
     if kind != "BPE":
         raise UnsupportedTokenizer(f"model.type: {kind} does not merge; only BPE is converted")

@@ -65,7 +65,7 @@ def cutting(
     """Returns the way to cut text for a pattern.
 
     Args:
-        pattern: the name of an encoding, or a regular expression; by default that of o200k_base.
+        pattern: the name of an encoding, or a regular expression; by default o200k_base's.
         special_tokens: names that are cut out.
         nfc: normalize text to NFC; by default as the named encoding does.
 

@@ -2,7 +2,7 @@
 
 Four sizes are often taken for each other: how many *ranks* a vocabulary has, how many *special
 tokens*, its *largest id plus one* (ids have gaps), and the *rows* of the table (often padded). A
-plan tells them apart, and has a row for every id up to the new maximum. Those of Qwen:
+plan tells them apart, and has a row for every id up to the new maximum. Qwen's sizes:
 
 | size                                         | number  |
 | -------------------------------------------- | ------- |
@@ -31,7 +31,7 @@ from ..text import plural, quoted, show
 
 
 class EmbeddingPlan(dict[int, list[int]]):
-    """For every new id, the base ids that made it up: a dict, with the sizes beside it."""
+    """For every new id, the base ids that made it up: a dict with the sizes as attributes."""
 
     #: Sizes of the vocabulary before and after; see :func:`embedding_plan`.
     sizes: dict[str, int]
@@ -125,8 +125,8 @@ def embedding_plan(
             ``tokenizer.json`` may be given (:func:`vocab_tools.read_special_tokens`).
         descriptions: texts by names of added tokens. The row of such a token is made of the ids of
             its description, or else of its name.
-        special_tokens: names and ids, or the name of an encoding that has them. By default those
-            of the encoding that ``base`` is, or whose published ranks it has or begins with.
+        special_tokens: names and ids, or the name of an encoding that has them. By default of the
+            encoding that ``base`` is, or whose published ranks it has or begins with.
 
     Returns:
         A mapping of new id to base ids, in the order of ids. Its ``sizes`` are ``base_ranks``,

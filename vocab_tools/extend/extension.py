@@ -94,7 +94,7 @@ def extend_vocabulary(
         base: a rank file, ranks, or an encoding.
         corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
         new_ids: the most ids to use, for the words and for the by-products on their way.
-        pattern: the name of an encoding, or a regular expression; by default that of ``base``.
+        pattern: the name of an encoding, or a regular expression; by default ``base``'s.
         special_tokens: names and ids that are taken; by default those of ``base``.
         min_frequency: how often a word must occur.
         scripts: propose only words whose letters are all of these scripts.

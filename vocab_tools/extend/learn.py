@@ -126,7 +126,7 @@ def learn_merges(
         raise ValueError(_too_many(len(ranks), len(kept), room))
     if prune:
         merges = _pruned(merges, ranks, kept, notes)
-    # Qwen's default belongs to its own special tokens: with others there may be a gap before it.
+    # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
     is_qwen = found.is_qwen and (like_add_merges or specials == found.special_tokens)
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(merges, policy, taken, notes)

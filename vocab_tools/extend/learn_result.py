@@ -56,8 +56,8 @@ class WordPath:
     pieces: list[bytes]
     #: The id of the word in the extended vocabulary.
     id: int | None
-    #: True if merging alone, without looking the whole word up, gives the word. Otherwise
-    #: the word is one token as a piece of its own, and several inside a longer piece.
+    #: True if merging alone, without looking the whole word up, gives the word. Otherwise the word
+    #: is one token as a whole piece, and several inside a longer piece.
     reached: bool
     #: Why the word is not a token; None if it is one.
     reason: str | None = None
@@ -164,7 +164,7 @@ class LearnResult(Brief):
         ]
 
     def stages(self, path: WordPath) -> list[list[bytes]]:
-        """Returns the pieces of a word: those of the base, after each merge, and at the end."""
+        """Returns the pieces of a word: in the base, after each merge, and at the end."""
         pieces = path.base_pieces
         stages = [pieces]
         for number in path.steps:

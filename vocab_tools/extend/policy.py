@@ -1,4 +1,4 @@
-"""Two policies for extensions: a valid file, or one that is byte for byte that of add_merges.py.
+"""Two policies for extensions: a valid file, or byte for byte the file of add_merges.py.
 
 Qwen's add_merges.py gives a token of the base a second id where the base's merges do not reach it,
 leaves out ids, raises a start id that is too small, and takes any integer for a frequency.
@@ -23,7 +23,7 @@ class Merge(NamedTuple):
 
     left: bytes
     right: bytes
-    #: As that of a :class:`Step`.
+    #: As in :class:`Step`.
     novelty: str
     frequency: int
     words: int
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
     special_tokens: Mapping[str, int]
     #: As given by the user; None for the default.
     start_id: int | None
-    #: True if the pattern and the special tokens are those of ``qwen``.
+    #: True for the pattern and the special tokens of ``qwen``.
     is_qwen: bool
 
     @property

@@ -108,7 +108,7 @@ def propose_words(
         base: a rank file, ranks, or an encoding.
         corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
         new_ids: the most ids to use, for the words and for the by-products on their way.
-        pattern: the name of an encoding, or a regular expression; by default that of ``base``.
+        pattern: the name of an encoding, or a regular expression; by default ``base``'s.
         min_frequency: how often a word must occur.
         scripts: propose only words whose letters are all of these scripts, such as "thai" or
             "devanagari"; "other" is what has no letters. By default any.

@@ -72,7 +72,7 @@ def write_report(
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
             :func:`vocab_tools.train_vocabulary`, :func:`vocab_tools.embedding_plan` or
             :func:`vocab_tools.map_vocabularies`.
-        effect: from :func:`vocab_tools.corpus_effect`; a check has its own.
+        effect: from :func:`vocab_tools.corpus_effect`; a check brings one.
 
     Raises:
         ValueError: another ending.

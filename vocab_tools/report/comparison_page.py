@@ -140,7 +140,7 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
 
 
 def _against_best(row: Measured, least: Measured) -> Tile:
-    """Returns the tokens of a tokenizer, beside those of the one with the fewest."""
+    """Returns the tokens of a tokenizer, next to the tokens of the best one."""
     if row.unknown_share > MOST_UNKNOWN:
         share = percent(row.unknown_share)
         return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {share} unknown", "bad")

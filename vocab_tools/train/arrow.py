@@ -57,7 +57,7 @@ def count_pieces(
 
     Args:
         table: a table, or a record batch, with a column of texts.
-        pattern: the name of an encoding, or a regular expression; by default that of o200k_base.
+        pattern: the name of an encoding, or a regular expression; by default o200k_base's.
         special_tokens: names that are cut out of the texts.
         nfc: normalizes text to NFC; by default, as the named encoding does.
         field: the column with the texts.

@@ -152,11 +152,11 @@ def train_model(
     Args:
         corpus: text files, folders and globs.
         vocab_size: the number of tokens, with special tokens.
-        model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default that of ``like``.
+        model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default the model of ``like``.
         like: whose normalizer, pre-tokenizer, decoder and special tokens to take: "bert", "t5",
-            "llama", "gpt2", "sentencepiece", "words", or the folder or the file of a tokenizer. By default that of
-            the model.
-        special_tokens: names after those of ``like``.
+            "llama", "gpt2", "sentencepiece", "words", or the folder or the file of a tokenizer. By
+            default the usual pipeline of the model.
+        special_tokens: further names, after the tokens of ``like``.
         user_defined: tokens that are found in text before anything else, and are not special.
         min_frequency: pairs and words that occur less often become no token. Unigram has no such
             limit.
@@ -167,7 +167,7 @@ def train_model(
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         num_threads: the number of threads; by default one for each processor.
-        progress: called with the name of a step, what is done of it and all of it.
+        progress: called with the name of a step, the work done and the whole work.
 
     Raises:
         ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.

@@ -46,7 +46,7 @@ class TrainedMerge(NamedTuple):
 class TrainResult(Brief):
     """A trained vocabulary, and how it was learned."""
 
-    #: All tokens and their ids: those of the base, and the new ones.
+    #: All tokens and their ids: the base's, and the new ones.
     ranks: dict[bytes, int]
     #: Names and ids, after the tokens.
     special_tokens: dict[str, int]
@@ -90,7 +90,7 @@ class TrainResult(Brief):
 
     @property
     def merge_list(self) -> list[tuple[bytes, bytes]]:
-        """The merges of a ``tokenizer.json``: first those of the base.
+        """The merges of a ``tokenizer.json``: first the base's.
 
         A pair that was merged a second time, since one of its tokens was made in another way,
         has its second place, as with the trainer of Hugging Face.

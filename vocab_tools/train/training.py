@@ -32,7 +32,7 @@ Corpus = Union[
 
 _CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces and their counts"
 
-#: Called with the name of a step, what is done of it and all of it.
+#: Called with the name of a step, the work done and the whole work.
 ProgressFunction = Callable[[str, int, int], None]
 
 #: Rules for pairs with the same count.
@@ -76,7 +76,7 @@ def train_vocabulary(
             :func:`count_corpus`, which are used up.
         vocab_size: the number of tokens, with single bytes, base and special tokens.
         pattern: the name of an encoding, or a regular expression: no token crosses the pieces it
-            cuts. By default that of ``base``, or else of o200k_base.
+            cuts. By default ``base``'s, or else o200k_base's.
         special_tokens: names that get the last ids; in the corpus they are cut out.
         min_frequency: pairs that occur less often are not merged.
         max_token_length: the most bytes of a new token.
@@ -89,15 +89,15 @@ def train_vocabulary(
         superwords_from: from this many tokens on, merges may cross the borders of pieces inside a
             line (SuperBPE).
         max_words: the most words of such a token.
-        balance: "bytes", "characters" or "lines": each item of ``corpus`` is a corpus of its own,
-            and the next merge serves the one that has the fewest of these for a token
-            (parity-aware BPE). Lines compare what the same lines, translated, need.
+        balance: "bytes", "characters" or "lines": each item of ``corpus`` is a separate corpus, and
+            the next merge serves the one that has the fewest of these for a token (parity-aware
+            BPE). Lines compare what the same lines, translated, need.
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for counting; beyond it, counts go to temporary files.
         drop_rare: leave out pieces that occur less often than this.
         num_threads: the number of threads; by default one for each processor.
-        progress: called with the name of a step, what is done of it and all of it.
+        progress: called with the name of a step, the work done and the whole work.
 
     Returns:
         The vocabulary. If no pair is left, it has fewer tokens than requested, and a note about it.
@@ -108,8 +108,8 @@ def train_vocabulary(
         OSError: a file cannot be read.
         MemoryError: memory is not sufficient.
 
-    The algorithm is that of Sennrich et al. (arXiv 1508.07909) on bytes; superwords are those of
-    Liu et al. (arXiv 2503.13423), balance is that of Foroutan et al. (arXiv 2508.04796).
+    The algorithm follows Sennrich et al. (arXiv 1508.07909) on bytes, superwords Liu et al. (arXiv
+    2503.13423), balance Foroutan et al. (arXiv 2508.04796).
 
     >>> counts = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
     >>> result = train_vocabulary(counts, 259)
@@ -182,7 +182,7 @@ def train_vocabulary(
 
 
 def _listed(corpus: object) -> list[Corpus]:
-    """Returns a list of a corpus. Raises TypeError for what is not one."""
+    """Returns the items of a corpus as a list. Raises TypeError for another type."""
     if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
         raise TypeError(f"{_CORPUS}, not {shown(corpus)}")
     listed = list(corpus)
@@ -338,7 +338,7 @@ class _Job:
         units: Sequence[int],
         max_words: int | None = None,
     ) -> TrainResult:
-        """Trains one stage: adds tokens to those of ``ranks``, up to ``tokens``, with the ids
+        """Trains one stage: adds tokens to ``ranks``, up to ``tokens``, with the ids
         from ``first_id`` on."""
         sizes = [part.totals[2] for part in parts]
 

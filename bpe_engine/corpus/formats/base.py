@@ -48,7 +48,7 @@ class Documents(NamedTuple):
     loss: npt.NDArray[np.uint8] | None = None
     #: A ``string`` array of pyarrow, or None.
     names: Any = None
-    #: Their lines in the input, or None; and the input, or an array with that of each.
+    #: Their lines in the input, or None; and the input, or an array with the input of each.
     lines: npt.NDArray[np.int64] | None = None
     uri: Any = ""
 
@@ -184,7 +184,7 @@ class Format(ABC):
     largest_id = 2**31 - 1
 
     def check_layout(self, layout: Layout) -> None:
-        """Raises CorpusError if the format cannot hold what is to be written."""
+        """Raises CorpusError if the format cannot hold the documents."""
         if layout.largest_id > self.largest_id:
             raise CorpusError(
                 f"{self.name} holds ids up to {self.largest_id:,}, and this tokenizer has "
@@ -206,7 +206,7 @@ class Format(ABC):
 
     @property
     def held_out_stem(self) -> str:
-        """The beginning of the names of merged files with what is held out."""
+        """The prefix of the names of merged files with held-out documents."""
         return re.sub("^(corpus|train|part)", "val", self.stem(None))
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""llm.c's and nanoGPT's token files, with the ends of documents beside them.
+"""llm.c's and nanoGPT's token files, with the ends of documents in further files.
 
 llm.c: a header of 1,024 bytes, then ids; EOD comes before each document. Merged, the files are
 shards of 100,000,000 ids, the first one for validation, and a document may go on in the next. A

@@ -105,7 +105,7 @@ class SegmentRenderer(HfRenderer):  # type: ignore[misc]
 
 
 def _listed(messages: Any) -> list[Any]:
-    """Copies messages whose parts can be read only once, as those of pydantic."""
+    """Copies messages whose parts can be read only once, as pydantic's."""
     return [
         {**message, "content": list(message["content"])}
         if isinstance(message, Mapping)

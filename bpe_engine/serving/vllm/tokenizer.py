@@ -14,20 +14,19 @@ from .modes import mode_of_model
 
 __all__ = ["ServedTokenizer"]
 
-# vLLM prints the records of loggers below its own.
+# vLLM prints the records of loggers below ``vllm``.
 _logger = init_logger("vllm.plugins.bpe_engine")
 
 
 class ServedTokenizer:
     """Loads tokenizers for vLLM: as its mode "hf" does, with our object inside.
 
-    Where that cannot be done exactly, the tokenizer is that of vLLM, and one line in the log says
-    why.
+    Where that cannot be exact, vLLM's tokenizer is returned, and one line in the log says why.
     """
 
     @classmethod
     def from_pretrained(cls, path_or_repo_id: Any, *args: Any, **kwargs: Any) -> Any:
-        """Loads a tokenizer. Arguments are those of ``vllm.tokenizers.get_tokenizer``."""
+        """Loads a tokenizer. Takes the arguments of ``vllm.tokenizers.get_tokenizer``."""
         mode = mode_of_model(path_or_repo_id, **kwargs)
 
         def load() -> Any:

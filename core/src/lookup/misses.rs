@@ -1,5 +1,5 @@
 //! Resolves cache misses in batches: each step runs for all pieces before the next one, and
-//! prefetches the memory that the next one reads. The ids found are then inserted among those of
+//! prefetches the memory that the next one reads. The ids found are then inserted among the ids of
 //! the other pieces.
 
 use std::ops::Range;

@@ -22,8 +22,8 @@ pub(super) const HAN: u8 = 1 << 7;
 /// `\p{L}`
 pub(super) const LETTER: u8 = UPPER | LOWER | CASELESS;
 
-/// Returns the classes of the 64 characters whose UTF-8 form differs from that of `code_point` in
-/// the last byte only. Code points above U+10FFFF have the classes of an unassigned one.
+/// Returns the classes of the 64 characters whose UTF-8 form differs from `code_point`'s in the
+/// last byte only. Code points above U+10FFFF have the classes of an unassigned one.
 #[inline]
 pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
     let row = ROW_OF.get(code_point as usize / 64).copied().unwrap_or(0);

@@ -125,8 +125,8 @@ impl<'a> TokenTrie<'a> {
     }
 
     /// Sets the bits of the tokens that agree with bytes to come: those that `rest` begins with, and
-    /// those that begin with `rest`. Other bits are cleared. Bit `id % 32` of word `id / 32` is that of
-    /// `id`.
+    /// those that begin with `rest`. Other bits are cleared. Bit `id % 32` of word `id / 32` stands
+    /// for `id`.
     ///
     /// Fails with [`Error::Invalid`] if `mask` has fewer than [`TokenTrie::words`] words.
     pub fn fill_mask(self, rest: &[u8], mask: &mut [u32]) -> Result<()> {

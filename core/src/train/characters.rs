@@ -46,9 +46,10 @@ pub struct Trained {
 
 /// Learns tokens from words of UTF-8.
 ///
-/// Pairs with the same count merge in the order of their ids, the left token's first. Ids are those
-/// of special tokens, of characters in their order, of characters with affixes as they are met in words,
-/// the most frequent word first and equal ones in the order of their bytes, and of merges. A merge whose token exists already takes no id.
+/// Pairs with the same count merge in the order of their ids, the left token's first. Ids go to
+/// special tokens, to characters in their order, to characters with affixes as they are met in
+/// words, the most frequent word first and equal ones in the order of their bytes, and to merges. A
+/// merge whose token exists already takes no id.
 ///
 /// `progress` is called with the number of tokens. `Break` ends the work.
 ///

@@ -89,10 +89,10 @@ impl Vocabulary {
     /// Builds a vocabulary from ranks and a list of merges: `cuts` lists, by ascending rank,
     /// possible lengths in bytes of the first part of a token; a token may have several.
     ///
-    /// Verifies the splits, which is faster than searching for them. `None` if the result would
-    /// differ from that of [`Vocabulary::from_ranks`]: if the split of a reachable token is not
-    /// listed, if a token with cuts is unreachable or ranks before its parts, or if two tokens are
-    /// equal.
+    /// Verifies the splits, which is faster than searching for them. `None` if
+    /// [`Vocabulary::from_ranks`] would build another vocabulary: if the split of a reachable token
+    /// is not listed, if a token with cuts is unreachable or ranks before its parts, or if two
+    /// tokens are equal.
     pub fn from_cuts(list: RankList, cuts: &[(u32, u32)]) -> Result<Option<Self>> {
         check(&list)?;
         let list = list.sorted_by_id()?;

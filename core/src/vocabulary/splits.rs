@@ -20,8 +20,7 @@ use crate::memory::{prefetch, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// The number of tokens looked up together, and of look-ups before each token is searched on its
-/// own.
+/// The number of tokens looked up together, and of look-ups before each token is searched alone.
 pub(super) const AT_ONCE: usize = 64;
 const ROUNDS: usize = 4;
 
@@ -233,8 +232,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Returns true if merging a token ends with these two parts, which form it. Those of more than
-    /// a byte rank before it.
+    /// Returns true if merging a token ends with these two parts, which form the token. Parts
+    /// longer than a byte rank before the token.
     pub(super) fn is_split(&self, left: u32, right: u32) -> bool {
         let is_known = |part: u32| {
             self.splits

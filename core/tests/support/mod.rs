@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngSeed};
 /// The variable that a failed run names.
 const VARIABLE: &str = "BPE_ENGINE_TEST_SEED";
 
-/// A configuration with a seed of its own, which is printed: the output of a test is shown when it
+/// A configuration with a new seed, which is printed: the output of a test is shown when it
 /// fails. `BPE_ENGINE_TEST_SEED=<the seed> cargo test <the test>` runs it again.
 pub fn config(cases: u32) -> Config {
     let seed = match std::env::var(VARIABLE) {

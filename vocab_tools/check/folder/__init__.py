@@ -37,8 +37,8 @@ def check_folder(
     Args:
         folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file, which is
             checked alone.
-        texts: a text to compare the tokenizers on, beside those of the check, or several. Each line
-            counts; where none differs, the text as a whole.
+        texts: one or more texts to compare the tokenizers on, besides the texts of the check. Each
+            line counts; where none differs, the text as a whole.
         against: an earlier version of the folder, or of the file. Ids of texts, tokens, merges,
             settings and decoded text that have changed since are errors.
 

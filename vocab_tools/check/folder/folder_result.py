@@ -11,7 +11,7 @@ from ..findings import Finding
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """A tokenizer of the folder, beside the first one."""
+    """A further tokenizer of the folder."""
 
     #: The file or files, or "AutoTokenizer".
     name: str

@@ -32,8 +32,8 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 #: The configuration files of a model.
 MODEL_FILES = ("config.json", "generation_config.json")
 
-#: The names of models of SentencePiece beside ``tokenizer.model``. Only the check looks at them: the
-#: ids of some are not those of the tokenizer that the folder is for.
+#: Other names of models of SentencePiece than ``tokenizer.model``. Only the check looks at them:
+#: the ids of some differ from the ids of the folder's tokenizer.
 MODEL_NAMES = (*RENUMBERED, "target.spm", "tokenizer.model.v*")
 
 #: The beginning of a file that Git LFS leaves where the file itself was not fetched.
@@ -131,8 +131,9 @@ class ModelFolder:
         return [source for source in found if not self._is_shifted(found[0], source)]
 
     def _is_shifted(self, main: Source, source: Source) -> bool:
-        """True for a model whose ids are all as far from those of another file: the tokenizers of
-        fairseq and transformers put other special tokens before its pieces, and move the rest."""
+        """True for a model whose ids all differ from another file's by one distance: the tokenizers
+        of fairseq and transformers put other special tokens before its pieces, and move the
+        rest."""
         if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
             return False
         types, ids = source.table.types, main.table.tokens
@@ -231,8 +232,8 @@ class ModelFolder:
         return [self.compared(main, other) for other in others if other is not main]
 
     def compared(self, main: Source, other: Source) -> Differing:
-        """Compares two sources on all texts. Where one of them finds special tokens in texts and the
-        other does not, texts are compared without the names of these tokens."""
+        """Compares two sources on all texts. Where only one finds special tokens in texts, texts
+        are compared without the names of these tokens."""
         names = _names(main, other)
         compared = count = left_out = 0
         first: tuple[str, list[int], list[int]] | None = None

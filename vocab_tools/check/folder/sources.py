@@ -58,7 +58,7 @@ class Source:
     fingerprint: str | None = None
     #: Returns the token with an id, for messages.
     token: Callable[[int], str | None] = lambda _: None
-    #: All tokens, and what else is compared beside texts.
+    #: All tokens, and the other tables that are compared.
     table: Table = field(default_factory=Table)
     #: Returns the texts of lists of ids, without special tokens if the last argument says so.
     decode: Callable[[list[list[int]], bool], list[str]] | None = None
@@ -96,7 +96,7 @@ def of_tokenizer_json(path: Path, shell: Shell) -> Source:
 
 
 def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
-    """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens are those of the
+    """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens come from the
     ``tokenizer.json``, or else GPT-2's pattern and the tokens of the config.
 
     Raises ValueError if a file is malformed.
@@ -115,8 +115,8 @@ def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
 
 
 def of_ranks(path: Path, shell: Shell) -> Source:
-    """Reads a rank file. Pattern and added tokens are those of the ``tokenizer.json``, or else those
-    of the published vocabulary that the ranks are.
+    """Reads a rank file. Pattern and added tokens come from the ``tokenizer.json``, or else from
+    the published vocabulary with these ranks.
 
     Raises:
         ValueError: the file is malformed.
@@ -210,8 +210,8 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 
 
 def of_words(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt``: with all else of the ``tokenizer.json`` of WordPiece beside it, or as
-    BERT's class does. Raises ValueError if it is malformed."""
+    """Reads a ``vocab.txt``: with the other parts of the folder's ``tokenizer.json`` of WordPiece,
+    or as BERT's class does. Raises ValueError if it is malformed."""
     tokenizer = bpe_engine.open_tokenizer(path)
     assert isinstance(tokenizer, Tokenizer)
     contents = json.loads(tokenizer.to_str())
@@ -368,7 +368,7 @@ def _by_tokenizers(name: str, contents: str, reason: str) -> Any:
         raise Skipped(f"{reason}; the package tokenizers reads it, and is not installed") from None
     try:
         return tokenizers.Tokenizer.from_str(contents)
-    except Exception as error:  # The package raises no type of its own.
+    except Exception as error:  # The package defines no type of exception.
         raise ValueError(f"{name}: {error}") from error
 
 
@@ -378,7 +378,7 @@ def _bytes(token: str) -> bytes:
 
 
 def _around(plain: list[int], whole: list[int]) -> tuple[list[int], list[int]] | None:
-    """Returns the ids before and after those of a text.
+    """Returns the ids before and after the ids of a text.
 
     >>> _around([5, 6], [1, 5, 6, 2])
     ([1], [2])

@@ -16,7 +16,7 @@ from ...text import quoted
 #: The types of pieces by their numbers in a model of SentencePiece; ordinary ones have no name.
 _TYPES = {2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"}
 
-#: Types that each format has under a name of its own.
+#: Types that each format names differently.
 _ADDED = ("unknown", "control", "user-defined", "special", "not special")
 
 _ORDINARY = "ordinary"

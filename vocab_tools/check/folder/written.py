@@ -112,7 +112,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     for messages, options in _CONVERSATIONS:
         try:
             segments = render_template(template, messages, **{**variables, **options})
-        except Exception as failed:  # Those of jinja2, and whatever the template raises.
+        except Exception as failed:  # Exceptions of jinja2, and whatever the template raises.
             error = error or f"{type(failed).__name__}: {failed}"
             continue
         prompts.append("".join(segment.text for segment in segments))

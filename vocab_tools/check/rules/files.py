@@ -43,6 +43,6 @@ def duplicate_token(context: Context) -> Outcome:
 def duplicate_id(context: Context) -> Outcome:
     """Only one of the two tokens can be decoded; text with the other comes back changed.
 
-    Do: Give one of them an id of its own, as the model was trained.
+    Do: Give either token another id, as the model was trained.
     """
     return context.loaded.repeated_ids

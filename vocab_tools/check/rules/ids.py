@@ -1,4 +1,4 @@
-"""Rules about ids: new ids among those of the base, and unused ids."""
+"""Rules about ids: new ids that the base uses, and unused ids."""
 
 from __future__ import annotations
 

@@ -184,6 +184,6 @@ def round_trip(context: Context) -> Outcome:
 
 
 def _named(context: Context, numbers: Iterable[int], message: str = "") -> Found:
-    """Returns tokens with their ids, those of the extension first."""
+    """Returns tokens with their ids, the extension's first."""
     listed, new = context.new_first(numbers)
     return Found([context.named(number) for number in listed], message=message, new=new)

@@ -326,7 +326,7 @@ const fn class_of_row(index: usize) -> Option<u8> {
 
 static UNIFORM: Uniform = uniform();
 
-/// The rows of the characters that come among those of one byte: U+0080 to U+00BF, U+00C0 to
+/// The rows of the characters that occur among single bytes: U+0080 to U+00BF, U+00C0 to
 /// U+00FF, and U+2000 to U+203F, where quotation marks and dashes are.
 static COMMON: [[u8; 64]; 3] = [*row(0x80 / 64), *row(0xC0 / 64), *row(0x2000 / 64)];
 
@@ -407,7 +407,7 @@ fn multibyte(
     let place = _mm512_or_si512(upper_row, second);
     let latin_class = _mm512_permutex2var_epi8(load(&COMMON[0]), place, load(&COMMON[1]));
 
-    // Beside each first byte the class of its character, which then is given to the other bytes.
+    // Next to each first byte the class of its character, which then is given to the other bytes.
     let class = look_up(&UNIFORM.class);
     let class = _mm512_mask_permutexvar_epi8(class, punctuation, third, load(&COMMON[2]));
     let class = _mm512_mask_mov_epi8(class, latin, latin_class);
@@ -418,7 +418,7 @@ fn multibyte(
     classes = _mm512_mask_permutexvar_epi8(classes, (done & !latin) << 2, moved(-2), class);
     let mut rest = leads & !done;
 
-    // Beside each byte of a character its last byte, whose low bits are its place in the row.
+    // Next to each byte of a character its last byte, whose low bits are its place in the row.
     let four = lead4 & valid;
     let mut last = bytes;
     last = _mm512_mask_mov_epi8(last, leads & !lead3 | three << 1 | four << 2, second);

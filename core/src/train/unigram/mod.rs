@@ -189,7 +189,7 @@ impl<'a> Trainer<'a> {
         Model::new(&self.scores, self.pieces.iter().map(|piece| piece.length))
     }
 
-    /// Adds up sums over all words, on threads. `visit` adds those of a word.
+    /// Adds up sums over all words, on threads. `visit` adds the sums of a word.
     fn sums(&self, visit: impl Fn(&mut Walk, Word<'_>, &mut [u64]) + Sync) -> Result<Vec<u64>> {
         let chunks = self.matches.chunks(self.words);
         let threads = self.options.threads.clamp(1, chunks.len().max(1));

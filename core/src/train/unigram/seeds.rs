@@ -150,8 +150,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Returns the number of characters that two suffixes have in common; beyond those of a piece if
-    /// their words end there.
+    /// Returns the length of the common prefix of two suffixes in characters, longer than any piece
+    /// if both words end there.
     fn common(&self, a: u32, b: u32) -> u32 {
         let (a, b) = (a as usize, b as usize);
         let most = self.longest + 1;

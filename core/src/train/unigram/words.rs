@@ -8,12 +8,12 @@ use crate::polling::poll;
 use super::super::characters::{covered, text};
 use super::super::piece_table::PieceTable;
 
-/// The number behind each word.
+/// The count of each word.
 pub(super) const END: u32 = 0;
 
-/// Words, one behind the other.
+/// The bytes of all words, concatenated.
 pub(super) struct Words {
-    /// The numbers of characters, and [`END`] behind each word.
+    /// The numbers of characters, with [`END`] after each word.
     pub(super) text: Vec<u32>,
     /// By word.
     pub(super) counts: Vec<u64>,

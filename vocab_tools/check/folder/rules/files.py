@@ -161,7 +161,7 @@ def decoding_differs(folder: ModelFolder) -> Outcome:
     """An answer of the model with these ids is shown with other spaces or marks, so that tests and parsers of
     its text see a difference.
 
-    Do: Make the decoder of the file that is served that of the model's own file.
+    Do: Give the served file the decoder of the model's original file.
     """
     lines, count = [], 0
     for main, source in _beside_main(folder):
@@ -188,7 +188,7 @@ def cuts_texts(folder: ModelFolder) -> Outcome:
 
 
 def is_older(source: Source) -> bool:
-    """Whether a source is a model by an old version of sentencepiece, whose ids are its own."""
+    """Whether a source is a model read as an old version of sentencepiece does, with other ids."""
     return source.name.endswith(OLDER)
 
 

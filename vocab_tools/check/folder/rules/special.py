@@ -1,4 +1,4 @@
-"""Rules about special and added tokens, in the tokenizer's files and in those of the model."""
+"""Rules about special and added tokens, in the files of the tokenizer and of the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
 def added_token_id(folder: ModelFolder) -> Outcome:
     """Two files give a token different ids; which one counts depends on the program.
 
-    Do: Make the config's id that of `tokenizer.json`.
+    Do: Give the config the id of `tokenizer.json`.
     """
     name = folder.tokenizer.name
     by_id = {number: token for token, number in folder.tokenizer.special.items()}
@@ -65,7 +65,7 @@ def special_token_unknown(folder: ModelFolder) -> Outcome:
 def added_token_flags(folder: ModelFolder) -> Outcome:
     """Flags such as `lstrip` or `special` change how text around the token is encoded, or decoded.
 
-    Do: Make the config's flags those of `tokenizer.json`.
+    Do: Give the config the flags of `tokenizer.json`.
     """
     own = {token.content: token.flags for token in folder.declared("tokenizer.json")}
     found = []

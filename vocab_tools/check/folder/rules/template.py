@@ -51,7 +51,7 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
 
 def _lost(folder: ModelFolder) -> list[str]:
     """Returns the control tokens that the tokenizer knows and does not find in a rendered prompt: it
-    may find a name only at the start of a text, or only beside spaces."""
+    may find a name only at the start of a text, or only next to spaces."""
     controls = sorted(folder.text.controls, key=len, reverse=True)
     source, prompts = folder.tokenizer, folder.text.prompts
     if not controls or not source.finds_special:
@@ -92,7 +92,7 @@ def double_bos(folder: ModelFolder) -> Outcome:
 
 
 def _policies(folder: ModelFolder) -> list[Source]:
-    """Returns the sources that say what is added around a text."""
+    """Returns the sources that define the tokens added around a text."""
     return [source for source in folder.sources if source.around is not None]
 
 
@@ -172,7 +172,7 @@ def templates_differ(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
-    """One tag is a token and its partner is text: parsers of reasoning or calls miss one of them.
+    """One tag is a token and its partner is text: parsers of reasoning or calls miss a tag.
 
     Do: Add the other tag as a token, if the model was trained so.
     """
