@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .extend import LearnResult, learn_merges
     from .extend.extension import Extension, extend_vocabulary
     from .extend.propose import Proposal, propose_words
-    from .mapping import CorpusOverlap, Decompositions, VocabularyMap, map_vocabularies
+    from .mapping import VocabularyMap, map_vocabularies
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
     from .train import (
@@ -50,8 +50,6 @@ __all__ = [
     "Conversion",
     "CorpusCounts",
     "CorpusEffect",
-    "CorpusOverlap",
-    "Decompositions",
     "EmbeddingPlan",
     "Extension",
     "Finding",
@@ -99,7 +97,7 @@ _NAMES = {
     "extend": ("LearnResult", "learn_merges"),
     "extend.extension": ("Extension", "extend_vocabulary"),
     "extend.propose": ("Proposal", "propose_words"),
-    "mapping": ("CorpusOverlap", "Decompositions", "VocabularyMap", "map_vocabularies"),
+    "mapping": ("VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
     "train": (

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
-
-from .arguments import checked_path
-from .brief import Brief
-from .text import plural
+from .brief import Reported
+from .text import plural, text_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from bpe_engine import Encoding, Tokenizer
+    from bpe_engine.abilities.ragged import TokenBatch
     from bpe_engine.hf import Tokenizer as HfTokenizer
 
     AnyTokenizer = Encoding | Tokenizer | HfTokenizer
     Ids = npt.NDArray[np.uint32]
 
-#: Texts before which tokens are encoded, to see them in the middle of a text.
+#: Texts that put a token into the middle of a text.
 _BEFORE = ("\n", "a", ".")
 
 #: The longest token that is looked for in bytes that are not text.
@@ -32,79 +30,42 @@ _LONGEST = 64
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Decompositions(Brief):
-    """The ids of ``b`` that tokens of ``a`` become.
-
-    Row ``i`` is ``values[row_splits[i]:row_splits[i + 1]]``.
-    """
-
-    #: The ids of ``a``, ascending.
-    ids: Ids
-    #: The ids of ``b`` of all rows.
-    values: Ids
-    #: The row splits, one more than there are rows.
-    row_splits: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        """Returns the number of rows."""
-        return len(self.ids)
-
-    def __iter__(self) -> Iterator[tuple[int, list[int]]]:
-        """Yields each id of ``a`` with its ids of ``b``."""
-        rows = zip(self.ids.tolist(), self.row_splits.tolist(), self.row_splits[1:].tolist())
-        return ((id, self.values[start:end].tolist()) for id, start, end in rows)
-
-
-@dataclass(frozen=True)
-class CorpusOverlap:
-    """The tokens of a corpus in both vocabularies."""
-
-    #: The number of tokens of ``a``, and of those that ``b`` has, too.
-    tokens: int
-    shared: int
-    #: The number of tokens of ``b``, and of those that ``a`` has, too.
-    tokens_b: int
-    shared_b: int
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class VocabularyMap(Brief):
-    """The ids of a vocabulary ``a`` in another one, ``b``.
-
-    Ordinary tokens are compared by their bytes in ``token_table``. Special tokens are left out.
-    """
+class VocabularyMap(Reported):
+    """The ordinary tokens of a vocabulary ``a`` in another one, ``b``. Special tokens are left out."""
 
     name_a: str
     name_b: str
-    #: The number of ordinary tokens of each vocabulary.
-    size_a: int
+    #: The ids of ``a``, ascending.
+    ids: Ids
+    #: For each id of ``a``, the ids of ``b``: one token with the same bytes, or else the encoding in
+    #: the middle of a text. A row is empty where ``b`` cannot spell the token: it has no token for a
+    #: byte, or encodes the text to an unknown or a special token.
+    rows: TokenBatch
+    #: For each id of ``a``: True if ``b`` has a token with the same bytes.
+    is_equal: npt.NDArray[np.bool_]
+    #: The number of ordinary tokens of ``b``.
     size_b: int
-    #: Pairs of ids with the same bytes, ascending by the id of ``a``: two columns. Of several ids with
-    #: the same bytes, as of a letter and of its byte, the one counts that encoding makes, or else the
-    #: lowest.
-    equal: Ids
-    #: Every other token of ``a``, in the middle of a text. A row is empty where ``b`` cannot spell the
-    #: token: it has no token for a byte, or encodes the text to an unknown or a special token.
-    decompositions: Decompositions
-    #: Every other token of ``a``, at the start of a text; and those equal tokens that become other ids
-    #: there, since ``a`` or ``b`` puts a space before a text.
-    at_start: Decompositions
     #: The bytes of each id of both vocabularies.
     tokens_a: Sequence[bytes]
     tokens_b: Sequence[bytes]
-    #: The overlap in a corpus, if one was given.
-    corpus: CorpusOverlap | None = None
+
+    @property
+    def equal(self) -> Ids:
+        """Pairs of ids with the same bytes, ascending by the id of ``a``: two columns."""
+        import numpy as np
+
+        return np.column_stack([self.ids[self.is_equal], self.rows[self.is_equal].values])
+
+    @property
+    def decompositions(self) -> dict[int, list[int]]:
+        """The ids of ``b`` of every other token of ``a``."""
+        ids = self.ids[~self.is_equal].tolist()
+        return dict(zip(ids, self.rows[~self.is_equal].to_lists()))
 
     @property
     def overlap(self) -> float:
         """The share of the tokens of ``a`` that ``b`` has."""
-        return len(self.equal) / self.size_a if self.size_a else 0.0
-
-    @property
-    def spelled(self) -> int:
-        """The number of tokens of ``a`` that become other tokens of ``b``."""
-        splits = self.decompositions.row_splits
-        return int((splits[1:] > splits[:-1]).sum())
+        return float(self.is_equal.mean()) if len(self.ids) else 0.0
 
     def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:
         """Returns the weights of averages of rows of an embedding of ``b``, for each token of ``a``.
@@ -115,109 +76,59 @@ class VocabularyMap(Brief):
         """
         import numpy as np
 
-        lengths = np.diff(self.decompositions.row_splits)
-        ids = np.concatenate([self.equal[:, 0], self.decompositions.ids])
-        order = np.argsort(ids, kind="stable")
-        counts = np.concatenate([np.ones(len(self.equal), np.int64), lengths])
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[:-1]
-        values = np.concatenate([self.equal[:, 1], self.decompositions.values])
-        counts = counts[order]
-        splits = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        places = np.repeat(starts[order] - splits[:-1], counts) + np.arange(splits[-1])
+        counts = self.rows.lengths
         weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
-        return ids[order], splits, values[places], weights
+        return self.ids, self.rows.row_splits, self.rows.values, weights
 
-    def to_arrow(self) -> Any:
-        """Returns a pyarrow table with a row for each token of ``a``: ``id``, ``token``, ``equal``
-        (the id of ``b``, or null), ``in_middle`` and ``at_start`` (lists of ids of ``b``).
-
-        Raises:
-            ImportError: pyarrow is missing.
-        """
-        import pyarrow as pa
-
-        equal = dict(self.equal.tolist())
-        middle, start = dict(self.decompositions), dict(self.at_start)
-        ids = sorted({*equal, *middle})
-        lists = [
-            [found[id] if id in found else [equal[id]] for id in ids] for found in (middle, start)
-        ]
-        kind = pa.list_(pa.uint32())
-        return pa.table(
-            {
-                "id": pa.array(ids, pa.uint32()),
-                "token": pa.array([self.tokens_a[id] for id in ids], pa.binary()),
-                "equal": pa.array([equal.get(id) for id in ids], pa.uint32()),
-                "in_middle": pa.array(lists[0], kind),
-                "at_start": pa.array(lists[1], kind),
-            }
-        )
-
-    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
-        """Writes the table of `to_arrow` as Parquet.
-
-        Raises:
-            ImportError: pyarrow is missing.
-            OSError: The file cannot be written.
-        """
-        import pyarrow.parquet
-
-        target = path if hasattr(path, "write") else checked_path(path)
-        pyarrow.parquet.write_table(self.to_arrow(), target)
+    def to_plain(self) -> dict[str, Any]:
+        """Returns the map as plain types, for JSON."""
+        return {
+            "a": self.name_a,
+            "b": self.name_b,
+            "size_a": len(self.ids),
+            "size_b": self.size_b,
+            "equal": self.equal.tolist(),
+            "decompositions": {str(id): row for id, row in self.decompositions.items()},
+        }
 
     def conclusions(self) -> list[str]:
-        """Returns what the figures say, in sentences."""
+        """Returns the main figures in sentences."""
+        both, lengths = int(self.is_equal.sum()), self.rows.lengths[~self.is_equal]
+        spelled = int((lengths > 0).sum())
         found = [
-            f"{len(self.equal):,} of {self.size_a:,} tokens of {self.name_a} ({self.overlap:.1%}) are "
+            f"{both:,} of {len(self.ids):,} tokens of {self.name_a} ({self.overlap:.1%}) are "
             f"tokens of {self.name_b}."
         ]
-        rows, spelled = len(self.decompositions), self.spelled
         if spelled:
-            mean = len(self.decompositions.values) / spelled
+            mean = lengths.sum() / spelled
             found.append(
                 f"{spelled:,} others become {mean:.2f} tokens of {self.name_b} on average."
             )
-        if rows > spelled:
-            found.append(f"{self.name_b} cannot spell {plural(rows - spelled, 'token')}.")
-        if self.corpus is not None and self.corpus.tokens:
-            one, other = self.corpus, self.corpus
-            found.append(
-                f"Of the corpus, {one.shared / one.tokens:.1%} of the tokens of {self.name_a} and "
-                f"{other.shared_b / max(other.tokens_b, 1):.1%} of those of {self.name_b} are in both."
-            )
+        if len(lengths) > spelled:
+            found.append(f"{self.name_b} cannot spell {plural(len(lengths) - spelled, 'token')}.")
         return found
 
 
 def map_vocabularies(
-    a: AnyTokenizer | str | os.PathLike[str],
-    b: AnyTokenizer | str | os.PathLike[str],
-    corpus: Paths | None = None,
-    *,
-    field: str = "text",
-    errors: str = "strict",
-    progress: Callable[[int, int], None] | None = None,
+    a: AnyTokenizer | str | os.PathLike[str], b: AnyTokenizer | str | os.PathLike[str]
 ) -> VocabularyMap:
     """Maps the ids of one vocabulary to those of another by the bytes of their tokens.
 
-    The tables are those that a draft model with another vocabulary needs, and an embedding that is
-    carried over to another vocabulary.
+    A draft model with another vocabulary needs this table, and an embedding that is carried over to
+    another vocabulary.
 
     Args:
         a, b: tokenizers of any class, or names, files and folders, as
             :func:`bpe_engine.open_tokenizer` takes them.
-        corpus: files, folders and globs on which to count the tokens that both have.
-        field: the field of JSON lines and tables that has the text.
-        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called now and then with bytes done and bytes in all.
 
     Returns:
-        Pairs of equal tokens, and the ids of ``b`` that every other token of ``a`` becomes: the
-        encoding of the token's text by ``b``. Bytes that are not UTF-8 are cut into the longest
-        tokens from the left, of at most 64 bytes each.
+        The ids of ``b`` of every token of ``a``. Of several ids of ``b`` with the same bytes, as of a
+        letter and its byte, encoding decides, or else the lowest id. Bytes that are not UTF-8 are cut
+        into the longest tokens from the left, of at most 64 bytes each.
 
     Raises:
         TypeError: ``a`` or ``b`` is not a tokenizer.
-        UnsupportedTokenizer: the ids of a tokenizer have no bytes of their own.
+        UnsupportedTokenizer: the ids of a tokenizer have no bytes.
         ImportError: numpy is missing.
         OSError, ValueError: a file cannot be read, or is malformed.
 
@@ -228,35 +139,25 @@ def map_vocabularies(
     """
     import numpy as np
 
+    from bpe_engine.abilities.ragged import TokenBatch
+
     one, other = (_opened(it) for it in (a, b))
     (tokens_a, ids_a), (tokens_b, ids_b) = _tokens(one), _tokens(other)
     own, known = _ids_by_bytes(one, tokens_a, ids_a), _ids_by_bytes(other, tokens_b, ids_b)
-    pairs = sorted((id, known[token]) for token, id in own.items() if token in known)
-    same = dict(pairs)
+    same = {id: known[token] for token, id in own.items() if token in known}
     others = [id for id in ids_a if id not in same]
-    made = [tokens_a[id] for id in others]
-    middle = start = _decomposition(
-        others, _decomposed(other, made, tokens_b, known, in_middle=True), set(ids_b)
-    )
-    if _prepends(one) or _prepends(other):
-        made = [tokens_a[id] for id in ids_a]
-        rows = _decomposed(other, _as_texts(one, made), tokens_b, known, in_middle=False)
-        start = _decomposition(ids_a, rows, set(ids_b), same)
-    equal = np.array(pairs, np.uint32).reshape(-1, 2)
-    overlap = None
-    if corpus is not None:
-        overlap = _overlap(one, other, equal, corpus, field, errors, progress)
+    made = _decomposed(other, [tokens_a[id] for id in others], tokens_b, known)
+    ordinary = set(ids_b)
+    rows = {id: row if ordinary.issuperset(row) else [] for id, row in zip(others, made)}
     return VocabularyMap(
         _name(a, one),
         _name(b, other),
-        len(ids_a),
+        np.array(ids_a, np.uint32),
+        TokenBatch.from_lists([rows[id] if id in rows else [same[id]] for id in ids_a]),
+        np.array([id in same for id in ids_a], bool),
         len(ids_b),
-        equal,
-        middle,
-        start,
         tokens_a,
         tokens_b,
-        overlap,
     )
 
 
@@ -272,7 +173,7 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
 
 
 def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
-    """Returns the name of a tokenizer in reports: of the file, or of the encoding."""
+    """Returns the name of a tokenizer in reports: its file, its name or its class."""
     if isinstance(given, (str, os.PathLike)):
         return os.path.basename(os.fspath(given).rstrip("/"))
     return str(getattr(opened, "name", type(opened).__name__))
@@ -287,103 +188,43 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
 
 
 def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
-    """Returns the id of the bytes of each token: of several, the one that encoding makes, or else
-    the lowest."""
+    """Returns the id of the bytes of each token: of several, the encoded one, or else the lowest."""
     known = {tokens[id]: id for id in reversed(ids)}
     if len(known) == len(ids):
         return known
     counts = Counter(tokens[id] for id in ids)
     repeated = [token for token, count in counts.items() if count > 1]
     ordinary = set(ids)
-    rows = _decomposed(tokenizer, repeated, tokens, known, in_middle=True)
-    for token, made in zip(repeated, rows):
+    for token, made in zip(repeated, _decomposed(tokenizer, repeated, tokens, known)):
         if len(made) == 1 and made[0] in ordinary and tokens[made[0]] == token:
             known[token] = made[0]
     return known
 
 
-def _prepends(tokenizer: Any) -> bool:
-    """True if a tokenizer puts a space before a text."""
-    ids = tokenizer.encode_to_numpy("a", disallowed_special=()).tolist()
-    return bool(ids) and tokenizer.token_table()[ids[0]].startswith(b" ")
-
-
-def _as_texts(tokenizer: Any, tokens: list[bytes]) -> list[bytes]:
-    """Returns the text that each token is at the start of: without the space that comes before it."""
-    if not _prepends(tokenizer):
-        return tokens
-    return [token[1:] if token[:1] == b" " and len(token) > 1 else token for token in tokens]
-
-
 def _decomposed(
-    tokenizer: Any,
-    tokens: list[bytes],
-    table: list[bytes],
-    known: dict[bytes, int],
-    *,
-    in_middle: bool,
+    tokenizer: Any, tokens: list[bytes], table: list[bytes], known: dict[bytes, int]
 ) -> list[list[int]]:
-    """Returns the ids of each token of another vocabulary."""
-    texts = [_text(token) for token in tokens]
-    rows: list[list[int] | None] = [
-        None if text is not None else _longest_match(token, known)
-        for token, text in zip(tokens, texts)
+    """Returns the ids of each token of another vocabulary, in the middle of a text."""
+    texts = {place: text for place, token in enumerate(tokens) if (text := text_of(token))}
+    rows: list[list[int]] = [
+        [] if place in texts else _longest_match(token, known) for place, token in enumerate(tokens)
     ]
-    if in_middle and _prepends(tokenizer):
-        for before in _BEFORE:
-            _encode_after(tokenizer, before, texts, table, rows)
-    missing = [place for place, row in enumerate(rows) if row is None]
-    for place, row in zip(missing, _encode(tokenizer, [texts[place] or "" for place in missing])):
-        rows[place] = row
-    return [row or [] for row in rows]
+    [first] = _encoded(tokenizer, ["a"])
+    # A tokenizer that puts a space before a text needs another text there; the last try has none.
+    for before in (*_BEFORE, "") if first and table[first[0]].startswith(b" ") else ("",):
+        [start] = _encoded(tokenizer, [before])
+        found = _encoded(tokenizer, [before + text for text in texts.values()])
+        for place, ids in zip(list(texts), found):
+            if not before or (ids[: len(start)] == start and any(table[id] for id in start)):
+                rows[place] = ids[len(start) if before else 0 :]
+                del texts[place]
+    return rows
 
 
-def _decomposition(
-    ids: list[int], rows: list[list[int]], ordinary: set[int], same: dict[int, int] | None = None
-) -> Decompositions:
-    """Returns the rows of ids, without those that are equal to `same`; those with an id that is not
-    ordinary are empty."""
-    import numpy as np
-
-    kept = [
-        (id, row if ordinary.issuperset(row) else [])
-        for id, row in zip(ids, rows)
-        if not same or row != [same.get(id)]
-    ]
-    splits = np.cumsum([0, *(len(row) for _, row in kept)], dtype=np.int64)
-    values = np.array([id for _, row in kept for id in row], np.uint32)
-    return Decompositions(np.array([id for id, _ in kept], np.uint32), values, splits)
-
-
-def _text(token: bytes) -> str | None:
-    try:
-        return token.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    names: dict[str, Any] = {"disallowed_special": ()}
-    batch = tokenizer.encode_batch_to_numpy(texts, **names)
+def _encoded(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    batch = tokenizer.encode_batch_to_numpy(texts, disallowed_special=())
     found: list[list[int]] = batch.to_lists()
     return found
-
-
-def _encode_after(
-    tokenizer: Any,
-    before: str,
-    texts: list[str | None],
-    table: list[bytes],
-    rows: list[list[int] | None],
-) -> None:
-    """Fills the rows of texts whose tokens begin where `before`, which comes before them, ends."""
-    [first] = _encode(tokenizer, [before])
-    size = sum(len(table[id]) for id in first)
-    places = [place for place, row in enumerate(rows) if row is None]
-    found = _encode(tokenizer, [before + (texts[place] or "") for place in places])
-    for place, ids in zip(places, found):
-        if ids[: len(first)] == first and size:
-            rows[place] = ids[len(first) :]
 
 
 def _longest_match(token: bytes, known: dict[bytes, int]) -> list[int]:
@@ -397,30 +238,3 @@ def _longest_match(token: bytes, known: dict[bytes, int]) -> list[int]:
         ids.append(known[token[start:end]])
         start = end
     return ids
-
-
-def _overlap(
-    a: Any,
-    b: Any,
-    equal: Ids,
-    corpus: Paths,
-    field: str,
-    errors: str,
-    progress: Callable[[int, int], None] | None,
-) -> CorpusOverlap:
-    """Counts the tokens of a corpus that both vocabularies have."""
-    import numpy as np
-
-    counts = [np.zeros(len(it.token_table()), np.int64) for it in (a, b)]
-    files = corpus_files(corpus)
-    total, done = sum(map(size_or_zero, files)), 0
-    for file in files:
-        for texts in read_texts(file, field, errors):
-            for it, count in zip((a, b), counts):
-                values = it.encode_batch_to_numpy(texts, disallowed_special=()).values
-                count += np.bincount(values, minlength=len(count))
-            done += sum(len(text.encode()) for text in texts)
-            if progress is not None:
-                progress(min(done, total), total)
-    shared = [int(count[equal[:, side]].sum()) for side, count in enumerate(counts)]
-    return CorpusOverlap(int(counts[0].sum()), shared[0], int(counts[1].sum()), shared[1])

@@ -27,7 +27,7 @@ CALLS = {
     "count": ["TEXT", "-o", "OUT"],
     "extend": ["BASE", "TEXT", "-n", "20", "-o", "OUT"],
     "learn": ["BASE", "WORDS", "-o", "OUT"],
-    "map": ["BASE", "gpt2", "--corpus", "TEXT"],
+    "map": ["BASE", "gpt2"],
     "propose": ["BASE", "TEXT", "-n", "20", "-o", "OUT"],
     "stats": ["qwen", "--corpus", "TEXT"],
     "train": ["TEXT", "--vocab-size", "270", "-o", "OUT"],

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -127,17 +126,6 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
         return _plain(result.learned, result.effect)
     if isinstance(result, LearnResult):
         return {**to_plain(result), "corpus": None if effect is None else effect.to_plain()}
-    if isinstance(result, VocabularyMap):
-        return {
-            "a": result.name_a,
-            "b": result.name_b,
-            "size_a": result.size_a,
-            "size_b": result.size_b,
-            "equal": result.equal.tolist(),
-            "decompositions": {str(id): ids for id, ids in result.decompositions},
-            "at_start": {str(id): ids for id, ids in result.at_start},
-            "corpus": None if result.corpus is None else asdict(result.corpus),
-        }
     assert not isinstance(result, EmbeddingPlan)
     plain: dict[str, Any] = result.to_plain()
     if isinstance(result, TrainResult):

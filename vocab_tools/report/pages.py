@@ -519,31 +519,26 @@ def plan_page(plan: EmbeddingPlan) -> Page:
 
 def map_page(result: VocabularyMap) -> Page:
     """Returns the report on a map of two vocabularies."""
-    import numpy as np
-
     a, b = result.name_a, result.name_b
-    both = len(result.equal)
+    both, found = len(result.equal), result.decompositions
     tiles = [
-        Tile(percent(result.overlap), f"of {result.size_a:,} tokens of {a} are in both"),
-        Tile(
-            percent(both / max(result.size_b, 1)),
-            f"of {result.size_b:,} tokens of {b} are in both",
-        ),
+        Tile(percent(both / max(size, 1)), f"of {size:,} tokens of {name} are in both")
+        for name, size in ((a, len(result.ids)), (b, result.size_b))
     ]
-    if result.corpus is not None and result.corpus.tokens:
-        share = percent(result.corpus.shared / result.corpus.tokens)
-        tiles.append(Tile(share, f"of the corpus's tokens of {a} are in both"))
-    found = result.decompositions
-    lengths = np.diff(found.row_splits)
     title = f"How many tokens of {b} the other tokens of {a} become"
-    chart = bar_chart(title, "tokens", f"tokens of {a}", {"tokens": Counter(lengths.tolist())})
-    longest = np.argsort(-lengths, kind="stable")[: min(result.spelled, MOST_MAPPED)].tolist()
-    rows: list[list[Cell]] = []
-    for place in longest:
-        start, end = found.row_splits[place : place + 2].tolist()
-        texts = [token_text(result.tokens_b[id]) for id in found.values[start:end].tolist()]
-        id = int(found.ids[place])
-        rows.append([id, token_text(result.tokens_a[id]), len(texts), texts])
+    chart = bar_chart(
+        title, "tokens", f"tokens of {a}", {"tokens": Counter(map(len, found.values()))}
+    )
+    longest = sorted(filter(found.get, found), key=lambda id: -len(found[id]))[:MOST_MAPPED]
+    rows: list[list[Cell]] = [
+        [
+            id,
+            token_text(result.tokens_a[id]),
+            len(found[id]),
+            [token_text(result.tokens_b[part]) for part in found[id]],
+        ]
+        for id in longest
+    ]
     heads = {"id": "id", f"token of {a}": "token", "tokens": "number", f"tokens of {b}": "tokens"}
     parts = [Part("summary", "Summary", tiles=tiles, charts=[chart])]
     if rows:
