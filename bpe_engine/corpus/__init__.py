@@ -1,8 +1,9 @@
 """Corpora: from text to token files, exactly once, on one machine or many.
 
 `make_plan` plans, `run_plan` writes, `verify_corpus` checks, `merge_parts` makes one file of many,
-`corpus_report` tells what there is, `pack_rows` and `PackedRows` make rows for training, and
-`tokenize_batch` is the whole as one function for Arrow. The command is ``bpe-engine corpus``.
+`corpus_report` sums up, `pack_rows` and `PackedRows` make rows for training. For engines,
+`units_of_rank` lists the tasks and `run_unit` runs one; `tokenize_batch` goes from Arrow to Arrow.
+The command is ``bpe-engine corpus``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .packed_rows import PackedRows
     from .plan import Options, Plan, make_plan, read_plan
     from .report import corpus_report
-    from .run import run_plan
+    from .run import run_plan, run_unit, units_of_rank
     from .verify import verify_corpus
 
 _MODULES = {
@@ -32,7 +33,9 @@ _MODULES = {
     "pack_rows": "pack",
     "read_plan": "plan",
     "run_plan": "run",
+    "run_unit": "run",
     "tokenize_batch": "batch",
+    "units_of_rank": "run",
     "verify_corpus": "verify",
 }
 
@@ -47,7 +50,9 @@ __all__ = [
     "pack_rows",
     "read_plan",
     "run_plan",
+    "run_unit",
     "tokenize_batch",
+    "units_of_rank",
     "verify_corpus",
 ]
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..atomic_write import write_at_once
@@ -136,10 +136,6 @@ class Plan:
     def sha256(self) -> str:
         """The SHA-256 of the plan, which every manifest names."""
         return sum_of(self.plain)
-
-    def everywhere(self) -> Plan:
-        """Returns the plan with an absolute path, for processes that start in other folders."""
-        return replace(self, out=os.path.abspath(self.out))
 
     def path(self, *names: str) -> str:
         """Returns a path in the folder of the corpus."""

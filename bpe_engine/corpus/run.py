@@ -22,12 +22,19 @@ __all__ = ["run_plan", "run_unit", "units_of_rank"]
 Progress = Callable[[Manifest], Any]
 
 
-def units_of_rank(plan: Plan, rank: int = 0, world_size: int = 1) -> list[int]:
+def units_of_rank(
+    out: str | os.PathLike[str] | Plan, rank: int = 0, world_size: int = 1
+) -> list[int]:
     """Returns the missing units of a rank: every `world_size`-th one.
+
+    Args:
+        out: The folder of the plan, or the plan.
+        rank, world_size: Which of how many machines this is.
 
     Raises:
         CorpusError: The rank is not from 0 to before the world size.
     """
+    plan = out if isinstance(out, Plan) else read_plan(out)
     if not 0 <= rank < world_size:
         raise CorpusError(f"the rank is {rank}, but there are {world_size}: 0 to {world_size - 1}")
     return [unit for unit in missing_units(plan) if unit % world_size == rank]
@@ -124,13 +131,30 @@ def _manifests(
 
 
 def run_unit(
-    plan: Plan, unit: int, tokenizer: str | None = None, *, num_threads: int = 1
+    out: str | os.PathLike[str] | Plan,
+    unit: int,
+    tokenizer: str | None = None,
+    *,
+    num_threads: int = 1,
 ) -> Manifest:
-    """Writes a unit, for an engine that hands out their numbers. A process loads a tokenizer once.
+    """Writes a unit unless it exists: the task for Ray, Spark and other engines.
+
+    A process loads a tokenizer once. All machines must see the folder of the plan, its inputs and
+    the tokenizer. A unit that is tried again has the same bytes.
+
+    Args:
+        out: The folder of the plan, or the plan.
+        unit: A number of `units_of_rank`.
+        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
+        num_threads: How many threads encode.
+
+    Returns:
+        The manifest of the unit.
 
     Raises:
         CorpusError: As `run_plan`.
     """
+    plan = out if isinstance(out, Plan) else read_plan(out)
     key = (plan.fingerprint, plan.options.allow_special, tokenizer or plan.tokenizer)
     coder = _CODERS.get(key)
     if coder is None:

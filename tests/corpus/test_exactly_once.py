@@ -25,10 +25,11 @@ from bpe_engine.corpus import (
     pack_rows,
     read_plan,
     run_plan,
+    run_unit,
+    units_of_rank,
     verify_corpus,
 )
 from bpe_engine.corpus.corpus_reader import CorpusReader
-from bpe_engine.corpus.run import run_unit, units_of_rank
 
 pytest.importorskip("pyarrow")
 

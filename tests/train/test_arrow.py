@@ -1,11 +1,8 @@
-"""Tests counting on many machines: Arrow tables, Ray, and Spark's way of calling."""
+"""Tests counting on many machines: Arrow tables, and batches as Ray and Spark give them."""
 
 from __future__ import annotations
 
 import functools
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,57 +87,3 @@ def test_files_of_counts(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1")
     with pytest.raises(ValueError, match="is not a Parquet file"):
         read_counts([path], CUT)
-
-
-@pytest.mark.thorough
-def test_ray(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'ray[data]'")
-    data = pytest.importorskip("ray.data")
-    texts = rows(400)
-    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
-    try:
-        source = data.from_arrow(arrow.table({"text": texts}).combine_chunks())
-        counted = source.repartition(4).map_batches(
-            count_pieces,
-            batch_format="pyarrow",
-            batch_size=50,
-            fn_kwargs={"pattern": "gpt2", "special_tokens": ["<|end|>"]},
-        )
-        folder = tmp_path / "counts"
-        counted.write_parquet(str(folder))
-    finally:
-        ray.shutdown()
-    with read_counts(sorted(folder.glob("*.parquet")), CUT) as counts:
-        result = train_vocabulary(counts, 320, pattern="gpt2", special_tokens=["<|end|>"])
-    assert result.ranks == whole(texts, tmp_path)
-
-
-@pytest.mark.thorough
-def test_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java, which is not installed")
-    from pyspark.sql import SparkSession
-
-    texts = rows(400)
-
-    def count(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield from count_pieces(batch, pattern="gpt2", special_tokens=["<|end|>"]).to_batches()
-
-    # What the workers import, and with which Python.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    folder = tmp_path / "counts"
-    spark = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    )
-    try:
-        frame = spark.createDataFrame([(text,) for text in texts], "text string").repartition(4)
-        counted = frame.select("text").mapInArrow(count, "piece string, count long")
-        counted.write.parquet(str(folder))
-    finally:
-        spark.stop()
-    with read_counts(sorted(folder.glob("*.parquet")), CUT) as counts:
-        result = train_vocabulary(counts, 320, pattern="gpt2", special_tokens=["<|end|>"])
-    assert result.ranks == whole(texts, tmp_path)
