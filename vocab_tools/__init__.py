@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .bases import Base, open_base
     from .check import CheckResult, Finding, check_vocabulary
     from .check.folder import FolderResult, check_folder
     from .compare import Comparison, compare_tokenizers, load_subject
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
     from .extend import LearnResult, learn_merges
     from .extend.extension import Extension, extend_vocabulary
-    from .extend.propose import Proposal, propose_words
+    from .extend.propose import ExtendOptions, Proposal, propose_words
     from .mapping import VocabularyMap, map_vocabularies
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
     from .train import (
         CorpusCounts,
         TrainedModel,
+        TrainOptions,
         TrainResult,
         count_corpus,
         count_pieces,
@@ -45,18 +47,21 @@ if TYPE_CHECKING:
     from .words import WordListError, read_words
 
 __all__ = [
+    "Base",
     "CheckResult",
     "Comparison",
     "Conversion",
     "CorpusCounts",
     "CorpusEffect",
     "EmbeddingPlan",
+    "ExtendOptions",
     "Extension",
     "Finding",
     "FolderResult",
     "LearnResult",
     "NotAlikeError",
     "Proposal",
+    "TrainOptions",
     "TrainResult",
     "TrainedModel",
     "VocabularyMap",
@@ -76,6 +81,7 @@ __all__ = [
     "load_ranks",
     "load_subject",
     "map_vocabularies",
+    "open_base",
     "propose_words",
     "read_plan",
     "read_special_tokens",
@@ -88,6 +94,7 @@ __all__ = [
 #: The public names of each module. A module is imported when a name of it is first used, so that
 #: the command starts at once and answers to Ctrl-C from its first moment on.
 _NAMES = {
+    "bases": ("Base", "open_base"),
     "check": ("CheckResult", "Finding", "check_vocabulary"),
     "check.folder": ("FolderResult", "check_folder"),
     "compare": ("Comparison", "compare_tokenizers", "load_subject"),
@@ -96,12 +103,13 @@ _NAMES = {
     "embedding": ("EmbeddingPlan", "embedding_plan", "extend_embeddings", "read_plan"),
     "extend": ("LearnResult", "learn_merges"),
     "extend.extension": ("Extension", "extend_vocabulary"),
-    "extend.propose": ("Proposal", "propose_words"),
+    "extend.propose": ("ExtendOptions", "Proposal", "propose_words"),
     "mapping": ("VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
     "train": (
         "CorpusCounts",
+        "TrainOptions",
         "TrainResult",
         "TrainedModel",
         "count_corpus",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 from .text import shorten
+
+_Options = TypeVar("_Options")
 
 
 def shown(value: object) -> str:
@@ -46,6 +48,14 @@ def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
         least = "it cannot be negative" if at_least == 0 else f"it must be {at_least} or more"
         raise ValueError(f"{name} is {number}; {least}")
     return number
+
+
+def checked_options(value: _Options | None, kind: type[_Options]) -> _Options:
+    """Returns an argument that is an options object; the defaults for None. Raises TypeError for
+    anything else."""
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"options are {kind.__name__}(...), not {shown(value)}")
+    return kind() if value is None else value
 
 
 def checked_path(value: Any, what: str = "the path of a file") -> str:

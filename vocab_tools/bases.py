@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
@@ -15,8 +15,9 @@ from bpe_engine.read.opening import open_source
 from bpe_engine.read.published_ranks import published_name
 from bpe_engine.read.sidecar import read_sidecar
 
+from .arguments import checked_special_tokens
 from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
-from .ranks import RankSource, check_source, load_ranks
+from .ranks import RankSource, check_source, check_special_tokens, load_ranks
 from .text import plural, shorten
 
 #: The pattern for a base that is not recognized.
@@ -43,7 +44,7 @@ class Recognized:
 
 @dataclass(frozen=True)
 class Base:
-    """An opened base: its ranks, with the pattern and the special tokens to use with them.
+    """An opened base: ranks with a pattern and special tokens. Made by :func:`open_base`.
 
     Functions that take a source of ranks take a base, too: a program that calls several opens the
     source once.
@@ -66,17 +67,42 @@ class Base:
         return self.pattern.name == "qwen" and specials
 
 
-def open_base(source: RankSource | Base, pattern: str | None = None) -> Base:
-    """Reads a source of ranks, and finds the pattern and the special tokens; a base is returned as
-    it is. Raises as :func:`opened`, :func:`load_ranks` and :func:`identify` do.
+def open_base(
+    source: RankSource | Base,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    *,
+    extra: Sequence[RankSource] = (),
+) -> Base:
+    """Reads a source of ranks, and finds the pattern and the special tokens.
+
+    Args:
+        source: a rank file, ranks, an encoding or its name; a base is returned as it is.
+        pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
+            default that of ``source``, when it is an encoding or has the ranks of a published one,
+            and else ``qwen``.
+        special_tokens: names and ids that are taken; by default those of the encoding that
+            ``source`` is, or else those of the named encoding.
+        extra: more ranks of the base.
+
+    Raises:
+        NoRanksError: it is a tokenizer without ranks, such as one over characters.
+        ValueError: the pattern is neither the name of an encoding nor a valid expression, or ranks
+            give a token two ids or an id two tokens.
+        TypeError: an argument is of another type; the message names it.
 
     >>> open_base("gpt2").recognized
     Recognized(name='r50k_base', more=0)
     """
     if isinstance(source, Base):
         return source
-    source = opened(source)
-    return identify(load_ranks(source), source, pattern)
+    source = opened(source, extra)
+    found = identify(load_ranks(source), source, pattern)
+    if special_tokens is None:
+        return found
+    specials = checked_special_tokens(special_tokens)
+    check_special_tokens(specials)
+    return replace(found, special_tokens=specials)
 
 
 def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
@@ -186,13 +212,13 @@ def identify(
     return Base(ranks, own if alike else found, own.special_tokens, recognized, alike, name)
 
 
-def pattern_note(base: Base, pattern: str | None) -> tuple[str, str] | None:
+def pattern_note(base: Base) -> tuple[str, str] | None:
     """Returns a note about the choice: its kind and its text."""
     if base.name is None or base.own_pattern:
         return None
     return (
         "other pattern",
         f"the base is {base.recognized or base.name}, and the pattern "
-        f"{shorten(pattern or DEFAULT_PATTERN)} is not the one of {base.name}: words that are one "
+        f"{shorten(base.pattern.label)} is not the one of {base.name}: words that are one "
         f"piece here may be several there; its special tokens are kept",
     )

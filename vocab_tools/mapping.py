@@ -54,13 +54,14 @@ class VocabularyMap(Reported):
         """Pairs of ids with the same bytes, ascending by the id of ``a``: two columns."""
         import numpy as np
 
-        return np.column_stack([self.ids[self.is_equal], self.rows[self.is_equal].values])
+        rows = self.rows[self.is_equal.nonzero()[0].tolist()]
+        return np.column_stack([self.ids[self.is_equal], rows.values])
 
     @property
     def decompositions(self) -> dict[int, list[int]]:
         """The ids of ``b`` of every other token of ``a``."""
-        ids = self.ids[~self.is_equal].tolist()
-        return dict(zip(ids, self.rows[~self.is_equal].to_lists()))
+        others = (~self.is_equal).nonzero()[0].tolist()
+        return dict(zip(self.ids[others].tolist(), self.rows[others].to_lists()))
 
     @property
     def overlap(self) -> float:

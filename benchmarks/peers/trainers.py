@@ -21,12 +21,11 @@ PATTERN = ENCODINGS["r50k_base"].pattern
 Merges = list[tuple[bytes, bytes]] | list[bytes] | None
 
 
-def _trained(path: str, size: int, **options: Any) -> Any:
-    from vocab_tools import train_vocabulary
+def _trained(path: str, size: int, base: Any = None) -> Any:
+    from vocab_tools import TrainOptions, train_vocabulary
 
-    return train_vocabulary(
-        path, size, pattern=PATTERN, min_frequency=1, num_threads=THREADS, **options
-    )
+    options = TrainOptions(pattern=PATTERN, min_frequency=1, num_threads=THREADS)
+    return train_vocabulary(path, size, options, base=base)
 
 
 def _ours(path: str, size: int) -> Callable[[], Merges]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seeds import seeded
 
-from vocab_tools import count_pieces, train_vocabulary
+from vocab_tools import TrainOptions, count_pieces, train_vocabulary
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts
 from vocab_tools.train.arrow import read_counts, write_counts
@@ -30,7 +30,9 @@ def whole(texts: list[str | None], folder: Path) -> dict[bytes, int]:
     """The vocabulary that one process learns."""
     path = folder / "whole.parquet"
     arrow.parquet.write_table(arrow.table({"text": texts}), path)
-    return train_vocabulary(path, 320, pattern="gpt2", special_tokens=["<|end|>"]).ranks
+    return train_vocabulary(
+        path, 320, TrainOptions(pattern="gpt2", special_tokens=["<|end|>"])
+    ).ranks
 
 
 def test_a_table_is_counted(tmp_path: Path) -> None:
@@ -65,7 +67,9 @@ def test_batches_as_spark_gives_them(tmp_path: Path) -> None:
     path = tmp_path / "counts.parquet"
     arrow.parquet.write_table(arrow.Table.from_batches(list(counted(iter(batches)))), path)
     with read_counts([path], CUT) as counts:
-        result = train_vocabulary(counts, 320, pattern="gpt2", special_tokens=["<|end|>"])
+        result = train_vocabulary(
+            counts, 320, TrainOptions(pattern="gpt2", special_tokens=["<|end|>"])
+        )
     assert result.ranks == whole(texts, tmp_path)
 
 

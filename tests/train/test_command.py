@@ -10,7 +10,7 @@ from seeds import seeded
 from vocab_command import run
 
 import bpe_engine
-from vocab_tools import train_vocabulary
+from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.ranks import load_ranks
 from vocab_tools.train import count_corpus
@@ -137,7 +137,7 @@ def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
             (folders[-1] / f".part-{number}.parquet.crc").write_bytes(b"crc")
     counted = run("train", "--counts", *folders, *options, "--balance", "bytes")
     assert counted.returncode == 0, counted.stderr
-    fair = train_vocabulary(texts, 320, pattern="gpt2", balance="bytes")
+    fair = train_vocabulary(texts, 320, TrainOptions(pattern="gpt2", balance="bytes"))
     assert counted.stdout == fair.dump().decode()
     for path in folders[0].glob("*.parquet"):
         path.unlink()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from vocab_command import run
 
-from vocab_tools import train_vocabulary
+from vocab_tools import TrainOptions, train_vocabulary
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def test_a_pipe_is_not_read_twice(corpus: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for options in ({"superwords_from": 260}, {"balance": "lines"}):
         with pytest.raises(ValueError, match="read twice"):
-            train_vocabulary([tmp_path / "pipe", corpus], 300, **options)  # type: ignore[arg-type]
+            train_vocabulary([tmp_path / "pipe", corpus], 300, TrainOptions(**options))  # type: ignore[arg-type]
 
 
 def test_several_corpora_are_a_list(corpus: Path) -> None:
     with pytest.raises(ValueError, match="give a list of them"):
-        train_vocabulary(str(corpus), 300, balance="bytes")
+        train_vocabulary(str(corpus), 300, TrainOptions(balance="bytes"))
 
 
 def test_a_file_given_twice_is_noted(corpus: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine.read.byte_level import ORDER
-from vocab_tools import train_vocabulary
+from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.train.superwords import LINES
 
 BASE = [bytes([byte]) for byte in ORDER]
@@ -37,7 +37,7 @@ def test_superwords(english: Path) -> None:
     """Until the transition no token crosses a border; from there some do, none a line or the limit
     of words; and the text has fewer tokens."""
     plain = train_vocabulary(english, 340)
-    result = train_vocabulary(english, 340, superwords_from=280)
+    result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
     assert list(result.ranks)[:280] == list(plain.ranks)[:280]
     subwords, superwords = list(result.ranks)[256:280], list(result.ranks)[280:]
     splitter = plain.encoding()
@@ -49,26 +49,28 @@ def test_superwords(english: Path) -> None:
     assert sum(result.corpus_tokens) < sum(plain.corpus_tokens)
     text = english.read_text(encoding="utf-8")
     assert len(result.encoding().encode(text)) == sum(result.corpus_tokens)
-    two = train_vocabulary(english, 340, superwords_from=280, max_words=2)
+    two = train_vocabulary(english, 340, TrainOptions(superwords_from=280, max_words=2))
     assert max(map(words_of, list(two.ranks)[280:])) == 2
 
 
 def test_superwords_are_like_a_plain_trainer(english: Path) -> None:
     """The second stage goes on from the first one's tokens, with lines for pieces."""
-    result = train_vocabulary(english, 345, superwords_from=256, max_words=99)
+    result = train_vocabulary(english, 345, TrainOptions(superwords_from=256, max_words=99))
     lines: dict[bytes, int] = {}
     for piece in result.encoding().split(english.read_text(encoding="utf-8")):
         lines[piece.encode()] = lines.get(piece.encode(), 0) + 1
     merges = train_oracle.train(dict(list(lines.items())[:60]), BASE, 280)
     part = train_vocabulary(
-        {piece.decode(): n for piece, n in list(lines.items())[:60]}, 280, pattern=LINES
+        {piece.decode(): n for piece, n in list(lines.items())[:60]},
+        280,
+        TrainOptions(pattern=LINES),
     )
     assert [(merge.left, merge.right) for merge in part.merges] == merges
 
 
 def test_superwords_in_a_tokenizer_json(english: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    result = train_vocabulary(english, 340, superwords_from=280)
+    result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
     text = english.read_text(encoding="utf-8")
     contents = result.tokenizer_json().decode()
     ids = result.encoding().encode(text)
@@ -79,9 +81,9 @@ def test_superwords_in_a_tokenizer_json(english: Path) -> None:
 
 def test_superwords_need_text(english: Path) -> None:
     with pytest.raises(ValueError, match="counts have no lines"):
-        train_vocabulary({"ab": 3}, 300, superwords_from=280)
+        train_vocabulary({"ab": 3}, 300, TrainOptions(superwords_from=280))
     with pytest.raises(ValueError, match="counts have no lines"):
-        train_vocabulary(["-", english], 300, superwords_from=280)
+        train_vocabulary(["-", english], 300, TrainOptions(superwords_from=280))
 
 
 def corpora(folder: Path) -> list[list[Path]]:
@@ -111,7 +113,7 @@ def tokens_of(text: bytes, merges: list[tuple[bytes, bytes]]) -> int:
 @pytest.mark.parametrize("unit", ["bytes", "characters", "lines"])
 def test_each_merge_serves_the_corpus_that_is_worst_off(tmp_path: Path, unit: str) -> None:
     parts = corpora(tmp_path)
-    result = train_vocabulary(parts, 276, balance=unit)
+    result = train_vocabulary(parts, 276, TrainOptions(balance=unit))
     texts = [part[0].read_text(encoding="utf-8") for part in parts]
     units = {
         "bytes": [len(text.encode()) for text in texts],
@@ -138,7 +140,7 @@ def test_balance_narrows_the_gap(tmp_path: Path) -> None:
         ]
         return max(rates) / min(rates)
 
-    fair = train_vocabulary(parts, 330, balance="bytes")
+    fair = train_vocabulary(parts, 330, TrainOptions(balance="bytes"))
     plain = train_vocabulary([path for part in parts for path in part], 330)
     assert gap(fair) < 1.2 and gap(plain) > 1.5
     assert all(fair.served()) and sum(fair.served()) == len(fair.merges)
@@ -148,13 +150,13 @@ def test_a_corpus_without_pairs_leaves_its_turn_to_the_next(tmp_path: Path) -> N
     for name, text in (("a", "a b c d " * 50), ("b", "hello hello")):
         (tmp_path / name).write_text(text)
     result = train_vocabulary(
-        [[tmp_path / "a"], [tmp_path / "b"]], 262, balance="bytes", pattern=r"\w+"
+        [[tmp_path / "a"], [tmp_path / "b"]], 262, TrainOptions(balance="bytes", pattern=r"\w+")
     )
     assert result.served() == [0, 4] and result.size == 260
 
 
 def test_balance_by_lines_needs_text() -> None:
     with pytest.raises(ValueError, match="balance by lines needs text files"):
-        train_vocabulary([{"ab": 2}, {"cd": 3}], 258, balance="lines")
+        train_vocabulary([{"ab": 2}, {"cd": 3}], 258, TrainOptions(balance="lines"))
     with pytest.raises(ValueError, match="corpus 2 is empty"):
-        train_vocabulary([{"ab": 2}, {}], 258, balance="bytes")
+        train_vocabulary([{"ab": 2}, {}], 258, TrainOptions(balance="bytes"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from seeds import seeded
@@ -11,7 +12,7 @@ from seeds import seeded
 import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.texts import stretches
-from vocab_tools import train_vocabulary
+from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.corpus import corpus_files, read_texts
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts, TooLittleMemory
@@ -41,20 +42,20 @@ def test_the_example_of_the_course() -> None:
     assert list(result.new_tokens) == [b"ug", b"un", b"hug"]
     assert [merge.frequency for merge in result.merges] == [20, 16, 15]
     for ties in ("first", "bytes", "lowest-ids"):
-        assert train_vocabulary(COURSE, 259, ties=ties).ranks == result.ranks
+        assert train_vocabulary(COURSE, 259, TrainOptions(ties=ties)).ranks == result.ranks
 
 
 def test_bug_mug_and_thug() -> None:
     tokenizers = pytest.importorskip("tokenizers")
     letters = {letter.encode(): number for number, letter in enumerate("bghnpsu")}
-    result = train_vocabulary(COURSE, 11, base=letters, special_tokens=["[UNK]"])
+    result = train_vocabulary(COURSE, 11, TrainOptions(special_tokens=["[UNK]"]), base=letters)
     tokenizer = tokenizers.Tokenizer.from_str(result.tokenizer_json(unknown="[UNK]").decode())
     found = [tokenizer.encode(word).tokens for word in ("bug", "mug", "thug")]
     assert found == [["b", "ug"], ["[UNK]", "ug"], ["[UNK]", "hug"]]
 
 
 def test_tokens_of_the_corpus_are_those_that_encoding_gives(corpus: Path) -> None:
-    result = train_vocabulary(corpus, 400, special_tokens=["<|end|>"])
+    result = train_vocabulary(corpus, 400, TrainOptions(special_tokens=["<|end|>"]))
     text = [path.read_text(encoding="utf-8") for path in sorted(corpus.iterdir())]
     encoding = result.encoding()
     assert sum(len(encoding.encode_ordinary(part)) for part in text) == sum(result.corpus_tokens)
@@ -68,7 +69,9 @@ def test_a_tokenizer_json_has_the_same_ids(corpus: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     text = (corpus / "a.txt").read_text(encoding="utf-8") + "<|end|> newest"
     for pattern in ("o200k_base", "qwen", "gpt2", r"\w+|\W"):
-        result = train_vocabulary(corpus, 400, special_tokens=["<|end|>"], pattern=pattern)
+        result = train_vocabulary(
+            corpus, 400, TrainOptions(special_tokens=["<|end|>"], pattern=pattern)
+        )
         ids = result.encoding().encode(text, allowed_special="all")
         contents = result.tokenizer_json().decode()
         assert bpe_engine.hf.Tokenizer.from_str(contents).encode(text).ids == ids
@@ -78,13 +81,13 @@ def test_a_tokenizer_json_has_the_same_ids(corpus: Path) -> None:
 def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
     files = sorted(corpus.iterdir())
     for ties in ("first", "bytes", "lowest-ids"):
-        expected = train_vocabulary(files, 350, ties=ties)
+        expected = train_vocabulary(files, 350, TrainOptions(ties=ties))
         for other, options in [
             (files[::-1], {"num_threads": 3}),
             ([str(corpus / "[ab].txt"), str(corpus / "c*")], {"num_threads": 1}),
             ([corpus], {"max_memory": 300_000}),
         ]:
-            found = train_vocabulary(other, 350, ties=ties, **options)  # type: ignore[arg-type]
+            found = train_vocabulary(other, 350, TrainOptions(ties=ties, **options))  # type: ignore[arg-type]
             assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
 
 
@@ -112,12 +115,14 @@ def test_normalization_forms(text: str, tmp_path: Path) -> None:
     for form in ("NFC", "NFD"):
         path = tmp_path / form
         path.write_text(unicodedata.normalize(form, text) * 20, encoding="utf-8")  # type: ignore[arg-type]
-        results[form] = [train_vocabulary(path, 330, nfc=nfc).ranks for nfc in (False, True)]
+        results[form] = [
+            train_vocabulary(path, 330, TrainOptions(nfc=nfc)).ranks for nfc in (False, True)
+        ]
     assert results["NFC"][0] == results["NFC"][1] == results["NFD"][1]
     assert results["NFD"][0] != results["NFC"][0]
     composed = [token for token in results["NFC"][0] if "\u0303".encode() in token]
     assert not composed
-    encoding = train_vocabulary(tmp_path / "NFD", 330, nfc=True).encoding()
+    encoding = train_vocabulary(tmp_path / "NFD", 330, TrainOptions(nfc=True)).encoding()
     nfd, nfc = (unicodedata.normalize(form, text) for form in ("NFD", "NFC"))
     assert encoding.encode(nfd) == encoding.encode(nfc)
 
@@ -125,7 +130,7 @@ def test_normalization_forms(text: str, tmp_path: Path) -> None:
 def test_special_tokens_are_cut_out(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("ab<|end|>ab<|end|>" * 50, encoding="utf-8")
-    result = train_vocabulary(path, 259, special_tokens=["<|end|>", "<pad>"])
+    result = train_vocabulary(path, 259, TrainOptions(special_tokens=["<|end|>", "<pad>"]))
     assert result.special_tokens == {"<|end|>": 257, "<pad>": 258}
     assert list(result.new_tokens) == [b"ab"]
     plain = train_vocabulary(path, 300)
@@ -136,7 +141,9 @@ def test_a_base_keeps_its_ids(corpus: Path) -> None:
     base = bpe_engine.get_encoding("cl100k_base")
     ranks = dict(base.mergeable_ranks)
     special = len(base.special_tokens_set)
-    result = train_vocabulary(corpus, len(ranks) + special + 7, base=base, special_tokens=["<x>"])
+    result = train_vocabulary(
+        corpus, len(ranks) + special + 7, TrainOptions(special_tokens=["<x>"]), base=base
+    )
     assert ranks.items() <= result.ranks.items()
     assert list(result.new_tokens.values()) == list(range(100277, 100277 + 6))
     assert result.special_tokens == {**dict(base.special_tokens), "<x>": 100283}
@@ -147,9 +154,9 @@ def test_a_base_keeps_its_ids(corpus: Path) -> None:
 
 
 def test_base_in_two_steps_is_as_in_one(corpus: Path) -> None:
-    once = train_vocabulary(corpus, 400, pattern="o200k_base")
-    first = train_vocabulary(corpus, 330, pattern="o200k_base")
-    second = train_vocabulary(corpus, 400, pattern="o200k_base", base=first.ranks)
+    once = train_vocabulary(corpus, 400, TrainOptions(pattern="o200k_base"))
+    first = train_vocabulary(corpus, 330, TrainOptions(pattern="o200k_base"))
+    second = train_vocabulary(corpus, 400, TrainOptions(pattern="o200k_base"), base=first.ranks)
     assert second.ranks == once.ranks
     assert second.merge_list == once.merge_list
 
@@ -177,9 +184,10 @@ def test_fewer_merges_than_asked_for() -> None:
         ({"balance": "tokens"}, "choose one of bytes"),
     ],
 )
-def test_options_that_are_refused(corpus: Path, options: dict[str, object], message: str) -> None:
+def test_options_that_are_refused(corpus: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        train_vocabulary(corpus, **{"vocab_size": 300, **options})  # type: ignore[arg-type]
+        others = {name: value for name, value in options.items() if name != "vocab_size"}
+        train_vocabulary(corpus, options.get("vocab_size", 300), TrainOptions(**others))
 
 
 def test_bad_corpora(tmp_path: Path) -> None:
@@ -188,7 +196,7 @@ def test_bad_corpora(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the corpus is empty"):
         train_vocabulary(empty, 300)
     with pytest.raises(ValueError, match="but 2 rare pieces"):
-        train_vocabulary({"ab": 1, "cd": 1}, 300, drop_rare=2)
+        train_vocabulary({"ab": 1, "cd": 1}, 300, TrainOptions(drop_rare=2))
     latin = tmp_path / "latin.txt"
     latin.write_bytes(b"x" * (3 << 20) + b"\nab\xe9 c")
     with pytest.raises(ValueError, match=r"latin.txt is not UTF-8 at byte 3145731 \(0xe9\)"):
@@ -238,14 +246,14 @@ def test_counts_in_files_are_the_same_counts(corpus: Path) -> None:
 
 
 def test_rare_pieces_are_reported() -> None:
-    result = train_vocabulary({"ab": 9, "cd": 2, "ce": 1}, 257, drop_rare=3)
+    result = train_vocabulary({"ab": 9, "cd": 2, "ce": 1}, 257, TrainOptions(drop_rare=3))
     assert list(result.new_tokens) == [b"ab"]
     assert result.notes == ["2 rare pieces left out, which occurred 3 times together"]
 
 
 def test_too_little_memory_is_reported(corpus: Path) -> None:
     with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
-        train_vocabulary(corpus, 300, max_memory=10_000)
+        train_vocabulary(corpus, 300, TrainOptions(max_memory=10_000))
 
 
 @pytest.mark.parametrize("in_files", [False, True])
@@ -310,7 +318,7 @@ def _rows(pieces: vocabulary.PieceCounts, folder: Path) -> list[tuple[bytes, int
 def test_text_that_the_pattern_leaves_out_is_named(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("foo, bar! Übung\n" * 20, encoding="utf-8")
-    found = train_vocabulary(corpus, 260, pattern=r"\w+")
+    found = train_vocabulary(corpus, 260, TrainOptions(pattern=r"\w+"))
     lost = 20 * len(", ! \n")
     assert [note for note in found.notes if "leaves out" in note] == [
         f"the pattern leaves out {lost} bytes of the corpus: the encoding loses text that the pattern "
@@ -319,7 +327,8 @@ def test_text_that_the_pattern_leaves_out_is_named(tmp_path: Path) -> None:
     assert found.encoding().decode(found.encoding().encode("foo, bar!")) == "foobar"
     for pattern in (r"\w+|.|\s+", "gpt2", None):
         assert not any(
-            "leaves out" in note for note in train_vocabulary(corpus, 260, pattern=pattern).notes
+            "leaves out" in note
+            for note in train_vocabulary(corpus, 260, TrainOptions(pattern=pattern)).notes
         )
-    with_name = train_vocabulary(corpus, 260, pattern=r"\w+", special_tokens=["<s>"])
+    with_name = train_vocabulary(corpus, 260, TrainOptions(pattern=r"\w+", special_tokens=["<s>"]))
     assert any("names of special tokens included" in note for note in with_name.notes)

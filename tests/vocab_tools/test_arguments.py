@@ -11,6 +11,8 @@ import pytest
 import bpe_engine
 import vocab_tools
 from vocab_tools import (
+    ExtendOptions,
+    TrainOptions,
     check_folder,
     check_vocabulary,
     compare_tokenizers,
@@ -40,11 +42,11 @@ GPT2 = bpe_engine.get_encoding("gpt2")
 #: By a part of the message: calls with the path of a file of text.
 CALLS: list[tuple[str, Callable[[str], Any]]] = [
     # A name in place of a list of names.
-    ("scripts is a list .* not the str 'Latn'; give ..Latn", lambda t: propose_words(BASE, t, 5, scripts="Latn")),
-    ("exclude is a list .* give .. the", lambda t: propose_words(BASE, t, 5, exclude=" the")),
-    ("scripts has the int 3; names are text", lambda t: propose_words(BASE, t, 5, scripts=[3])),  # type: ignore[list-item]
-    ("special_tokens is a list .*'<a>'", lambda t: train_vocabulary({"low": 5}, 260, special_tokens="<a>")),
-    ("special_tokens has the bytes", lambda t: train_vocabulary({"low": 5}, 260, special_tokens=[b"a"])),  # type: ignore[list-item]
+    ("scripts is a list .* not the str 'Latn'; give ..Latn", lambda t: propose_words(BASE, t, ExtendOptions(5, scripts="Latn"))),
+    ("exclude is a list .* give .. the", lambda t: propose_words(BASE, t, ExtendOptions(5, exclude=" the"))),
+    ("scripts has the int 3; names are text", lambda t: propose_words(BASE, t, ExtendOptions(5, scripts=[3]))),  # type: ignore[list-item]
+    ("special_tokens is a list .*'<a>'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(special_tokens="<a>"))),
+    ("special_tokens has the bytes", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(special_tokens=[b"a"]))),  # type: ignore[list-item]
     ("new_words is a list of names", lambda t: corpus_effect(t, GPT2, GPT2, "low")),
     # Pairs and bytes in place of words.
     (r"not the tuple \('low', 5\); give pairs .* dict\(pairs\)", lambda t: learn_merges(BASE, [("low", 5)])),  # type: ignore[list-item]
@@ -57,22 +59,22 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     # Arguments in another order.
     ("'low' of the base is text; the base comes first", lambda t: learn_merges({"low": 5}, BASE)),  # type: ignore[dict-item, arg-type]
     ("is it the other way round. The base comes first", lambda t: embedding_plan(EXTRA, BASE)),
-    ("a corpus is the path of a file.* not the dict", lambda t: propose_words(t, BASE, 5)),  # type: ignore[arg-type]
+    ("a corpus is the path of a file.* not the dict", lambda t: propose_words(t, BASE, ExtendOptions(5))),  # type: ignore[arg-type]
     ("the path of a report.* not the dict", lambda t: write_report({}, t)),  # type: ignore[arg-type]
     ("the plan is a list; make one", lambda t: extend_embeddings(embedding_plan(BASE, EXTRA), [[1.0]])),  # type: ignore[arg-type]
     # Text in place of files.
-    ("a corpus is files: write the text to one", lambda t: extend_vocabulary(BASE, TEXT, 5)),
-    ("a corpus is files", lambda t: extend_vocabulary(BASE, [TEXT * 30], 5)),
+    ("a corpus is files: write the text to one", lambda t: extend_vocabulary(BASE, TEXT, ExtendOptions(5))),
+    ("a corpus is files", lambda t: extend_vocabulary(BASE, [TEXT * 30], ExtendOptions(5))),
     ("a corpus is files", lambda t: train_vocabulary("to be or not", 260)),
     ("a corpus is files", lambda t: compare_tokenizers(["gpt2"], "to be or not")),
-    ("a corpus is the path of a file.* not None", lambda t: propose_words(BASE, None, 5)),  # type: ignore[arg-type]
+    ("a corpus is the path of a file.* not None", lambda t: propose_words(BASE, None, ExtendOptions(5))),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: train_vocabulary(5, 260)),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: check_vocabulary(BASE, EXTRA, corpus=5)),  # type: ignore[arg-type]
     # Nothing in place of a path.
     ("expected the path of a file, .* not None", lambda t: embedding_plan(BASE, EXTRA).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: learn_merges(BASE, {"low": 5}).save(None)),  # type: ignore[arg-type]
-    ("expected the path of a file, .* not None", lambda t: propose_words(BASE, t, 5).save(None)),  # type: ignore[arg-type]
-    ("expected the path of a file, .* not None", lambda t: extend_vocabulary(BASE, t, 5).save(None)),  # type: ignore[arg-type]
+    ("expected the path of a file, .* not None", lambda t: propose_words(BASE, t, ExtendOptions(5)).save(None)),  # type: ignore[arg-type]
+    ("expected the path of a file, .* not None", lambda t: extend_vocabulary(BASE, t, ExtendOptions(5)).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: train_vocabulary({"low": 5}, 260).save(None)),  # type: ignore[arg-type]
     ("expected the path of a report, .* not None", lambda t: map_vocabularies("gpt2", "r50k_base").save(None)),  # type: ignore[arg-type]
     ("expected the path of a report, .* not None", lambda t: check_vocabulary(BASE).save(None)),  # type: ignore[arg-type]
@@ -85,7 +87,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("the file or the folder of a tokenizer, .* not None", lambda t: load_subject(None)),  # type: ignore[arg-type]
     ("the dict .* has no report", lambda t: write_report("x.json", {})),  # type: ignore[arg-type]
     # Other things in place of ranks and tokenizers.
-    ("None is not a source of ranks; give the path", lambda t: propose_words(None, t, 5)),  # type: ignore[arg-type]
+    ("None is not a source of ranks; give the path", lambda t: propose_words(None, t, ExtendOptions(5))),  # type: ignore[arg-type]
     ("not a source of ranks.* give one base", lambda t: load_ranks([BASE])),  # type: ignore[arg-type]
     ("give its .tokens .* or .extended", lambda t: embedding_plan(learn_merges(BASE, {"low": 5}), EXTRA)),  # type: ignore[arg-type]
     ("ranks are a mapping .* not None", lambda t: vocab_tools.dump_ranks(None)),  # type: ignore[arg-type]
@@ -98,15 +100,15 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("names and their ids.* not the list", lambda t: embedding_plan(BASE, EXTRA, special_tokens=["<a>"])),  # type: ignore[arg-type]
     ("names and their ids.* not the list", lambda t: check_vocabulary(BASE, special_tokens=["<a>"])),  # type: ignore[arg-type]
     ("texts are a str or a list of them, not the int", lambda t: check_folder(t, 3)),  # type: ignore[arg-type]
-    ("pattern is the int 3", lambda t: train_vocabulary({"low": 5}, 260, pattern=3)),  # type: ignore[arg-type]
+    ("pattern is the int 3", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(pattern=3))),  # type: ignore[arg-type]
     # Other things in place of whole numbers.
-    ("new_ids is the str '5'; it must be an int", lambda t: propose_words(BASE, t, "5")),  # type: ignore[arg-type]
-    ("new_ids is the float 5.5", lambda t: propose_words(BASE, t, 5.5)),  # type: ignore[arg-type]
-    ("min_frequency is None", lambda t: propose_words(BASE, t, 5, min_frequency=None)),  # type: ignore[arg-type]
+    ("new_ids is the str '5'; it must be an int", lambda t: propose_words(BASE, t, ExtendOptions("5"))),  # type: ignore[arg-type]
+    ("new_ids is the float 5.5", lambda t: propose_words(BASE, t, ExtendOptions(5.5))),  # type: ignore[arg-type]
+    ("min_frequency is None", lambda t: propose_words(BASE, t, ExtendOptions(5, min_frequency=None))),  # type: ignore[arg-type]
     ("max_merges is the str '3'", lambda t: learn_merges(BASE, {"low": 5}, max_merges="3")),  # type: ignore[arg-type]
     ("start_id is the str '300'", lambda t: learn_merges(BASE, {"low": 5}, start_id="300")),  # type: ignore[arg-type]
-    ("min_frequency is the str '2'", lambda t: train_vocabulary({"low": 5}, 260, min_frequency="2")),  # type: ignore[arg-type]
-    ("max_memory is the str '4G'", lambda t: train_vocabulary({"low": 5}, 260, max_memory="4G")),  # type: ignore[arg-type]
+    ("min_frequency is the str '2'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(min_frequency="2"))),  # type: ignore[arg-type]
+    ("max_memory is the str '4G'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(max_memory="4G"))),  # type: ignore[arg-type]
     ("pad_to_multiple_of is the str", lambda t: extend_embeddings([[1.0]], embedding_plan(BASE, EXTRA), pad_to_multiple_of="8")),  # type: ignore[arg-type]
     ("seed is the str", lambda t: extend_embeddings([[1.0]], embedding_plan(BASE, EXTRA), seed="x")),  # type: ignore[arg-type]
 ]  # fmt: skip
@@ -124,9 +126,15 @@ def test_the_message_has_the_way_out(
 def test_several_paths_of_any_kind_are_a_corpus(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text(TEXT)
-    expected = propose_words(BASE, [path], 5).words
+    expected = propose_words(BASE, [path], ExtendOptions(5)).words
     for corpus in (path, str(path), (path,), iter([path]), {path}):
-        assert propose_words(BASE, corpus, 5).words == expected
-    assert propose_words(BASE, path, 5, scripts=("latin",), exclude={" slow"}).words == expected
-    several = train_vocabulary([(path,), [str(path)]], 260, balance="bytes")
-    assert several.new_tokens == train_vocabulary([path, path], 260, balance="bytes").new_tokens
+        assert propose_words(BASE, corpus, ExtendOptions(5)).words == expected
+    assert (
+        propose_words(BASE, path, ExtendOptions(5, scripts=("latin",), exclude={" slow"})).words
+        == expected
+    )
+    several = train_vocabulary([(path,), [str(path)]], 260, TrainOptions(balance="bytes"))
+    assert (
+        several.new_tokens
+        == train_vocabulary([path, path], 260, TrainOptions(balance="bytes")).new_tokens
+    )

@@ -14,6 +14,8 @@ from vocab_command import run
 import bpe_engine
 from bpe_engine.cli import main
 from vocab_tools import (
+    ExtendOptions,
+    TrainOptions,
     check_folder,
     check_vocabulary,
     compare_tokenizers,
@@ -63,7 +65,7 @@ def test_tools_use_the_pattern_beside_a_rank_file(trained: str, tmp_path: Path) 
     assert learned.pattern.pat_str == PATTERN and learned.special_tokens == {"<|end|>": 261}
     assert learned.tokens == {b"qq": 262}
     assert check_vocabulary(trained).pattern == PATTERN
-    proposal = propose_words(trained, [text], 2, min_frequency=1)
+    proposal = propose_words(trained, [text], ExtendOptions(2, min_frequency=1))
     assert proposal.pattern is not None and proposal.pattern.pat_str == PATTERN
     assert embedding_plan(trained, {b"qq": 262}).sizes["special_tokens"] == 1
     more = train_vocabulary([text], 263, base=trained)
@@ -126,7 +128,7 @@ def test_representations_are_short(trained: str, tmp_path: Path) -> None:
     results = [
         train_vocabulary([text], 262),
         learn_merges(trained, {"qq": 3}),
-        propose_words(trained, [text], 2, min_frequency=1),
+        propose_words(trained, [text], ExtendOptions(2, min_frequency=1)),
         check_vocabulary(trained),
         compare_tokenizers([load_subject("gpt2")], [text]),
         embedding_plan(BYTES, {b"ab": 260}),
@@ -156,7 +158,7 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_results_are_saved(tmp_path: Path) -> None:
-    result = train_vocabulary({"ab": 9}, 257, pattern="gpt2")
+    result = train_vocabulary({"ab": 9}, 257, TrainOptions(pattern="gpt2"))
     result.save(tmp_path / "mine.tiktoken")
     result.save(tmp_path / "mine.json")
     result.save(tmp_path)
@@ -207,7 +209,7 @@ def test_a_base_is_opened_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(bases, "published_name", counted)
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("myocarditis zqxzqx " * 20)
-    extension = extend_vocabulary("gpt2", corpus, 5)
+    extension = extend_vocabulary("gpt2", corpus, ExtendOptions(5))
     assert extension.ok and len(compared) == 1
     opened = bases.open_base("gpt2")
     assert embedding_plan(opened, extension.learned.tokens) == embedding_plan(

@@ -20,7 +20,7 @@ import bpe_engine
 from bpe_engine import hf, vocabulary
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 from bpe_engine.texts import stretches
-from vocab_tools import propose_words
+from vocab_tools import ExtendOptions, propose_words
 from vocab_tools.compare import (
     compare_texts,
     compare_tokenizers,
@@ -488,7 +488,7 @@ def test_names_encodings_and_one_path(tmp_path: Path) -> None:
         found = compare_tokenizers(sources, corpus)
         assert [row.tokens for row in found.rows] == [row.tokens for row in expected.rows]
         assert [row.name for row in found.rows] == ["gpt2", "qwen"]
-    assert propose_words("gpt2", path, 2, min_frequency=1).tokens_before == 3
+    assert propose_words("gpt2", path, ExtendOptions(2, min_frequency=1)).tokens_before == 3
 
 
 def test_cuts_show_each_character_once() -> None:

@@ -20,11 +20,13 @@ import bpe_engine
 from bpe_engine.texts import stretches
 from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
+    ExtendOptions,
     check_vocabulary,
     dump_ranks,
     extend_vocabulary,
     learn_merges,
     load_ranks,
+    open_base,
     propose_words,
     read_words,
 )
@@ -57,7 +59,7 @@ def base(tmp_path: Path) -> Path:
 
 def test_what_is_proposed_is_what_learn_gains(corpus: Path) -> None:
     for new_ids in (1, 3, 10, 40, 500):
-        proposal = propose_words(BYTES, [corpus], new_ids, pattern="qwen")
+        proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         assert proposal.new_ids <= new_ids
         learned = learn_merges(BYTES, proposal.frequencies, start_id=300, pattern="qwen")
         assert len(learned.tokens) == proposal.new_ids
@@ -71,7 +73,7 @@ def test_what_is_proposed_is_what_learn_gains(corpus: Path) -> None:
 
 
 def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
-    proposal = propose_words(BYTES, [corpus], 500, pattern="qwen")
+    proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(500))
     words = {word.word: word for word in proposal.words}
     assert words[" the"].tokens_now == 4 and words[" the"].frequency == 59
     # " then" needs one more merge than " the".
@@ -84,14 +86,14 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
 def test_what_words_save_adds_up(corpus: Path) -> None:
     """To the number in the headline, and to the end of the curve of a report."""
     for new_ids in (3, 10, 40, 500):
-        proposal = propose_words(BYTES, [corpus], new_ids, pattern="qwen")
+        proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         assert sum(word.saved for word in proposal.words) == proposal.saved > 0
         gains = [word.saved for word in proposal.by_gain()]
         assert gains == sorted(gains, reverse=True)
-        extension = extend_vocabulary(BYTES, [corpus], new_ids, pattern="qwen")
+        extension = extend_vocabulary(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         effect = extension.effect
         assert extension.proposal == proposal
-        again = extend_vocabulary(BYTES, iter([corpus]), new_ids, pattern="qwen")
+        again = extend_vocabulary(open_base(BYTES, "qwen"), iter([corpus]), ExtendOptions(new_ids))
         assert again.effect == effect
         assert effect.tokens_before - effect.tokens_after == proposal.saved
         assert sum(effect.saved_by_token.values()) == proposal.saved
@@ -104,7 +106,10 @@ def test_extending_in_python_is_the_command(corpus: Path, base: Path, tmp_path: 
     assert done.returncode == 0, done.stderr
     steps = []
     extension = extend_vocabulary(
-        base, str(corpus), 9, pattern="qwen", progress=lambda step, *_: steps.append(step)
+        open_base(base, "qwen"),
+        str(corpus),
+        ExtendOptions(9),
+        progress=lambda step, *_: steps.append(step),
     )
     extension.save(tmp_path / "same.tiktoken")
     assert (tmp_path / "same.tiktoken").read_bytes() == new.read_bytes()
@@ -112,11 +117,11 @@ def test_extending_in_python_is_the_command(corpus: Path, base: Path, tmp_path: 
     assert extension.ok and {"reading", "reading the corpus"} <= set(steps)
     assert extension.checked.finding("WORD_NOT_ONE_TOKEN") is None
     with pytest.raises(ValueError, match="no word is worth"):
-        extend_vocabulary(base, corpus, 9, pattern="qwen", min_frequency=10_000)
+        extend_vocabulary(open_base(base, "qwen"), corpus, ExtendOptions(9, min_frequency=10_000))
 
 
 def test_an_extension_with_errors_is_not_saved(corpus: Path, tmp_path: Path) -> None:
-    extension = extend_vocabulary(BYTES, corpus, 9, pattern="qwen")
+    extension = extend_vocabulary(open_base(BYTES, "qwen"), corpus, ExtendOptions(9))
     finding = extension.checked.findings[0]
     extension.checked.findings[0] = replace(finding, severity="error")
     with pytest.raises(ValueError, match=f"the check found errors: .*{finding.code}"):
@@ -125,13 +130,16 @@ def test_an_extension_with_errors_is_not_saved(corpus: Path, tmp_path: Path) -> 
 
 
 def test_more_ids_save_more(corpus: Path) -> None:
-    saved = [propose_words(BYTES, [corpus], n, pattern="qwen").saved for n in (2, 5, 10, 20, 60)]
+    saved = [
+        propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(n)).saved
+        for n in (2, 5, 10, 20, 60)
+    ]
     assert saved == sorted(saved) and saved[1] > 0
 
 
 def test_scripts_and_exclusions(corpus: Path) -> None:
     def words(**options: object) -> set[str]:
-        found = propose_words(BYTES, [corpus], 300, pattern="qwen", **options)  # type: ignore[arg-type]
+        found = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(300, **options))  # type: ignore[arg-type]
         return {word.word for word in found.words}
 
     assert words(scripts=["Han", "Hiragana"]) == {" 猫と犬"}
@@ -141,7 +149,7 @@ def test_scripts_and_exclusions(corpus: Path) -> None:
     with pytest.raises(ValueError, match="unknown script 'Tahi'. Did you mean .*thai"):
         words(scripts=["Tahi"])
     with pytest.raises(ValueError, match="new_ids is 0"):
-        propose_words(BYTES, [corpus], 0)
+        propose_words(BYTES, [corpus], ExtendOptions(0))
 
 
 def counted(path: Path, pattern: str, field: str = "text") -> dict[str, int]:
@@ -169,9 +177,9 @@ def test_rare_pieces_are_counted_when_memory_is_full(
     path = tmp_path / "text.txt"
     lines = (f"w{chr(0x4E00 + n % 5000)} and\n" for n in range(200_000))
     path.write_text("".join(lines), encoding="utf-8")
-    expected = propose_words(BYTES, [path], 30, min_frequency=1)
+    expected = propose_words(BYTES, [path], ExtendOptions(30, min_frequency=1))
     monkeypatch.setattr(propose, "DEFAULT_MEMORY", 1)
-    found = propose_words(BYTES, [path], 30, min_frequency=1)
+    found = propose_words(BYTES, [path], ExtendOptions(30, min_frequency=1))
     assert found == expected and found.tokens_before == path.stat().st_size
 
 
@@ -198,7 +206,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
 
     real = Cutting.counter
     monkeypatch.setattr(Cutting, "counter", lambda cut: Seen(real(cut)))
-    found = propose_words(BYTES, [path], 20, pattern=pattern)
+    found = propose_words(open_base(BYTES, pattern), [path], ExtendOptions(20))
     assert (max(longest) < 400) == parts
     encoding = found.pattern.encoding(BYTES, {}) if found.pattern else None
     assert encoding is not None
@@ -211,11 +219,13 @@ def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
     """An iteration mark and a variation selector occur with letters of a script."""
     path = tmp_path / "text.txt"
     path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
-    found = propose_words(BYTES, [path], 50, pattern="gpt2", scripts=["Han", "Hiragana", "other"])
+    found = propose_words(
+        open_base(BYTES, "gpt2"), [path], ExtendOptions(50, scripts=["Han", "Hiragana", "other"])
+    )
     assert "時々見る堂々" in {word.word for word in found.words}
     assert "of other scripts" not in found.left_out
     with pytest.raises(ValueError, match=r"'latn'. Did you mean 'latin'\?"):
-        propose_words(BYTES, [path], 50, scripts=["latn"])
+        propose_words(BYTES, [path], ExtendOptions(50, scripts=["latn"]))
 
 
 def test_the_output_goes_into_learn(tmp_path: Path) -> None:
@@ -264,7 +274,7 @@ def test_words_are_chosen_by_what_they_save(tmp_path: Path) -> None:
     saved = []
     ranks = load_ranks(QWEN)
     for new_ids in (3, 4, 5, 7):
-        proposal = propose_words(ranks, [path], new_ids)
+        proposal = propose_words(ranks, [path], ExtendOptions(new_ids))
         assert proposal.new_ids <= new_ids
         assert sum(word.new_ids for word in proposal.words) == proposal.new_ids
         saved.append(proposal.saved // 20)
@@ -294,7 +304,7 @@ def test_the_choice_is_near_the_best(tmp_path: Path) -> None:
                 worth.append((len(tokens), found.before - found.after))
         for new_ids in (6, 10, 14):
             best = max((saved for count, saved in worth if count <= new_ids), default=0)
-            proposal = propose_words(BYTES, [path], new_ids, pattern="qwen")
+            proposal = propose_words(open_base(BYTES, "qwen"), [path], ExtendOptions(new_ids))
             assert proposal.new_ids <= new_ids
             ratios += [proposal.saved / best] if best else []
     assert sum(ratios) / len(ratios) > 0.93

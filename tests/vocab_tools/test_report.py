@@ -19,11 +19,14 @@ from bpe_engine.html_report.page import isolated, with_escapes
 from bpe_engine.html_report.plots import MOST_BARS, bar_chart
 from vocab_tools import (
     CorpusEffect,
+    ExtendOptions,
+    TrainOptions,
     check_vocabulary,
     corpus_effect,
     embedding_plan,
     extend_vocabulary,
     learn_merges,
+    open_base,
     propose_words,
     train_vocabulary,
     write_report,
@@ -250,7 +253,7 @@ def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
     corpus.write_text("the lowest and the newest, שלום, ไทย\n" * 50, encoding="utf-8")
     trained = train_vocabulary(corpus, 290)
     plan = embedding_plan(BYTES, {b"low": 260, b"er": 262}, special_tokens={})
-    proposal = propose_words(BYTES, [corpus], 20, min_frequency=2)
+    proposal = propose_words(BYTES, [corpus], ExtendOptions(20, min_frequency=2))
     words = f"{len(proposal.words)} words with {proposal.new_ids} new ids save "
     for result, sentence in [
         (proposal, words),
@@ -302,16 +305,20 @@ def test_escapes_beside_letters_from_right_to_left() -> None:
 def test_titles_tell_reports_apart(tmp_path: Path) -> None:
     corpus = tmp_path / "news.txt"
     corpus.write_text("lower lower slow " * 20)
-    extension = extend_vocabulary(BYTES, [corpus, corpus], 5, pattern="qwen")
+    extension = extend_vocabulary(open_base(BYTES, "qwen"), [corpus, corpus], ExtendOptions(5))
     results = {
         r"\d new tokens for a vocabulary of 256 ranks, from": extension,
         r"\d words? for a vocabulary, from": extension.proposal,
         r"Check of a vocabulary of 256 ranks with \d new tokens": extension.checked,
         r"\d new rows of an embedding table of": embedding_plan(BYTES, extension.learned.tokens),
-        "A trained vocabulary of 257 tokens$": train_vocabulary({"ab": 9}, 257, pattern="gpt2"),
+        "A trained vocabulary of 257 tokens$": train_vocabulary(
+            {"ab": 9}, 257, TrainOptions(pattern="gpt2")
+        ),
         "A trained vocabulary of 258 tokens, from news.txt$": train_vocabulary(corpus, 258),
         r"A trained vocabulary of [\d,]+ tokens, on top of r50k_base, from news.txt and 1 more$": (
-            train_vocabulary([str(corpus), corpus], 50_258, base="gpt2", min_frequency=0)
+            train_vocabulary(
+                [str(corpus), corpus], 50_258, TrainOptions(min_frequency=0), base="gpt2"
+            )
         ),
     }
     for start, result in results.items():

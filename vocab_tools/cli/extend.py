@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import click
 
@@ -10,10 +11,9 @@ from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD, readable_again
 
-from ..bases import opened
+from ..bases import open_base
 from ..extend.extension import extend_vocabulary
 from ..report import page_of, render
-from ..words import listed_words
 from .check import print_findings
 from .console import console, print_json, print_notes, print_report, say, steps_bar
 from .inputs import base_inputs, refuse_repeated, special_inputs
@@ -29,7 +29,7 @@ from .options import (
     refuse_mixed,
     special_tokens_option,
 )
-from .propose import check_corpus, propose_options, script_names
+from .propose import check_corpus, extend_options, propose_options
 
 
 @click.command(cls=Command)
@@ -46,28 +46,22 @@ from .propose import check_corpus, propose_options, script_names
 @click.pass_context
 def extend(
     context: click.Context,
+    /,
     base: str,
     corpus: tuple[str, ...],
     output: str,
     word_file: str | None,
-    new_ids: int,
-    min_frequency: int,
-    scripts: str,
     exclude: str | None,
     extra: tuple[str, ...],
     pattern: str | None,
     pattern_regex: str | None,
     specials: str | None,
-    start_id: int | None,
-    whole_characters: bool,
-    prune: bool,
-    field: str,
-    errors: str,
     reports: tuple[str, ...],
     force: bool,
     show_all: bool,
     quiet: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Extend BASE with words of CORPUS: propose, learn and check.
 
@@ -81,6 +75,7 @@ def extend(
       vocab-tools extend qwen corpus.txt -n 2000 -o new.tiktoken --report r.html
     """
     chosen = chosen_pattern(pattern, pattern_regex)
+    wanted = extend_options(exclude=exclude, **options)
     refuse_mixed(as_json, output, word_file)
     with contextlib.ExitStack() as stack:
         check_corpus(base, corpus, extra, exclude)
@@ -89,27 +84,11 @@ def extend(
         refuse_repeated(inputs)
         outputs = [output, *([word_file] if word_file else []), *reports]
         files = OutputFiles(outputs, inputs, force=force)
-        ranks = opened(base, extra)
-        special_tokens = read_special_option(specials)
+        opened = open_base(base, chosen, read_special_option(specials), extra=extra)
         # Read for the words, and again for the gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
         with steps_bar() as update:
-            extension = extend_vocabulary(
-                ranks,
-                text,
-                new_ids,
-                pattern=chosen,
-                special_tokens=special_tokens,
-                min_frequency=min_frequency,
-                scripts=script_names(scripts),
-                exclude=listed_words(exclude) if exclude else (),
-                start_id=start_id,
-                whole_characters=whole_characters,
-                prune=prune,
-                field=field,
-                errors=errors,
-                progress=update,
-            )
+            extension = extend_vocabulary(opened, text, wanted, progress=update)
         proposal, result = extension.proposal, extension.learned
         effect = extension.effect = named_files(extension.effect, corpus)
         if extension.ok:

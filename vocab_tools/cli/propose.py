@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -11,10 +12,9 @@ from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD
 
-from ..bases import opened
+from ..bases import open_base
 from ..extend.extension import no_words
-from ..extend.propose import MIN_FREQUENCY, Proposal, propose_words
-from ..ranks import RankSource
+from ..extend.propose import ExtendOptions, propose_words
 from ..report import page_of, render
 from ..words import listed_words
 from .console import (
@@ -53,7 +53,7 @@ propose_options: Options = combined(
     click.option(
         "--min-frequency",
         type=click.IntRange(1),
-        default=MIN_FREQUENCY,
+        default=ExtendOptions.min_frequency,
         show_default=True,
         help="Leave out words that occur less often.",
     ),
@@ -61,7 +61,7 @@ propose_options: Options = combined(
         "-n",
         "--new-ids",
         type=click.IntRange(1),
-        default=2000,
+        default=ExtendOptions.new_ids,
         show_default=True,
         help="Maximum number of new ids, for words and their by-products.",
     ),
@@ -83,19 +83,15 @@ def propose(
     base: str,
     corpus: tuple[str, ...],
     output: str,
-    new_ids: int,
-    min_frequency: int,
-    scripts: str,
     exclude: str | None,
     extra: tuple[str, ...],
     pattern: str | None,
     pattern_regex: str | None,
-    field: str,
-    errors: str,
     reports: tuple[str, ...],
     force: bool,
     quiet: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Find the words of CORPUS that save the most as tokens of BASE.
 
@@ -108,15 +104,15 @@ def propose(
       vocab-tools learn qwen words.txt -o extra.tiktoken
     """
     chosen = chosen_pattern(pattern, pattern_regex)
+    wanted = extend_options(exclude=exclude, **options)
     refuse_mixed(as_json, output)
     check_corpus(base, corpus, extra, exclude)
     inputs = [*base_inputs(base), *corpus, *extra, *([exclude] if exclude else [])]
     refuse_repeated(inputs)
     files = OutputFiles([output, *reports], inputs, force=force)
-    ranks = opened(base, extra)
-    proposal = proposed(
-        ranks, corpus, new_ids, chosen, min_frequency, scripts, exclude, field, errors
-    )
+    opened = open_base(base, chosen, extra=extra)
+    with steps_bar() as update:
+        proposal = propose_words(opened, corpus, wanted, progress=update)
     if proposal.words:
         written = {path: render(path, proposal).encode() for path in reports}
         files.write({output: proposal.dump(), **written})
@@ -128,7 +124,7 @@ def propose(
         say_base(to, proposal.pattern.label, proposal.recognized)
         print_report(to, page_of(proposal))
     if not proposal.words:
-        raise click.ClickException(no_words(proposal, new_ids))
+        raise click.ClickException(no_words(proposal, wanted.new_ids))
     if not (quiet or as_json):
         cut = {"--pattern": pattern, "--pattern-regex": pattern_regex}
         say(to, f"\nLearn them with: {learn_command(base, output, extra, cut)}")
@@ -171,33 +167,8 @@ def _as_path(path: str) -> str:
     return f"./{path}" if path.startswith("-") and path != STANDARD else path
 
 
-def proposed(
-    ranks: RankSource,
-    corpus: tuple[str, ...],
-    new_ids: int,
-    pattern: str | None,
-    min_frequency: int,
-    scripts: str,
-    exclude: str | None,
-    field: str,
-    errors: str,
-) -> Proposal:
-    """Proposes words by the options, with a progress bar."""
-    with steps_bar() as update:
-        return propose_words(
-            ranks,
-            corpus,
-            new_ids,
-            pattern=pattern,
-            min_frequency=min_frequency,
-            scripts=script_names(scripts),
-            exclude=listed_words(exclude) if exclude else (),
-            field=field,
-            errors=errors,
-            progress=update,
-        )
-
-
-def script_names(scripts: str) -> list[str]:
-    """Returns the names in --scripts."""
-    return [name for name in scripts.split(",") if name.strip()]
+def extend_options(*, scripts: str, exclude: str | None, **options: Any) -> ExtendOptions:
+    """Returns the options object that the arguments of a command make."""
+    names = [name for name in scripts.split(",") if name.strip()]
+    words = listed_words(exclude) if exclude else ()
+    return ExtendOptions(scripts=names, exclude=words, **options)

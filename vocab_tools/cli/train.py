@@ -18,15 +18,14 @@ from bpe_engine.read.sidecar import beside
 from bpe_engine.texts import STANDARD, corpus_files, read_texts
 
 from ..bases import Base, open_base
-from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
 from ..report import render
 from ..text import plural, show
-from ..train import TrainResult, train_vocabulary
+from ..train import TrainOptions, TrainResult, train_vocabulary
 from ..train.arrow import read_counts
 from ..train.models import LIKE, MODELS
 from ..train.superwords import MAX_WORDS, can_be_read_twice
-from ..train.training import TIES, UNITS, base_cutting
+from ..train.training import TIES, UNITS
 from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
 from .inputs import base_inputs
@@ -207,24 +206,15 @@ def train(
     inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
     sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
     files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
-    _check_held_out(held_out, options)
+    wanted = TrainOptions(pattern=chosen, special_tokens=special_tokens, **options)
+    _check_held_out(held_out, wanted)
     print_repeated(corpus)
-    ranks = None if base is None else open_base(base)
-    source: Any = corpus
-    if as_counts:
-        source = _read_counts(corpus, ranks, chosen, special_tokens, options)
+    opened = None if base is None else open_base(base)
+    source: Any = _read_counts(corpus, opened, wanted) if as_counts else corpus
     with steps_bar("counting") as update:
-        result = train_vocabulary(
-            source,
-            vocab_size,
-            pattern=chosen,
-            special_tokens=special_tokens,
-            base=ranks,
-            progress=update,
-            **options,
-        )
+        result = train_vocabulary(source, vocab_size, wanted, base=opened, progress=update)
     result.files = list(corpus)
-    result.held_out = _measured(result, held_out, options)
+    result.held_out = _measured(result, held_out, wanted)
     contents = _contents(result, outputs)
     contents.update({path: render(path, result).encode() for path in reports})
     files.write(contents)
@@ -262,23 +252,17 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 
 
 def _read_counts(
-    corpus: Sequence[str],
-    ranks: Base | None,
-    pattern: str | None,
-    special_tokens: Sequence[str],
-    options: dict[str, Any],
+    corpus: Sequence[str], base: Base | None, options: TrainOptions
 ) -> CorpusCounts | list[CorpusCounts]:
     """Reads files of counts: of one corpus, or of several."""
-    found, old_special = base_cutting(ranks, pattern)
-    cut = cutting(found, [*old_special, *special_tokens], options["nfc"])
-    most = options["max_memory"]
-    if options["balance"]:
+    cut, most = options.cutting(base), options.max_memory
+    if options.balance:
         return [read_counts(count_files([part]), cut, max_memory=most) for part in corpus]
     return read_counts(count_files(corpus), cut, max_memory=most)
 
 
 def _measured(
-    result: TrainResult, held_out: Sequence[str], options: dict[str, Any]
+    result: TrainResult, held_out: Sequence[str], options: TrainOptions
 ) -> tuple[int, int] | None:
     """Returns the bytes and tokens of held-out text."""
     if not held_out:
@@ -291,13 +275,13 @@ def _measured(
     return size, tokens
 
 
-def _held_out_texts(held_out: Sequence[str], options: dict[str, Any]) -> Iterator[str]:
+def _held_out_texts(held_out: Sequence[str], options: TrainOptions) -> Iterator[str]:
     for path in corpus_files(held_out):
-        for texts in read_texts(path, options["field"], options["errors"]):
+        for texts in read_texts(path, options.field, options.errors):
             yield from texts
 
 
-def _check_held_out(held_out: Sequence[str], options: dict[str, Any]) -> None:
+def _check_held_out(held_out: Sequence[str], options: TrainOptions) -> None:
     """Reads held-out text before the long work. Raises ValueError if it is empty or can be read
     only once."""
     for path in corpus_files(held_out):

@@ -12,7 +12,7 @@ from ..corpus.cutting import cutting
 from ..corpus.piece_counts import CorpusCounts
 from ..patterns import named_pattern
 from ..text import plural
-from ..train import train_vocabulary
+from ..train import TrainOptions, train_vocabulary
 from .comparison import Comparison, Differing, Measured, rates
 from .measure import compare_texts
 from .segments import MOST_SHOWN, lines_of
@@ -125,7 +125,7 @@ def train_method(method: str, lines: list[str], vocab_size: int) -> Subject:
         pattern = named_pattern(BPE_PATTERN)
         with CorpusCounts(cutting(pattern, nfc=False)) as counts:
             counts.pieces.count(lines)
-            result = train_vocabulary(counts, vocab_size, pattern=pattern)
+            result = train_vocabulary(counts, vocab_size, TrainOptions(pattern=pattern))
         return RankSubject(method, result.encoding())
     makers = {"wordpiece": _wordpiece, "unigram": _unigram}
     tokenizer, trainer = makers[method](vocab_size)

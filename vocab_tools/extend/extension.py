@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from bpe_engine.atomic_write import write_at_once
-from bpe_engine.texts import Paths
+from bpe_engine.texts import Paths, given_paths
 
-from ..arguments import checked_path
+from ..arguments import checked_options, checked_path
 from ..bases import Base, open_base
 from ..brief import Brief
 from ..check import CheckResult, check_vocabulary
@@ -20,7 +20,7 @@ from ..ranks import RankSource
 from ..text import plural
 from .learn import learn_merges
 from .learn_result import LearnResult, to_plain
-from .propose import MIN_FREQUENCY, ProgressFunction, Proposal, named, propose_words
+from .propose import ExtendOptions, ProgressFunction, Proposal, propose_words, step_of
 
 #: Kinds of notes about the spelling of a word list, which do not apply to proposed words.
 OF_LISTS = ("spaced form", "repeated word")
@@ -70,18 +70,8 @@ class Extension(Brief):
 def extend_vocabulary(
     base: RankSource | Base,
     corpus: Paths,
-    new_ids: int = 2000,
+    options: ExtendOptions | None = None,
     *,
-    pattern: str | None = None,
-    special_tokens: Mapping[str, int] | None = None,
-    min_frequency: int = MIN_FREQUENCY,
-    scripts: Collection[str] = (),
-    exclude: Collection[str] = (),
-    start_id: int | None = None,
-    whole_characters: bool = False,
-    prune: bool = False,
-    field: str = "text",
-    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Extension:
     """Extends a vocabulary with the words of a corpus that save the most tokens.
@@ -91,19 +81,10 @@ def extend_vocabulary(
     The corpus is read twice. Nothing is written.
 
     Args:
-        base: a rank file, ranks, or an encoding.
+        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` gives them another
+            pattern, other special tokens or more ranks.
         corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
-        new_ids: the most ids to use, for the words and for the by-products on their way.
-        pattern: the name of an encoding, or a regular expression; by default ``base``'s.
-        special_tokens: names and ids that are taken; by default those of ``base``.
-        min_frequency: how often a word must occur.
-        scripts: propose only words whose letters are all of these scripts.
-        exclude: words not to propose, with their space.
-        start_id: the id of the first new token, as :func:`vocab_tools.learn_merges` takes it.
-        whole_characters: learn no token that cuts a character or crosses into one.
-        prune: leave out new tokens that no word needs.
-        field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        options: how many ids, which words, and how they are learned.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
@@ -119,54 +100,33 @@ def extend_vocabulary(
     >>> text = pathlib.Path(tempfile.mkdtemp()) / "text.txt"
     >>> _ = text.write_text("low lower lower slow " * 5)
     >>> base = {bytes([byte]): byte for byte in range(256)}
-    >>> extension = extend_vocabulary(base, [text], 5, start_id=256)
+    >>> extension = extend_vocabulary(base, [text], ExtendOptions(5, start_id=256))
     >>> extension.learned.tokens
     {b' l': 256, b'er': 257, b'ow': 258, b' low': 259, b' lower': 260}
     >>> extension.effect.tokens_before, extension.effect.tokens_after, extension.ok
     (105, 37, True)
     """
-    step = functools.partial(_step, progress)
-    corpus = named(corpus)
-    found = open_base(base, pattern)
-    proposal = propose_words(
-        found,
-        corpus,
-        new_ids,
-        pattern=pattern,
-        min_frequency=min_frequency,
-        scripts=scripts,
-        exclude=exclude,
-        field=field,
-        errors=errors,
-        progress=progress,
-    )
+    chosen = checked_options(options, ExtendOptions)
+    step = functools.partial(step_of, progress)
+    corpus = given_paths(corpus)
+    found = open_base(base)
+    proposal = propose_words(found, corpus, chosen, progress=progress)
     if not proposal.words:
-        raise ValueError(no_words(proposal, new_ids))
+        raise ValueError(no_words(proposal, chosen.new_ids))
     learned = learn_merges(
         found,
         proposal,
-        pattern=pattern,
-        special_tokens=special_tokens,
-        start_id=start_id,
-        whole_characters=whole_characters,
-        prune=prune,
+        start_id=chosen.start_id,
+        whole_characters=chosen.whole_characters,
+        prune=chosen.prune,
         progress=step("learning"),
     )
     learned.notes = [note for note in learned.notes if note.kind not in OF_LISTS]
-    effect = effect_of(learned, corpus, field, errors, step("reading the corpus"))
-    checked = check_vocabulary(
-        found,
-        learned.tokens,
-        pattern=pattern,
-        special_tokens=special_tokens,
-        words=proposal.frequencies,
-        progress=step("checking"),
-    )
+    reading = step("reading the corpus")
+    effect = effect_of(learned, corpus, chosen.field, chosen.errors, reading)
+    words, checking = proposal.frequencies, step("checking")
+    checked = check_vocabulary(found, learned.tokens, words=words, progress=checking)
     return Extension(proposal, learned, effect, checked)
-
-
-def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else functools.partial(progress, name)
 
 
 def effect_of(

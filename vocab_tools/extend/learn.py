@@ -103,7 +103,7 @@ def learn_merges(
         base = opened(base)
         ranks = policy.read_base(base)
         found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
-    noted = pattern_note(found, pattern)
+    noted = pattern_note(found)
     notes = [Note(*noted)] if noted else []
     specials = checked_special_tokens(
         found.special_tokens if special_tokens is None else special_tokens

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import os
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bpe_engine.atomic_write import write_at_once
 from bpe_engine.texts import Paths, given_paths
 
-from ..arguments import checked_path, number_of, several_names
+from ..arguments import checked_options, checked_path, number_of, several_names
 from ..bases import Base, Recognized, open_base
 from ..brief import Brief
 from ..corpus.cutting import cutting
@@ -34,6 +34,47 @@ MIN_FREQUENCY = 5
 LONGEST_CANDIDATE = 64
 
 ProgressFunction = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class ExtendOptions:
+    """Options of :func:`vocab_tools.propose_words` and :func:`vocab_tools.extend_vocabulary`.
+
+    Raises:
+        ValueError: a number is below 1, or a script is unknown.
+        TypeError: an option is of another type; the message names it.
+    """
+
+    #: The most ids to use, for the words and for the by-products on their way.
+    new_ids: int = 2000
+    #: How often a word must occur.
+    min_frequency: int = MIN_FREQUENCY
+    #: Propose only words whose letters are all of these scripts, such as "thai" or "devanagari";
+    #: "other" is text without letters. By default any.
+    scripts: Collection[str] = ()
+    #: Words not to propose, with their space.
+    exclude: Collection[str] = ()
+    #: The id of the first new token, as :func:`vocab_tools.learn_merges` takes it.
+    start_id: int | None = None
+    #: Learn no token that cuts a character or crosses into one.
+    whole_characters: bool = False
+    #: Leave out new tokens that no word needs.
+    prune: bool = False
+    #: The field of JSON lines and tables that has the text.
+    field: str = "text"
+    #: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+    errors: str = "strict"
+
+    def __post_init__(self) -> None:
+        scripts = several_names("scripts", self.scripts, '["thai", "han"]')
+        checked = {
+            "new_ids": number_of("new_ids", self.new_ids, 1),
+            "min_frequency": number_of("min_frequency", self.min_frequency, 1),
+            "scripts": frozenset(map(script_named, scripts)),
+            "exclude": frozenset(several_names("exclude", self.exclude, '[" the"]')),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(repr=False)
@@ -92,38 +133,25 @@ class Proposal(Brief):
 def propose_words(
     base: RankSource | Base,
     corpus: Paths,
-    new_ids: int = 2000,
+    options: ExtendOptions | None = None,
     *,
-    pattern: str | None = None,
-    min_frequency: int = MIN_FREQUENCY,
-    scripts: Collection[str] = (),
-    exclude: Collection[str] = (),
-    field: str = "text",
-    errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Proposal:
     """Proposes the words of a corpus that save most tokens, for a number of new ids.
 
     Args:
-        base: a rank file, ranks, or an encoding.
+        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` gives them another
+            pattern.
         corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
-        new_ids: the most ids to use, for the words and for the by-products on their way.
-        pattern: the name of an encoding, or a regular expression; by default ``base``'s.
-        min_frequency: how often a word must occur.
-        scripts: propose only words whose letters are all of these scripts, such as "thai" or
-            "devanagari"; "other" is what has no letters. By default any.
-        exclude: words not to propose, with their space.
-        field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        options: how many ids, and which words.
         progress: called with the name of a step, what is done of it and all of it.
 
     Returns:
         The words in the order of choice: always the one whose missing merges save the most tokens
-        for each new id. What they need is at most ``new_ids`` when they are given to
-        :func:`vocab_tools.learn_merges`.
+        for each new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` for them.
 
     Raises:
-        ValueError: a file is not UTF-8, a number is below 1, or a script is unknown.
+        ValueError: a file is not UTF-8.
         TypeError: an argument is of another type; the message names it.
         OSError: a file cannot be read.
         ImportError: reading Parquet needs the package pyarrow.
@@ -132,34 +160,29 @@ def propose_words(
     >>> text = pathlib.Path(tempfile.mkdtemp()) / "text.txt"
     >>> _ = text.write_text("low lower lower slow " * 5)
     >>> base = {bytes([byte]): byte for byte in range(256)}
-    >>> proposal = propose_words(base, [text], 5)
+    >>> proposal = propose_words(base, [text], ExtendOptions(5))
     >>> [(word.word, word.frequency, word.new_ids) for word in proposal.words]
     [(' lower', 10, 5)]
     >>> proposal.tokens_before, proposal.tokens_after
     (105, 37)
     """
-    new_ids = number_of("new_ids", new_ids, 1)
-    min_frequency = number_of("min_frequency", min_frequency, 1)
-    wanted = frozenset(map(script_named, several_names("scripts", scripts, '["thai", "han"]')))
-    left = frozenset(several_names("exclude", exclude, '[" the"]'))
-    files = named(corpus)
-    found = open_base(base, pattern)
+    chosen = checked_options(options, ExtendOptions)
+    files = given_paths(corpus)
+    found = open_base(base)
     ranks = found.ranks
     current = found.pattern.encoding(ranks, {})
     reading = count_corpus(
         files,
         cutting(found.pattern),
-        field=field,
-        errors=errors,
+        field=chosen.field,
+        errors=chosen.errors,
         max_memory=DEFAULT_MEMORY,
-        progress=_step(progress, "reading"),
+        progress=step_of(progress, "reading"),
     )
     with reading as counts:
-        candidates, left_out = _candidates(
-            counts, ranks, found.pattern, min_frequency, wanted, left
-        )
-        choosing = _step(progress, "choosing")
-        words = select(candidates, ranks, current, found.pattern, new_ids, choosing)
+        candidates, left_out = _candidates(counts, found, chosen)
+        choosing = step_of(progress, "choosing")
+        words = select(candidates, ranks, current, found.pattern, chosen.new_ids, choosing)
         tokens = learned_tokens(words, ranks)
         savings = savings_of(counts.texts(), current, found.pattern, ranks, tokens)
     return Proposal(
@@ -174,36 +197,23 @@ def propose_words(
     )
 
 
-def named(corpus: Paths) -> list[str]:
-    """Returns the names of the files of a corpus.
-
-    Raises:
-        TypeError: it is not a path or several.
-    """
-    return given_paths(corpus)
-
-
-def _step(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:
+def step_of(progress: ProgressFunction | None, name: str) -> Callable[[int, int], None] | None:
+    """Returns a function that reports the progress of one step; None without ``progress``."""
     return None if progress is None else functools.partial(progress, name)
 
 
 def _candidates(
-    counts: CorpusCounts,
-    ranks: Mapping[bytes, int],
-    pattern: Pattern,
-    min_frequency: int,
-    scripts: frozenset[str],
-    exclude: frozenset[str],
+    counts: CorpusCounts, base: Base, options: ExtendOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the pieces that may become words, the most frequent first, and how many others are
-    left out, by reason."""
-    splitter = pattern.splitter()
+    """Returns the pieces that may become words, the most frequent first; and by reason, the number of
+    pieces that are left out."""
+    splitter = base.pattern.splitter()
     left_out: dict[str, int] = {}
     words: list[tuple[str, int]] = []
     for piece, count in counts.texts():
-        if piece.encode() in ranks:
+        if piece.encode() in base.ranks:
             continue
-        reason = _unfit(piece, count, min_frequency, scripts, exclude)
+        reason = _unfit(piece, count, options)
         if reason is None and splitter.split(piece) != [piece]:
             reason = "not one piece when they are alone"
         if reason is None:
@@ -216,20 +226,18 @@ def _candidates(
     return dict(words[:MOST_WORDS]), left_out
 
 
-def _unfit(
-    piece: str, count: int, min_frequency: int, scripts: frozenset[str], exclude: frozenset[str]
-) -> str | None:
+def _unfit(piece: str, count: int, options: ExtendOptions) -> str | None:
     """Returns why a piece is not a candidate; None if it is one."""
-    if count < min_frequency:
-        return f"less frequent than {min_frequency}"
+    if count < options.min_frequency:
+        return f"less frequent than {options.min_frequency}"
     if len(piece) > LONGEST_CANDIDATE:
         return f"longer than {LONGEST_CANDIDATE} characters"
     if piece.strip(" ") != piece.strip() or piece != piece.rstrip() or "\t" in piece:
         return "with trailing spaces or line ends, which a word list cannot hold"
     if any(c in piece for c in "\n\r\ufeff") or not unicodedata.is_normalized("NFC", piece):
         return "not in normalization form C, or with line ends"
-    if scripts and not (scripts_of(piece) or {"other"}) <= scripts:
+    if options.scripts and not (scripts_of(piece) or {"other"}).issubset(options.scripts):
         return "of other scripts"
-    if piece in exclude:
+    if piece in options.exclude:
         return "excluded"
     return None

@@ -4,10 +4,11 @@ from ..corpus.piece_counts import CorpusCounts, count_corpus
 from .arrow import count_pieces
 from .models import TrainedModel, train_model
 from .train_result import TrainResult
-from .training import train_vocabulary
+from .training import TrainOptions, train_vocabulary
 
 __all__ = [
     "CorpusCounts",
+    "TrainOptions",
     "TrainResult",
     "TrainedModel",
     "count_corpus",

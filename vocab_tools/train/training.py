@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Union
 
 from bpe_engine import vocabulary
 from bpe_engine.read import byte_level
 
-from ..arguments import number_of, several_names, shown
+from ..arguments import checked_options, number_of, several_names, shown
 from ..bases import Base, open_base
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
@@ -44,25 +45,78 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 UNITS = ("bytes", "characters", "lines")
 
 
+@dataclass(frozen=True)
+class TrainOptions:
+    """Options of :func:`vocab_tools.train_vocabulary`.
+
+    Raises:
+        ValueError: an option is invalid.
+        TypeError: an option is of another type; the message names it.
+    """
+
+    #: The name of an encoding, or a regular expression: no token crosses the pieces it cuts. By
+    #: default that of the base, or else of o200k_base.
+    pattern: str | Pattern | None = None
+    #: Names that get the last ids; in the corpus they are cut out.
+    special_tokens: Sequence[str] = ()
+    #: Pairs that occur less often are not merged.
+    min_frequency: int = 2
+    #: The most bytes of a new token.
+    max_token_length: int | None = None
+    #: Of pairs with the same count, "lowest-ids" takes the one whose left token has the lowest id,
+    #: and then whose right token has (as Hugging Face's trainer does); "bytes" the same by the bytes
+    #: of tokens; "first" the one that is met first in the distinct pieces, the most frequent piece
+    #: first, equal ones in the order of their bytes.
+    ties: str = "lowest-ids"
+    #: Normalize text to Unicode NFC; by default as the named encoding does.
+    nfc: bool | None = None
+    #: From this many tokens on, merges may cross the borders of pieces inside a line (SuperBPE).
+    superwords_from: int | None = None
+    #: The most words of such a token.
+    max_words: int = MAX_WORDS
+    #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge serves
+    #: the one that has the fewest of these for a token (parity-aware BPE). Lines compare what the same
+    #: lines, translated, need.
+    balance: str | None = None
+    #: The field of JSON lines and tables that has the text.
+    field: str = "text"
+    #: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+    errors: str = "strict"
+    #: Bytes of memory for counting; beyond it, counts go to temporary files.
+    max_memory: int | None = None
+    #: Leave out pieces that occur less often.
+    drop_rare: int = 1
+    #: The number of threads; by default one for each processor.
+    num_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        names = several_names("special_tokens", self.special_tokens, '["<|endoftext|>"]')
+        object.__setattr__(self, "special_tokens", names)
+        number_of("min_frequency", self.min_frequency, 0)
+        number_of("max_words", self.max_words, 1)
+        least = {"max_token_length": 1, "max_memory": 0, "num_threads": 0}
+        for name, at_least in least.items():
+            if getattr(self, name) is not None:
+                number_of(name, getattr(self, name), at_least)
+        if self.ties not in TIES:
+            raise ValueError(f"ties is {self.ties!r}; choose one of {', '.join(TIES)}")
+        if self.balance is not None and self.balance not in UNITS:
+            raise ValueError(f"balance is {self.balance!r}; choose one of {', '.join(UNITS)}")
+
+    def cutting(self, base: Base | None) -> Cutting:
+        """Returns how text is cut into pieces, without the special tokens."""
+        if base is None or base.name is None:
+            return cutting(self.pattern, self.special_tokens, self.nfc)
+        names = [*base.special_tokens, *self.special_tokens]
+        return cutting(self.pattern or base.pattern, names, self.nfc)
+
+
 def train_vocabulary(
     corpus: Corpus | Sequence[Corpus],
     vocab_size: int,
+    options: TrainOptions | None = None,
     *,
-    pattern: str | Pattern | None = None,
-    special_tokens: Sequence[str] = (),
-    min_frequency: int = 2,
-    max_token_length: int | None = None,
-    ties: str = "lowest-ids",
     base: RankSource | Base | None = None,
-    nfc: bool | None = None,
-    superwords_from: int | None = None,
-    max_words: int = MAX_WORDS,
-    balance: str | None = None,
-    field: str = "text",
-    errors: str = "strict",
-    max_memory: int | None = None,
-    drop_rare: int = 1,
-    num_threads: int | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainResult:
     """Trains a byte-level BPE vocabulary: merges the most frequent pair of neighboring tokens,
@@ -75,35 +129,15 @@ def train_vocabulary(
         corpus: text files, folders and globs; or pieces and how often each occurs; or counts of
             :func:`count_corpus`, which are used up.
         vocab_size: the number of tokens, with single bytes, base and special tokens.
-        pattern: the name of an encoding, or a regular expression: no token crosses the pieces it
-            cuts. By default ``base``'s, or else o200k_base's.
-        special_tokens: names that get the last ids; in the corpus they are cut out.
-        min_frequency: pairs that occur less often are not merged.
-        max_token_length: the most bytes of a new token.
-        ties: of pairs with the same count, "lowest-ids" takes the one whose left token has the
-            lowest id, and then whose right token has (as Hugging Face's trainer does); "bytes" the
-            same by the bytes of tokens; "first" the one that is met first in the distinct pieces,
-            the most frequent piece first, equal ones in the order of their bytes.
+        options: how text is read and cut, and which pairs are merged.
         base: ranks to start from; their ids stay.
-        nfc: normalize text to Unicode NFC; by default as the named encoding does.
-        superwords_from: from this many tokens on, merges may cross the borders of pieces inside a
-            line (SuperBPE).
-        max_words: the most words of such a token.
-        balance: "bytes", "characters" or "lines": each item of ``corpus`` is a separate corpus, and
-            the next merge serves the one that has the fewest of these for a token (parity-aware
-            BPE). Lines compare what the same lines, translated, need.
-        field: the field of JSON lines and Parquet that has the text.
-        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        max_memory: bytes of memory for counting; beyond it, counts go to temporary files.
-        drop_rare: leave out pieces that occur less often than this.
-        num_threads: the number of threads; by default one for each processor.
         progress: called with the name of a step, the work done and the whole work.
 
     Returns:
         The vocabulary. If no pair is left, it has fewer tokens than requested, and a note about it.
 
     Raises:
-        ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.
+        ValueError: the corpus is empty, an option does not fit it, or a file is not UTF-8.
         TypeError: an argument is of another type; the message names it.
         OSError: a file cannot be read.
         MemoryError: memory is not sufficient.
@@ -118,67 +152,45 @@ def train_vocabulary(
     >>> [result.encoding().decode_single_token_bytes(i) for i in result.encoding().encode("hugs")]
     [b'hug', b's']
     """
-    min_frequency = number_of("min_frequency", min_frequency, 0)
-    special_tokens = several_names("special_tokens", special_tokens, '["<|endoftext|>"]')
-    for name, count in [("max_memory", max_memory), ("num_threads", num_threads)]:
-        if count is not None:
-            number_of(name, count, 0)
-    job = _Job(vocab_size, min_frequency, max_token_length, ties, progress)
+    chosen = checked_options(options, TrainOptions)
+    job = _Job(vocab_size, chosen, progress)
     own = None if base is None else open_base(base)
-    found, old_special = base_cutting(own, pattern)
     if own is None:
         ranks = {bytes([byte]): place for place, byte in enumerate(byte_level.ORDER)}
     else:
         ranks = own.ranks
-    cut = cutting(found, [*old_special, *special_tokens], nfc)
+    old_special = {} if own is None or own.name is None else dict(own.special_tokens)
+    cut = chosen.cutting(own)
     special = len(cut.special_tokens)
     if not isinstance(corpus, (str, os.PathLike, Mapping, CorpusCounts)):
         corpus = _listed(corpus)
-    elif balance in UNITS:
+    elif chosen.balance:
         raise ValueError("balance needs several corpora; give a list of them")
+    superwords_from = chosen.superwords_from
     if superwords_from is not None and not can_be_read_twice(corpus):
         raise ValueError(
             "superwords are learned from text files, which are read twice; counts have no lines, "
             "and pipes and standard input are read once"
         )
-    if balance == "lines" and not all(map(can_be_read_twice, corpus)):  # type: ignore[arg-type]
+    if chosen.balance == "lines" and not all(map(can_be_read_twice, corpus)):  # type: ignore[arg-type]
         raise ValueError(
             "balance by lines needs text files, which are read twice; balance by bytes or characters"
         )
-    job.check(len(ranks), special, superwords_from, max_words, balance)
-    reading = {
-        "field": field,
-        "errors": errors,
-        "max_memory": max_memory,
-        "num_threads": num_threads,
-    }
-
-    def counted(cut: Cutting) -> list[_Part]:
-        parts: list[Corpus] = list(corpus) if balance else [corpus]  # type: ignore[arg-type, list-item]
-        found = []
-        for number, part in enumerate(parts):
-            counts = _counted(part, cut, progress, reading)
-            counts.load(drop_rare, max_memory)
-            found.append(_part(counts, number if balance else None))
-        return found
-
-    parts = counted(cut)
+    job.check(len(ranks), special)
+    parts, units = job.counted(corpus, cut)
     until = vocab_size if superwords_from is None else superwords_from
     taken = max([*ranks.values(), *old_special.values()]) + 1
-    result = job.train(
-        ranks, taken, cut, parts, until - special, _units(corpus, parts, balance, field, errors)
-    )
+    result = job.train(ranks, taken, cut, parts, until - special, units)
     if superwords_from is not None:
         lines = replace(cut, pattern=LINES)
-        again = counted(lines)
-        units = _units(corpus, again, balance, field, errors)
-        result = job.superwords(result, taken, lines, again, vocab_size - special, units, max_words)
+        again, units = job.counted(corpus, lines)
+        result = job.superwords(result, taken, lines, again, vocab_size - special, units)
     result.notes += [note for part in parts if (note := dropped_note(part.counts))]
     outside = [outside_note(part.counts, part.totals[2]) for part in parts]
     result.notes += [note for note in outside if note is not None]
     result.files = _names(corpus)
     result.recognized = None if own is None else own.recognized
-    return job.finish(result, old_special, special_tokens)
+    return job.finish(result, old_special)
 
 
 def _listed(corpus: object) -> list[Corpus]:
@@ -205,40 +217,6 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
     return [name for part in corpus for name in _names(part)]
 
 
-def base_cutting(
-    base: Base | None, pattern: str | Pattern | None
-) -> tuple[Pattern | str | None, dict[str, int]]:
-    """Returns the pattern to train with, and the special tokens of the base."""
-    if base is None or base.name is None:
-        return pattern, {}
-    return pattern or base.pattern, dict(base.special_tokens)
-
-
-def _counted(
-    corpus: Corpus,
-    cut: Cutting,
-    progress: ProgressFunction | None,
-    reading: Mapping[str, object],
-) -> CorpusCounts:
-    if isinstance(corpus, CorpusCounts):
-        cut.check_same(json.loads(corpus.cutting.dump()), "the corpus")
-        return corpus
-    if isinstance(corpus, Mapping):
-        counts = CorpusCounts(cut)
-        for piece, count in corpus.items():
-            if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
-                raise ValueError(f"{piece!r}: {count!r} is not a piece and its count")
-        counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
-        return counts
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-
-    def update(done: int, total: int) -> None:
-        if progress is not None:
-            progress("counting", done, total)
-
-    return count_corpus(paths, cut, progress=update, **reading)  # type: ignore[arg-type]
-
-
 def _is_piece(piece: object) -> bool:
     """True for text: a str without surrogates."""
     return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
@@ -262,47 +240,20 @@ def _part(counts: CorpusCounts, number: int | None) -> _Part:
     return _Part(counts, totals)
 
 
-def _units(
-    corpus: Corpus | Sequence[Corpus],
-    parts: Sequence[_Part],
-    balance: str | None,
-    field: str,
-    errors: str,
-) -> list[int]:
-    """Returns the units that each corpus is measured by."""
-    if balance == "lines":
-        return [count_lines(part, field, errors) for part in corpus]  # type: ignore[union-attr]
-    place = 3 if balance == "characters" else 2
-    return [part.totals[place] for part in parts]
-
-
 class _Job:
-    """The options of a training, and its stages."""
+    """A training: its options and its stages."""
 
     def __init__(
-        self,
-        vocab_size: int,
-        min_frequency: int,
-        max_token_length: int | None,
-        ties: str,
-        progress: ProgressFunction | None,
+        self, vocab_size: int, options: TrainOptions, progress: ProgressFunction | None
     ) -> None:
         if not isinstance(vocab_size, int):
             raise TypeError(
                 f"vocab_size must be an int, as in 32_000, not {type(vocab_size).__name__}"
             )
-        self.vocab_size, self.min_frequency = vocab_size, min_frequency
-        self.max_token_length, self.ties, self.progress = max_token_length, ties, progress
+        self.vocab_size, self.options, self.progress = vocab_size, options, progress
 
-    def check(
-        self,
-        base: int,
-        special: int,
-        superwords_from: int | None,
-        max_words: int,
-        balance: str | None,
-    ) -> None:
-        """Raises ValueError for an invalid option."""
+    def check(self, base: int, special: int) -> None:
+        """Raises ValueError for a size that does not fit the base and the special tokens."""
         least = base + special
         if self.vocab_size < least:
             what = "single bytes" if base == 256 else "tokens of the base"
@@ -314,19 +265,55 @@ class _Job:
             raise ValueError(
                 f"vocab_size is {self.vocab_size:,}; at most {vocabulary.MAX_TOKENS:,}"
             )
-        if self.max_token_length is not None and self.max_token_length < 1:
-            raise ValueError(f"max_token_length is {self.max_token_length}; it must be 1 or more")
-        if self.ties not in TIES:
-            raise ValueError(f"ties is {self.ties!r}; choose one of {', '.join(TIES)}")
-        if balance is not None and balance not in UNITS:
-            raise ValueError(f"balance is {balance!r}; choose one of {', '.join(UNITS)}")
+        superwords_from = self.options.superwords_from
         if superwords_from is not None and not least <= superwords_from <= self.vocab_size:
             raise ValueError(
                 f"superwords_from is {superwords_from:,}; it must be from {least:,}, where nothing "
                 f"is learned yet, to the vocabulary size of {self.vocab_size:,}"
             )
-        if max_words < 1:
-            raise ValueError(f"max_words is {max_words}; it must be 1 or more")
+
+    def counted(
+        self, corpus: Corpus | Sequence[Corpus], cut: Cutting
+    ) -> tuple[list[_Part], list[int]]:
+        """Counts the pieces of each corpus; returns the counts, and the units to measure each by."""
+        options = self.options
+        several: list[Corpus] = list(corpus) if options.balance else [corpus]  # type: ignore[arg-type, list-item]
+        parts = []
+        for number, one in enumerate(several):
+            counts = self._counts_of(one, cut)
+            counts.load(options.drop_rare, options.max_memory)
+            parts.append(_part(counts, number if options.balance else None))
+        if options.balance == "lines":
+            units = [count_lines(one, options.field, options.errors) for one in several]
+        else:
+            place = 3 if options.balance == "characters" else 2
+            units = [part.totals[place] for part in parts]
+        return parts, units
+
+    def _counts_of(self, corpus: Corpus, cut: Cutting) -> CorpusCounts:
+        if isinstance(corpus, CorpusCounts):
+            cut.check_same(json.loads(corpus.cutting.dump()), "the corpus")
+            return corpus
+        if isinstance(corpus, Mapping):
+            counts = CorpusCounts(cut)
+            for piece, count in corpus.items():
+                if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
+                    raise ValueError(f"{piece!r}: {count!r} is not a piece and its count")
+            counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
+            return counts
+        options = self.options
+        return count_corpus(
+            [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus),
+            cut,
+            field=options.field,
+            errors=options.errors,
+            max_memory=options.max_memory,
+            num_threads=options.num_threads,
+            progress=self._step("counting"),
+        )
+
+    def _step(self, name: str) -> Callable[[int, int], None] | None:
+        return None if self.progress is None else functools.partial(self.progress, name)
 
     def train(
         self,
@@ -342,20 +329,16 @@ class _Job:
         from ``first_id`` on."""
         sizes = [part.totals[2] for part in parts]
 
-        def update(done: int, total: int) -> None:
-            if self.progress is not None:
-                self.progress("merging", done, total)
-
         corpora = [(part.counts.pieces, unit) for part, unit in zip(parts, units)]
         new, merges, corpus_tokens = vocabulary.train_bpe(
             list(ranks),
             corpora,
             tokens=tokens,
-            min_frequency=self.min_frequency,
-            tie_rule=self.ties,
-            max_token_bytes=self.max_token_length,
+            min_frequency=self.options.min_frequency,
+            tie_rule=self.options.ties,
+            max_token_bytes=self.options.max_token_length,
             max_token_words=max_words,
-            progress=update,
+            progress=self._step("merging"),
         )
         all_ranks = {**ranks, **{token: first_id + place for place, token in enumerate(new)}}
         tokens_by_place = list(all_ranks)
@@ -377,27 +360,25 @@ class _Job:
         parts: Sequence[_Part],
         tokens: int,
         units: Sequence[int],
-        max_words: int,
     ) -> TrainResult:
         """Trains the second stage: its base is the vocabulary of the first, and it cuts only lines."""
         first_id = max(first.ranks.values()) + 1 if first.new_tokens else taken
-        result = self.train(first.ranks, first_id, lines, parts, tokens, units, max_words)
+        most = self.options.max_words
+        result = self.train(first.ranks, first_id, lines, parts, tokens, units, most)
         result.base_size = first.base_size
         result.merges = first.merges + result.merges
         result.base_merges = first.base_merges
         return result
 
-    def finish(
-        self, result: TrainResult, old_special: Mapping[str, int], special_tokens: Sequence[str]
-    ) -> TrainResult:
+    def finish(self, result: TrainResult, old_special: Mapping[str, int]) -> TrainResult:
         """Gives the special tokens their ids, and adds notes for the user."""
         first = max([*result.ranks.values(), *old_special.values()]) + 1
-        new = {name: first + place for place, name in enumerate(special_tokens)}
+        new = {name: first + place for place, name in enumerate(self.options.special_tokens)}
         result.special_tokens = {**old_special, **new}
         check_special_tokens(result.special_tokens)
         if result.size < self.vocab_size:
-            limited = self.max_token_length is not None
-            least = max(self.min_frequency, 1)
+            limited = self.options.max_token_length is not None
+            least = max(self.options.min_frequency, 1)
             result.notes.append(shortage_note(result.size, self.vocab_size, least, limited))
         made = len(result.merges) - len(result.new_tokens)
         if made:
