@@ -30,8 +30,6 @@ from vocab_tools.compare import (
 )
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
-from vocab_tools.compare.train import ABOUT, compare_trained
-from vocab_tools.compare.train import _wordpiece as wordpiece_trainer
 from vocab_tools.report.comparison_page import readable_cut
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -132,66 +130,6 @@ def test_texts_that_differ_most_come_first(tmp_path: Path) -> None:
     assert len({text.text for text in found.differing}) == len(found.differing)
 
 
-@pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    draw = seeded("lines")
-    words = "the a of learning tokens subword model trains on text with many words".split()
-    text = [" ".join(draw.choices(words, k=9)) + ".\n" for _ in range(400)]
-    text[9] = "a ☃ of learning tokens on text with many words.\n"
-    path = tmp_path_factory.mktemp("lines") / "lines.txt"
-    path.write_text("".join(text), encoding="utf-8")
-    return path
-
-
-def test_methods_trained_on_the_same_text(lines: Path) -> None:
-    methods = ["bpe", "wordpiece", "unigram"]
-    found = compare_trained(methods, [lines], 320, others=[load_subject("gpt2")])
-    by_name = {row.name: row for row in found.rows}
-    assert list(by_name) == [*methods, "gpt2"]
-    assert found.total.texts == 40
-    # A snowman is bytes to one, and unknown to the others.
-    assert by_name["bpe"].unknown == 0 and by_name["bpe"].broken
-    assert by_name["wordpiece"].unknown == 1 and by_name["unigram"].unknown == 1
-    assert len(found.sentences) > 3
-    for sentence in found.sentences:
-        assert b"".join(sentence.cuts[0]).decode() == sentence.text
-    remarks = " ".join(found.remarks)
-    assert "byte-level BPE" in remarks and "cannot encode" in remarks and "fewest tokens" in remarks
-    with pytest.raises(ValueError, match="unknown method 'bert'"):
-        compare_trained(["bert"], [lines], 320)
-    with pytest.raises(ValueError, match="too small"):
-        compare_trained(["bpe"], [lines], 200)
-
-
-def test_wordpiece_learns_the_most_frequent_pair_first() -> None:
-    """As the remarks say: parts that are rarely apart, such as `x` and `q`, have no weight."""
-    tokenizer, trainer = wordpiece_trainer(60)
-    words = ["ea"] * 50 + ["eb"] * 40 + ["fa"] * 40 + ["xq"] * 20
-    tokenizer.train_from_iterator(words, trainer)
-    ids = [tokenizer.token_to_id(token) for token in ("ea", "xq")]
-    assert ids == sorted(ids)
-    assert "learns its tokens as BPE does" in ABOUT["WordPiece"]
-
-
-def test_no_vocabulary_is_larger_than_asked_for(tmp_path: Path) -> None:
-    """WordPiece once took two tokens for each of many characters, whatever the size."""
-    path = tmp_path / "text.txt"
-    letters = [chr(code) for code in range(0x4E00, 0x4E00 + 600)]
-    chooser = seeded("letters")
-    path.write_text("".join(" ".join(chooser.choices(letters, k=20)) + "\n" for _ in range(300)))
-    # A folder is a corpus, too.
-    found = compare_trained(["bpe", "wordpiece"], [tmp_path], 400)
-    assert [row.subject.size <= 400 for row in found.rows] == [True, True]
-
-
-def test_paragraphs_are_lines_to_train_on(tmp_path: Path) -> None:
-    """Empty lines after full stops do not join them to one line."""
-    path = tmp_path / "a.txt"
-    path.write_text("The lowest and the newest are slower than the widest.\n\n" * 40)
-    found = compare_trained(["bpe"], [path], 320)
-    assert found.total.texts == 4 and found.total.words == 40
-
-
 @pytest.mark.parametrize("name", ["gpt2", "qwen", "wordpiece"])
 def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
     english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
@@ -224,13 +162,6 @@ def test_lines_of_long_paragraphs_are_texts_that_differ(tmp_path: Path) -> None:
     path.write_text("还有一行中文，比这一行更长。\n\n" * 40, encoding="utf-8")
     found = compare_tokenizers([load_subject("gpt2"), load_subject("qwen")], [path])
     assert [differing.text for differing in found.differing] == ["还有一行中文，比这一行更长。\n\n"]
-
-
-def test_too_little_text_to_train(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("one line\n")
-    with pytest.raises(ValueError, match="1 line; at least 10"):
-        compare_trained(["bpe"], [path], 320)
 
 
 @pytest.mark.parametrize("name", ["phi-3-mini.sentencepiece-like", "mistral-7b-v0.3", "gpt2"])
@@ -295,11 +226,9 @@ def test_the_commands(tmp_path: Path, corpus: Path) -> None:
     ("arguments", "message"),
     [
         (["compare", "gpt2"], "two tokenizers or more"),
-        (["compare", "gpt2", "--train"], "--train needs methods"),
         (["compare", "gpt2", "qwne"], "qwne: No such file or directory, and unknown encoding"),
         (["stats", "gpt2", "--report", "x.pdf"], "ends in .html, .json or .md"),
         (["stats", "gpt2", "--report", "CORPUS"], "a report ends in|is an input"),
-        (["compare", "--train", "bpe", "--vocab-size", "10"], "too small"),
     ],
 )
 def test_what_is_refused(corpus: Path, arguments: list[str], message: str) -> None:
@@ -335,14 +264,6 @@ def test_folders_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     assert [Path(path).name for path in found["files"]] == ["a.txt", "b.txt"]
     missing = run("stats", "gpt2", "--corpus", tmp_path / "*.nothing")
     assert missing.returncode == 2 and "matches no file" in missing.stderr
-
-
-def test_sentences_are_cut_in_the_terminal(lines: Path) -> None:
-    pytest.importorskip("tokenizers")
-    done = run("compare", "--train", "bpe", "unigram", "--vocab-size", "320", "--corpus", lines)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r" bpe +\d+  \S.*\|", done.stdout, re.MULTILINE)
-    assert "fewest tokens" in done.stdout
 
 
 def test_plots_of_little() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,13 +12,12 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 from bpe_engine.texts import corpus_files
 
-from ..compare import Comparison, compare_tokenizers, load_subject
-from ..compare.train import METHODS, compare_trained
+from ..compare import compare_tokenizers
 from ..convert import locate_source
 from ..report import as_json as json_of
 from ..report import page_of, render
 from .console import console, print_report, progress_bar
-from .options import Options, Size, combined, errors_option, field_option, output_options
+from .options import Options, combined, errors_option, field_option, output_options
 
 #: The most rows of a table on the screen.
 ROWS_SHOWN = 12
@@ -43,26 +42,9 @@ measure_options: Options = combined(
 @click.command(cls=Command)
 @click.argument("tokenizers", metavar="A B...", nargs=-1, shell_complete=complete_vocabulary)
 @measure_options
-@click.option(
-    "--train",
-    is_flag=True,
-    help=f"Train the methods among the arguments ({', '.join(METHODS)}) on the text, and compare "
-    f"them on held-out lines.",
-)
-@click.option(
-    "--vocab-size",
-    type=Size(),
-    default=8000,
-    show_default=True,
-    help="Size of each vocabulary that --train trains.",
-)
 def compare(
     tokenizers: tuple[str, ...],
     corpus: tuple[str, ...],
-    field: str,
-    errors: str,
-    train: bool,
-    vocab_size: int,
     **output: Any,
 ) -> None:
     """Compare the tokenizers A, B and others on the same text.
@@ -71,35 +53,18 @@ def compare(
 
     \b
       vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
-      vocab-tools compare --train bpe wordpiece --vocab-size 8000 --corpus a.txt
+      vocab-tools compare bpe.json unigram.json --corpus held-out.txt
     """
-    methods = [name for name in tokenizers if train and name in METHODS]
-    others = [name for name in tokenizers if name not in methods]
-    if train and not methods:
-        raise click.UsageError(f"--train needs methods: {', '.join(METHODS)}")
-    if not train and len(tokenizers) < 2:
+    if len(tokenizers) < 2:
         raise click.UsageError("give two tokenizers or more; `stats` measures one")
-
-    def work(update: Callable[[int, int], None]) -> Comparison:
-        if not train:
-            return compare_tokenizers(others, corpus, field=field, errors=errors, progress=update)
-        return compare_trained(
-            methods,
-            corpus,
-            vocab_size,
-            others=[load_subject(name) for name in others],
-            field=field,
-            errors=errors,
-            progress=update,
-        )
-
-    print_measured(work, others, corpus, **output)
+    print_measured(tokenizers, corpus, **output)
 
 
 def print_measured(
-    work: Callable[[Callable[[int, int], None]], Comparison],
     tokenizers: Sequence[str],
     corpus: tuple[str, ...],
+    field: str,
+    errors: str,
     reports: tuple[str, ...],
     force: bool,
     as_json: bool,
@@ -110,7 +75,9 @@ def print_measured(
     inputs = [file for name in tokenizers for file in locate_source(name).files]
     files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
     with progress_bar("measuring") as update:
-        comparison = work(update)
+        comparison = compare_tokenizers(
+            tokenizers, corpus, field=field, errors=errors, progress=update
+        )
     files.write({path: render(path, comparison).encode() for path in reports})
     if as_json:
         write(json_of(comparison).encode())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 
-from ..compare import Comparison, compare_tokenizers
 from .compare import measure_options, print_measured
 
 
@@ -21,8 +19,6 @@ def stats(
     tokenizer: str,
     texts: tuple[str, ...],
     corpus: tuple[str, ...],
-    field: str,
-    errors: str,
     **output: Any,
 ) -> None:
     """Measure the tokenizer A on text.
@@ -35,10 +31,4 @@ def stats(
       vocab-tools stats o200k_base news.txt code.jsonl
       vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
     """
-
-    corpus = (*texts, *corpus)
-
-    def work(update: Callable[[int, int], None]) -> Comparison:
-        return compare_tokenizers([tokenizer], corpus, field=field, errors=errors, progress=update)
-
-    print_measured(work, [tokenizer], corpus, **output)
+    print_measured([tokenizer], (*texts, *corpus), **output)

@@ -117,10 +117,6 @@ class Comparison(Reported):
     scripts: dict[str, Size] = field(default_factory=dict)
     #: Texts on which the tokenizers differ most, the most different first.
     differing: list[Differing] = field(default_factory=list)
-    #: Sentences, cut by each tokenizer.
-    sentences: list[Differing] = field(default_factory=list)
-    #: Remarks, in sentences.
-    remarks: list[str] = field(default_factory=list)
 
     @property
     def ranking(self) -> list[Measured]:
@@ -221,8 +217,6 @@ class Comparison(Reported):
             "scripts": {name: vars(size) for name, size in self.scripts.items()},
             "tokenizers": [self._plain(row) for row in self.rows],
             "differing": [self._plain_cuts(text) for text in self.differing],
-            "sentences": [self._plain_cuts(text) for text in self.sentences],
-            "remarks": self.remarks,
         }
 
     def _plain(self, row: Measured) -> dict[str, Any]:

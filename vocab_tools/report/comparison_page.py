@@ -11,7 +11,6 @@ from bpe_engine.html_report.page import (
     Column,
     Page,
     Part,
-    Remark,
     TableView,
     Tile,
     best,
@@ -20,7 +19,7 @@ from bpe_engine.html_report.page import (
 )
 from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 
-from ..compare.comparison import MOST_UNKNOWN, Comparison, Differing, Measured, rates
+from ..compare.comparison import MOST_UNKNOWN, Comparison, Measured, rates
 from ..compare.segments import Size
 from ..text import few, in_order, plural, shorten, token_text
 
@@ -109,19 +108,8 @@ def labels(paths: list[str]) -> list[str]:
 
 def comparison_page(comparison: Comparison) -> Page:
     """Returns the report on a comparison."""
-    parts = [_summary(comparison)]
-    for id, title, text, texts in [
-        ("sentences", "Sentences", "Each as every tokenizer cuts it.", comparison.sentences),
-        (
-            "differing",
-            "Texts that differ most",
-            "Texts with many more tokens in one tokenizer than in another, some of each script.",
-            comparison.differing,
-        ),
-    ]:
-        if texts:
-            parts.append(_cuts(id, title, text, comparison, texts))
-    parts[1:1] = [_by_group(comparison)]
+    parts = [_summary(comparison), _by_group(comparison)]
+    parts += [_differing(comparison)] if comparison.differing else []
     parts += [_use(comparison), _tokens(comparison)]
     subtitle = f"Text: {text_size(comparison.total)}, in {plural(len(comparison.files), 'file')}."
     provenance = [("tokenizers", ", ".join(row.name for row in comparison.rows))]
@@ -180,9 +168,8 @@ def _summary(comparison: Comparison) -> Part:
         ]
         for row in comparison.rows
     ]
-    remarks = [Remark(remark, "info") for remark in comparison.remarks]
     table = TableView("overall", [*heads, *RATES], rows)
-    return Part("summary", "Summary", tiles=tiles, tables=[table], remarks=remarks)
+    return Part("summary", "Summary", tiles=tiles, tables=[table])
 
 
 def _by_group(comparison: Comparison) -> Part:
@@ -277,14 +264,13 @@ def _overlap(comparison: Comparison) -> list[TableView]:
     return [TableView("overlap", heads, rows, is_matrix=True)]
 
 
-def _cuts(
-    id: str, title: str, text: str, comparison: Comparison, texts: Sequence[Differing]
-) -> Part:
+def _differing(comparison: Comparison) -> Part:
     heads = columns({"text": "id", "tokenizer": "text", "tokens": "number", "cut": "cut"})
     rows: list[list[Cell]] = [
         [number, row.name, len(cut), readable_cut(cut)]
-        for number, one in enumerate(texts, 1)
+        for number, one in enumerate(comparison.differing, 1)
         for row, cut in zip(comparison.rows, one.cuts)
     ]
-    leaf = 5 * len(comparison.rows)
-    return Part(id, title, text, tables=[TableView(f"{id}-table", heads, rows, leaf=leaf)])
+    text = "Texts with many more tokens in one tokenizer than in another, some of each script."
+    table = TableView("differing-table", heads, rows, leaf=5 * len(comparison.rows))
+    return Part("differing", "Texts that differ most", text, tables=[table])
