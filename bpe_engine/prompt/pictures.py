@@ -11,11 +11,17 @@ from typing import Any
 
 __all__ = ["picture_tokens"]
 
-#: Models, the tokens of a picture, and the tokens of each tile of 512 pixels.
-_PRICES = (
-    (re.compile(r"gpt-4o-mini"), 2833, 5667),
-    (re.compile(r"(?:chat)?gpt-4o|gpt-4-turbo|gpt-4\.1(?!-mini|-nano)|gpt-4\.5"), 85, 170),
-    (re.compile(r"gpt-5(?![-.](?:mini|nano|\d{1,2}(?!\d)))"), 70, 140),
+#: Models, the tokens of a picture, and those of each tile of 512 pixels: the table "Tile-based image
+#: tokenization" of OpenAI's guide "Images and vision". Names may end with a date; the table has no others.
+_PRICES = tuple(
+    (re.compile(rf"(?:{names})(?:-\d{{4}}-\d\d-\d\d)?"), base, tile)
+    for names, base, tile in (
+        ("gpt-4o-mini", 2833, 5667),
+        (r"gpt-4o|chatgpt-4o-latest|gpt-4\.1|gpt-4\.5-preview", 85, 170),
+        ("gpt-5|gpt-5-chat-latest", 70, 140),
+        ("o1|o1-pro|o3", 75, 150),
+        ("computer-use-preview", 65, 129),
+    )
 )
 _TILE, _LONGEST, _SHORTEST = 512, 2048, 768
 #: Segments of a JPEG that hold its size.
@@ -26,7 +32,7 @@ _MOST = 1 << 20
 
 def picture_tokens(part: Mapping[str, Any], model: str) -> int | None:
     """Returns the tokens of a picture; None where its size or the price is unknown."""
-    price = next(((base, tile) for name, base, tile in _PRICES if name.match(model)), None)
+    price = next(((base, tile) for name, base, tile in _PRICES if name.fullmatch(model)), None)
     given = part.get("image_url")
     image = given if isinstance(given, Mapping) else {"url": given, "detail": part.get("detail")}
     if price is None or given is None:
@@ -37,6 +43,7 @@ def picture_tokens(part: Mapping[str, Any], model: str) -> int | None:
     if size is None:
         return None
     width, height = size
+    # Small pictures are not enlarged: bills of 128 by 64 pixels have one tile.
     scale = min(1.0, _LONGEST / max(width, height))
     scale *= min(1.0, _SHORTEST / (scale * min(width, height)))
     tiles = ceil(width * scale / _TILE) * ceil(height * scale / _TILE)

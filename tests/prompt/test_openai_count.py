@@ -163,16 +163,29 @@ def test_pictures_count_by_their_tiles() -> None:
         return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", width, height)
 
     assert tokens("gpt-4o", detail="low")[0] == 85
-    assert tokens("gpt-5", detail="low")[0] == 70
+    # The published table: the base of a picture, and a tile.
+    for model, base, tile in (
+        ("gpt-4o-2024-08-06", 85, 170),
+        ("chatgpt-4o-latest", 85, 170),
+        ("gpt-4.1", 85, 170),
+        ("gpt-4o-mini-2024-07-18", 2833, 5667),
+        ("gpt-5", 70, 140),
+        ("gpt-5-chat-latest", 70, 140),
+        ("o1", 75, 150),
+        ("o3-2025-04-16", 75, 150),
+    ):
+        assert tokens(model, detail="low")[0] == base
+        assert tokens(model, png(128, 64))[0] == base + tile
     # The published examples: 1024 x 1024 has four tiles, 2048 x 4096 six.
     assert tokens("gpt-4o", png(1024, 1024), detail="high")[0] == 765
     assert tokens("gpt-4o", png(2048, 4096))[0] == 1105
     assert tokens("gpt-4o", png(100, 100))[0] == 255
-    assert tokens("gpt-4o-mini", png(100, 100))[0] == 8500
     jpeg = b"\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x11\x08\4\0\4\0" + bytes(12)
     assert tokens("gpt-4o", jpeg)[0] == 765
     assert tokens("gpt-4o", b"GIF89a\0\4\0\4")[0] == 765
-    for model, data in (("gpt-4o", b"RIFF"), ("gpt-5-mini", png(9, 9)), ("gpt-4o", png(0, 9))):
+    unpriced = ("gpt-5-mini", "gpt-5.1", "gpt-5-pro", "gpt-4.1-mini", "gpt-4-turbo", "o4-mini")
+    cases = [("gpt-4o", b"RIFF"), ("gpt-4o", png(0, 9)), *((name, png(9, 9)) for name in unpriced)]
+    for model, data in cases:
         count, estimates = tokens(model, data)
         assert count == 0 and any("image_url counts 0" in each for each in estimates)
 
