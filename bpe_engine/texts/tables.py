@@ -292,7 +292,6 @@ def _column(batch: Any, field: str, uri: str) -> Any:
 
     path = field_path(field)
     column = batch.column(path[0])
-    if path[1:]:
-        check_field(column, uri, field)
-        column = compute.struct_field(column, path[1:])
-    return column
+    # Even the size of a column is read by its offsets.
+    check_field(column, uri, field)
+    return compute.struct_field(column, path[1:]) if path[1:] else column
