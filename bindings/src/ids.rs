@@ -68,7 +68,11 @@ fn is_bool(id: &Bound<'_, PyAny>) -> bool {
 }
 
 fn out_of_range(id: &Bound<'_, PyAny>) -> PyErr {
-    PyOverflowError::new_err(format!("the token id {id} is out of range: ids are 0 to 4294967295"))
+    // Python does not write numbers of more than 4,300 digits.
+    let shown = id.str().map_or_else(|_| "with thousands of digits".into(), |id| id.to_string());
+    PyOverflowError::new_err(format!(
+        "the token id {shown} is out of range: ids are 0 to 4294967295"
+    ))
 }
 
 fn kind(object: &Bound<'_, PyAny>) -> String {

@@ -104,8 +104,8 @@ mod _core {
     use super::gil::work_done;
     #[pymodule_export]
     use super::hf::{
-        HfEncoding, HfTokenizer, hf_added_tokens, hf_component, hf_decode, hf_normalize,
-        hf_pre_tokenize, hf_process,
+        HfEncoding, HfTokenizer, hf_added_tokens, hf_component, hf_content_hash, hf_decode,
+        hf_normalize, hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
     use super::labels::Labels;

@@ -133,7 +133,8 @@ _PLAN = [
         "--chat-template",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False),
-        help="With --messages: the Jinja template; masks are written, too.",
+        help="With --messages: the Jinja template; a mask is written, too: 1 for what the model has "
+        "to write in each turn of the assistant, up to the end token.",
     ),
     click.option(
         "--tools",
@@ -162,7 +163,7 @@ _PLAN = [
         type=click.Choice(["every", "last"]),
         default="every",
         show_default=True,
-        help="With --messages: which messages of the assistant are in the mask.",
+        help="With --messages: which turns of the assistant are in the mask, every one whole.",
     ),
     click.option(
         "--weight-key",

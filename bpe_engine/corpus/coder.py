@@ -131,8 +131,6 @@ class Coder:
 def _unknown_id(engine: Tokenizer) -> int | None:
     """Returns the id of the token for unknown text, or None."""
     model = json.loads(engine._model_fields())
-    if model["type"] == "SentencePiece":
-        return engine.token_to_id("<unk>")
     if model.get("unk_token") is not None:
         return engine.token_to_id(model["unk_token"])
     return model.get("unk_id")  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from .._core import hf_content_hash
 from .component import Component, component_json, component_of_tokenizers
 
 __all__ = [
@@ -59,7 +60,7 @@ class AddedToken:
         return f'AddedToken("{self.content}", {flags})'
 
     def __hash__(self) -> int:
-        return hash(self.content)
+        return hf_content_hash(self.content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(vars(self).values())

@@ -466,9 +466,10 @@ class SentencePiece(Model):
         algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.
         version: The version of SentencePiece whose ids it gives, ``"0.2.1"`` or ``"0.2.3"``.
         byte_fallback: Whether unknown characters become tokens of their bytes.
+        unk_id: The id for unknown characters.
     """
 
-    _FIELDS = ("algorithm", "version", "byte_fallback")
+    _FIELDS = ("algorithm", "version", "byte_fallback", "unk_id")
 
 
 _CLASSES: dict[str, type[Model]] = {

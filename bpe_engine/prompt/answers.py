@@ -88,15 +88,15 @@ def marked(segments: list[Segment], roles: Sequence[Any], headers: Headers) -> l
     model writes next is cut in two.
     """
     result: list[Segment] = []
-    done = 0
+    done, before = 0, -1
     turns = _turns(segments)
     for (begin, turn), (end, _) in zip(turns, [*turns[1:], (len(segments), -1)]):
         if turn >= 0 and roles[turn] == "assistant":
             after_tool = turn > 0 and roles[turn - 1] in _TOOL_ROLES
             header = headers.result if after_tool else headers.question
             result += segments[done:begin]
-            result += _answer(segments, begin, end, header)
-            done = end
+            result += _answer(segments, begin, end, header, before)
+            done, before = end, begin
     return result + segments[done:]
 
 
@@ -118,11 +118,18 @@ def _turns(segments: list[Segment]) -> list[tuple[int, int]]:
     return turns
 
 
-def _answer(segments: list[Segment], begin: int, end: int, header: Header) -> list[Segment]:
-    """Returns the segments of a turn, from `begin` to `end`, with what the model writes marked."""
+def _answer(
+    segments: list[Segment], begin: int, end: int, header: Header, before: int
+) -> list[Segment]:
+    """Returns the segments of a turn, from `begin` to `end`, with what the model writes marked.
+
+    `before` is the beginning of the turn of the assistant before, or -1.
+    """
     first = spoken = begin
     while first > 0 and _field(segments[first - 1]) == "template":
         first -= 1
+    if first <= before:  # A turn without text: its header is not that of this one.
+        first = begin
     while spoken < end and _field(segments[spoken]) not in FIELDS:
         spoken += 1
     turn = segments[begin:end]

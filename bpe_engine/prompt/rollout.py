@@ -180,7 +180,7 @@ class Rollout:
 
     @property
     def mask(self) -> list[int]:
-        """1 for each id that was sampled, 0 for others."""
+        """1 for each id that was sampled, 0 for others: an end token that `append` adds has 0."""
         return [int(part.is_sampled) for part in self._parts for _ in part.ids]
 
     @property

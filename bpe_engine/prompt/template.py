@@ -258,6 +258,13 @@ class ChatTemplate:
                 )
             except RecursionError:
                 raise _too_deep() from None
+            except ValueError as error:
+                if "set_int_max_str_digits" not in str(error):
+                    raise
+                raise TemplateLimitError(
+                    "a number of the conversation or the template has more than 4,300 digits, and "
+                    "Python writes no such number; give its text instead"
+                ) from None
         if segments is None:
             raise TemplateLimitError(
                 f"the template renders more than {characters} characters; simplify it, or allow "

@@ -338,8 +338,9 @@ class Tokenizer(Calling):
             padding, truncation, max_length, return_tensors: As in a call.
             return_dict: Whether to return a `BatchEncoding` rather than ids.
             return_assistant_tokens_mask: Whether to return ``assistant_masks``: 1 for ids inside
-                ``{% generation %}`` blocks, as in transformers. If the template has none, for all
-                ids of the assistant's turns after the generation prompt: see `Audit.mask`.
+                ``{% generation %}`` blocks, as in transformers. Without such blocks, 1 for the whole
+                turns of the assistant, from the end of the generation prompt to the end token, as
+                in `Audit.mask`.
             variables: More variables of the template.
 
         Returns:

@@ -12,6 +12,7 @@ from corpora import read_datatrove, write_jsonl
 from small_files import unigram_file
 
 import bpe_engine
+from bpe_engine import hf
 from bpe_engine.corpus import (
     CorpusError,
     PackedRows,
@@ -26,6 +27,7 @@ from bpe_engine.corpus.coder import Coder, load_engine
 from bpe_engine.corpus.corpus_reader import CorpusReader
 from bpe_engine.prompt import render_template, special
 from bpe_engine.read.byte_level import text_of
+from vocab_tools.compare.subjects import of_tokenizer
 
 pytest.importorskip("pyarrow")
 
@@ -226,6 +228,17 @@ def test_unknown_tokens_are_counted(tmp_path: Path) -> None:
     assert "1 of " in report.notes[0] and "unknown text" in report.notes[0]
     assert "as in the sources" not in " ".join(verify_corpus(plan).checks)
     assert Coder(bpe_engine.get_encoding("gpt2")).unknown is None
+
+
+@pytest.mark.parametrize("name", ["<unk>", "[UNK]"])
+def test_unknown_tokens_of_a_model_with_another_name(tmp_path: Path, name: str) -> None:
+    oracle = pytest.importorskip("sentencepiece_oracle")
+    path = tmp_path / "m.model"
+    path.write_bytes(oracle.trained(oracle.WORDS, ("unknown",), unk_piece=name, vocab_size=60))
+    tokenizer = hf.Tokenizer.from_sentencepiece(path)
+    assert Coder(tokenizer).unknown == tokenizer.token_to_id(name) == tokenizer.model.unk_id
+    assert tokenizer.encode("\u16a0", add_special_tokens=False).ids[-1] == tokenizer.model.unk_id
+    assert of_tokenizer("a", tokenizer).unknown == tokenizer.model.unk_id
 
 
 def test_templates_that_fail_name_the_row(tmp_path: Path) -> None:

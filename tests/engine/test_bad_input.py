@@ -166,6 +166,9 @@ def test_wrong_single_ids(gpt2):
         decode(-1)
     with pytest.raises(OverflowError, match="the token id 4294967296 is out of range"):
         decode(2**32)
+    for call in (decode, lambda id: gpt2.decode([id])):
+        with pytest.raises(OverflowError, match="the token id with thousands of digits is out of"):
+            call(10**5000)
     for wrong in (1.0, "a", None, [1]):
         with pytest.raises(TypeError, match=f"must be an int, not {type(wrong).__name__}"):
             decode(wrong)

@@ -164,6 +164,13 @@ def test_ours_are_instances_of_their_class(both):
         tokenizers.decoders.DecodeStream.step(tokenizers.decoders.DecodeStream(), ours, 0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("content", ["<x>", "", "\u00e9\u4e2d", "a" * 100, "</s>"])
+def test_a_set_keeps_one_of_two_equal_added_tokens(content: str) -> None:
+    for flags in ({}, {"special": True}, {"lstrip": True, "normalized": False}):
+        pair = (hf.AddedToken(content, **flags), tokenizers.AddedToken(content, **flags))
+        assert len(set(pair)) == 1 and hash(pair[0]) == hash(pair[1])
+
+
 @pytest.mark.filterwarnings("error")
 def test_pickles_and_copies_of_encodings_do_not_warn(both):
     ours, _ = both

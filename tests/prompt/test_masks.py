@@ -349,6 +349,21 @@ def test_masks_of_calls_have_their_markup() -> None:
     assert masked(audit, enc, reasoning=False) == f"I will add\n{written}<|im_end|>"
 
 
+def test_header_after_an_empty_turn_is_not_in_the_mask() -> None:
+    enc = bpe_engine.get_encoding("qwen3")
+    template = (
+        "{% for m in messages if m.role != 'tool' %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    empty = {"role": "assistant", "content": ""}
+    last = {"role": "assistant", "content": "Two."}
+    for between in ([], [{"role": "tool", "content": "2"}], [empty]):
+        chat = [{"role": "user", "content": "1+1?"}, empty, *between, last]
+        audit = enc.audit_segments(render_template(template, chat))
+        turns = sum(message["role"] == "assistant" for message in chat)
+        assert masked(audit, enc) == "<|im_end|>" * (turns - 1) + "Two.<|im_end|>"
+
+
 def test_audits_can_be_pickled() -> None:
     enc = bpe_engine.get_encoding("qwen3")
     audit = enc.audit_segments(render_template(SHOWS_ALL, CHAT))

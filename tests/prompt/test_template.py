@@ -888,3 +888,6 @@ def test_long_numbers_in_a_template_are_refused() -> None:
     for number in ("1" * 10_000, "0x" + "f" * 10_000, "1_" * 5000 + "1"):
         with pytest.raises(TemplateLimitError, match=f"line 2 .* number of {len(number)} digits"):
             ChatTemplate(f"\n{{{{ {number} }}}}")
+    for output in ("n", "[n]", "n ~ 'a'", "n|tojson", "'%d' % n", "'{}'.format(n)", "n|string"):
+        with pytest.raises(TemplateLimitError, match="more than 4,300 digits.* give its text"):
+            render_template(f"{{{{ {output} }}}}", [], n=10**5000)

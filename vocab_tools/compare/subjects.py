@@ -200,8 +200,10 @@ def of_tokenizer(name: str, tokenizer: Any) -> Subject:
     """Returns a tokenizer of :mod:`bpe_engine.hf`, or of the package `tokenizers`."""
     method = type(tokenizer.model).__name__
     unknown = getattr(tokenizer.model, "unk_token", None)
-    if method == "Unigram":
-        # The object does not tell; its JSON does.
-        number = json.loads(tokenizer.to_str())["model"].get("unk_id")
+    if method in ("Unigram", "SentencePiece"):
+        # Objects of `tokenizers` do not tell; their JSON does.
+        number = getattr(tokenizer.model, "unk_id", None)
+        if number is None:
+            number = json.loads(tokenizer.to_str())["model"].get("unk_id")
         unknown = None if number is None else tokenizer.id_to_token(number)
     return FileSubject(name, tokenizer, method, unknown)

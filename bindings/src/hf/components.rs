@@ -1,5 +1,7 @@
 //! Applies, reads and sets single components of a tokenizer, which Python passes as JSON.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use bpe_core::hf::spec::{Component, Decoder, Normalizer, PostProcessor, PreTokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -73,6 +75,14 @@ pub fn hf_pre_tokenize<'py>(
 pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
     let processor: PostProcessor = component(json, "post_processor")?;
     Ok(processor.added_tokens(is_pair))
+}
+
+/// Hashes the content of an added token as `tokenizers` does, so that a set keeps one of two equal tokens.
+#[pyfunction]
+pub fn hf_content_hash(content: &str) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish().cast_signed()
 }
 
 /// Post-processes one or two encoded sequences with a post-processor given as JSON.

@@ -11,7 +11,8 @@ mod tokenizer;
 mod vocabulary;
 
 pub use components::{
-    hf_added_tokens, hf_component, hf_decode, hf_normalize, hf_pre_tokenize, hf_process,
+    hf_added_tokens, hf_component, hf_content_hash, hf_decode, hf_normalize, hf_pre_tokenize,
+    hf_process,
 };
 pub use encode::{encode_all, encode_each};
 pub use encoding::{HfEncoding, direction, list_of_encodings};

@@ -336,7 +336,11 @@ impl Model {
             Self::Unigram(model) => {
                 fields("Unigram", model.fields(), Some(&model.fields().sampling))
             }
-            Self::SentencePiece(model) => fields("SentencePiece", &model.settings(), None),
+            Self::SentencePiece(model) => {
+                let mut all = fields("SentencePiece", &model.settings(), None)?;
+                all["unk_id"] = model.unspelled().into();
+                Ok(all)
+            }
         }
     }
 
