@@ -8,7 +8,7 @@ use bpe_core::hf::arrangement::{Arrangement, Part};
 use bpe_core::hf::post;
 use bpe_core::hf::run_length::Runs;
 use bpe_core::hf::spec::{Direction, Padding, PaddingStrategy, Truncation};
-use bpe_core::hf::{Encoding, Error, Input, RowLengths, Tokenizer};
+use bpe_core::hf::{Encoding, Error, Input, Pipeline, RowLengths};
 use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
 use pyo3::exceptions::PyValueError;
@@ -27,13 +27,13 @@ use crate::{gil, ids, int_cache, request, rows, text};
 #[pyclass(frozen, name = "RowEncoder", module = "bpe_engine._core")]
 pub struct RowEncoder {
     /// The tokenizer as it was when the arguments were read.
-    base: Arc<Tokenizer>,
+    base: Arc<Pipeline>,
     call: Arc<Call>,
 }
 
 struct Call {
     /// The tokenizer with the truncation and the special tokens of the arguments.
-    tokenizer: Tokenizer,
+    tokenizer: Pipeline,
     padding: Option<Padding>,
     is_pretokenized: bool,
     add_special_tokens: bool,
@@ -41,7 +41,7 @@ struct Call {
     threads: usize,
     /// The tokenizer that makes rows as objects, with the overflow in them; otherwise overflow
     /// becomes rows.
-    objects: Option<Arc<Tokenizer>>,
+    objects: Option<Arc<Pipeline>>,
 }
 
 /// The inputs of a call, which is called to get rows as objects.
@@ -101,10 +101,10 @@ impl RowEncoder {
     ) -> PyResult<Self> {
         let threads = rows::threads(num_threads)?;
         let base = tokenizer.get().current();
-        let mut tokenizer = Tokenizer::clone(&base);
+        let mut tokenizer = Pipeline::clone(&base);
         let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
         tokenizer.set_truncation(truncation).or_raise()?;
-        let request = match tokenizer.encoding() {
+        let request = match tokenizer.direct() {
             Some(core) => {
                 request::read(core.special_tokens(), allowed_special, disallowed_special)?
             }
@@ -136,7 +136,7 @@ impl RowEncoder {
         if base.encodes_special_tokens() != encode_special_tokens {
             Arc::make_mut(&mut whole).set_encode_special_tokens(encode_special_tokens);
         }
-        let mut tokenizer = Tokenizer::clone(&whole);
+        let mut tokenizer = Pipeline::clone(&whole);
         let truncation = base.truncation().cloned();
         let truncation = truncation.map(|it| Truncation { discards_overflow: true, ..it });
         tokenizer.set_truncation(truncation).or_raise()?;
@@ -204,7 +204,7 @@ impl RowSource {
 
 impl Call {
     fn read(&self, inputs: &Bound<'_, PyAny>, detailed: bool) -> PyResult<Vec<GivenInput>> {
-        let surrogates = match self.tokenizer.encoding() {
+        let surrogates = match self.tokenizer.direct() {
             _ if self.objects.is_some() => Surrogates::Refused,
             None => Surrogates::Refused,
             Some(_) if detailed => Surrogates::WithoutOffsets,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bpe_core::memory::reserve;
-use bpe_core::{Encoding, Error, Normalization, Request, Splitter, Vocabulary};
+use bpe_core::{Direct, Error, Normalization, Pipeline, Request, Splitter, Vocabulary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -24,7 +24,7 @@ const LISTS_BETWEEN_SIGNALS: usize = 1024;
 /// The native engine that `bpe_engine.Encoding` wraps: vocabulary, pattern and special tokens.
 #[pyclass(frozen, extends = PyEngine, name = "CoreBPE", module = "bpe_engine._core")]
 pub struct CoreBpe {
-    encoding: Arc<Encoding>,
+    encoding: Arc<Direct>,
 }
 
 impl CoreBpe {
@@ -46,19 +46,23 @@ impl CoreBpe {
         };
         let special = ranks::check_special(&vocabulary, ranks::special_tokens(special)?)?;
         let splitter = Splitter::new(pattern).or_raise()?;
-        let encoding = Encoding::new(vocabulary, splitter, special).or_raise()?;
-        let encoding = Arc::new(encoding.with_normalization(normalization));
-        let engine = PyEngine::of_encoding(encoding.clone(), image).configured()?;
-        Ok(PyClassInitializer::from(engine).add_subclass(Self { encoding }))
+        let pipeline =
+            Pipeline::of_ranks(vocabulary, splitter, special, normalization).or_raise()?;
+        Ok(Self::of_pipeline(PyEngine::fixed(Arc::new(pipeline), image).configured()?))
     }
 
-    /// Wraps an existing encoding.
-    pub fn of_encoding(py: Python<'_>, encoding: Arc<Encoding>) -> PyResult<Bound<'_, Self>> {
-        let engine = PyEngine::of_encoding(encoding.clone(), None);
-        Bound::new(py, PyClassInitializer::from(engine).add_subclass(Self { encoding }))
+    /// Wraps a pipeline of ranks that exists.
+    pub fn of_current(py: Python<'_>, pipeline: Arc<Pipeline>) -> PyResult<Bound<'_, Self>> {
+        Bound::new(py, Self::of_pipeline(PyEngine::fixed(pipeline, None)))
     }
 
-    pub fn encoding(&self) -> &Arc<Encoding> {
+    fn of_pipeline(engine: PyEngine) -> PyClassInitializer<Self> {
+        let direct = engine.current().direct().cloned();
+        let encoding = direct.unwrap_or_else(|| unreachable!("a pipeline of ranks"));
+        PyClassInitializer::from(engine).add_subclass(Self { encoding })
+    }
+
+    pub fn encoding(&self) -> &Arc<Direct> {
         &self.encoding
     }
 

@@ -1,6 +1,6 @@
 //! Decodes ids: methods of `Engine`.
 
-use bpe_core::engine::shown::{self, ByteRuns};
+use bpe_core::abilities::shown::{self, ByteRuns};
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
 use pyo3::buffer::PyBuffer;

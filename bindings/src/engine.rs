@@ -5,68 +5,67 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bpe_core::hf::Tokenizer;
 use bpe_core::memory::prefault;
-use bpe_core::{Encoding, Request};
+use bpe_core::{Pipeline, Request};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 use crate::{environment, gil, request, text};
 
-/// An encoding, or the tokenizer of a file.
+/// A pipeline, which a tokenizer object of Python shares.
 #[pyclass(frozen, subclass, name = "Engine", module = "bpe_engine._core")]
-pub struct PyEngine(Kind);
+pub struct PyEngine(Place);
 
 const _: () = assert!(align_of::<PyEngine>() <= 16);
 
-enum Kind {
-    Encoding {
-        /// Shared with tokenizers made from it.
-        encoding: Arc<Encoding>,
+enum Place {
+    /// An encoding: calls take no lock and no reference.
+    Fixed {
+        pipeline: Arc<Pipeline>,
         /// The bytes of a built-in vocabulary.
         image: Option<&'static [u8]>,
         is_prefaulted: AtomicBool,
     },
-    /// Changes replace the tokenizer by a changed copy.
-    Tokenizer(RwLock<Arc<Tokenizer>>),
+    /// A tokenizer whose parts can be set: changes replace the pipeline by a changed copy.
+    Changing(RwLock<Arc<Pipeline>>),
 }
 
-/// The engine during a call.
+/// The pipeline during a call.
 pub enum Current<'a> {
-    Encoding(&'a Arc<Encoding>),
-    Shared(Arc<dyn bpe_core::Engine>),
+    Fixed(&'a Arc<Pipeline>),
+    Shared(Arc<Pipeline>),
 }
 
 impl Deref for Current<'_> {
-    type Target = dyn bpe_core::Engine;
+    type Target = Pipeline;
 
-    fn deref(&self) -> &Self::Target {
+    fn deref(&self) -> &Pipeline {
         match self {
-            Self::Encoding(encoding) => &***encoding,
-            Self::Shared(engine) => &**engine,
+            Self::Fixed(pipeline) => pipeline,
+            Self::Shared(pipeline) => pipeline,
         }
     }
 }
 
 impl Current<'_> {
-    /// Returns the engine for an object that keeps it.
-    pub fn share(self) -> Arc<dyn bpe_core::Engine> {
+    /// Returns the pipeline for an object that keeps it.
+    pub fn share(self) -> Arc<Pipeline> {
         match self {
-            Self::Encoding(encoding) => encoding.clone(),
-            Self::Shared(engine) => engine,
+            Self::Fixed(pipeline) => pipeline.clone(),
+            Self::Shared(pipeline) => pipeline,
         }
     }
 }
 
 impl PyEngine {
-    /// Wraps an encoding; `image` is the bytes of a built-in vocabulary.
-    pub fn of_encoding(encoding: Arc<Encoding>, image: Option<&'static [u8]>) -> Self {
-        Self(Kind::Encoding { encoding, image, is_prefaulted: AtomicBool::new(false) })
+    /// Wraps a pipeline that never changes; `image` is the bytes of a built-in vocabulary.
+    pub fn fixed(pipeline: Arc<Pipeline>, image: Option<&'static [u8]>) -> Self {
+        Self(Place::Fixed { pipeline, image, is_prefaulted: AtomicBool::new(false) })
     }
 
-    /// Wraps a tokenizer.
-    pub fn of_tokenizer(tokenizer: Arc<Tokenizer>) -> Self {
-        Self(Kind::Tokenizer(RwLock::new(tokenizer)))
+    /// Wraps a pipeline whose parts can be set.
+    pub fn changing(pipeline: Arc<Pipeline>) -> Self {
+        Self(Place::Changing(RwLock::new(pipeline)))
     }
 
     /// Configures the caches of an engine that was just made, from the environment.
@@ -75,41 +74,27 @@ impl PyEngine {
         Ok(self)
     }
 
-    /// Returns the engine as it is now.
+    /// Returns the pipeline as it is now.
     pub fn current(&self) -> Current<'_> {
         match &self.0 {
-            Kind::Encoding { encoding, .. } => Current::Encoding(encoding),
-            Kind::Tokenizer(place) => {
-                let tokenizer = place.read().unwrap_or_else(PoisonError::into_inner).clone();
-                match tokenizer.encoding() {
-                    Some(encoding) => Current::Shared(encoding.clone()),
-                    None => Current::Shared(tokenizer),
-                }
+            Place::Fixed { pipeline, .. } => Current::Fixed(pipeline),
+            Place::Changing(place) => {
+                Current::Shared(place.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
         }
     }
 
-    /// Returns the tokenizer of an `HfTokenizer`.
-    pub fn tokenizer(&self) -> Option<Arc<Tokenizer>> {
-        match &self.0 {
-            Kind::Encoding { .. } => None,
-            Kind::Tokenizer(place) => {
-                Some(place.read().unwrap_or_else(PoisonError::into_inner).clone())
-            }
-        }
-    }
-
-    /// Replaces the tokenizer by a copy that `work` has changed. The caches of the copy are
+    /// Replaces the pipeline by a copy that `work` has changed. The caches of the copy are
     /// configured as they were.
     pub fn change<T>(
         &self,
-        work: impl FnOnce(&mut Tokenizer) -> bpe_core::Result<T>,
+        work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
     ) -> PyResult<Option<T>> {
-        let Kind::Tokenizer(place) = &self.0 else { return Ok(None) };
+        let Place::Changing(place) = &self.0 else { return Ok(None) };
         let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = Tokenizer::clone(&place);
+        let mut changed = Pipeline::clone(&place);
         let result = work(&mut changed).or_raise()?;
-        let pools = [&**place, &changed].map(bpe_core::Engine::workspaces);
+        let pools = [&**place, &changed].map(Pipeline::workspaces);
         if !std::ptr::eq(pools[0], pools[1]) {
             pools[1].set_like(pools[0]);
         }
@@ -117,36 +102,32 @@ impl PyEngine {
         Ok(Some(result))
     }
 
-    /// Reads `allowed_special` and `disallowed_special`. Returns the engine that has this request:
-    /// a tokenizer of a file may be a copy.
+    /// Reads `allowed_special` and `disallowed_special`. Returns the pipeline that has this request:
+    /// a copy for a tokenizer file with another one.
     pub fn ask(
         &self,
         allowed: &Bound<'_, PyAny>,
         disallowed: &Bound<'_, PyAny>,
     ) -> PyResult<(Current<'_>, Request)> {
-        let mut tokenizer = match &self.0 {
-            Kind::Tokenizer(_) => self.tokenizer().filter(|it| it.encoding().is_none()),
-            Kind::Encoding { .. } => None,
-        };
-        let Some(tokenizer) = &mut tokenizer else {
-            let current = self.current();
-            let special = current.special_tokens().or_raise()?;
-            let request = request::read(special, allowed, disallowed)?;
+        let current = self.current();
+        if let Some(direct) = current.direct() {
+            let request = request::read(direct.special_tokens(), allowed, disallowed)?;
             return Ok((current, request));
-        };
-        let request = request::read_for_file(tokenizer, allowed, disallowed)?;
-        if tokenizer.encodes_special_tokens() != request.is_ordinary() {
-            let own = Request::allowing(request.allowed.clone());
-            Arc::make_mut(tokenizer).set_request(own);
         }
-        Ok((Current::Shared(tokenizer.clone()), request))
+        let request = request::read_for_file(&current, allowed, disallowed)?;
+        if current.encodes_special_tokens() == request.is_ordinary() {
+            return Ok((current, request));
+        }
+        let mut pipeline = current.share();
+        Arc::make_mut(&mut pipeline).set_request(Request::allowing(request.allowed.clone()));
+        Ok((Current::Shared(pipeline), request))
     }
 
     /// Maps all of a built-in vocabulary if `bytes` of text will need most of it: faster than page
     /// by page.
     pub fn prefault_vocabulary(&self, bytes: usize) {
         const MUCH: usize = 1 << 18;
-        if let Kind::Encoding { image: Some(image), is_prefaulted, .. } = &self.0
+        if let Place::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
             && bytes >= MUCH
             && !is_prefaulted.swap(true, Ordering::Relaxed)
         {

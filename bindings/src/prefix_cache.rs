@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bpe_core::prefix_cache::{Plan, PrefixCache};
-use bpe_core::{Engine, Request};
+use bpe_core::{Pipeline, Request};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyList;
@@ -18,7 +18,7 @@ use crate::{gil, int_cache, text};
 /// a forked child never finds it taken.
 #[pyclass(frozen, name = "PrefixCache", module = "bpe_engine._core")]
 pub struct SharedPrefixCache {
-    engine: Arc<dyn Engine>,
+    engine: Arc<Pipeline>,
     request: Request,
     seeds: [u64; 2],
     cache: Mutex<PrefixCache>,

@@ -7,7 +7,7 @@ use bpe_core::conversation::{self, Conversation};
 use bpe_core::memory;
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::{Names, Selection};
-use bpe_core::{Engine, Request, SpecialTokens};
+use bpe_core::{Pipeline, Request, SpecialTokens};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -62,7 +62,7 @@ fn segment_ids(
 }
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
-pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
+pub fn read(engine: &Pipeline, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
     let mut prompt = read_after(engine, segments, is_joined, Prompt::default(), None)?.0;
     prompt.finish(engine).or_raise()?;
     Ok(prompt)
@@ -71,7 +71,7 @@ pub fn read(engine: &dyn Engine, segments: &Bound<'_, PyAny>, is_joined: bool) -
 /// Reads segments behind a prompt, which ends with this half of a surrogate pair. Returns the prompt,
 /// without the call of [`Prompt::finish`], and the half that it ends with.
 fn read_after(
-    engine: &dyn Engine,
+    engine: &Pipeline,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
     prompt: Prompt,
@@ -107,7 +107,7 @@ fn read_after(
 }
 
 struct Reader<'a> {
-    engine: &'a dyn Engine,
+    engine: &'a Pipeline,
     /// Whether tokens may cross the borders of segments.
     is_joined: bool,
     prompt: Prompt,
@@ -270,7 +270,7 @@ pub struct NameFinder {
     names: Box<Names>,
     /// The original names, in the order of `names`.
     given: Vec<String>,
-    engine: Arc<dyn Engine>,
+    engine: Arc<Pipeline>,
 }
 
 const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationState>() <= 16);
@@ -364,7 +364,7 @@ impl NameCounter {
 /// lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
-    engine: Arc<dyn Engine>,
+    engine: Arc<Pipeline>,
     request: Request,
     state: Mutex<State>,
 }

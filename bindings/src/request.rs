@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bpe_core::Pipeline;
 use bpe_core::Request;
-use bpe_core::hf::Tokenizer;
 use bpe_core::request::Disallowed;
 use bpe_core::special_tokens::{Names, Selection, SpecialTokens};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -38,7 +38,7 @@ pub fn read_optional(
 /// Reads the two arguments for a tokenizer file, which searches for all of its special tokens or
 /// for none.
 pub fn read_for_file(
-    tokenizer: &Tokenizer,
+    tokenizer: &Pipeline,
     allowed: &Bound<'_, PyAny>,
     disallowed: &Bound<'_, PyAny>,
 ) -> PyResult<Request> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_core::{Engine, Error, Request, Result};
+use bpe_core::{Error, Pipeline, Request, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -166,7 +166,7 @@ pub fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
 
 /// Decodes sequences of ids with an engine. `take` receives the bytes of each.
 pub fn decode_each(
-    engine: &dyn Engine,
+    engine: &Pipeline,
     batch: &Bound<'_, PyAny>,
     num_threads: &Bound<'_, PyAny>,
     take: impl FnMut(&[u8]) -> PyResult<()>,

@@ -6,7 +6,7 @@ use bpe_core::audit::{self, Merging, RoundTrip, Utf8, Whole};
 use bpe_core::memory::reserve;
 use bpe_core::train::extend::{self, Novelty, Options, Progress, Ranks, Word};
 use bpe_core::{
-    Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
+    Direct, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -184,9 +184,8 @@ pub fn audit_tokens<'py>(
     let (encoding, audits) = py
         .detach(|| {
             let splitter = Splitter::new(pattern)?;
-            let encoding =
-                Encoding::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?
-                    .with_normalization(normalization);
+            let encoding = Direct::new(vocabulary, splitter, SpecialTokens::new(special_tokens)?)?
+                .with_normalization(normalization);
             let audits = audit::audit(&encoding, &mut |done| reporter.report(done, total))?;
             Ok((encoding, audits))
         })

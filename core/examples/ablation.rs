@@ -16,7 +16,7 @@ use std::time::Duration;
 use bpe_core::ablation::leave_out;
 use bpe_core::char_boundary;
 use bpe_core::threads::in_order;
-use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::{Direct, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -71,7 +71,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 }
 
 /// Encodes documents one by one, or on several threads.
-fn encode(encoding: &Encoding, documents: &[&str], threads: usize) {
+fn encode(encoding: &Direct, documents: &[&str], threads: usize) {
     let work = |i: usize, ids: &mut Vec<u32>| {
         ids.clear();
         encoding.encode(documents[i], &Request::ORDINARY, ids).expect("ids of a document");
@@ -89,11 +89,7 @@ fn encode(encoding: &Encoding, documents: &[&str], threads: usize) {
     );
 }
 
-fn time(
-    encoding: &Encoding,
-    row: &str,
-    Halves { even, odd }: &Halves,
-) -> Result<Duration, Failure> {
+fn time(encoding: &Direct, row: &str, Halves { even, odd }: &Halves) -> Result<Duration, Failure> {
     encoding.workspaces().clear();
     Ok(match row {
         // An encoding that has seen no text.
@@ -144,7 +140,7 @@ fn main() -> Result<(), Failure> {
     };
     leave_out(mechanism)?;
     let vocabulary = Vocabulary::from_ranks(rank_file::parse(&std::fs::read(ranks)?)?)?;
-    let encoding = Encoding::new(vocabulary, Splitter::new(pattern)?, SpecialTokens::new([])?)?;
+    let encoding = Direct::new(vocabulary, Splitter::new(pattern)?, SpecialTokens::new([])?)?;
     let mut texts = HashMap::new();
     for line in std::io::stdin().lock().lines() {
         let line = line?;

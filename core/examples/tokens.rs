@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
+use bpe_core::{Direct, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 const PATTERN: &str = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = arguments.next().unwrap_or_else(|| "Hello, world!".to_owned());
 
     let vocabulary = Vocabulary::from_ranks(rank_file::parse(&ranks)?)?;
-    let encoding = Encoding::new(vocabulary, Splitter::new(PATTERN)?, SpecialTokens::new([])?)?;
+    let encoding = Direct::new(vocabulary, Splitter::new(PATTERN)?, SpecialTokens::new([])?)?;
     let mut ids = Vec::new();
     encoding.encode(&text, &Request::ORDINARY, &mut ids)?;
     for &id in &ids {

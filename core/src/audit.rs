@@ -3,13 +3,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::encoding::Encoding;
-use crate::engine::threads::{cores, in_order};
+use crate::direct::Direct;
 use crate::error::Result;
 use crate::merge;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece, Splitter};
+use crate::threads::{cores, in_order};
 use crate::vocabulary::Vocabulary;
 
 /// The relation of a token's bytes to UTF-8.
@@ -119,7 +119,7 @@ const TOKENS_PER_SHARE: usize = 2048;
 /// Audits every token of `encoding`, on all processors. Returns the findings in the order of ranks.
 /// `progress` is called with the number of audited tokens; `Break` ends the work, with `None`.
 pub fn audit(
-    encoding: &Encoding,
+    encoding: &Direct,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Vec<TokenAudit>>> {
     let total = encoding.vocabulary().len();
@@ -166,7 +166,7 @@ pub fn merge_alone(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Vec<u32>> {
     parts.into_iter().map(id).collect()
 }
 
-fn audit_token(encoding: &Encoding, rank: u32) -> Result<TokenAudit> {
+fn audit_token(encoding: &Direct, rank: u32) -> Result<TokenAudit> {
     let vocabulary = encoding.vocabulary();
     let bytes = vocabulary.token(rank);
     let (utf8, crosses) = utf8(bytes);
@@ -251,7 +251,7 @@ const NEIGHBORS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"
 
 /// Finds out whether a piece is ever exactly `text`, or else whether a longer piece is encoded with
 /// its token.
-fn whole(encoding: &Encoding, text: &str, id: u32) -> Result<Whole> {
+fn whole(encoding: &Direct, text: &str, id: u32) -> Result<Whole> {
     if is_piece(encoding.splitter(), text, 0, text.len())? {
         return Ok(Whole::Yes);
     }
@@ -289,7 +289,7 @@ fn is_piece(splitter: &Splitter, text: &str, start: usize, end: usize) -> Result
 }
 
 /// Returns true if `text` is encoded with the token `id` at byte `start`.
-fn is_token(encoding: &Encoding, text: &str, start: usize, id: u32) -> bool {
+fn is_token(encoding: &Direct, text: &str, start: usize, id: u32) -> bool {
     let mut ids = Vec::new();
     if encoding.encode_normal(text, &Selection::None, &mut ids).is_err() {
         return false;

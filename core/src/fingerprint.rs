@@ -1,6 +1,6 @@
 //! The fingerprint of an encoding: a SHA-256 over a canonical form of all that decides its ids.
 
-use crate::encoding::Encoding;
+use crate::direct::Direct;
 use crate::error::Result;
 use crate::normalize::Normalization;
 
@@ -37,7 +37,7 @@ impl Canonical {
     }
 }
 
-impl Encoding {
+impl Direct {
     /// Returns the fingerprint. `sha256` hashes the canonical form on the first call.
     ///
     /// The form: the pattern; the normalization, `""` or `"NFC"`; the number of special tokens, and
@@ -45,10 +45,10 @@ impl Encoding {
     /// each, by id.
     ///
     /// ```
-    /// use bpe_core::{Encoding, Error, SpecialTokens, Splitter, Vocabulary};
+    /// use bpe_core::{Direct, Error, SpecialTokens, Splitter, Vocabulary};
     ///
     /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
-    /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
+    /// let encoding = Direct::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
     /// let sizes = encoding.fingerprint(|form| Ok([form.len() as u8; 32]))?;
     /// assert_eq!(encoding.fingerprint(|_| Err(Error::Interrupted))?, sizes);
     /// # Ok::<(), Error>(())

@@ -1,17 +1,18 @@
-//! Byte-level BPE with exactly tiktoken's ids. An [`Encoding`] is a vocabulary, a pattern and special
-//! tokens:
+//! Tokenizers with exactly the ids of tiktoken, Hugging Face's tokenizers and SentencePiece: one
+//! [`Pipeline`] for every file. The ranks of tiktoken, for example:
 //!
 //! ```
-//! use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
+//! use bpe_core::{Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 //!
 //! let ranks = rank_file::parse(b"YQ== 0\nYg== 1\nYWI= 2\n")?; // a, b, ab
 //! let special = SpecialTokens::new([("<end>".to_owned(), 3)])?;
-//! let encoding = Encoding::new(Vocabulary::from_ranks(ranks)?, Splitter::new(r"\w+")?, special)?;
+//! let (vocabulary, splitter) = (Vocabulary::from_ranks(ranks)?, Splitter::new(r"\w+")?);
+//! let pipeline = Pipeline::of_ranks(vocabulary, splitter, special, Normalization::None)?;
 //!
 //! let mut ids = Vec::new();
-//! encoding.encode("aba", &Request::ORDINARY, &mut ids)?;
+//! pipeline.encode_text("aba", &Request::ORDINARY, &mut ids)?;
 //! assert_eq!(ids, [2, 0]);
-//! assert_eq!(encoding.decode_bytes(&ids)?, b"aba");
+//! assert_eq!(pipeline.decode(&ids, false)?, "aba");
 //! # Ok::<(), bpe_core::Error>(())
 //! ```
 //!
@@ -30,9 +31,10 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`encoding`] | owns the components, and runs the stages |
-//! | [`engine`] | the trait that every ability is written over: an encoding, or the tokenizer of a file |
-//! | [`segments`], `conversation`, [`truncate`], [`inspect`], `threads` | the abilities over it, in the folder of `engine` |
+//! | [`hf`] | the pipeline, its components, and the files it is read from |
+//! | [`abilities`] | functions over every pipeline: truncation, conversations, healing |
+//! | [`direct`] | the loop of pipelines of ranks: special tokens, NFC or nothing, one pattern, BPE by rank |
+//! | [`fixed`] | places of a text whose ids are not the result of encoding text |
 //! | [`request`] | the special tokens that a caller allows and disallows |
 //! | `char_boundary` | rounds positions to characters |
 //! | `code_points` | converts text as interpreters store it to UTF-8 |
@@ -48,8 +50,6 @@
 //! | `pool` | workspaces, caches among them, that calls borrow |
 //! | [`offsets`] | finds the bytes of the text that each token covers |
 //! | [`fingerprint`] | names an encoding by what decides its ids |
-//! | `prefix_cache` | encodes the beginnings that prompts share once |
-//! | `unstable` | the tokens that a text may become as it is still being typed |
 //! | `sorted_tokens` | tokens sorted by their bytes |
 //! | `token_table` | the bytes of every id in one buffer, and the tokens that agree with bytes to come |
 //! | [`stream_pool`] | decodes the ids of many requests as they arrive |
@@ -62,7 +62,7 @@
 //! | `once` | `OnceBox`: values made when first needed, without a lock |
 //! | `memory` | huge pages, prefetching, allocations that may fail |
 //! | `hash` | hashes of short keys |
-//! | `hf` | tokenizers of `tokenizer.json` files and of SentencePiece |
+//! | `threads` | divides work among threads |
 //! | `tier` | chooses the vector instructions |
 //! | [`error`] | the error type |
 //!
@@ -89,6 +89,11 @@
 //! | eviction | the removal of the older entry of a set when a new one is inserted |
 //! | prefetch | a hint to the processor to load memory that is read soon |
 
+// Vocabulary images are made without pipelines.
+#![cfg_attr(not(feature = "hf"), allow(dead_code))]
+
+#[cfg(feature = "hf")]
+pub mod abilities;
 #[doc(hidden)]
 pub mod ablation;
 #[doc(hidden)]
@@ -101,10 +106,10 @@ pub mod cache;
 pub mod char_boundary;
 #[doc(hidden)]
 pub mod code_points;
-pub mod encoding;
-pub mod engine;
+pub mod direct;
 pub mod error;
 pub mod fingerprint;
+pub mod fixed;
 pub(crate) mod hash;
 #[cfg(feature = "hf")]
 pub mod hf;
@@ -121,8 +126,6 @@ pub mod once;
 pub mod polling;
 #[doc(hidden)]
 pub mod pool;
-#[doc(hidden)]
-pub mod prefix_cache;
 pub mod rank_file;
 pub mod request;
 #[doc(hidden)]
@@ -136,24 +139,25 @@ pub mod split;
 pub mod stops;
 pub mod stream_pool;
 #[doc(hidden)]
+pub mod threads;
+#[doc(hidden)]
 pub mod tier;
 #[doc(hidden)]
 pub mod token_table;
 pub mod train;
-#[doc(hidden)]
-pub mod unstable;
 pub mod vocabulary;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod test_support;
 
-pub use encoding::Encoding;
-pub use engine::Engine;
+#[cfg(feature = "hf")]
 #[doc(hidden)]
-pub use engine::{conversation, heal, quiet, threads};
-pub use engine::{inspect, segments, truncate};
+pub use abilities::{conversation, heal, prefix_cache, shown};
+pub use direct::Direct;
 pub use error::{Error, Result};
+#[cfg(feature = "hf")]
+pub use hf::{Pipeline, segments};
 pub use normalize::Normalization;
 pub use request::Request;
 pub use sink::Sink;

@@ -151,12 +151,12 @@ impl TokenTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Encoding, SpecialTokens, Splitter, Vocabulary};
+    use crate::{Direct, SpecialTokens, Splitter, Vocabulary};
 
-    fn encoding(special: u32) -> Encoding {
+    fn encoding(special: u32) -> Direct {
         let vocabulary = Vocabulary::build(vec![(b"a".to_vec(), 1), (b"ab".to_vec(), 4)]).unwrap();
         let special = SpecialTokens::new([("<|end|>".to_owned(), special)]).unwrap();
-        Encoding::new(vocabulary, Splitter::new(".").unwrap(), special).unwrap()
+        Direct::new(vocabulary, Splitter::new(".").unwrap(), special).unwrap()
     }
 
     #[test]

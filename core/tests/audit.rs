@@ -6,7 +6,7 @@ mod patterns;
 use std::ops::ControlFlow;
 
 use bpe_core::audit::{Merging, RoundTrip, TokenAudit, Utf8, Whole, audit, utf8};
-use bpe_core::{Encoding, Normalization, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Direct, Normalization, SpecialTokens, Splitter, Vocabulary};
 use patterns::PATTERNS;
 
 const GPT2: &str = PATTERNS[0];
@@ -16,7 +16,7 @@ fn audit_of(pattern: &str, longer: &[&[u8]], normalization: Normalization) -> Ve
     let tokens = bytes.chain(longer.iter().map(|token| token.to_vec()));
     let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
     let specials = SpecialTokens::new([("<|end|>".to_owned(), 100_000)]).unwrap();
-    let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), specials).unwrap();
+    let encoding = Direct::new(vocabulary, Splitter::new(pattern).unwrap(), specials).unwrap();
     let encoding = encoding.with_normalization(normalization);
     let audits = audit(&encoding, &mut |_| ControlFlow::Continue(())).unwrap();
     audits.unwrap().split_off(256)
@@ -94,7 +94,7 @@ fn bytes_are_told_apart() {
 #[test]
 fn it_can_be_ended() {
     let tokens = (0..5000u32).map(|i| (format!("t{i}").into_bytes(), i)).collect();
-    let encoding = Encoding::new(
+    let encoding = Direct::new(
         Vocabulary::build(tokens).unwrap(),
         Splitter::new(GPT2).unwrap(),
         SpecialTokens::new([]).unwrap(),

@@ -15,7 +15,7 @@ use bpe_core::cache::CacheSize;
 use bpe_core::pool::WORKSPACES;
 use bpe_core::sink::{Count, Pieces};
 use bpe_core::vocabulary::image::Aligned;
-use bpe_core::{Encoding, Error, Request, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Direct, Error, Request, SpecialTokens, Splitter, Vocabulary};
 use merge::by_the_rule;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -176,11 +176,11 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
 const WHOLE: &str = r"(?s).+";
 const WORDS: &str = r"\S+|\s+";
 
-fn encoding(vocabulary: Vocabulary, pattern: &str) -> Encoding {
+fn encoding(vocabulary: Vocabulary, pattern: &str) -> Direct {
     let none: [(String, u32); 0] = [];
     let special_tokens = SpecialTokens::new(none).expect("no special tokens");
     let splitter = Splitter::new(pattern).expect("a pattern");
-    Encoding::new(vocabulary, splitter, special_tokens).expect("an encoding")
+    Direct::new(vocabulary, splitter, special_tokens).expect("an encoding")
 }
 
 /// The ids, or the byte without an id.
@@ -192,14 +192,14 @@ fn outcome(result: bpe_core::Result<()>, ids: Vec<u32>) -> Result<Vec<u32>, u8> 
     }
 }
 
-fn piece_ids(encoding: &Encoding, piece: &[u8]) -> Result<Vec<u32>, u8> {
+fn piece_ids(encoding: &Direct, piece: &[u8]) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode_piece(piece, &mut ids);
     outcome(result, ids)
 }
 
 /// The ids of a text, the same from every sink.
-fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
+fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
     if result.is_ok() {
@@ -214,7 +214,7 @@ fn text_ids(encoding: &Encoding, text: &str) -> Result<Vec<u32>, u8> {
 }
 
 /// Pieces twice each, then all of them again.
-fn check_pieces(encoding: &Encoding, case: &Case) -> Result<(), TestCaseError> {
+fn check_pieces(encoding: &Direct, case: &Case) -> Result<(), TestCaseError> {
     let ids: HashMap<Vec<u8>, u32> = case.tokens.iter().cloned().collect();
     let wanted: Vec<_> = case.pieces.iter().map(|piece| by_the_rule(&ids, piece)).collect();
     for round in 0..3 {
@@ -622,7 +622,7 @@ fn many_ids_are_decoded_one_after_the_other() {
     let tokens: Vec<Vec<u8>> = (0..265).map(|rank| vocabulary.token(rank).to_vec()).collect();
     let ids: Vec<u32> = (0..20_000u32).map(|at| at.wrapping_mul(0x9e37_79b1) % 265).collect();
     let special = SpecialTokens::new([("<|a|>".to_owned(), 300)]).unwrap();
-    let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W").unwrap(), special).unwrap();
+    let encoding = Direct::new(vocabulary, Splitter::new(r"\w+|\W").unwrap(), special).unwrap();
     for count in [0, 1, 7, 500, 5000, 20_000] {
         let ids = &ids[..count];
         let expected: Vec<u8> = ids.iter().flat_map(|&id| tokens[id as usize].clone()).collect();

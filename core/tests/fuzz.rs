@@ -17,7 +17,7 @@ use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
 use bpe_core::split::{BATCH, Batch, Piece};
 use bpe_core::{
-    Encoding, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
+    Direct, Error, Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
 use cases::fuzz;
 use merge::by_the_rule;
@@ -157,7 +157,7 @@ fn r50k_base_encodes_as_the_naive_merge_and_decodes_back() {
     let splitter = Splitter::new(PATTERNS[0]).unwrap();
     let specials = SpecialTokens::new([("<|endoftext|>".to_owned(), 50256)]).unwrap();
     let vocabulary = Vocabulary::from_ranks(tokens).unwrap();
-    let encoding = Encoding::new(vocabulary, splitter.clone(), specials).unwrap();
+    let encoding = Direct::new(vocabulary, splitter.clone(), specials).unwrap();
     fuzz(text(10), |text| {
         let mut ids = Vec::new();
         encoding.encode(&text, &Request::ORDINARY, &mut ids).unwrap();
@@ -244,7 +244,7 @@ fn special_tokens_are_found_leftmost_longest() {
         let tokens = (0..=255_u8).map(|byte| (vec![byte], u32::from(byte))).collect();
         let splitter = Splitter::new(r"(?s:.)").unwrap();
         let vocabulary = Vocabulary::build(tokens).unwrap();
-        let encoding = Encoding::new(vocabulary, splitter, specials.clone()).unwrap();
+        let encoding = Direct::new(vocabulary, splitter, specials.clone()).unwrap();
 
         let allowed = names.iter().filter(|(_, allowed)| **allowed).map(|(name, _)| name.as_str());
         let allowed = specials.select(allowed.chain(["unknown"]));
@@ -307,8 +307,8 @@ fn segments_are_encoded_as_text_between_special_tokens() {
         let vocabulary = Vocabulary::build(bytes.chain(merged).collect()).unwrap();
         let splitter = Splitter::new(PATTERNS[pattern]).unwrap();
         let form = if is_normalized { Normalization::Nfc } else { Normalization::None };
-        let encoding =
-            Encoding::new(vocabulary, splitter, specials.clone()).unwrap().with_normalization(form);
+        let pipeline = Pipeline::of_ranks(vocabulary, splitter, specials.clone(), form).unwrap();
+        let encoding = pipeline.direct().unwrap();
         let ordinary = |text: &str| {
             let mut ids = Vec::new();
             encoding.encode(text, &Request::ORDINARY, &mut ids).unwrap();
@@ -334,7 +334,7 @@ fn segments_are_encoded_as_text_between_special_tokens() {
                         .map(|((name, _), _)| name.as_str()),
                 ),
             };
-            prompt.push_text(&encoding, &text, &selection).unwrap();
+            prompt.push_text(&pipeline, &text, &selection).unwrap();
             let mut position = 0;
             for (start, end, id) in naive_special(&named, &flags, &text) {
                 run.push_str(&text[position..start]);
@@ -352,9 +352,9 @@ fn segments_are_encoded_as_text_between_special_tokens() {
         expected.extend(ordinary(&run));
 
         let (mut ids, mut again, mut origins) = (Vec::new(), Vec::new(), Vec::new());
-        prompt.encode(&encoding, is_joined, &mut ids).unwrap();
+        prompt.encode(&pipeline, is_joined, &mut ids).unwrap();
         prop_assert_eq!(&ids, &expected);
-        prompt.encode_with_origins(&encoding, is_joined, &mut again, &mut origins).unwrap();
+        prompt.encode_with_origins(&pipeline, is_joined, &mut again, &mut origins).unwrap();
         prop_assert_eq!(&ids, &again);
         prop_assert!(origins.is_sorted_by(|before, after| before.0 < after.0));
         prop_assert_eq!(origins.last().map_or(0, |run| run.0), ids.len());
@@ -401,7 +401,7 @@ fn hostile_ids_decode_or_are_named() {
     let tokens = tokens.iter().map(|&(token, id)| (token.to_vec(), id)).collect();
     let specials = SpecialTokens::new(named.map(|(name, id)| (name.to_owned(), id))).unwrap();
     let splitter = Splitter::new(r"\S+").unwrap();
-    let encoding = Encoding::new(Vocabulary::build(tokens).unwrap(), splitter, specials).unwrap();
+    let encoding = Direct::new(Vocabulary::build(tokens).unwrap(), splitter, specials).unwrap();
     let id = prop_oneof![
         12 => select(known.keys().copied().collect::<Vec<_>>()),
         1 => select(&[1_u32, 2, 4, 65_535, 65_537, 69_999, u32::MAX - 2, 1 << 31][..]),

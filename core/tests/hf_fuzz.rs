@@ -9,7 +9,7 @@ mod support;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bpe_core::hf::{Encoded, Input, Sequence, Tokenizer, Version};
+use bpe_core::hf::{Encoded, Input, Pipeline, Sequence, Version};
 use cases::fuzz;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -172,7 +172,7 @@ fn damaged(mut file: Vec<u8>, damage: &[Damage]) -> Vec<u8> {
 }
 
 /// The ids of a text.
-fn ids(tokenizer: &Tokenizer, text: &str) -> Option<Vec<u32>> {
+fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     let input = Input { first: Sequence::Text(text), second: None };
     match tokenizer.encode(input, false, Vec::new()).ok()? {
         Encoded::Ids { ids, .. } => Some(ids),
@@ -183,7 +183,7 @@ fn ids(tokenizer: &Tokenizer, text: &str) -> Option<Vec<u32>> {
 /// A file is refused with its reason. A tokenizer of one has the same ids for a text each time, also
 /// with all fields, and decodes them.
 fn check(file: &[u8], version: Version, texts: &[String]) -> Result<bool, TestCaseError> {
-    let tokenizer = match Tokenizer::from_sentencepiece(file, version) {
+    let tokenizer = match Pipeline::from_sentencepiece(file, version) {
         Ok(tokenizer) => tokenizer,
         Err(error) => {
             prop_assert!(error.to_string().len() > 10);

@@ -17,14 +17,14 @@ use std::thread;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use bpe_core::{
-    Encoding, Engine, Error, Normalization, Request, Result, SpecialTokens, Splitter, Vocabulary,
+    Direct, Error, Normalization, Pipeline, Request, Result, SpecialTokens, Splitter, Vocabulary,
     rank_file,
 };
 use failing::LEFT;
 use patterns::PATTERNS;
 
 struct Inputs {
-    encoding: Encoding,
+    pipeline: Pipeline,
     text: String,
     bytes: Vec<u8>,
     ids: Vec<u32>,
@@ -42,30 +42,36 @@ fn inputs(pattern: &str, normalization: Normalization) -> Inputs {
     let vocabulary = Vocabulary::build(tokens).unwrap();
     let special = SpecialTokens::new([("<|a|>".to_owned(), 100_000)]).unwrap();
     let all = Request::allowing(special.select(["<|a|>"]));
-    let encoding = Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special).unwrap();
-    let encoding = encoding.with_normalization(normalization);
+    let splitter = Splitter::new(pattern).unwrap();
+    let pipeline = Pipeline::of_ranks(vocabulary, splitter, special, normalization).unwrap();
     let mut text = "-".repeat(70_000);
     for number in 0..8_000 {
         text += &format!("<|a|> word{number} {number:x} cafe\u{301} \u{4e2d}\u{6587}\u{ac01} \n");
     }
     let mut ids = Vec::new();
-    encoding.encode(&text, &all, &mut ids).unwrap();
+    pipeline.encode_text(&text, &all, &mut ids).unwrap();
     let bytes = [text.as_bytes(), &[0xff; 100_000]].concat();
-    Inputs { encoding, text, bytes, ids, ranks: ranks.into_bytes(), all }
+    Inputs { pipeline, text, bytes, ids, ranks: ranks.into_bytes(), all }
+}
+
+impl Inputs {
+    fn direct(&self) -> &Direct {
+        self.pipeline.direct().unwrap()
+    }
 }
 
 type Call = fn(&mut Inputs) -> Result<()>;
 
 /// By name; those with a third word in their name use a pattern of no family, or normalize.
 const CALLS: &[(&str, Call)] = &[
-    ("encode", |with| with.encoding.encode(&with.text, &with.all, &mut Vec::new())),
+    ("encode", |with| with.pipeline.encode_text(&with.text, &with.all, &mut Vec::new())),
     ("encode ordinary", |with| {
-        with.encoding.encode(&with.text, &Request::ORDINARY, &mut Vec::new())
+        with.pipeline.encode_text(&with.text, &Request::ORDINARY, &mut Vec::new())
     }),
-    ("count", |with| with.encoding.count(&with.text, usize::MAX, &with.all).map(drop)),
-    ("decode", |with| with.encoding.decode_bytes(&with.ids).map(drop)),
-    ("bytes", |with| with.encoding.encode_bytes(with.text.as_bytes()).map(drop)),
-    ("bytes invalid", |with| with.encoding.encode_bytes(&with.bytes).map(drop)),
+    ("count", |with| with.pipeline.count(&with.text, usize::MAX, &with.all).map(drop)),
+    ("decode", |with| with.direct().decode_bytes(&with.ids).map(drop)),
+    ("bytes", |with| with.direct().encode_bytes(with.text.as_bytes()).map(drop)),
+    ("bytes invalid", |with| with.direct().encode_bytes(&with.bytes).map(drop)),
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
 ];
 

@@ -5,7 +5,7 @@ mod patterns;
 
 use bpe_core::conversation::{Conversation, stable_prefix};
 use bpe_core::special_tokens::Selection;
-use bpe_core::{Encoding, Normalization, Request, SpecialTokens, Splitter, Vocabulary};
+use bpe_core::{Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary};
 use patterns::PATTERNS;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 const ODD_PATTERN: &str = r"\w+(?=\s)|\w|\s+$|\W";
 
 /// Bytes, tokens across every place where a cut could be wrong, and names within names.
-fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
+fn encoding(pattern: &str, normalization: Normalization) -> Pipeline {
     let words = [" a", "a ", "  ", "'s", "a'", ", ", "的。", "|>", "<|", "\n\n", "11", "é"];
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
     let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
@@ -22,12 +22,12 @@ fn encoding(pattern: &str, normalization: Normalization) -> Encoding {
     let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
     let special = SpecialTokens::new(special).unwrap();
     let splitter = Splitter::new(pattern).unwrap();
-    Encoding::new(vocabulary, splitter, special).unwrap().with_normalization(normalization)
+    Pipeline::of_ranks(vocabulary, splitter, special, normalization).unwrap()
 }
 
-fn encode(encoding: &Encoding, text: &str, allowed: &Selection) -> Vec<u32> {
+fn encode(encoding: &Pipeline, text: &str, allowed: &Selection) -> Vec<u32> {
     let mut ids = Vec::new();
-    encoding.encode(text, &Request::allowing(allowed.clone()), &mut ids).unwrap();
+    encoding.encode_text(text, &Request::allowing(allowed.clone()), &mut ids).unwrap();
     ids
 }
 

@@ -11,9 +11,7 @@ use std::ops::Range;
 
 use bpe_core::char_boundary;
 use bpe_core::polling::with_check;
-use bpe_core::{
-    Encoding, Engine, Error, Normalization, Request, SpecialTokens, Splitter, Vocabulary,
-};
+use bpe_core::{Error, Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary};
 use patterns::PATTERNS;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -28,7 +26,7 @@ const WORDS: &str =
     "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc";
 
 /// An encoding of all bytes, of words and of `tokens`.
-fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -> Encoding {
+fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -> Pipeline {
     let bytes = (0..=255).map(|byte: u8| vec![byte]);
     let words = WORDS.split(' ').chain([" a", " ab", "  ", "    ", "\n\n"]);
     let mut known = BTreeSet::new();
@@ -37,13 +35,11 @@ fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -
     let vocabulary = Vocabulary::build(all.into_iter().zip(0..).collect()).unwrap();
     let special = [("<|a|>", 900), ("<|a|>b", 901), ("abab", 902), ("<|end of text|>", 903)];
     let special = SpecialTokens::new(special.map(|(name, id)| (name.to_owned(), id))).unwrap();
-    Encoding::new(vocabulary, Splitter::new(pattern).unwrap(), special)
-        .unwrap()
-        .with_normalization(normalization)
+    Pipeline::of_ranks(vocabulary, Splitter::new(pattern).unwrap(), special, normalization).unwrap()
 }
 
 /// The places where a token of `text` ends, and both ends of the text.
-fn token_ends(engine: &dyn Engine, text: &str, request: &Request) -> BTreeSet<usize> {
+fn token_ends(engine: &Pipeline, text: &str, request: &Request) -> BTreeSet<usize> {
     let (_, spans) = engine.encode_with_spans(text, request).unwrap();
     let between = spans.windows(2).filter(|pair| pair[0].end <= pair[1].start);
     let ends = between.map(|pair| pair[0].end).chain(spans.last().map(|last| last.end));
@@ -52,7 +48,7 @@ fn token_ends(engine: &dyn Engine, text: &str, request: &Request) -> BTreeSet<us
 
 /// Checks both sides of a truncated text.
 fn check_truncated(
-    engine: &dyn Engine,
+    engine: &Pipeline,
     text: &str,
     limit: usize,
     request: &Request,
@@ -71,7 +67,7 @@ fn check_truncated(
 
 /// Checks that a part of a text is truncated as all of it, whatever comes after (before) it.
 fn check_part(
-    engine: &dyn Engine,
+    engine: &Pipeline,
     text: &str,
     (limit, from_left): (usize, bool),
     cut: usize,
@@ -96,7 +92,7 @@ fn check_part(
 
 /// Checks all chunks of a text.
 fn check_chunks(
-    engine: &dyn Engine,
+    engine: &Pipeline,
     text: &str,
     (limit, overlap): (usize, usize),
     request: &Request,
@@ -139,7 +135,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 /// An encoding with random tokens of letters and marks, some of them parts of characters.
-fn encodings() -> impl Strategy<Value = Encoding> {
+fn encodings() -> impl Strategy<Value = Pipeline> {
     let token = prop_oneof![
         "[ab1 -]{2,12}".prop_map(String::into_bytes),
         "(a|的|é|\u{301}){1,4}".prop_map(String::into_bytes),
@@ -155,8 +151,8 @@ fn encodings() -> impl Strategy<Value = Encoding> {
 }
 
 /// Allows all special tokens, some or none.
-fn requests(encoding: &Encoding, allowed: usize) -> Request {
-    let special = encoding.special_tokens();
+fn requests(encoding: &Pipeline, allowed: usize) -> Request {
+    let special = encoding.special_tokens().unwrap();
     match allowed {
         0 => Request::ORDINARY,
         1 => Request::allowing(special.select(["<|a|>", "<|end of text|>"])),

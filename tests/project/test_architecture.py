@@ -90,11 +90,10 @@ def test_crates() -> None:
 
 # The modules of the core: each may use those before it, so that there are no circles.
 CORE_ROOMS = [
-    "error", "hash", "once", "polling", "ablation", "tier", "memory", "agenda", "char_boundary",
-    "code_points", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
-    "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "encoding",
-    "offsets", "fingerprint", "unstable", "stops", "stream_pool", "train", "engine", "prefix_cache",
-    "audit", "hf",
+    "error", "hash", "once", "polling", "ablation", "tier", "memory", "threads", "agenda",
+    "char_boundary", "code_points", "fixed", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
+    "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "offsets",
+    "direct", "fingerprint", "stops", "stream_pool", "train", "audit", "hf", "abilities",
 ]  # fmt: skip
 
 # The same for the bindings.
@@ -111,8 +110,8 @@ BINDINGS_ROOMS = [
 
 # What `lib.rs` offers under the name of the crate.
 RUST_NAMES = {
-    "Encoding": "encoding", "Error": "error", "Result": "error", "Normalization": "normalize",
-    "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
+    "Direct": "direct", "Error": "error", "Result": "error", "Normalization": "normalize",
+    "Pipeline": "hf", "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
     "Splitter": "split", "Vocabulary": "vocabulary",
 }  # fmt: skip
 

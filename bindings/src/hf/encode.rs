@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bpe_core::hf::{Encoded, Error, Input, Result, Tokenizer};
+use bpe_core::hf::{Encoded, Error, Input, Pipeline, Result};
 use bpe_core::memory::{ask_for, reserve};
 use bpe_core::threads::{cores, in_order};
 use pyo3::prelude::*;
@@ -71,7 +71,7 @@ fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
 /// Encodes inputs as one batch, and pads it. Keeps the order.
 pub fn encode_all<'py>(
     py: Python<'py>,
-    tokenizer: &Arc<Tokenizer>,
+    tokenizer: &Arc<Pipeline>,
     given: Vec<GivenInput>,
     add_special_tokens: bool,
     threads: usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_core::hf::encoding::Details;
-use bpe_core::hf::{CutOff, Encoded, Encoding, Tokenizer};
+use bpe_core::hf::{CutOff, Encoded, Encoding, Pipeline};
 use bpe_core::once::OnceBox;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -43,7 +43,7 @@ pub struct Source {
 
 /// An input and the arguments it was encoded with, to encode it again with more fields.
 struct Origin {
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Arc<Pipeline>,
     given: GivenInput,
     add_special_tokens: bool,
     /// The padded length of its batch.
@@ -85,7 +85,7 @@ impl State {
     #[inline]
     pub fn new(
         encoded: Encoded,
-        tokenizer: &Arc<Tokenizer>,
+        tokenizer: &Arc<Pipeline>,
         given: GivenInput,
         add_special_tokens: bool,
         length: usize,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpe_core::hf::{Tokenizer, Version};
+use bpe_core::hf::{Pipeline, Version};
 use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -22,14 +22,14 @@ pub struct HfTokenizer(Py<PyEngine>);
 
 impl HfTokenizer {
     /// Returns the tokenizer as it is now. Changes replace it by a changed copy.
-    pub fn current(&self) -> Arc<Tokenizer> {
-        self.0.get().tokenizer().unwrap_or_else(|| unreachable!("made of a tokenizer"))
+    pub fn current(&self) -> Arc<Pipeline> {
+        self.0.get().current().share()
     }
 
     /// Replaces the tokenizer by a copy that `work` has changed.
     pub fn change<T>(
         &self,
-        work: impl FnOnce(&mut Tokenizer) -> bpe_core::Result<T>,
+        work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
     ) -> PyResult<T> {
         Ok(self.0.get().change(work)?.unwrap_or_else(|| unreachable!("made of a tokenizer")))
     }
@@ -73,27 +73,27 @@ impl HfTokenizer {
     ) -> PyResult<Self> {
         if let Some(version) = sentencepiece {
             let (bytes, version) = (json.cast::<PyBytes>()?.as_bytes(), version_of(version)?);
-            let tokenizer = py.detach(|| Tokenizer::from_sentencepiece(bytes, version));
-            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer.or_raise()?)).configured()?;
+            let tokenizer = py.detach(|| Pipeline::from_sentencepiece(bytes, version));
+            let engine = PyEngine::changing(Arc::new(tokenizer.or_raise()?)).configured()?;
             return Ok(Self(Py::new(py, engine)?));
         }
         if let (Ok(core), Some(special_tokens)) = (json.cast::<CoreBpe>(), special_tokens) {
             let special =
                 special_tokens.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));
             let special: Vec<(String, u32)> = special.collect::<PyResult<_>>()?;
-            let tokenizer = Tokenizer::of_encoding(core.get().encoding().clone(), special);
-            let engine = PyEngine::of_tokenizer(Arc::new(tokenizer));
+            let tokenizer = Pipeline::of_direct(core.get().encoding().clone(), special);
+            let engine = PyEngine::changing(Arc::new(tokenizer));
             return Ok(Self(Py::new(py, engine)?));
         }
         if let Ok(other) = json.cast::<Self>() {
-            return Ok(Self(Py::new(py, PyEngine::of_tokenizer(other.get().current()))?));
+            return Ok(Self(Py::new(py, PyEngine::changing(other.get().current()))?));
         }
         let json: &str = match json.cast::<PyBytes>() {
             Ok(bytes) => utf8(bytes)?,
             Err(_) => json.extract()?,
         };
-        let tokenizer = py.detach(|| Tokenizer::from_json(json)).or_raise()?;
-        let engine = PyEngine::of_tokenizer(Arc::new(tokenizer)).configured()?;
+        let tokenizer = py.detach(|| Pipeline::from_json(json)).or_raise()?;
+        let engine = PyEngine::changing(Arc::new(tokenizer)).configured()?;
         Ok(Self(Py::new(py, engine)?))
     }
 
@@ -105,9 +105,9 @@ impl HfTokenizer {
 
     /// The encoding that the tokenizer was made from, with the added tokens; None for a file.
     fn _core_bpe<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, CoreBpe>>> {
-        let tokenizer = self.current();
-        let encoding = tokenizer.encoding().cloned();
-        encoding.map(|encoding| CoreBpe::of_encoding(py, encoding)).transpose()
+        let current = self.current();
+        let is_of_ranks = current.direct().is_some();
+        is_of_ranks.then(|| CoreBpe::of_current(py, current)).transpose()
     }
 
     /// The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids that `encode` gives.

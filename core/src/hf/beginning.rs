@@ -1,14 +1,14 @@
 //! Early ends: truncation on the right reads as much of a text as it keeps.
 
 use crate::Request;
-use crate::conversation::beginning;
 use crate::request::Disallowed;
 use crate::special_tokens::Selection;
 
 use crate::hf::encoding::Encoding;
 use crate::hf::error::Result;
 use crate::hf::spec::{Direction, TruncationStrategy};
-use crate::hf::tokenizer::{Input, Tokenizer};
+use crate::hf::stable::beginning;
+use crate::hf::tokenizer::{Input, Pipeline};
 
 /// A truncation that can end the walk over a text.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl EarlyEnd {
     }
 }
 
-impl Tokenizer {
+impl Pipeline {
     /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
     pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
         let truncation = self.truncation()?;
@@ -63,12 +63,9 @@ impl Tokenizer {
         if !self.is_fast() {
             return Ok(None);
         }
-        if let Some(encoding) = self.encoding() {
-            return beginning(&**encoding, text, most, self.request(), ids);
-        }
         let allowed = match self.encodes_special_tokens() {
-            true => Selection::None,
-            false => self.request().allowed.clone(),
+            true if self.direct().is_none() => Selection::None,
+            _ => self.request().allowed.clone(),
         };
         beginning(self, text, most, &Request::allowing(allowed), ids)
     }

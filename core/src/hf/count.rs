@@ -17,7 +17,7 @@ use crate::hf::error::Result;
 use crate::hf::normalize::Normalizer;
 use crate::hf::offsets::Aligned;
 use crate::hf::split::Plan;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 use crate::hf::walk::Tracer;
 
 /// Counts of words, and of stretches of texts whose words are found later.
@@ -70,7 +70,7 @@ pub enum Lines {
 #[derive(Debug)]
 pub struct WordCounter {
     /// Its model keeps no words: it has none.
-    tokenizer: Tokenizer,
+    tokenizer: Pipeline,
     way: Way,
 }
 
@@ -90,7 +90,7 @@ const ANY_MODEL: &str = r#"{"type":"WordLevel","vocab":{},"unk_token":""}"#;
 
 impl WordCounter {
     /// Creates a counter with the normalizer, the pre-tokenizer and the added tokens of a tokenizer.
-    pub fn new(tokenizer: &Tokenizer) -> Result<Self> {
+    pub fn new(tokenizer: &Pipeline) -> Result<Self> {
         let mut tokenizer = tokenizer.clone();
         tokenizer.set_model_json(ANY_MODEL)?;
         let way = match tokenizer.split().plan() {
@@ -183,7 +183,7 @@ impl Tracer for Counting<'_> {
 
     fn stretch(
         &mut self,
-        tokenizer: &Tokenizer,
+        tokenizer: &Pipeline,
         text: Cow<'_, str>,
         _: Option<usize>,
     ) -> Result<()> {
@@ -200,7 +200,7 @@ impl Tracer for Counting<'_> {
         }
     }
 
-    fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
+    fn shortcut(&mut self, tokenizer: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
         let Some(chunks) = tokenizer.chunks().filter(|_| matches!(self.way, Way::Chunks)) else {
             return Ok(false);
         };

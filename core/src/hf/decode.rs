@@ -1,6 +1,5 @@
 //! Decoders: turn tokens into text.
 
-use crate::engine::shown::ByteRuns;
 use crate::memory::reserve_text;
 use crate::polling::poll;
 
@@ -11,6 +10,15 @@ use crate::hf::offsets::{self, WORK, joined, limit};
 use crate::hf::regex::Regex;
 use crate::hf::sentencepiece;
 use crate::hf::spec;
+
+/// How decoding shows a run of tokens of single bytes that is not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteRuns {
+    /// Each byte outside of a character becomes U+FFFD.
+    Bytes,
+    /// Each byte of the run becomes U+FFFD.
+    Whole,
+}
 
 /// A decoder that is ready to run.
 #[derive(Debug, Clone)]

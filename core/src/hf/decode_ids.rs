@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use crate::memory::{ask_for, with_capacity};
 use crate::once::OnceBox;
+use crate::stream_pool::StreamTables;
 use crate::token_table::{Kind, TokenTable};
 
 use crate::hf::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
 use crate::hf::error::{Error, Result};
-use crate::hf::tokenizer::{Tables, Tokenizer};
+use crate::hf::tokenizer::{Pipeline, Tables};
 
 /// Bytes of memory for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
 
-impl Tokenizer {
+impl Pipeline {
     /// Decodes ids to text. Skips unknown ids and, with `skip_special_tokens`, special tokens.
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
@@ -41,13 +42,13 @@ impl Tokenizer {
     /// if the tokenizer was made from an encoding.
     pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
         self.check_byte_level("bytes that are not UTF-8 are shown as U+FFFD; leave out `errors`")?;
-        if self.encoding().is_some() {
-            return self.decode_plain(ids, skip_special_tokens);
+        if let Some(direct) = self.direct() {
+            return self.decode_plain(direct, ids, skip_special_tokens);
         }
         let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
         for &id in ids {
             let before = bytes.len();
-            if self.append_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
+            if self.append_raw_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
                 bytes.truncate(before);
             }
         }
@@ -64,7 +65,7 @@ impl Tokenizer {
 
     /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
     /// kind; not for a tokenizer made from an encoding.
-    fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+    fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let other = match (self.added().text(id), self.model().token_bytes(id)) {
             (Some(text), _) => Cow::Borrowed(text),
             (None, Some(token)) => {
@@ -80,7 +81,7 @@ impl Tokenizer {
         Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
     }
 
-    /// [`Tokenizer::append_token`] under another decoder.
+    /// [`Pipeline::append_raw_token`] under another decoder.
     fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
@@ -104,9 +105,11 @@ impl Tokenizer {
     /// The token tables for streams, which must show text before all of it is known: that of ids
     /// after others and, if they have other text there, that of the first id. Fails for a decoder
     /// under which an id may change text before it.
-    pub fn stream_tables(&self) -> Result<(&Arc<TokenTable>, Option<&Arc<TokenTable>>)> {
-        if self.encoding().is_some() || matches!(self.decoder(), Some(Decoder::ByteLevel)) {
-            return Ok((self.token_table()?, None));
+    pub fn stream_tables(&self) -> Result<StreamTables> {
+        let skips_unknown = self.skips_unknown_ids();
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            let after = self.token_table()?.clone();
+            return Ok(StreamTables { after, first: None, skips_unknown });
         }
         if !self.decoder().is_none_or(Decoder::keeps_tokens) {
             let reason = "under this one an id may change text before it, which a pool has given away; \
@@ -117,10 +120,11 @@ impl Tokenizer {
         let first = tables.first.get_or_try_init(|| {
             self.table_of(|id, bytes| self.append_decoded_first(id, bytes)).map(Box::new)
         })?;
-        Ok((&tables.after, Some(first)))
+        let (after, first) = (tables.after.clone(), Some(first.clone()));
+        Ok(StreamTables { after, first, skips_unknown })
     }
 
-    /// [`Tokenizer::append_token`] at the beginning of a text, under another decoder.
+    /// [`Pipeline::append_raw_token`] at the beginning of a text, under another decoder.
     fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
@@ -135,14 +139,16 @@ impl Tokenizer {
     /// The bytes that each id adds to a text after other ids, made when first needed. Fails if the
     /// decoder changes them by those.
     pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
-        Ok(&self.tables()?.after)
+        match self.direct() {
+            Some(direct) => direct.token_table(),
+            None => Ok(&self.tables()?.after),
+        }
     }
 
     fn tables(&self) -> Result<&Tables> {
         self.table_cell().get_or_try_init(|| {
             let after = self.table_of(|id, bytes| match self.decoder() {
-                _ if self.encoding().is_some() => self.append_plain_token(id, bytes),
-                Some(Decoder::ByteLevel) => self.append_token(id, bytes),
+                Some(Decoder::ByteLevel) => self.append_raw_token(id, bytes),
                 _ => self.append_decoded(id, bytes),
             })?;
             Ok(Box::new(Tables { after, first: OnceBox::new() }))
@@ -172,6 +178,6 @@ impl Tokenizer {
 
     /// Whether decoding skips ids without a token; otherwise it fails.
     pub fn skips_unknown_ids(&self) -> bool {
-        self.encoding().is_none()
+        self.direct().is_none()
     }
 }

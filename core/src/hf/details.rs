@@ -11,7 +11,7 @@ use crate::hf::model;
 use crate::hf::normalize::Normalizer;
 use crate::hf::offsets::{Aligned, WORK, joined};
 use crate::hf::split::PreTokenizer;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 use crate::hf::walk::Tracer;
 
 /// Calls a function with each piece that is not empty, and its id if it is an added token.
@@ -42,12 +42,7 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
         if text.text.is_empty() { Ok(()) } else { self.0(text, Some(id)) }
     }
 
-    fn stretch(
-        &mut self,
-        tokenizer: &Tokenizer,
-        text: Aligned,
-        start: Option<usize>,
-    ) -> Result<()> {
+    fn stretch(&mut self, tokenizer: &Pipeline, text: Aligned, start: Option<usize>) -> Result<()> {
         let pieces = tokenizer.split().steps().split(vec![text], start.is_some())?;
         let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
         pieces.try_for_each(|piece| self.0(piece, None))
@@ -66,7 +61,7 @@ pub(crate) fn reserve_details(text: &str) -> Result<()> {
 /// A token: its id, its text, and the range of bytes it came from.
 pub type Token = (u32, String, (usize, usize));
 
-impl Tokenizer {
+impl Pipeline {
     /// Encodes a sequence, or one of its words, where `word` is then the word of all tokens.
     pub(crate) fn encode_detailed(
         &self,
@@ -75,8 +70,8 @@ impl Tokenizer {
         word: Option<u32>,
     ) -> Result<Encoding> {
         reserve_details(text)?;
-        if self.encoding().is_some() {
-            return self.encode_plain(text, type_id, word);
+        if let Some(direct) = self.direct() {
+            return self.encode_plain(direct, text, type_id, word);
         }
         let characters = Characters::new(text);
         let (mut ids, mut details, mut index) = (Vec::new(), Details::default(), 0);
@@ -108,7 +103,7 @@ impl Tokenizer {
         self.each_token(piece, added, |token, origin| found(token.id, origin))
     }
 
-    /// [`Tokenizer::each_span`], with whole tokens.
+    /// [`Pipeline::each_span`], with whole tokens.
     fn each_token(
         &self,
         piece: &Aligned,

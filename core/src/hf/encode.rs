@@ -8,7 +8,7 @@ use crate::hf::encoding::{Encoding, copied, kept_range};
 use crate::hf::error::Result;
 use crate::hf::post::{self, kept_lengths, truncation_of_sequences};
 use crate::hf::spec::{Truncation, TruncationStrategy};
-use crate::hf::tokenizer::{Input, Sequence, Tokenizer};
+use crate::hf::tokenizer::{Input, Pipeline, Sequence};
 
 /// Buffers for texts of up to this many bytes get room for the most ids possible, so they never
 /// grow.
@@ -17,7 +17,7 @@ const SHORT: usize = 4096;
 /// An encoded input: the fields that nearly every caller needs. The rest is made on request.
 #[derive(Debug)]
 pub enum Encoded {
-    /// The ids of a text without truncation and padding. [`Tokenizer::encoding_of_ids`] makes the
+    /// The ids of a text without truncation and padding. [`Pipeline::encoding_of_ids`] makes the
     /// encoding.
     Ids {
         /// The ids, with those that the post-processor adds.
@@ -41,10 +41,10 @@ pub enum Encoded {
 pub enum CutOff {
     /// Nothing, or the truncation drops it.
     Nothing,
-    /// These are the sequences before truncation, for [`Tokenizer::post_process`] to make the
+    /// These are the sequences before truncation, for [`Pipeline::post_process`] to make the
     /// overflow.
     Sequences(Vec<Encoding>),
-    /// It was not encoded. [`Tokenizer::encode_fully`] makes the overflow.
+    /// It was not encoded. [`Pipeline::encode_fully`] makes the overflow.
     Unread,
 }
 
@@ -67,7 +67,7 @@ impl Encoded {
     }
 }
 
-impl Tokenizer {
+impl Pipeline {
     /// Encodes one input, without padding and with as few fields as possible.
     ///
     /// Uses the memory of `ids`, whose contents are lost.
@@ -82,7 +82,7 @@ impl Tokenizer {
             return Ok(Encoded::Complete(Box::new(encoding)));
         }
         if let Input { first: Sequence::Text(text), second: None } = input
-            && self.keeps_text()
+            && self.keeps_length()
             && let Some(arrangement) = self.arrangement(false, add_special_tokens)
         {
             ids.clear();
@@ -108,7 +108,7 @@ impl Tokenizer {
         Ok(Encoded::Partial { encoding, cut_off })
     }
 
-    /// How [`Tokenizer::append_row`] arranges a row; `None` if rows need [`Tokenizer::encode_fully`].
+    /// How [`Pipeline::append_row`] arranges a row; `None` if rows need [`Pipeline::encode_fully`].
     pub fn row_arrangement(&self, is_pair: bool, add_special_tokens: bool) -> Option<&Arrangement> {
         let drops = |truncation: &Truncation| truncation.discards_overflow;
         let is_fast = self.is_fast() && self.truncation().is_none_or(drops);
@@ -215,7 +215,7 @@ impl Tokenizer {
     }
 
     /// Whether neither truncation nor padding changes a text.
-    fn keeps_text(&self) -> bool {
+    fn keeps_length(&self) -> bool {
         self.truncation().is_none() && self.padding().is_none()
     }
 

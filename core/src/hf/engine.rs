@@ -1,46 +1,41 @@
-//! A tokenizer file as an engine of the core: all abilities that are written over [`Engine`] work with
-//! it.
+//! The questions that abilities ask a pipeline, and the abilities as methods.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::char_boundary::ceil;
-use crate::engine::shown::ByteRuns;
-use crate::engine::{EncodeRun, Originals, narrow};
-use crate::fingerprint::Digest;
-use crate::memory::append;
+use crate::char_boundary::{ceil, floor};
+use crate::fixed::{Fixed, FixedIds};
+use crate::memory::{append, with_capacity};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::pool::Pool;
-use crate::quiet::quiet_place;
 use crate::request::Disallowed;
-use crate::segments::{Fixed, FixedIds, Prompt};
 use crate::special_tokens::Selection;
-use crate::stream_pool::StreamTables;
-use crate::token_table::TokenTable;
-use crate::{Engine, Normalization, Request, SpecialTokens};
+use crate::{Normalization, Request, SpecialTokens};
 use unicode_normalization_alignments::char::canonical_combining_class;
 
 use crate::hf::added::Stretches;
 use crate::hf::bytes::byte_of;
 use crate::hf::control_tokens::Control;
-use crate::hf::decode::Decoder;
+use crate::hf::decode::{ByteRuns, Decoder};
 use crate::hf::details::Pieces;
 use crate::hf::error::{Error, Result};
 use crate::hf::model::LOST;
 use crate::hf::normalize::Normalizer;
 use crate::hf::offsets::Aligned;
-use crate::hf::prompt::Item;
+use crate::hf::prompt::{Item, align_characters};
+use crate::hf::quiet::quiet_place;
+use crate::hf::segments::{EncodeRun, Originals, Prompt};
 use crate::hf::spec::PrependScheme;
 use crate::hf::split::Plan;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::stable::beginning;
+use crate::hf::tokenizer::Pipeline;
 
 /// The most ids at the beginning of which a decoder leaves out everything.
 const LEFT_OUT: usize = 256;
 
-impl Tokenizer {
+impl Pipeline {
     /// Why the bytes of tokens may differ from the normalized text.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
@@ -52,49 +47,69 @@ impl Tokenizer {
     }
 }
 
-/// A text is encoded as [`Tokenizer::encode`] does without special tokens, truncation and padding.
+/// Questions that abilities ask.
 ///
-/// A request allows all special tokens or none: other added tokens are always searched for. It need
-/// differ from [`Tokenizer::set_request`], which costs a copy of the added tokens.
-/// A tokenizer made from an encoding has the abilities of that one: [`Tokenizer::encoding`].
-impl Engine for Tokenizer {
-    fn special_tokens(&self) -> Result<&SpecialTokens> {
+/// A text is encoded as by [`Pipeline::encode`] without special tokens, truncation and padding. The text
+/// between two special tokens is a run; each run is encoded on its own.
+///
+/// A pipeline of a file takes a request that allows all special tokens or none: other added tokens are
+/// always searched for. A request other than the pipeline's costs a copy of the added tokens.
+impl Pipeline {
+    /// Returns the special tokens that segments may name.
+    pub fn special_tokens(&self) -> Result<&SpecialTokens> {
+        if let Some(direct) = self.direct() {
+            return Ok(direct.special_tokens());
+        }
         Ok(&self.control()?.tokens)
     }
 
-    fn normalization(&self) -> Normalization {
+    /// Returns the normalization that comes before the search for special tokens. One that comes
+    /// after it is part of encoding a run.
+    pub fn normalization(&self) -> Normalization {
+        if let Some(direct) = self.direct() {
+            return direct.normalization();
+        }
         Normalization::None
     }
 
-    fn has_token(&self, id: u32) -> bool {
+    /// Returns true if `id` is the id of a token.
+    pub fn has_token(&self, id: u32) -> bool {
+        if let Some(direct) = self.direct() {
+            return direct.token_bytes(id).is_some();
+        }
         self.id_to_token(id).is_some()
     }
 
-    fn workspaces(&self) -> &Pool {
+    /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.
+    pub fn workspaces(&self) -> &Pool {
+        if let Some(direct) = self.direct() {
+            return direct.workspaces();
+        }
         self.model().workspaces()
     }
 
-    fn token_table(&self) -> Result<&Arc<TokenTable>> {
-        self.token_table()
+    /// Returns the form of a text in which control strings are compared, and the way back.
+    pub fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
+        if let Some(direct) = self.direct() {
+            let (normal, alignment) = direct.normalization().align(text)?;
+            return Ok((normal, Box::new(move |span| alignment.original(span))));
+        }
+        let mut form = Aligned::original(text, 0..text.len())?;
+        if let Some(normalizer) = self.normalizer() {
+            align_characters(normalizer, &mut form)?;
+        }
+        let Aligned { text, origins, .. } = form;
+        Ok((text.into(), Box::new(move |span| origins[span.start].0..origins[span.end - 1].1)))
     }
 
-    fn stream_tables(&self) -> Result<StreamTables> {
-        let (after, first) = self.stream_tables()?;
-        let skips_unknown = self.skips_unknown_ids();
-        Ok(StreamTables { after: after.clone(), first: first.cloned(), skips_unknown })
-    }
-
-    fn fingerprint(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
-        self.fingerprint(sha256)
-    }
-
-    fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
-        let (form, origins) = self.control_form(text)?;
-        Ok((form.into(), Box::new(move |span| origins[span.start].0..origins[span.end - 1].1)))
-    }
-
-    fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
-        Engine::check(self, text, request)?;
+    /// Appends the ids of a text.
+    ///
+    /// Fails with [`Error::DisallowedSpecial`] if the text contains a disallowed name.
+    pub fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            return direct.encode(text, request, ids);
+        }
+        self.check(text, request)?;
         let tokenizer = self.under(&request.allowed)?;
         if !tokenizer.keeps_out_made()? {
             return tokenizer.append_text(text, ids);
@@ -103,25 +118,38 @@ impl Engine for Tokenizer {
         prompt.encode(&*tokenizer, true, ids)
     }
 
-    /// All that a normalizer rewrites together, whatever offsets leave out.
-    fn encode_with_bytes(
+    /// Like [`Pipeline::encode_with_spans`], but a token has only the bytes it spells of a character, where
+    /// these are bytes of the text.
+    pub fn encode_with_bytes(
         &self,
         text: &str,
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
-        Engine::check(self, text, request)?;
-        let (ids, mut spans) = self.under(&request.allowed)?.ids_and_spans(text)?;
-        narrow(self, text, &ids, &mut spans)?;
+        let (ids, mut spans) = match self.direct() {
+            Some(direct) if direct.keeps_text(text)? => return direct.encode_kept(text, request),
+            Some(direct) => direct.encode_with_spans(text, request)?,
+            None => {
+                self.check(text, request)?;
+                self.under(&request.allowed)?.ids_and_spans(text)?
+            }
+        };
+        self.narrow(text, &ids, &mut spans)?;
         Ok((ids, spans))
     }
 
-    /// All that a normalizer rewrites together; in a model of SentencePiece, the spans of its proto.
-    fn encode_with_spans(
+    /// Returns the ids of a text, and for each the bytes of the text that it comes from, widened to
+    /// whole characters: tokens that share a character overlap.
+    ///
+    /// Fails as [`Pipeline::encode_text`] does.
+    pub fn encode_with_spans(
         &self,
         text: &str,
         request: &Request,
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
-        Engine::check(self, text, request)?;
+        if let Some(direct) = self.direct() {
+            return direct.encode_with_spans(text, request);
+        }
+        self.check(text, request)?;
         let tokenizer = self.under(&request.allowed)?;
         if !self.model().is_sentencepiece() || tokenizer.keeps_out_of(text)? {
             return tokenizer.ids_and_spans(text);
@@ -138,8 +166,9 @@ impl Engine for Tokenizer {
         Ok((ids, spans))
     }
 
-    /// A model of SentencePiece has the spans of its own proto.
-    fn encode_with_places(
+    /// Returns the ids of a text, and for each its bytes as the format of the tokenizer places them:
+    /// as [`Pipeline::encode_with_bytes`] unless the format says otherwise.
+    pub fn encode_with_places(
         &self,
         text: &str,
         request: &Request,
@@ -150,18 +179,27 @@ impl Engine for Tokenizer {
         }
     }
 
-    fn token_ends(
+    /// Returns where tokens of a text end, and how many it has. Tokens with numbers outside `wanted`
+    /// may be missing, and after its end they need not be counted.
+    pub fn token_ends(
         &self,
         text: &str,
         allowed: &Selection,
-        _: Range<usize>,
+        wanted: Range<usize>,
     ) -> Result<(Vec<TokenEnd>, usize)> {
+        if let Some(direct) = self.direct() {
+            return direct.token_ends(text, allowed, wanted);
+        }
         let (ids, mut spans) = self.under(allowed)?.ids_and_spans(text)?;
         self.place_bytes(text, &ids, &mut spans)?;
         Ok((ends_of(&spans), ids.len()))
     }
 
-    fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
+    /// Returns the special tokens in a text: their names, and their bytes in the text.
+    pub fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
+        if let Some(direct) = self.direct() {
+            return direct.find_special(text);
+        }
         let tokenizer = self.under(&Selection::All)?;
         let mut found = Vec::new();
         let mut note = |id, span| match self.added().token(id) {
@@ -185,11 +223,23 @@ impl Engine for Tokenizer {
         Ok(found)
     }
 
-    fn find_in_segment(&self, _: &str, _: &Selection) -> Result<Vec<(Range<usize>, u32)>> {
+    /// Finds the special tokens of one segment that do not depend on its neighbors.
+    pub fn find_in_segment(
+        &self,
+        text: &str,
+        allowed: &Selection,
+    ) -> Result<Vec<(Range<usize>, u32)>> {
+        if let Some(direct) = self.direct() {
+            return direct.find_in_segment(text, allowed);
+        }
         Ok(Vec::new())
     }
 
-    fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()> {
+    /// Finds the other special tokens of a prompt once all of its segments are known.
+    pub fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()> {
+        if self.direct().is_some() {
+            return Ok(());
+        }
         let control = self.control()?;
         let mut items: Vec<(Item<'_>, usize)> = Vec::new();
         for (fixed, segment) in prompt.fixed() {
@@ -205,24 +255,34 @@ impl Engine for Tokenizer {
         prompt.set_fixed(tokens)
     }
 
-    fn find_in_text(
+    /// Finds the special tokens of a normalized text. Returns how many of `earlier`, those of another
+    /// text with the same first `known` bytes, are the first of them, and all behind these.
+    pub fn find_in_text(
         &self,
         text: &str,
         allowed: &Selection,
         known: usize,
         earlier: &[Fixed],
     ) -> Result<(usize, Vec<Fixed>)> {
+        if let Some(direct) = self.direct() {
+            return direct.find_in_text(text, allowed, known, earlier);
+        }
         let start = quiet_place(self, text, known, |_| true)?;
         let kept = earlier.partition_point(|fixed| fixed.start < start);
         Ok((kept, self.under(allowed)?.locate_in_text(text, start)?))
     }
 
-    fn find_settled(
+    /// Appends the special tokens of a normalized text that stay the same whatever follows it.
+    /// Returns the first byte from which more text may form another special token.
+    pub fn find_settled(
         &self,
         text: &str,
         allowed: &Selection,
         fixed: &mut Vec<Fixed>,
     ) -> Result<usize> {
+        if let Some(direct) = self.direct() {
+            return direct.find_settled(text, allowed, fixed);
+        }
         let mut open = self.control()?.tokens.all().open_from(text);
         *fixed = self.under(allowed)?.locate_in_text(text, 0)?;
         // A token that follows may take the whitespace before it.
@@ -245,7 +305,12 @@ impl Engine for Tokenizer {
         Ok(open)
     }
 
-    fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
+    /// Appends the ids of a run of normalized text, or of a part of one between safe cuts.
+    /// `is_first` is true if nothing comes before it.
+    pub fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            return direct.encode_normal(run, &Selection::None, ids);
+        }
         if self.is_fast() {
             let from = ids.len();
             let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
@@ -263,11 +328,18 @@ impl Engine for Tokenizer {
         self.encode_traced(&piece, 0..run.len(), is_first, ids, &mut Vec::new())
     }
 
-    fn encode_runs(
+    /// Calls `work` with a function that appends the ids of a run of `prompt`.
+    pub fn encode_runs(
         &self,
         prompt: &Prompt,
         work: &mut dyn FnMut(EncodeRun<'_>) -> Result<()>,
     ) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            let form = direct.normalization();
+            return direct.encode_stretches(|encode| {
+                work(&mut |run, ids| encode(&form.apply(&prompt.text()[run])?, ids))
+            });
+        }
         if self.ignores_segments() {
             return work(&mut |run, ids| {
                 let is_first = prompt.is_first(&run);
@@ -292,18 +364,31 @@ impl Engine for Tokenizer {
         })
     }
 
-    fn encode_run_with_spans(
+    /// Appends the ids of a run of `prompt`, and for each the bytes of the prompt it came from.
+    pub fn encode_run_with_spans(
         &self,
         prompt: &Prompt,
         run: Range<usize>,
         ids: &mut Vec<u32>,
         spans: &mut Vec<Range<usize>>,
     ) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            return direct.encode_run_with_spans(
+                &prompt.text()[run.clone()],
+                run.start,
+                ids,
+                spans,
+            );
+        }
         let is_first = prompt.is_first(&run);
         self.encode_traced(prompt, run, is_first, ids, spans)
     }
 
-    fn keeps_text(&self, run: &str) -> Result<bool> {
+    /// Returns true if the texts of a run's ids are the run, one after the other.
+    pub fn keeps_text(&self, run: &str) -> Result<bool> {
+        if let Some(direct) = self.direct() {
+            return direct.keeps_text(run);
+        }
         let is_plain = matches!(self.split().plan(), Plan::Pattern { prefix_space: false, .. })
             && self.model().keeps_bytes(run);
         match self.normalizer() {
@@ -314,15 +399,26 @@ impl Engine for Tokenizer {
         }
     }
 
-    fn text_size(&self, id: u32) -> usize {
+    /// Returns the length of the text of an id, which a run that keeps its text became.
+    pub fn text_size(&self, id: u32) -> usize {
+        if let Some(direct) = self.direct() {
+            return direct.text_size(id);
+        }
         self.model().token_bytes(id).map_or(0, <[u8]>::len)
     }
 
-    fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
+    /// Returns the first position in a run, from byte `near` on, where it can be cut without
+    /// changing an id. Whether a position is safe depends on the characters on both sides of it
+    /// only.
+    pub fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
         if self.prepends(false) { None } else { self.beginning_cut(run, near) }
     }
 
-    fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
+    /// [`Pipeline::safe_cut`] where the rest, encoded alone, may have other ids.
+    pub fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
+        if let Some(direct) = self.direct() {
+            return direct.splitter().safe_cut(run, near);
+        }
         if let Some(chunks) = self.chunks() {
             return chunks.end(run, near);
         }
@@ -348,17 +444,28 @@ impl Engine for Tokenizer {
         }
     }
 
-    fn ignores_segments(&self) -> bool {
+    /// Returns true if the ids of a run depend on its text alone, not on the segments it came from.
+    pub fn ignores_segments(&self) -> bool {
+        if self.direct().is_some() {
+            return true;
+        }
         let is_found_in_run = self.normalizer().is_some() && self.added().has_normalized();
         let is_made = self.control().map_or(true, Control::is_made_by_model);
         !is_found_in_run && !is_made
     }
 
-    fn is_local(&self) -> bool {
+    /// Returns true if tokens depend on a few hundred bytes around them only, even where there is
+    /// nowhere to cut.
+    pub fn is_local(&self) -> bool {
+        if let Some(direct) = self.direct() {
+            return direct.splitter().is_family();
+        }
         matches!(self.split().plan(), Plan::Pattern { .. }) && self.normalizer().is_none()
     }
 
-    fn prepends(&self, is_first: bool) -> bool {
+    /// Returns true if text is put before a run when it is encoded. `is_first` is true if nothing
+    /// comes before the run.
+    pub fn prepends(&self, is_first: bool) -> bool {
         self.normalizer().is_some_and(Normalizer::prepends)
             || match self.split().plan() {
                 Plan::Pattern { prefix_space, .. } => *prefix_space,
@@ -371,16 +478,29 @@ impl Engine for Tokenizer {
             }
     }
 
-    fn takes_space(&self) -> bool {
+    /// Returns true if special tokens may take adjacent white space.
+    pub fn takes_space(&self) -> bool {
         self.added().take_space()
     }
 
-    fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
-        bytes.extend_from_slice(self.token_table()?.get(id));
+    /// Appends the bytes that an id adds to a text after others.
+    pub fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
+        let token = match self.direct() {
+            Some(direct) => direct.token_bytes(id).ok_or(Error::UnknownId(id.into()))?,
+            None => self.token_table()?.get(id),
+        };
+        bytes.extend_from_slice(token);
         Ok(())
     }
 
-    fn token_form(&self) -> Result<Normalization> {
+    /// Returns the form in which the tokens of a text have its bytes, after a space at most, so that
+    /// what follows a text changes no byte before its last character.
+    ///
+    /// Fails where tokens may have other bytes, or where what follows may change more.
+    pub fn token_form(&self) -> Result<Normalization> {
+        if let Some(direct) = self.direct() {
+            return Ok(direct.normalization());
+        }
         if let Some(why) = self.why_other_bytes() {
             let reason = format!("the bytes of tokens are not those of the text: {why}");
             return Err(Error::refused("heal", reason));
@@ -388,7 +508,9 @@ impl Engine for Tokenizer {
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
     }
 
-    fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
+    /// Fails if later text may change the end of a prompt: its last token, the special token `last`,
+    /// or, with `is_inside`, the character that the prompt ends inside.
+    pub fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
         let token = last.and_then(|id| self.added().token(id)).filter(|token| token.single_word);
         if let Some(content) = token.map(|token| &token.content) {
             let reason = format!(
@@ -405,11 +527,17 @@ impl Engine for Tokenizer {
         Ok(())
     }
 
-    fn mark_class(&self, character: char) -> u8 {
-        canonical_combining_class(character)
+    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`], which may be
+    /// from another version of Unicode.
+    pub fn mark_class(&self, character: char) -> u8 {
+        match self.direct() {
+            Some(_) => unicode_normalization::char::canonical_combining_class(character),
+            None => canonical_combining_class(character),
+        }
     }
 
-    fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
+    /// Returns how many of the first of `bytes`, made of the tokens of `ids`, decoding leaves out.
+    pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
         }
@@ -421,7 +549,7 @@ impl Engine for Tokenizer {
         let mut next = known.next();
         while let Some((place, id)) = next {
             next = known.next();
-            Engine::append_token(self, *id, &mut read)?;
+            self.append_token(*id, &mut read)?;
             // Bytes that stand side by side are decoded together.
             if is_byte(id) && next.is_some_and(|(_, id)| is_byte(id)) {
                 continue;
@@ -443,11 +571,14 @@ impl Engine for Tokenizer {
         Ok(bytes.len())
     }
 
-    fn byte_runs(&self) -> Option<ByteRuns> {
+    /// Returns how decoding shows tokens of single bytes, which it takes together; `None` if it takes
+    /// the bytes of all tokens together, and shows U+FFFD for each beginning of a character.
+    pub fn byte_runs(&self) -> Option<ByteRuns> {
         self.decoder().and_then(Decoder::byte_runs)
     }
 
-    fn is_byte(&self, id: u32) -> Result<bool> {
+    /// Returns true if an id is part of a [byte run](Pipeline::byte_runs).
+    pub fn is_byte(&self, id: u32) -> Result<bool> {
         if self.token_table()?.get(id).len() != 1 {
             return Ok(false);
         }
@@ -456,7 +587,11 @@ impl Engine for Tokenizer {
         Ok(decoded.transpose()?.flatten().is_some_and(|(_, is_byte)| is_byte))
     }
 
-    fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+    /// Appends the bytes that `ids` are decoded to.
+    pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            return direct.append_bytes(ids, bytes);
+        }
         match self.decoder() {
             Some(Decoder::ByteLevel) => {
                 append(bytes, &self.decode_bytes(ids, false)?)?;
@@ -472,9 +607,71 @@ impl Engine for Tokenizer {
             }
         }
     }
+
+    /// Fails with [`Error::DisallowedSpecial`] if a text contains a disallowed name.
+    pub fn check(&self, text: &str, request: &Request) -> Result<()> {
+        match request.disallowed {
+            Disallowed::None => Ok(()),
+            _ => request.check(self.special_tokens()?, &self.normalization().apply(text)?),
+        }
+    }
+
+    /// Returns the number of tokens of a text, or some number above `limit` if there are more than
+    /// `limit`: then hardly more of the text is read.
+    pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
+        if let Some(direct) = self.direct() {
+            return direct.count(text, limit, request);
+        }
+        self.check(text, request)?;
+        let (request, mut ids) = (Request::allowing(request.allowed.clone()), Vec::new());
+        if limit == usize::MAX || beginning(self, text, limit + 1, &request, &mut ids)?.is_none() {
+            ids.clear();
+            self.encode_text(text, &request, &mut ids)?;
+        }
+        Ok(ids.len())
+    }
+
+    /// Decodes `ids` to bytes, and returns where the bytes of each id start.
+    pub fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+        let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
+        for &id in ids {
+            poll(1)?;
+            starts.push(bytes.len());
+            self.append_token(id, &mut bytes)?;
+        }
+        let first = self.left_out(ids, &bytes)?;
+        if first > 0 {
+            bytes.drain(..first);
+            starts.iter_mut().for_each(|start| *start = start.saturating_sub(first));
+        }
+        Ok((bytes, starts))
+    }
 }
 
-impl Tokenizer {
+impl Pipeline {
+    /// Narrows spans of whole characters to the bytes of their tokens, where these are bytes of the text.
+    fn narrow(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
+        if text.is_ascii() || self.token_table().is_err() {
+            return Ok(());
+        }
+        let (mut last, mut token) = (0, Vec::new());
+        for (&id, span) in ids.iter().zip(spans) {
+            token.clear();
+            self.append_token(id, &mut token)?;
+            let start = if span.contains(&last) { last } else { span.start };
+            let end = start + token.len();
+            let is_same = floor(text, start) == span.start
+                && end <= text.len()
+                && ceil(text, end) == span.end
+                && text.as_bytes()[start..end] == token;
+            if is_same {
+                *span = start..end;
+            }
+            last = span.end;
+        }
+        Ok(())
+    }
+
     /// Whether a normalizer treats each ASCII character independently of the text around it.
     fn keeps_ascii(normalizer: &Normalizer) -> bool {
         match normalizer {
@@ -507,7 +704,7 @@ impl Tokenizer {
         Ok(self.keeps_out_control() && self.control()?.is_made_by_model())
     }
 
-    /// [`Tokenizer::keeps_out_made`], where a text becomes such tokens or may become them.
+    /// [`Pipeline::keeps_out_made`], where a text becomes such tokens or may become them.
     fn keeps_out_of(&self, text: &str) -> Result<bool> {
         if !self.keeps_out_made()? || self.model().sampling().is_some() {
             return self.keeps_out_made();
@@ -564,7 +761,7 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// [`Engine::beginning_cut`] where the model knows the characters that it keeps apart.
+    /// [`Pipeline::beginning_cut`] where the model knows the characters that it keeps apart.
     fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
         let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),

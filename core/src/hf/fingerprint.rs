@@ -4,9 +4,9 @@ use crate::fingerprint::Digest;
 use serde_json::{Map, Value, json};
 
 use crate::hf::error::{Error, Result, ask_for_tokens};
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 
-impl Tokenizer {
+impl Pipeline {
     /// Returns the fingerprint. `sha256` hashes canonical forms, the model's once.
     ///
     /// The form is JSON with sorted keys. Left out is what no id depends on: the decoder,
@@ -18,8 +18,8 @@ impl Tokenizer {
         mut sha256: impl FnMut(&[u8]) -> crate::Result<Digest>,
     ) -> Result<Digest> {
         let mut fields = self.settings()?;
-        if let Some(encoding) = self.encoding() {
-            let digest = encoding.fingerprint(&mut sha256)?;
+        if let Some(direct) = self.direct() {
+            let digest = direct.fingerprint(&mut sha256)?;
             if fields.is_empty() {
                 return Ok(digest);
             }
@@ -35,7 +35,7 @@ impl Tokenizer {
     /// Everything but the model, where it is not the default.
     fn settings(&self) -> Result<Map<String, Value>> {
         let mut fields = Map::new();
-        if self.encoding().is_none() {
+        if self.direct().is_none() {
             let added: Vec<Value> = self
                 .added_tokens_by_id()
                 .into_iter()

@@ -10,7 +10,7 @@ use crate::hf::json::text_of;
 use crate::hf::model::ModelFile;
 use crate::hf::spec::{Component, Padding, Truncation};
 use crate::hf::split::Split;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,7 +57,7 @@ fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
     value.map(|value| C::read(value, path)).transpose()
 }
 
-impl Tokenizer {
+impl Pipeline {
     /// Reads the JSON of a file.
     ///
     /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
@@ -109,14 +109,14 @@ impl Tokenizer {
     }
 }
 
-impl Serialize for Tokenizer {
+impl Serialize for Pipeline {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let added: Vec<AddedTokenWithId> = self
             .added_tokens_by_id()
             .into_iter()
             .map(|(id, token)| AddedTokenWithId { id, token: token.clone() })
             .collect();
-        let mut file = serializer.serialize_struct("Tokenizer", 9)?;
+        let mut file = serializer.serialize_struct("Pipeline", 9)?;
         file.serialize_field("version", VERSION)?;
         file.serialize_field("truncation", &self.truncation())?;
         file.serialize_field("padding", &self.padding())?;

@@ -2,11 +2,11 @@
 //! Face's `tokenizers`:
 //!
 //! ```
-//! use bpe_core::hf::{Input, Sequence, Tokenizer};
+//! use bpe_core::hf::{Input, Sequence, Pipeline};
 //!
 //! let json = r#"{"pre_tokenizer": {"type": "Whitespace"}, "added_tokens": [], "model": {
 //!     "type": "WordLevel", "vocab": {"a": 0, "b": 1, "<unk>": 2}, "unk_token": "<unk>"}}"#;
-//! let tokenizer = Tokenizer::from_json(json)?;
+//! let tokenizer = Pipeline::from_json(json)?;
 //! let input = Input { first: Sequence::Text("b a c"), second: None };
 //! let encoding = tokenizer.encode_fully(input, true, true, true)?;
 //! assert_eq!(encoding.ids, [1, 0, 2]);
@@ -56,8 +56,10 @@
 //! | `chunks` | looks up text between two spaces before normalizing |
 //! | [`count`] | counts the words that training learns from |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
-//! | `of_encoding` | a tokenizer made from an `Encoding` of the core |
-//! | `engine` | the tokenizer as an engine of the core, whose abilities then work with it |
+//! | `of_ranks` | pipelines of ranks, with a direct stage |
+//! | `engine` | the questions that abilities ask a pipeline |
+//! | `quiet`, `stable` | places of a text at which what follows changes nothing |
+//! | [`segments`] | prompts of segments |
 //! | `prompt` | segments and conversations: where added tokens may come from |
 
 mod added;
@@ -82,30 +84,34 @@ pub mod io;
 mod json;
 mod model;
 mod normalize;
-mod of_encoding;
+mod of_ranks;
 mod offsets;
 mod pieces;
 pub mod post;
 mod prompt;
+pub(crate) mod quiet;
 mod regex;
 pub mod run_length;
 mod scripts;
+pub mod segments;
 mod sentencepiece;
 mod settled;
 pub mod spec;
 mod split;
+pub(crate) mod stable;
 pub mod tokenizer;
 mod trie;
 mod walk;
 
 pub use added::AddedToken;
 pub use bytes::text_of;
+pub use decode::ByteRuns;
 pub use encode::{CutOff, Encoded, RowLengths};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use model::Version;
 pub use tokenizer::Sequence;
-pub use tokenizer::{Input, Tokenizer};
+pub use tokenizer::{Input, Pipeline};
 
 /// Normalizes `text`.
 pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {

@@ -8,9 +8,9 @@ use crate::hf::model::{Algorithm, Kind, Parts, SentencePieceFields, TokenList, V
 use crate::hf::sentencepiece::ModelProto;
 use crate::hf::spec::{self, BASE64, SentencePieceDecoder, SentencePieceNormalizer};
 use crate::hf::split::Split;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 
-impl Tokenizer {
+impl Pipeline {
     /// Reads the bytes of a `.model`, for the ids of one version of SentencePiece.
     ///
     /// Control pieces become special tokens, which text does not become. Fails for a file that is

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
+use crate::fixed::{Fixed, FixedIds};
 use crate::memory::{push, reserve};
-use crate::segments::{Fixed, FixedIds, Prompt};
 use crate::special_tokens::Selection;
 
 use crate::hf::added::{AddedToken, Found, Stretches};
@@ -16,8 +16,9 @@ use crate::hf::details::{Pieces, reserve_details};
 use crate::hf::error::{Error, Result};
 use crate::hf::normalize::Normalizer;
 use crate::hf::offsets::Aligned;
+use crate::hf::segments::Prompt;
 use crate::hf::spec::PreTokenizer;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 
 /// A part of a text to search, or a place that is fixed already.
 pub(crate) enum Item<'a> {
@@ -28,7 +29,7 @@ pub(crate) enum Item<'a> {
 /// A token and its segment.
 pub(crate) type Token = (Fixed, usize);
 
-impl Tokenizer {
+impl Pipeline {
     /// Finds the added tokens that do not depend on normalization.
     pub(crate) fn locate(
         &self,
@@ -139,16 +140,6 @@ impl Tokenizer {
         Ok(tokens.into_iter().map(|(fixed, _)| fixed).collect())
     }
 
-    /// The form of a text for comparing control strings, and the range in the text of each byte of
-    /// it: normalized, except by parts that add or remove text.
-    pub fn control_form(&self, text: &str) -> Result<(String, Vec<(usize, usize)>)> {
-        let mut form = Aligned::original(text, 0..text.len())?;
-        if let Some(normalizer) = self.normalizer() {
-            align_characters(normalizer, &mut form)?;
-        }
-        Ok((form.text, form.origins))
-    }
-
     /// The parts of a normalized run that come from one trusted segment, and what it allows.
     fn trusted_parts<'a>(
         text: &'a Aligned,
@@ -236,7 +227,7 @@ impl Tokenizer {
         Ok(text.origins.first().is_none_or(|origin| origin.0 == 0))
     }
 
-    /// [`Engine::encode_run_with_spans`](crate::Engine::encode_run_with_spans) for a run that may come from a longer text.
+    /// [`Pipeline::encode_run_with_spans`] for a run that may come from a longer text.
     pub(crate) fn encode_traced(
         &self,
         prompt: &Prompt,
@@ -281,7 +272,7 @@ impl Tokenizer {
 }
 
 /// Applies only the parts of a normalizer that replace characters by others.
-fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
+pub(crate) fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
     match normalizer {
         Normalizer::Replace(..)
         | Normalizer::Prepend(_)

@@ -504,8 +504,8 @@ impl Split {
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 
-    /// The split of an encoding, which the core does.
-    pub(crate) fn of_encoding() -> Self {
+    /// The split of a pipeline of ranks, in its direct stage.
+    pub(crate) fn of_ranks() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
         Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
     }

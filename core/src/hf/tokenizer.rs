@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::Request;
 use crate::ablation::Mechanism;
+use crate::direct::Direct;
 use crate::once::OnceBox;
+use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::token_table::TokenTable;
 
@@ -15,7 +16,7 @@ use crate::hf::control_tokens::Control;
 use crate::hf::decode::Decoder;
 use crate::hf::encoding::Encoding;
 use crate::hf::error::{Error, Result};
-use crate::hf::model::{Model, ModelFile, no_fields};
+use crate::hf::model::{Model, ModelFile};
 use crate::hf::normalize::Normalizer;
 use crate::hf::post;
 use crate::hf::spec::{self, Padding, Truncation};
@@ -26,7 +27,9 @@ type Ready<S, R> = Option<Arc<(S, R)>>;
 
 /// Encodes text and decodes ids as a file specifies. Clones share their components.
 #[derive(Debug, Clone)]
-pub struct Tokenizer {
+pub struct Pipeline {
+    /// The stage that takes whole texts in one loop, for a pipeline of ranks.
+    direct: Option<Arc<Direct>>,
     model: Arc<Model>,
     added: Arc<AddedTokens>,
     normalizer: Ready<spec::Normalizer, Normalizer>,
@@ -91,10 +94,11 @@ impl Input<'_> {
     }
 }
 
-impl Tokenizer {
+impl Pipeline {
     /// A tokenizer with only these components.
     pub(crate) fn with(model: Model, added: AddedTokens, split: Split) -> Self {
         Self {
+            direct: None,
             model: Arc::new(model),
             added: Arc::new(added),
             normalizer: None,
@@ -112,9 +116,16 @@ impl Tokenizer {
         }
     }
 
-    /// The encoding that the tokenizer was made from, with the added tokens.
-    pub fn encoding(&self) -> Option<&Arc<crate::Encoding>> {
-        self.model.encoding()
+    /// Returns the direct stage of a pipeline of ranks: vocabulary, pattern, special tokens, and what
+    /// only ranks have. `None` for every other pipeline.
+    pub fn direct(&self) -> Option<&Arc<Direct>> {
+        self.direct.as_ref()
+    }
+
+    /// Replaces the direct stage, and the special tokens by the same ones as added tokens.
+    pub(crate) fn set_direct(&mut self, direct: Arc<Direct>, added: AddedTokens) {
+        self.model = Arc::new(Model::of_direct(direct.clone()));
+        (self.direct, self.added) = (Some(direct), Arc::new(added));
     }
 
     pub(crate) fn request(&self) -> &Request {
@@ -125,7 +136,7 @@ impl Tokenizer {
     /// searched for.
     pub fn set_request(&mut self, request: Request) {
         let is_ordinary = request.allowed == Selection::None;
-        if self.encoding().is_none() && self.encodes_special_tokens() != is_ordinary {
+        if self.direct.is_none() && self.encodes_special_tokens() != is_ordinary {
             self.set_encode_special_tokens(is_ordinary);
         }
         self.request = Arc::new(request);
@@ -143,18 +154,13 @@ impl Tokenizer {
         chunks.filter(|_| Mechanism::Chunks.is_used())
     }
 
-    /// Replaces the encoding that the tokenizer was made from.
-    pub(crate) fn set_model(&mut self, model: Model, added: AddedTokens) {
-        (self.model, self.added) = (Arc::new(model), Arc::new(added));
-    }
-
     pub(crate) fn control(&self) -> Result<&Control> {
         self.control.get_or_try_init(|| Control::new(&self.added, &self.model).map(Box::new))
     }
 
-    /// Fails if the tokenizer was made from an encoding, which has no components.
+    /// Fails for a pipeline of ranks, whose components are fixed.
     fn check_component(&self, name: &str) -> Result<()> {
-        if self.encoding().is_some() { Err(no_fields(name)) } else { Ok(()) }
+        if self.direct.is_some() { Err(fixed_component(name)) } else { Ok(()) }
     }
 
     pub(crate) fn table_cell(&self) -> &OnceBox<Tables> {
@@ -249,6 +255,7 @@ impl Tokenizer {
 
     /// Sets the pre-tokenizer.
     pub fn set_pre_tokenizer(&mut self, spec: Option<spec::PreTokenizer>) -> Result<()> {
+        self.check_component("pre_tokenizer")?;
         let split = Split::new(spec)?;
         self.model = Arc::new(self.model.with_split(&split)?);
         self.split = Arc::new(split);
@@ -260,6 +267,7 @@ impl Tokenizer {
     ///
     /// Fails with [`Error::Unsupported`] if the model cannot do it exactly.
     pub fn set_model_field(&mut self, name: &str, value: serde_json::Value) -> Result<()> {
+        self.check_component("model")?;
         self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
         self.forget();
         Ok(())
@@ -317,7 +325,7 @@ impl Tokenizer {
         self.decoder = Some(Arc::new((spec, decoder)));
     }
 
-    /// Sets the truncation of a file, even if [`Tokenizer::set_truncation`] would refuse it.
+    /// Sets the truncation of a file, even if [`Pipeline::set_truncation`] would refuse it.
     pub(crate) fn restore_truncation(&mut self, truncation: Option<Truncation>) {
         self.truncation = truncation;
     }
@@ -352,7 +360,7 @@ impl Tokenizer {
         self.keeps_out_control
     }
 
-    /// Sets what [`Tokenizer::keeps_out_control`] returns. By default they are not kept out, as in
+    /// Sets what [`Pipeline::keeps_out_control`] returns. By default they are not kept out, as in
     /// `tokenizers`.
     pub fn set_keeps_out_control(&mut self, value: bool) {
         self.keeps_out_control = value;
@@ -360,9 +368,9 @@ impl Tokenizer {
 
     /// Adds tokens. Returns how many are new or changed.
     pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
-        if self.encoding().is_some() {
+        if let Some(direct) = self.direct.clone() {
             self.forget();
-            return self.add_plain_tokens(tokens);
+            return self.add_plain_tokens(&direct, tokens);
         }
         let mut added = AddedTokens::clone(&self.added);
         let model_id = |content: &str| self.model.token_to_id(content);
@@ -419,9 +427,9 @@ impl Tokenizer {
         tokens
     }
 
-    /// The number of tokens of [`Tokenizer::vocab`].
+    /// The number of tokens of [`Pipeline::vocab`].
     pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
-        if self.encoding().is_some() && with_added_tokens {
+        if self.direct.is_some() && with_added_tokens {
             return self.model.size() + self.added.by_id().len();
         }
         let more = self.added.ids().filter(|(token, _)| self.model.token_to_id(token).is_none());
@@ -463,4 +471,11 @@ impl Tokenizer {
             _ => None,
         }
     }
+}
+
+/// The error for setting a component of a pipeline of ranks.
+fn fixed_component(name: &str) -> Error {
+    let reason = "a tokenizer made from an Encoding has no parts to set; write its tokenizer.json, and \
+                  set them in the tokenizer of that file";
+    Error::refused(name, reason)
 }

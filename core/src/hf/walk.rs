@@ -6,17 +6,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::Engine;
 use crate::ablation::Mechanism;
 use crate::memory::push;
-use crate::request::Disallowed;
 
 use crate::hf::added::Stretches;
 use crate::hf::error::Result;
 use crate::hf::normalize::Normalizer;
 use crate::hf::spec::{Metaspace, PrependScheme};
 use crate::hf::split::Plan;
-use crate::hf::tokenizer::Tokenizer;
+use crate::hf::tokenizer::Pipeline;
 
 /// Takes the stretches that a walk finds.
 pub(crate) trait Tracer {
@@ -42,18 +40,18 @@ pub(crate) trait Tracer {
     /// begins a text; `None` in other runs.
     fn stretch(
         &mut self,
-        tokenizer: &Tokenizer,
+        tokenizer: &Pipeline,
         text: Self::Text<'_>,
         start: Option<usize>,
     ) -> Result<()>;
 
     /// Takes a run that is not normalized yet. Returns false if it needs all steps.
-    fn shortcut(&mut self, _: &Tokenizer, _: &Self::Text<'_>) -> Result<bool> {
+    fn shortcut(&mut self, _: &Pipeline, _: &Self::Text<'_>) -> Result<bool> {
         Ok(false)
     }
 }
 
-impl Tokenizer {
+impl Pipeline {
     /// Whether a list of ids can be the tracer.
     pub(crate) fn is_fast(&self) -> bool {
         // What is random is found once, with all details.
@@ -73,15 +71,15 @@ impl Tokenizer {
 
     /// Appends the ids of a sequence, or of one of its words.
     pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        match self.encoding() {
-            Some(encoding) => encoding.encode(text, self.request(), ids),
+        match self.direct() {
+            Some(direct) => direct.encode(text, self.request(), ids),
             None => self.walk(text, ids),
         }
     }
 
     /// Walks over a text.
     pub(crate) fn walk<T: Tracer>(&self, text: &str, tracer: &mut T) -> Result<()> {
-        self.check(text)?;
+        self.check(text, self.request())?;
         self.begin(text);
         self.added().each_raw(text, |range, id| {
             let is_first = range.start == 0;
@@ -133,14 +131,6 @@ impl Tokenizer {
             sampling.begin(text);
         }
     }
-
-    /// Fails if a text contains the name of a disallowed token.
-    fn check(&self, text: &str) -> Result<()> {
-        match self.request().disallowed {
-            Disallowed::None => Ok(()),
-            _ => self.request().check(self.special_tokens()?, text),
-        }
-    }
 }
 
 /// Keeps ids only, and passes whole stretches to the model.
@@ -170,7 +160,7 @@ impl Tracer for Vec<u32> {
 
     fn stretch(
         &mut self,
-        tokenizer: &Tokenizer,
+        tokenizer: &Pipeline,
         text: Cow<'_, str>,
         start: Option<usize>,
     ) -> Result<()> {
@@ -182,7 +172,7 @@ impl Tracer for Vec<u32> {
         }
     }
 
-    fn shortcut(&mut self, tokenizer: &Tokenizer, text: &Cow<'_, str>) -> Result<bool> {
+    fn shortcut(&mut self, tokenizer: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
         if let Some(chunks) = tokenizer.chunks() {
             if chunks.has_names(text, tokenizer.added())? {
                 return Ok(false);

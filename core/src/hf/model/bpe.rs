@@ -31,7 +31,7 @@ pub(super) type Covering<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
 /// A vocabulary and its merges.
 #[derive(Debug)]
 pub(crate) struct Bpe {
-    pub(super) core: Arc<crate::Encoding>,
+    pub(super) core: Arc<crate::Direct>,
     /// Everything that does not depend on the splitter.
     pub(super) table: Arc<Table>,
 }
@@ -119,17 +119,12 @@ impl Bpe {
     }
 
     fn with(vocabulary: Vocabulary, splitter: Splitter, table: Arc<Table>) -> Result<Self> {
-        let core = crate::Encoding::new(vocabulary, splitter, SpecialTokens::new([])?)?;
+        let core = crate::Direct::new(vocabulary, splitter, SpecialTokens::new([])?)?;
         Ok(Self { core: Arc::new(core), table })
     }
 
-    /// The encoding of the core that does the work, with its caches and its splitter.
-    pub(crate) fn core(&self) -> &Arc<crate::Encoding> {
-        &self.core
-    }
-
-    /// Wraps an encoding of the core.
-    pub(crate) fn of_encoding(core: Arc<crate::Encoding>) -> Self {
+    /// The tokens and ids of a direct stage.
+    pub(crate) fn of_direct(core: Arc<crate::Direct>) -> Self {
         let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
     }

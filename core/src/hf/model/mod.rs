@@ -35,6 +35,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::Splitter;
+use crate::direct::Direct;
 use crate::fingerprint::Digest;
 use crate::pool::Pool;
 use serde::Serialize;
@@ -64,8 +65,6 @@ use written::Merging;
 pub(crate) enum Model {
     /// Byte pair encoding by the lists of a file.
     Bpe(Bpe),
-    /// An encoding of the core, which finds special tokens itself.
-    Encoding(Bpe),
     /// Byte pair encoding that the core cannot express.
     ListBpe(ListBpe),
     WordPiece(WordPiece),
@@ -250,7 +249,7 @@ impl Deref for Model {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Bpe(bpe) | Self::Encoding(bpe) => bpe,
+            Self::Bpe(bpe) => bpe,
             Self::ListBpe(bpe) => bpe,
             Self::WordPiece(model) => model,
             Self::WordLevel(model) => model,
@@ -261,16 +260,9 @@ impl Deref for Model {
 }
 
 impl Model {
-    pub(crate) fn of_encoding(encoding: Arc<crate::Encoding>) -> Self {
-        Self::Encoding(Bpe::of_encoding(encoding))
-    }
-
-    /// The encoding that the tokenizer was made from; `None` for a file.
-    pub(crate) fn encoding(&self) -> Option<&Arc<crate::Encoding>> {
-        match self {
-            Self::Encoding(bpe) => Some(bpe.core()),
-            _ => None,
-        }
+    /// The model of a pipeline of ranks, for its tokens and ids.
+    pub(crate) fn of_direct(direct: Arc<Direct>) -> Self {
+        Self::Bpe(Bpe::of_direct(direct))
     }
 
     /// Whether the model comes from a SentencePiece `.model`.
@@ -285,7 +277,6 @@ impl Model {
                 Some(bpe) => Self::Bpe(bpe),
                 None => Self::bpe_again(bpe, bpe.header().clone(), split)?,
             },
-            Self::Encoding(_) => return Err(no_fields("pre_tokenizer")),
             Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().clone(), split)?,
             Self::WordPiece(model) => Self::WordPiece(model.copied()),
             Self::WordLevel(model) => Self::WordLevel(model.copied()),
@@ -299,7 +290,6 @@ impl Model {
         Ok(match self {
             Self::Bpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
             Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
-            Self::Encoding(_) => return Err(no_fields("model")),
             Self::WordPiece(model) => {
                 let fields = with_field(model.fields(), name, value)?;
                 Self::WordPiece(WordPiece::new(fields, model.vocab().clone()))
@@ -329,7 +319,7 @@ impl Model {
     /// The type and the fields, without lists; also those that files do not hold.
     pub(crate) fn fields(&self) -> Result<Value> {
         match self {
-            Self::Bpe(bpe) | Self::Encoding(bpe) => bpe.header().fields(),
+            Self::Bpe(bpe) => bpe.header().fields(),
             Self::ListBpe(bpe) => bpe.header().fields(),
             Self::WordPiece(model) => fields("WordPiece", model.fields(), None),
             Self::WordLevel(model) => fields("WordLevel", model.fields(), None),
@@ -396,11 +386,4 @@ fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Va
         None => return Err(invalid("the model has no such field".into())),
     }
     serde_json::from_value(json).map_err(|error| invalid(error.to_string()))
-}
-
-/// The error for setting a part of a tokenizer that was made from an encoding.
-pub(crate) fn no_fields(name: &str) -> Error {
-    let reason = "a tokenizer made from an Encoding has no parts to set; write its tokenizer.json, and \
-                  set them in the tokenizer of that file";
-    Error::refused(name, reason)
 }

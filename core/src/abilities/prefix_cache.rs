@@ -17,12 +17,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::Pipeline;
+use crate::abilities::conversation::normalize_runs;
 use crate::char_boundary::{ceil, floor};
-use crate::engine::Engine;
-use crate::engine::conversation::normalize_runs;
-use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
+use crate::fixed::Fixed;
 use crate::hash::{fold, hash_bytes, random_seeds};
+use crate::hf::segments::Prompt;
 use crate::memory::reserve;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::request::{Disallowed, Request};
@@ -135,9 +136,9 @@ struct Node {
 
 impl<'a> Plan<'a> {
     /// Plans a text with the special tokens of `request`, as a
-    /// [`Conversation`](crate::engine::conversation::Conversation) reads it.
-    pub fn of_text<E: Engine + ?Sized>(
-        engine: &E,
+    /// [`Conversation`](crate::abilities::conversation::Conversation) reads it.
+    pub fn of_text(
+        engine: &Pipeline,
         text: &'a str,
         request: &Request,
         seeds: [u64; 2],
@@ -152,12 +153,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Plans a prompt. The ids of its text must depend on its text alone
-    /// ([`Engine::ignores_segments`]).
-    pub fn of_prompt<E: Engine + ?Sized>(
-        engine: &E,
-        prompt: Prompt,
-        seeds: [u64; 2],
-    ) -> Result<Self> {
+    /// ([`Pipeline::ignores_segments`]).
+    pub fn of_prompt(engine: &Pipeline, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
         let (text, fixed) = prompt.into_parts();
         let (text, fixed) = match engine.normalization() {
             Normalization::None => (text, fixed),
@@ -166,12 +163,7 @@ impl<'a> Plan<'a> {
         Ok(Self::new(engine, text.into(), fixed, seeds))
     }
 
-    fn new<E: Engine + ?Sized>(
-        engine: &E,
-        text: Cow<'a, str>,
-        fixed: Vec<Fixed>,
-        seeds: [u64; 2],
-    ) -> Plan<'a> {
+    fn new(engine: &Pipeline, text: Cow<'a, str>, fixed: Vec<Fixed>, seeds: [u64; 2]) -> Plan<'a> {
         let mut blocks = Vec::new();
         let (mut position, mut index) = (0, 0);
         while position < text.len() || index < fixed.len() {
@@ -188,9 +180,9 @@ impl<'a> Plan<'a> {
     }
 
     /// Encodes the unknown blocks of a text with the special tokens of `request`.
-    pub fn encode<E: Engine + ?Sized>(
+    pub fn encode(
         &self,
-        engine: &E,
+        engine: &Pipeline,
         request: &Request,
         mut known: Known,
     ) -> Result<Encoded> {
@@ -219,8 +211,8 @@ impl<'a> Plan<'a> {
 }
 
 /// Normalizes a text, checks it, and finds its special tokens.
-fn searched<'a, E: Engine + ?Sized>(
-    engine: &E,
+fn searched<'a>(
+    engine: &Pipeline,
     text: &'a str,
     request: &Request,
 ) -> Result<(Cow<'a, str>, Vec<Fixed>)> {
@@ -232,8 +224,8 @@ fn searched<'a, E: Engine + ?Sized>(
 
 /// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
 /// nothing is before it.
-fn encode_part<E: Engine + ?Sized>(
-    engine: &E,
+fn encode_part(
+    engine: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     part: Range<usize>,
@@ -255,8 +247,8 @@ fn encode_part<E: Engine + ?Sized>(
 }
 
 /// Cuts given text into blocks. `None` if a place to cut is missing.
-fn given_blocks<E: Engine + ?Sized>(
-    engine: &E,
+fn given_blocks(
+    engine: &Pipeline,
     text: &str,
     request: &Request,
     seeds: [u64; 2],
@@ -287,10 +279,7 @@ fn given_blocks<E: Engine + ?Sized>(
 }
 
 /// Returns the names that text may not be cut at; `None` if one is too long to look for it.
-fn names<'a, E: Engine + ?Sized>(
-    engine: &'a E,
-    request: &'a Request,
-) -> Result<Option<Vec<&'a Names>>> {
+fn names<'a>(engine: &'a Pipeline, request: &'a Request) -> Result<Option<Vec<&'a Names>>> {
     let mut names = vec![engine.special_tokens()?.all()];
     if let Disallowed::Names(more) = &request.disallowed {
         names.push(more);
@@ -299,12 +288,7 @@ fn names<'a, E: Engine + ?Sized>(
 }
 
 /// Returns the first position from byte `near` on, of those tried, at which given text can be cut.
-fn given_cut<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    mut near: usize,
-    names: &[&Names],
-) -> Option<usize> {
+fn given_cut(engine: &Pipeline, text: &str, mut near: usize, names: &[&Names]) -> Option<usize> {
     for _ in 0..MOST_TRIES {
         let cut = engine.safe_cut(text, near)?;
         if is_given_cut(engine, text, cut, names) {
@@ -317,7 +301,7 @@ fn given_cut<E: Engine + ?Sized>(
 
 /// Returns true if the text before and after a safe cut is a separate text: no name touches it, and
 /// it is amid characters that normalization keeps.
-fn is_given_cut<E: Engine + ?Sized>(engine: &E, text: &str, cut: usize, names: &[&Names]) -> bool {
+fn is_given_cut(engine: &Pipeline, text: &str, cut: usize, names: &[&Names]) -> bool {
     /// Bytes in which a character that starts a stretch is looked for.
     const REACH: usize = 64;
     let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
@@ -342,8 +326,8 @@ fn is_given_cut<E: Engine + ?Sized>(engine: &E, text: &str, cut: usize, names: &
 }
 
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
-fn next_block<E: Engine + ?Sized>(
-    engine: &E,
+fn next_block(
+    engine: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     start: usize,
@@ -363,8 +347,8 @@ fn next_block<E: Engine + ?Sized>(
 
 /// Returns where the block at byte `start` ends: a byte, the number of fixed places before that byte,
 /// and false if only the text ends there.
-fn block_end<E: Engine + ?Sized>(
-    engine: &E,
+fn block_end(
+    engine: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     start: usize,

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
+use crate::Pipeline;
 use crate::char_boundary::{ceil, floor};
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::TokenEnd;
@@ -37,6 +37,52 @@ const WINDOW: usize = 1 << 16;
 /// How far normalization looks around a character, in bytes.
 const NORMALIZED: usize = 8;
 
+impl Pipeline {
+    /// Returns the length in bytes of a prefix of `text` that ends where a token of `text` ends and
+    /// that encodes to at most `max_tokens` tokens.
+    pub fn truncate(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        Cutter::new(self, text, request)?.prefix(max_tokens)
+    }
+
+    /// Returns the start of a suffix of `text` that begins where a token of `text` ends and that
+    /// encodes to at most `max_tokens` tokens.
+    pub fn truncate_left(&self, text: &str, max_tokens: usize, request: &Request) -> Result<usize> {
+        Cutter::new(self, text, request)?.suffix(max_tokens)
+    }
+
+    /// Returns the range that [`Pipeline::truncate`] (from the left, [`Pipeline::truncate_left`])
+    /// keeps of a text that begins (ends) with `part`, which is not all of it. Returns `None` if
+    /// `part` is too short to know.
+    ///
+    /// The last (first) character of `part` may differ from the text's. Disallowed names are
+    /// looked for in `part` only.
+    pub fn truncate_part(
+        &self,
+        part: &str,
+        max_tokens: usize,
+        from_left: bool,
+        request: &Request,
+    ) -> Result<Option<Range<usize>>> {
+        Cutter::of_part(self, part, request)?.kept(max_tokens, from_left)
+    }
+
+    /// Cuts `text` into chunks that end where tokens of `text` end and that encode to at most
+    /// `max_tokens` tokens each. Each begins with up to `overlap` tokens of the end of the one
+    /// before; `overlap` must be smaller than `max_tokens`.
+    ///
+    /// Only where the characters between two token ends do not fit into one chunk are they cut
+    /// apart. Fails with [`Error::ChunkTooSmall`] if one character does not fit.
+    pub fn chunk(
+        &self,
+        text: &str,
+        max_tokens: usize,
+        overlap: usize,
+        request: &Request,
+    ) -> Result<Vec<Range<usize>>> {
+        chunk(Cutter::new(self, text, request)?, max_tokens, overlap)
+    }
+}
+
 /// A place where a token ends, between two characters.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cut {
@@ -46,8 +92,8 @@ struct Cut {
 }
 
 /// Finds places to cut one text at.
-pub(crate) struct Cutter<'a, E: ?Sized> {
-    engine: &'a E,
+struct Cutter<'a> {
+    engine: &'a Pipeline,
     text: &'a str,
     /// Whether the text ends where `text` does.
     is_all: bool,
@@ -57,8 +103,8 @@ pub(crate) struct Cutter<'a, E: ?Sized> {
     longest_name: usize,
 }
 
-impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
-    pub(crate) fn new(engine: &'a E, text: &'a str, request: &Request) -> Result<Self> {
+impl<'a> Cutter<'a> {
+    pub(crate) fn new(engine: &'a Pipeline, text: &'a str, request: &Request) -> Result<Self> {
         engine.check(text, request)?;
         let request = Request::allowing(request.allowed.clone());
         let longest_name = engine.special_tokens()?.all().longest();
@@ -66,7 +112,7 @@ impl<'a, E: Engine + ?Sized> Cutter<'a, E> {
     }
 
     /// A cutter for a text that is longer than `part`.
-    pub(crate) fn of_part(engine: &'a E, part: &'a str, request: &Request) -> Result<Self> {
+    pub(crate) fn of_part(engine: &'a Pipeline, part: &'a str, request: &Request) -> Result<Self> {
         Ok(Self { is_all: false, ..Self::new(engine, part, request)? })
     }
 
@@ -334,18 +380,14 @@ fn next_size(size: usize, wanted: usize, found: usize) -> usize {
     likely.clamp(size.saturating_mul(2), size.saturating_mul(4))
 }
 
-/// Cuts a text into chunks: see [`Engine::chunk`].
-pub(crate) fn chunk<E: Engine + ?Sized>(
-    cutter: Cutter<'_, E>,
-    max_tokens: usize,
-    overlap: usize,
-) -> Result<Vec<Range<usize>>> {
+/// Cuts a text into chunks: see [`Pipeline::chunk`].
+fn chunk(cutter: Cutter<'_>, max_tokens: usize, overlap: usize) -> Result<Vec<Range<usize>>> {
     Chunker { cutter, max_tokens, overlap, cuts: Vec::new(), read: Cut::default() }.chunks()
 }
 
 /// Cuts a text into chunks, from its beginning to its end.
-struct Chunker<'a, E: ?Sized> {
-    cutter: Cutter<'a, E>,
+struct Chunker<'a> {
+    cutter: Cutter<'a>,
     max_tokens: usize,
     overlap: usize,
     /// The cuts from the start of the last chunk on, as far as the text was read.
@@ -353,7 +395,7 @@ struct Chunker<'a, E: ?Sized> {
     read: Cut,
 }
 
-impl<E: Engine + ?Sized> Chunker<'_, E> {
+impl Chunker<'_> {
     fn chunks(&mut self) -> Result<Vec<Range<usize>>> {
         let mut chunks: Vec<Range<usize>> = Vec::new();
         let mut done = Cut::default();

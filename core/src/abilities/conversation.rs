@@ -8,14 +8,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::Pipeline;
 use crate::char_boundary::floor;
-use crate::engine::Engine;
-use crate::engine::segments::{Fixed, Prompt};
 use crate::error::Result;
+use crate::fixed::Fixed;
+use crate::hf::segments::Prompt;
+use crate::hf::stable::{Stable, last_cut, last_stretch, settled};
 use crate::memory::{append_text, reserve, reserve_text};
-use crate::normalize::{Alignment, Normalization, starts_stretch};
+use crate::normalize::{Normalization, starts_stretch};
 use crate::request::Request;
-use crate::special_tokens::Selection;
 
 /// The minimum number of bytes between two checkpoints.
 const SPACING: usize = 1024;
@@ -103,9 +104,9 @@ impl Conversation {
     /// Replaces the text by `text`, with the special tokens of `request`.
     ///
     /// Returns how many of the ids stayed. After an error nothing has changed.
-    pub fn update_text<E: Engine + ?Sized>(
+    pub fn update_text(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         text: &str,
         request: &Request,
     ) -> Result<usize> {
@@ -127,9 +128,9 @@ impl Conversation {
     /// Appends `more` to a text, as [`Conversation::update_text`] with both would, at the cost of
     /// `more`. The first character beyond U+FFFF may come as `pair`, if its first half is the U+FFFD
     /// that the text ends with.
-    pub fn append_text<E: Engine + ?Sized>(
+    pub fn append_text(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         pair: Option<char>,
         more: &str,
         request: &Request,
@@ -170,9 +171,9 @@ impl Conversation {
     }
 
     /// Replaces the text after the first `same` bytes by `tail`, and searches for special tokens.
-    fn replace_text<E: Engine + ?Sized>(
+    fn replace_text(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         same: usize,
         tail: &str,
         request: &Request,
@@ -203,28 +204,20 @@ impl Conversation {
 
     /// Replaces the text by a prompt's, without the call of [`Prompt::finish`]. Runs of text
     /// between the fixed positions are normalized.
-    pub fn update_prompt<E: Engine + ?Sized>(
-        &mut self,
-        engine: &E,
-        prompt: Prompt,
-    ) -> Result<usize> {
+    pub fn update_prompt(&mut self, engine: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(engine, prompt, 0, 0)
     }
 
     /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
     /// the cost of the new ones. They come after [`Conversation::end`].
-    pub fn append_prompt<E: Engine + ?Sized>(
-        &mut self,
-        engine: &E,
-        prompt: Prompt,
-    ) -> Result<usize> {
+    pub fn append_prompt(&mut self, engine: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(engine, prompt, self.end.at, self.end.fixed)
     }
 
     /// Replaces the text from byte `start` on, and the fixed positions but the first `before`.
-    fn replace_prompt<E: Engine + ?Sized>(
+    fn replace_prompt(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         mut prompt: Prompt,
         start: usize,
         before: usize,
@@ -261,9 +254,9 @@ impl Conversation {
 
     /// Replaces the text after the first `same` bytes by `tail`. Of the new text and the fixed
     /// positions so far, `find` returns how many stay, and the positions after these.
-    fn apply<E: Engine + ?Sized>(
+    fn apply(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         same: usize,
         tail: &str,
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
@@ -282,9 +275,9 @@ impl Conversation {
     }
 
     /// Encodes the text, whose first `same` bytes are as they were.
-    fn encode<E: Engine + ?Sized>(
+    fn encode(
         &mut self,
-        engine: &E,
+        engine: &Pipeline,
         same: usize,
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
     ) -> Result<usize> {
@@ -320,8 +313,8 @@ impl Conversation {
 }
 
 /// Appends the ids after a checkpoint, and new checkpoints. `fixed` are the fixed positions after it.
-fn encode_from<'a, E: Engine + ?Sized>(
-    engine: &E,
+fn encode_from<'a>(
+    engine: &Pipeline,
     text: &str,
     mut fixed: impl Iterator<Item = &'a Fixed>,
     from: Checkpoint,
@@ -362,8 +355,8 @@ fn encode_from<'a, E: Engine + ?Sized>(
 
 /// Appends the ids of a part of a run after a cut. If text is put before each run, the part is encoded
 /// after the character before it, whose ids stay the same.
-fn continue_run<E: Engine + ?Sized>(
-    engine: &E,
+fn continue_run(
+    engine: &Pipeline,
     text: &str,
     part: Range<usize>,
     ids: &mut Vec<u32>,
@@ -378,13 +371,6 @@ fn continue_run<E: Engine + ?Sized>(
     debug_assert!(ids[start..].starts_with(&first), "a cut in the middle of a token");
     ids.drain(start..start + first.len());
     Ok(())
-}
-
-/// Returns the last position in a text before which it can be cut and the parts normalized
-/// independently, whatever follows.
-fn last_stretch(text: &str) -> usize {
-    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
-    start.map_or(0, |(at, _)| at)
 }
 
 /// Normalizes the runs of text between the fixed positions, and moves these.
@@ -450,8 +436,8 @@ impl Raw {
 
 /// Returns the ids of a text that stay the same whatever follows it, and the number of bytes of
 /// text that they cover.
-pub fn stable_prefix<E: Engine + ?Sized>(
-    engine: &E,
+pub fn stable_prefix(
+    engine: &Pipeline,
     text: &str,
     request: &Request,
 ) -> Result<(Vec<u32>, usize)> {
@@ -463,86 +449,9 @@ pub fn stable_prefix<E: Engine + ?Sized>(
     Ok((ids, original))
 }
 
-/// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
-/// own, are the first tokens of the text, whatever follows it.
-fn stable_length<E: Engine + ?Sized>(engine: &E, text: &str, allowed: &Selection) -> Result<usize> {
-    Ok(Stable::of(engine, text, allowed)?.original)
-}
-
-/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
-const LEAST: usize = 1024;
-
-/// Finds a beginning of a text that has at least `most` tokens, all of them the first of the text.
-/// Leaves their ids in `ids`. `None` if that would not save half of the text.
-pub fn beginning<'a, E: Engine + ?Sized>(
-    engine: &E,
-    text: &'a str,
-    most: usize,
-    request: &Request,
-    ids: &mut Vec<u32>,
-) -> Result<Option<&'a str>> {
-    // The first try shows how many bytes a token has.
-    let mut size = (most / 2).max(LEAST);
-    while size <= text.len() / 2 {
-        let window = &text[..floor(text, size)];
-        let length = stable_length(engine, window, &request.allowed)?;
-        // Without a place to cut, a larger window does not help.
-        if length < window.len() / 2 {
-            break;
-        }
-        ids.clear();
-        engine.encode_text(&text[..length], request, ids)?;
-        if ids.len() >= most {
-            return Ok(Some(&text[..length]));
-        }
-        let needed = length as f64 / ids.len().max(1) as f64 * most as f64 * 1.1;
-        size = (needed as usize).saturating_add(LEAST).max(size + size / 2);
-    }
-    Ok(None)
-}
-
-/// The beginning of a text that stays as it is whatever follows.
-struct Stable<'a> {
-    /// The text, normalized, and the end of the beginning in it.
-    normal: Cow<'a, str>,
-    end: usize,
-    /// The special tokens up to there.
-    fixed: Vec<Fixed>,
-    /// The end before normalization.
-    original: usize,
-}
-
-impl<'a> Stable<'a> {
-    fn of<E: Engine + ?Sized>(engine: &E, text: &'a str, allowed: &Selection) -> Result<Self> {
-        let normalization = engine.normalization();
-        let settled = settled(normalization, text);
-        let (normal, alignment) = normalization.align(&text[..settled])?;
-        let mut fixed = Vec::new();
-        let open = engine.find_settled(&normal, allowed, &mut fixed)?;
-        let after_special = fixed.last().map_or(0, |last| last.end);
-        let cuts = [last_cut(engine, &normal, after_special, open), Some(after_special)];
-        let places = cuts.into_iter().flatten();
-        let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
-        let (end, original) = found.unwrap_or_default();
-        // With the spaces after it, a token may end after the next token.
-        let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
-        fixed.truncate(kept);
-        Ok(Self { normal, end, fixed, original })
-    }
-}
-
-/// Returns the length of the beginning that normalization does not change whatever follows: text may
-/// combine with the last character that starts a stretch.
-fn settled(normalization: Normalization, text: &str) -> usize {
-    match normalization {
-        Normalization::None => text.len(),
-        _ => last_stretch(text),
-    }
-}
-
 /// Appends the ids of a prompt that stay the same whatever text follows it. `text` is normalized.
-pub(crate) fn stable_ids<E: Engine + ?Sized>(
-    engine: &E,
+pub(crate) fn stable_ids(
+    engine: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     ids: &mut Vec<u32>,
@@ -551,35 +460,6 @@ pub(crate) fn stable_ids<E: Engine + ?Sized>(
     let open = settled(engine.normalization(), text);
     let end = last_cut(engine, text, after, open).unwrap_or(after);
     encode_from(engine, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
-}
-
-fn original(alignment: &Alignment, position: usize) -> Option<usize> {
-    if position == 0 { Some(0) } else { alignment.boundary(position) }
-}
-
-/// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
-/// `open`.
-fn last_cut<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    start: usize,
-    open: usize,
-) -> Option<usize> {
-    let stretch = &text[start..open.max(start)];
-    let mut back = 64;
-    loop {
-        let from = floor(stretch, stretch.len().saturating_sub(back));
-        let mut found = None;
-        let mut near = from.max(1);
-        while let Some(cut) = engine.beginning_cut(stretch, near) {
-            found = Some(start + cut);
-            near = cut + 1;
-        }
-        if found.is_some() || from == 0 {
-            return found;
-        }
-        back *= 8;
-    }
 }
 
 /// Returns how many bytes two texts have in common, up to a character boundary of both.

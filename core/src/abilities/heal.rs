@@ -4,10 +4,10 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::decompose_canonical;
 
-use crate::engine::Engine;
-use crate::engine::conversation::{normalize_runs, stable_ids, stable_prefix};
-use crate::engine::segments::Prompt;
+use crate::Pipeline;
+use crate::abilities::conversation::{normalize_runs, stable_ids, stable_prefix};
 use crate::error::{Error, Result};
+use crate::hf::segments::Prompt;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::once::OnceBox;
 use crate::request::Request;
@@ -66,12 +66,7 @@ impl Healed {
 /// Heals a text. `part` is the first bytes of a character after it.
 ///
 /// Fails if the bytes of tokens are not the text, as under a normalizer that removes accents.
-pub fn heal<E: Engine + ?Sized>(
-    engine: &E,
-    text: &str,
-    part: &[u8],
-    request: &Request,
-) -> Result<Healed> {
+pub fn heal(engine: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
     engine.token_form()?;
     let (stable, _) = stable_prefix(engine, text, request)?;
     let mut all = Vec::new();
@@ -82,7 +77,7 @@ pub fn heal<E: Engine + ?Sized>(
 /// Heals a prompt of segments.
 ///
 /// Fails as [`heal`] does.
-pub fn heal_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt) -> Result<Healed> {
+pub fn heal_prompt(engine: &Pipeline, prompt: Prompt) -> Result<Healed> {
     engine.token_form()?;
     let (mut all, mut stable) = (Vec::new(), Vec::new());
     prompt.encode(engine, true, &mut all)?;
@@ -95,12 +90,7 @@ pub fn heal_prompt<E: Engine + ?Sized>(engine: &E, prompt: Prompt) -> Result<Hea
 }
 
 /// Heals a prompt with these ids, of which the first are `stable`.
-fn healed<E: Engine + ?Sized>(
-    engine: &E,
-    mut ids: Vec<u32>,
-    stable: &[u32],
-    part: &[u8],
-) -> Result<Healed> {
+fn healed(engine: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
     let table = engine.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
     let special = ids[known..].iter().rposition(|&id| table.kind(id) == Kind::Special);
@@ -119,12 +109,7 @@ fn healed<E: Engine + ?Sized>(
 
 /// Returns what the next tokens must begin with, for a text that ends with `rest` and the first bytes
 /// `part` of another character. `is_first` is true if no id comes before `rest`.
-fn rests<E: Engine + ?Sized>(
-    engine: &E,
-    mut rest: Vec<u8>,
-    part: &[u8],
-    is_first: bool,
-) -> Result<Rests> {
+fn rests(engine: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) -> Result<Rests> {
     let is_nfc = engine.token_form()? == Normalization::Nfc;
     let mut changes = Vec::new();
     if is_nfc {
@@ -190,7 +175,7 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
 }
 
 /// Returns true if a [`MARK`] in a text becomes a token that decodes to a space.
-fn becomes_space<E: Engine + ?Sized>(engine: &E) -> Result<bool> {
+fn becomes_space(engine: &Pipeline) -> Result<bool> {
     let (mut ids, mut bytes) = (Vec::new(), Vec::new());
     engine.encode_run("a\u{2581}", false, &mut ids)?;
     ids.iter().try_for_each(|&id| {
@@ -227,8 +212,8 @@ impl Change {
 
 /// Adds what changes first in `rest` under form C once a mark follows. With a `part`, a character that
 /// begins with it comes before the mark, or is it. `start` is added to the places.
-fn add_changed<E: Engine + ?Sized>(
-    engine: &E,
+fn add_changed(
+    engine: &Pipeline,
     rest: &str,
     start: usize,
     part: &[u8],

@@ -1,4 +1,12 @@
-//! An encoding: its parts, and the walk that turns text into ids.
+//! The direct way from text to ids, for pipelines of ranks: special tokens, NFC or nothing, one pattern,
+//! and byte pair encoding by rank in one loop.
+
+#[cfg(feature = "hf")]
+mod aligned;
+#[cfg(feature = "hf")]
+mod spans;
+mod special;
+mod unstable;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -15,14 +23,14 @@ use crate::request::Request;
 use crate::sink::{Places, Sink};
 use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
-use crate::split::{Batch, Piece, Splitter};
+use crate::split::{BATCH, Batch, Piece, Splitter};
 use crate::token_table::{Kind, TokenTable};
 use crate::vocabulary::Vocabulary;
 
 /// A normalization, special tokens, a pattern and a vocabulary: everything needed to turn text into
 /// ids. Immutable, and freely shared between threads.
 #[derive(Debug)]
-pub struct Encoding {
+pub struct Direct {
     normalization: Normalization,
     vocabulary: Vocabulary,
     splitter: Splitter,
@@ -34,7 +42,7 @@ pub struct Encoding {
     token_table: OnceBox<Arc<TokenTable>>,
 }
 
-impl Encoding {
+impl Direct {
     /// Creates an encoding without normalization. A special token may not have the id of another
     /// token.
     pub fn new(
@@ -98,10 +106,11 @@ impl Encoding {
     /// Fails with [`Error::DisallowedSpecial`] if the text contains a disallowed name.
     ///
     /// ```
-    /// use bpe_core::{Encoding, Request, SpecialTokens, Splitter, Vocabulary};
+    /// use bpe_core::direct::Direct;
+    /// use bpe_core::{Request, SpecialTokens, Splitter, Vocabulary};
     ///
     /// let vocabulary = Vocabulary::build((0..=255).map(|byte| (vec![byte], byte.into())).collect())?;
-    /// let encoding = Encoding::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
+    /// let encoding = Direct::new(vocabulary, Splitter::new(r"\w+|\W")?, SpecialTokens::new([])?)?;
     /// let mut ids = Vec::new();
     /// encoding.encode("hi", &Request::ORDINARY, &mut ids)?;
     /// assert_eq!(ids, [104, 105]);
@@ -121,7 +130,7 @@ impl Encoding {
         Ok(text)
     }
 
-    /// Like [`Encoding::prepare`], but also returns the alignment with `text`.
+    /// Like [`Direct::prepare`], but also returns the alignment with `text`.
     pub(crate) fn prepare_aligned<'a>(
         &self,
         text: &'a str,
@@ -213,6 +222,37 @@ impl Encoding {
         let mut lease = self.workspaces.borrow();
         let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
         encode_stretch(text, 0, cut, batch, &mut merger, ids).map(drop)
+    }
+
+    /// Splits `text` into pieces; allowed special tokens are pieces of their own. Passes the
+    /// normalized text and some of its pieces at a time to `take`. Text that the pattern does not
+    /// match is in no piece.
+    pub fn split(
+        &self,
+        text: &str,
+        request: &Request,
+        mut take: impl FnMut(&str, &[Piece]) -> Result<()>,
+    ) -> Result<()> {
+        let text = &*self.prepare(text, request)?;
+        let mut batch: Batch = [Piece::default(); BATCH];
+        let mut position = 0;
+        loop {
+            let special = self.special_tokens().find_allowed(text, position, &request.allowed);
+            let end = special.map_or(text.len(), |(found, _)| found.start);
+            let stretch = &text[position..end];
+            let mut pieces = self.splitter().pieces(stretch);
+            loop {
+                let count = pieces.fill(&mut batch)?;
+                if count == 0 {
+                    break;
+                }
+                poll(batch[count - 1].end - batch[0].start)?;
+                take(stretch, &batch[..count])?;
+            }
+            let Some((found, _)) = special else { return Ok(()) };
+            take(text, &[Piece { start: found.start, end: found.end }])?;
+            position = found.end;
+        }
     }
 
     /// Returns the workspaces that calls borrow, with their caches: to clear or disable them.

@@ -2,31 +2,19 @@
 
 use std::iter::repeat_n;
 
-use crate::engine::Engine;
+use crate::Pipeline;
 use crate::error::Result;
+pub use crate::hf::ByteRuns;
 use crate::memory::reserve;
 use crate::polling::poll;
 use crate::stream_pool::is_incomplete;
 
 const BROKEN: &str = "\u{fffd}";
 
-/// How decoding shows a run of tokens of single bytes that is not UTF-8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ByteRuns {
-    /// Each byte outside of a character becomes U+FFFD.
-    Bytes,
-    /// Each byte of the run becomes U+FFFD.
-    Whole,
-}
-
 /// Decodes `ids`, at the beginning of a text if `is_first`, or else after others. Returns the bytes of
 /// the text, and where those of each id start. They are UTF-8 if the engine has
-/// [byte runs](Engine::byte_runs).
-pub fn decode<E: Engine + ?Sized>(
-    engine: &E,
-    ids: &[u32],
-    is_first: bool,
-) -> Result<(Vec<u8>, Vec<usize>)> {
+/// [byte runs](Pipeline::byte_runs).
+pub fn decode(engine: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
         true => engine.decode_with_starts(ids)?,
         false => after_others(engine, ids)?,
@@ -55,12 +43,7 @@ pub fn decode<E: Engine + ?Sized>(
 
 /// The text of [`decode`] from the id with the number `from` on, with all of the character that it
 /// starts in.
-pub fn decode_from<E: Engine + ?Sized>(
-    engine: &E,
-    ids: &[u32],
-    is_first: bool,
-    from: usize,
-) -> Result<Vec<u8>> {
+pub fn decode_from(engine: &Pipeline, ids: &[u32], is_first: bool, from: usize) -> Result<Vec<u8>> {
     let (mut bytes, starts) = decode(engine, ids, is_first)?;
     let mut start = starts.get(from).copied().unwrap_or(bytes.len());
     while bytes.get(start).is_some_and(|byte| byte & 0xC0 == 0x80) && start > 0 {
@@ -71,7 +54,7 @@ pub fn decode_from<E: Engine + ?Sized>(
 }
 
 /// Returns how many of the first of `ids` have text that no later id changes.
-pub fn settled<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
+pub fn settled(engine: &Pipeline, ids: &[u32]) -> Result<usize> {
     let Some(runs) = engine.byte_runs() else { return Ok(ids.len()) };
     let mut open = ids.len();
     while open > 0 && is_in_run(engine, ids[open - 1])? {
@@ -87,7 +70,7 @@ pub fn settled<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
 }
 
 /// The bytes that ids add to a text after others, and where each id's bytes start.
-fn after_others<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+fn after_others(engine: &Pipeline, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
     for &id in ids {
         poll(1)?;
@@ -98,7 +81,7 @@ fn after_others<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<(Vec<u8>,
 }
 
 /// The length of the run that begins `ids`.
-fn run_length<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
+fn run_length(engine: &Pipeline, ids: &[u32]) -> Result<usize> {
     let mut length = 0;
     while length < ids.len() && is_in_run(engine, ids[length])? {
         length += 1;
@@ -107,7 +90,7 @@ fn run_length<E: Engine + ?Sized>(engine: &E, ids: &[u32]) -> Result<usize> {
 }
 
 /// Whether an id leaves a run as it is, or is part of it.
-fn is_in_run<E: Engine + ?Sized>(engine: &E, id: u32) -> Result<bool> {
+fn is_in_run(engine: &Pipeline, id: u32) -> Result<bool> {
     Ok(engine.is_byte(id)? || !engine.has_token(id))
 }
 

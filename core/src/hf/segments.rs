@@ -4,49 +4,19 @@
 use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
-use crate::engine::Engine;
-use crate::engine::quiet::quiet_place;
 use crate::error::Result;
+use crate::fixed::{Fixed, FixedIds};
+use crate::hf::quiet::quiet_place;
+use crate::hf::tokenizer::Pipeline;
 use crate::memory::{reserve, reserve_text};
 use crate::polling::poll;
 use crate::special_tokens::Selection;
 
-/// Ids that are not the result of encoding text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FixedIds {
-    /// A special token.
-    Special(u32),
-    /// Ids given by the caller.
-    Given(Vec<u32>),
-}
+/// Maps bytes of a changed text to bytes of the original.
+pub type Originals<'a> = Box<dyn Fn(Range<usize>) -> Range<usize> + 'a>;
 
-impl FixedIds {
-    /// Returns the ids.
-    pub fn as_slice(&self) -> &[u32] {
-        match self {
-            Self::Special(id) => std::slice::from_ref(id),
-            Self::Given(ids) => ids,
-        }
-    }
-}
-
-/// A position in the text of a prompt whose ids are not the result of encoding text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
-    /// The first byte of a special token's name, or the position of given ids.
-    pub start: usize,
-    /// The byte after the name; `start` for given ids, which have no text.
-    pub end: usize,
-    /// The ids.
-    pub ids: FixedIds,
-}
-
-impl Fixed {
-    /// Returns it in a text without the first `start` bytes.
-    pub(crate) fn moved_back(&self, start: usize) -> Self {
-        Self { start: self.start - start, end: self.end - start, ids: self.ids.clone() }
-    }
-}
+/// Appends the ids of a run of a prompt, given by its bytes.
+pub type EncodeRun<'a> = &'a mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>;
 
 /// The segments of a prompt, one after the other.
 #[derive(Debug, Clone, Default)]
@@ -96,11 +66,7 @@ impl Prompt {
     }
 
     /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
-    pub fn of_text<E: Engine + ?Sized>(
-        engine: &E,
-        text: &str,
-        allowed: &Selection,
-    ) -> Result<Self> {
+    pub fn of_text(engine: &Pipeline, text: &str, allowed: &Selection) -> Result<Self> {
         let mut prompt = Self { is_one_text: true, ..Self::default() };
         prompt.push_text(engine, text, allowed)?;
         prompt.finish(engine)?;
@@ -113,12 +79,7 @@ impl Prompt {
     }
 
     /// Adds text in which the names in `allowed` are special tokens.
-    pub fn push_text<E: Engine + ?Sized>(
-        &mut self,
-        engine: &E,
-        text: &str,
-        allowed: &Selection,
-    ) -> Result<()> {
+    pub fn push_text(&mut self, engine: &Pipeline, text: &str, allowed: &Selection) -> Result<()> {
         poll(text.len())?;
         reserve_text(&mut self.text, text.len())?;
         if *allowed != Selection::None {
@@ -173,12 +134,12 @@ impl Prompt {
 
     /// Finds the special tokens that depend on more than one segment. Call it after the last
     /// segment.
-    pub fn finish<E: Engine + ?Sized>(&mut self, engine: &E) -> Result<()> {
+    pub fn finish(&mut self, engine: &Pipeline) -> Result<()> {
         engine.find_in_prompt(self)
     }
 
     /// Returns the end of a prompt that is not finished: more segments change nothing before it.
-    pub(crate) fn end<E: Engine + ?Sized>(&self, engine: &E) -> Result<Self> {
+    pub(crate) fn end(&self, engine: &Pipeline) -> Result<Self> {
         let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
         let is_free = |at: usize| {
             let index = place(at);
@@ -306,12 +267,7 @@ impl Prompt {
     }
 
     /// Appends the ids.
-    pub fn encode<E: Engine + ?Sized>(
-        &self,
-        engine: &E,
-        is_joined: bool,
-        ids: &mut Vec<u32>,
-    ) -> Result<()> {
+    pub fn encode(&self, engine: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
         engine.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
                 Some(index) => {
@@ -325,9 +281,9 @@ impl Prompt {
 
     /// Appends the ids, and for each the bytes of the text that it comes from, widened to whole
     /// characters. Those of given ids are empty.
-    pub fn encode_with_spans<E: Engine + ?Sized>(
+    pub fn encode_with_spans(
         &self,
-        engine: &E,
+        engine: &Pipeline,
         ids: &mut Vec<u32>,
         spans: &mut Vec<Range<usize>>,
     ) -> Result<()> {
@@ -354,9 +310,9 @@ impl Prompt {
     }
 
     /// Appends the ids and their origins to empty vectors.
-    pub fn encode_with_origins<E: Engine + ?Sized>(
+    pub fn encode_with_origins(
         &self,
-        engine: &E,
+        engine: &Pipeline,
         is_joined: bool,
         ids: &mut Vec<u32>,
         origins: &mut Origins,

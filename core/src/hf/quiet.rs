@@ -1,8 +1,8 @@
 //! Finds places of a text at which special tokens before and after are found independently.
 
 use crate::char_boundary::{ceil, floor};
-use crate::engine::Engine;
 use crate::error::Result;
+use crate::hf::tokenizer::Pipeline;
 use crate::normalize::{Normalization, starts_stretch};
 
 /// The longest name around which [`quiet_place`] looks, and the most places that it tries.
@@ -13,8 +13,8 @@ const MOST_TRIES: usize = 64;
 /// after are found independently, whatever follows `known`, and text is normalized independently: no
 /// name touches it, and no white space, which special tokens may take. Otherwise 0. `is_free` tells
 /// whether a place is one for the caller.
-pub fn quiet_place<E: Engine + ?Sized>(
-    engine: &E,
+pub fn quiet_place(
+    engine: &Pipeline,
     text: &str,
     known: usize,
     is_free: impl Fn(usize) -> bool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::encoding::Encoding;
+use crate::direct::Direct;
 use crate::error::{Error, Result};
 use crate::memory::reserve;
 use crate::polling::poll;
@@ -11,7 +11,7 @@ use crate::sink::Pieces;
 use crate::special_tokens::Selection;
 use crate::split::{BATCH, Batch, Piece};
 
-impl Encoding {
+impl Direct {
     /// Returns the tokens of `text` that stay the same whatever is written after it, and the
     /// possible ids of the rest: sequences of ids that cover the rest and end with a token that
     /// reaches its end or extends beyond it. Text that ends with an allowed special token has no
@@ -67,7 +67,7 @@ impl Encoding {
 
 /// Returns the index of the first of `ids` that may change when text is added: the first of the
 /// last piece, or of the white space before it, since pieces of white space may grow together.
-fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
+fn unstable_from(encoding: &Direct, ids: &[u32], last_piece: usize) -> usize {
     let is_space = |id: u32| {
         encoding
             .token_bytes(id)
@@ -80,7 +80,7 @@ fn unstable_from(encoding: &Encoding, ids: &[u32], last_piece: usize) -> usize {
 }
 
 /// Returns the sequences of ids that `rest` may become a prefix of.
-fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
+fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens());
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
@@ -117,7 +117,7 @@ fn completions(encoding: &Encoding, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
 
 /// Encodes texts with a common beginning and different ends; the long beginning is encoded once.
 struct Endings<'a> {
-    encoding: &'a Encoding,
+    encoding: &'a Direct,
     /// The ids of the common text, where it is valid UTF-8.
     as_text: Option<Beginning>,
     /// Its ids as one piece: text that is not valid UTF-8 is encoded this way.
@@ -142,7 +142,7 @@ impl<'a> Endings<'a> {
     /// the text after it; that is checked, and the next distance is tried if they do.
     const CONTEXTS: [usize; 3] = [48, 160, 480];
 
-    fn new(encoding: &'a Encoding, common: &[u8]) -> Result<Self> {
+    fn new(encoding: &'a Direct, common: &[u8]) -> Result<Self> {
         let (mut as_text, mut as_piece) = (None, None);
         if common.len() >= Self::REUSED_FROM && encoding.vocabulary().is_ordered() {
             if let Ok(text) = std::str::from_utf8(common) {
@@ -223,7 +223,7 @@ impl Beginning {
     /// Creates a beginning; `None` if the ids do not cover the `length` bytes of the text: a
     /// pattern may skip some.
     fn new(
-        encoding: &Encoding,
+        encoding: &Direct,
         ids: Vec<u32>,
         pieces: Vec<usize>,
         length: usize,
@@ -246,12 +246,12 @@ impl Beginning {
     }
 }
 
-fn token_length(encoding: &Encoding, id: u32) -> Result<usize> {
+fn token_length(encoding: &Direct, id: u32) -> Result<usize> {
     encoding.token_bytes(id).map(<[u8]>::len).ok_or(Error::UnknownId(id.into()))
 }
 
 /// Returns the first of `ids` that together have at least `length` bytes.
-fn covering(encoding: &Encoding, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
+fn covering(encoding: &Direct, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
     let (mut covered, mut count) = (0, 0);
     while covered < length && count < ids.len() {
         covered += token_length(encoding, ids[count])?;
@@ -274,7 +274,7 @@ mod tests {
         let words = ["--", "----", "-/", "ab", "aab", "ba", "abab", "  "];
         let bytes = (0..=255_u8).map(|byte| vec![byte]);
         let tokens = bytes.chain(words.map(|word| word.as_bytes().to_vec()));
-        let encoding = Encoding::new(
+        let encoding = Direct::new(
             Vocabulary::build(tokens.zip(0..).collect()).unwrap(),
             Splitter::new(r"\w+|[^\w\s]+|\s+").unwrap(),
             SpecialTokens::new([]).unwrap(),

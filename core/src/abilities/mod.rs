@@ -1,0 +1,9 @@
+//! Abilities of every tokenizer, a file each: methods of [`Pipeline`](crate::Pipeline), or functions over it.
+
+pub mod conversation;
+pub mod heal;
+mod inspect;
+mod parallel;
+pub mod prefix_cache;
+pub mod shown;
+pub mod truncate;

@@ -1,0 +1,247 @@
+//! Encodes one text on several threads.
+
+use std::ops::Range;
+
+use crate::Pipeline;
+use crate::error::{Error, Result};
+use crate::memory::append;
+use crate::polling;
+use crate::request::Request;
+use crate::special_tokens::Selection;
+use crate::threads::{cores, in_order};
+
+/// The bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
+const WORTH_A_THREAD: usize = 64 * 1024;
+
+/// The average number of shares per thread: enough that no thread is idle for long at the end.
+const SHARES_PER_THREAD: usize = 6;
+
+impl Pipeline {
+    /// Appends the ids of a text, as [`Pipeline::encode_text`] does, on up to `threads` threads.
+    ///
+    /// The text is cut where that changes no id: at special tokens, and at safe cuts. Short texts,
+    /// and texts without such a position, are encoded on this thread alone.
+    pub fn encode_on_threads(
+        &self,
+        text: &str,
+        request: &Request,
+        threads: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        encode(self, text, request, threads, ids)
+    }
+}
+
+fn encode(
+    engine: &Pipeline,
+    text: &str,
+    request: &Request,
+    threads: usize,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
+    if threads <= 1 {
+        return engine.encode_text(text, request, ids);
+    }
+    engine.check(text, request)?;
+    let text = &*engine.normalization().apply(text)?;
+    let share = text.len() / (threads * SHARES_PER_THREAD);
+    encode_in_shares(engine, text, &request.allowed, threads, share, ids)
+}
+
+fn encode_in_shares(
+    engine: &Pipeline,
+    text: &str,
+    allowed: &Selection,
+    threads: usize,
+    share: usize,
+    ids: &mut Vec<u32>,
+) -> Result<()> {
+    let (stretches, shares) = shares(engine, text, allowed, share)?;
+    let work = |share: usize, part: &mut Part| {
+        part.ids.clear();
+        part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
+            let Range { start, end } = stretch.text;
+            let mut encode = || {
+                if start < end {
+                    let is_first = start == 0;
+                    engine.encode_run(&text[start..end], is_first, &mut part.ids)?;
+                }
+                stretch.special.map_or(Ok(()), |id| {
+                    part.ids.push(id);
+                    Ok(())
+                })
+            };
+            encode().err()
+        });
+    };
+    in_order(
+        shares.len(),
+        threads,
+        work,
+        |job| {
+            job();
+            polling::poll(1)
+        },
+        |part: &Part| {
+            append(ids, &part.ids)?;
+            part.error.clone().map_or(Ok(()), Err)
+        },
+    )
+}
+
+/// Cuts a normalized text into stretches that can each be encoded on their own. Returns them, and
+/// those of each share, which has at least `share` bytes.
+fn shares(
+    engine: &Pipeline,
+    text: &str,
+    allowed: &Selection,
+    share: usize,
+) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
+    let (_, found) = engine.find_in_text(text, allowed, 0, &[])?;
+    let (mut stretches, mut shares) = (Vec::new(), Vec::new());
+    // The first stretch and the first byte of the current share.
+    let (mut first, mut begin) = (0, 0);
+    let mut position = 0;
+    for index in 0..=found.len() {
+        let special = found.get(index);
+        let end = special.map_or(text.len(), |special| special.start);
+        while begin + share < end {
+            let near = (begin + share).max(position) - position;
+            let Some(cut) = engine.safe_cut(&text[position..end], near) else { break };
+            stretches.push(Stretch { text: position..position + cut, special: None });
+            shares.push(first..stretches.len());
+            (first, begin, position) = (stretches.len(), position + cut, position + cut);
+        }
+        let id = special.and_then(|special| special.ids.as_slice().first().copied());
+        stretches.push(Stretch { text: position..end, special: id });
+        let Some(special) = special else { break };
+        position = special.end;
+        if position >= begin + share {
+            shares.push(first..stretches.len());
+            (first, begin) = (stretches.len(), position);
+        }
+    }
+    shares.push(first..stretches.len());
+    Ok((stretches, shares))
+}
+
+/// A run of text or a part of one, and the special token after it.
+#[derive(Debug)]
+struct Stretch {
+    text: Range<usize>,
+    special: Option<u32>,
+}
+
+/// The ids of a share of a text.
+#[derive(Debug, Default)]
+struct Part {
+    ids: Vec<u32>,
+    error: Option<Error>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::normalize::Normalization;
+    use crate::{SpecialTokens, Splitter, Vocabulary};
+
+    const FAMILIES: [&str; 4] = [
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
+            r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+    ];
+
+    /// Returns a pipeline of bytes, and of tokens across every position where a cut could be
+    /// wrong.
+    fn pipeline(pattern: &str) -> Pipeline {
+        let words =
+            [" a", "a ", "  ", "'s", "a'", ", ", "的。", "。的", "的的", "|>", "<|", "\n\n", "11"];
+        let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
+        let words = words.iter().zip(256..).map(|(word, id)| (word.as_bytes().to_vec(), id));
+        let special = [("<|a|>", 900), ("<|a|>b", 901), ("a ", 902), ("|", 903)];
+        let special = special.map(|(name, id)| (name.to_owned(), id));
+        let vocabulary = Vocabulary::build(bytes.chain(words).collect()).unwrap();
+        let special = SpecialTokens::new(special).unwrap();
+        let splitter = Splitter::new(pattern).unwrap();
+        Pipeline::of_ranks(vocabulary, splitter, special, Normalization::None).unwrap()
+    }
+
+    fn check(pipeline: &Pipeline, text: &str, allowed: &Selection, threads: usize, share: usize) {
+        let (mut expected, mut ids) = (Vec::new(), vec![7]);
+        pipeline.encode_text(text, &Request::allowing(allowed.clone()), &mut expected).unwrap();
+        encode_in_shares(pipeline, text, allowed, threads, share, &mut ids).unwrap();
+        assert_eq!(ids[1..], expected, "{text:?} {allowed:?} in shares of {share}");
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_support::config(256))]
+
+        #[test]
+        fn ids_are_those_of_one_thread(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "a", "B", " ", "  ", "\n", "\r\n", "'s", "'", "的", "的的", "。", "，", "1", "11",
+                "<|a|>", "<|a|>b", "<|", "|>", "|", "/", "é", "e\u{301}", "\u{3000}", "🦀", "ſ",
+            ]), 0..80),
+            allowed in prop::sample::subsequence(vec!["<|a|>", "<|a|>b", "a ", "|"], 0..=4),
+            share in 1usize..60,
+        ) {
+            let text = parts.concat();
+            for pattern in FAMILIES {
+                let pipeline = pipeline(pattern);
+                let allowed = pipeline.special_tokens().unwrap().select(allowed.iter().copied());
+                for allowed in [&allowed, &Selection::None, &Selection::All] {
+                    check(&pipeline, &text, allowed, 1, share);
+                }
+                check(&pipeline, &text, &allowed, 3, share);
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let pipeline = pipeline(FAMILIES[1]);
+        let text = "的的的。a word, <|a|>11 的".repeat(20_000);
+        let (_, shares) = shares(&pipeline, &text, &Selection::None, 50_000).unwrap();
+        assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
+        for allowed in [Selection::None, Selection::All] {
+            let (mut expected, mut ids) = (Vec::new(), Vec::new());
+            let request = Request::allowing(allowed);
+            pipeline.encode_text(&text, &request, &mut expected).unwrap();
+            pipeline.encode_on_threads(&text, &request, 4, &mut ids).unwrap();
+            assert!(ids == expected);
+        }
+    }
+
+    #[test]
+    fn texts_without_a_cut_are_one_share() {
+        let text = "的".repeat(100_000);
+        for pattern in [FAMILIES[1], "(?s:.)"] {
+            let pipeline = pipeline(pattern);
+            assert_eq!(shares(&pipeline, &text, &Selection::All, 1000).unwrap().1.len(), 1);
+            check(&pipeline, &text, &Selection::All, 3, 1000);
+        }
+    }
+
+    #[test]
+    fn an_error_is_that_of_one_thread() {
+        let letters = (b'a'..=b'z').chain([b' ']).enumerate();
+        let tokens = letters.map(|(id, byte)| (vec![byte], id as u32)).collect();
+        let vocabulary = Vocabulary::build(tokens).unwrap();
+        let splitter = Splitter::new(FAMILIES[0]).unwrap();
+        let special = SpecialTokens::new([]).unwrap();
+        let pipeline =
+            Pipeline::of_ranks(vocabulary, splitter, special, Normalization::None).unwrap();
+        let text = "a word ".repeat(1000) + "? " + &"a word ".repeat(1000) + "! ";
+        let one = pipeline.encode_text(&text, &Request::ORDINARY, &mut Vec::new()).unwrap_err();
+        let run = encode_in_shares(&pipeline, &text, &Selection::None, 3, 500, &mut Vec::new());
+        assert_eq!(run.unwrap_err().to_string(), one.to_string());
+    }
+}
