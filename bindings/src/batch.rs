@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use bpe_core::Error;
 use bpe_core::ablation::Mechanism;
-use bpe_core::hf::arrangement::{Arrangement, Part};
-use bpe_core::hf::post;
-use bpe_core::hf::run_length::Runs;
-use bpe_core::hf::spec::{Direction, Padding, PaddingStrategy, Truncation};
-use bpe_core::hf::{Encoding, Error, Input, Pipeline, RowLengths};
+use bpe_core::components::Encoding;
+use bpe_core::components::arrangement::{Arrangement, Part};
+use bpe_core::components::post;
+use bpe_core::components::run_length::Runs;
+use bpe_core::components::spec::{Direction, Padding, PaddingStrategy, Truncation};
 use bpe_core::memory::{ask_for, reserve};
+use bpe_core::pipeline::{Input, Pipeline, RowLengths};
 use bpe_core::threads::{cores, in_order};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bpe_core::hf::count::{Counts, Lines, WordCounter};
+use bpe_core::pipeline::count::{Counts, Lines, WordCounter};
 use bpe_core::polling::poll;
 use bpe_core::train::piece_table::PieceTable;
 use bpe_core::train::{characters, unigram};

@@ -1,8 +1,8 @@
-//! Writes `core/src/hf/scripts.bin`: the scripts of Unicode 9.0, which `UnicodeScripts` of
+//! Writes `core/src/components/scripts.bin`: the scripts of Unicode 9.0, which `UnicodeScripts` of
 //! `tokenizers` uses.
 //!
 //! ```text
-//! cargo run -p bpe-core --example unicode_scripts > core/src/hf/scripts.bin
+//! cargo run -p bpe-core --example unicode_scripts > core/src/components/scripts.bin
 //! ```
 //!
 //! The scripts come from the crate `unicode-script`, for the characters that `regex-syntax` says

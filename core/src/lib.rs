@@ -31,7 +31,9 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`hf`] | the pipeline, its components, and the files it is read from |
+//! | [`pipeline`] | the tokenizer: its struct, its walks, and the files it is read from |
+//! | [`components`] | normalizers, pre-tokenizers, post-processors, decoders, added tokens |
+//! | `models` | BPE, WordPiece, WordLevel, Unigram, the models of SentencePiece |
 //! | [`abilities`] | functions over every pipeline: truncation, conversations, healing |
 //! | [`direct`] | the loop of pipelines of ranks: special tokens, NFC or nothing, one pattern, BPE by rank |
 //! | [`fixed`] | places of a text whose ids are not the result of encoding text |
@@ -90,9 +92,9 @@
 //! | prefetch | a hint to the processor to load memory that is read soon |
 
 // Vocabulary images are made without pipelines.
-#![cfg_attr(not(feature = "hf"), allow(dead_code))]
+#![cfg_attr(not(feature = "pipeline"), allow(dead_code))]
 
-#[cfg(feature = "hf")]
+#[cfg(feature = "pipeline")]
 pub mod abilities;
 #[doc(hidden)]
 pub mod ablation;
@@ -106,22 +108,26 @@ pub mod cache;
 pub mod char_boundary;
 #[doc(hidden)]
 pub mod code_points;
+#[cfg(feature = "pipeline")]
+pub mod components;
 pub mod direct;
 pub mod error;
 pub mod fingerprint;
 pub mod fixed;
 pub(crate) mod hash;
-#[cfg(feature = "hf")]
-pub mod hf;
 pub mod lookup;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
 pub mod merge;
+#[cfg(feature = "pipeline")]
+mod models;
 pub mod normalize;
 pub mod offsets;
 #[doc(hidden)]
 pub mod once;
+#[cfg(feature = "pipeline")]
+pub mod pipeline;
 #[doc(hidden)]
 pub mod polling;
 #[doc(hidden)]
@@ -151,14 +157,14 @@ pub mod vocabulary;
 #[path = "../tests/support/mod.rs"]
 mod test_support;
 
-#[cfg(feature = "hf")]
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub use abilities::{conversation, heal, prefix_cache, shown};
 pub use direct::Direct;
 pub use error::{Error, Result};
-#[cfg(feature = "hf")]
-pub use hf::{Pipeline, segments};
 pub use normalize::Normalization;
+#[cfg(feature = "pipeline")]
+pub use pipeline::{Pipeline, segments};
 pub use request::Request;
 pub use sink::Sink;
 pub use special_tokens::SpecialTokens;

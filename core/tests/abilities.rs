@@ -160,3 +160,63 @@ fn special_tokens_are_found_and_disallowed() {
         }
     }
 }
+
+/// A byte-level file with one merge, these normalizers and these added tokens.
+fn byte_level_file(normalizer: &str, added: &str) -> Pipeline {
+    let letters = (0..=255u8).map(|byte| bpe_core::components::text_of(&[byte]));
+    let tokens: Vec<String> = letters.chain(["ab".to_owned()]).collect();
+    let vocab: Vec<String> =
+        tokens.iter().enumerate().map(|(id, token)| format!("{token:?}: {id}")).collect();
+    let json = format!(
+        r#"{{"added_tokens": [{added}], "normalizer": {normalizer},
+        "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}},
+        "decoder": {{"type": "ByteLevel"}},
+        "model": {{"type": "BPE", "vocab": {{{}}}, "merges": [["a", "b"]]}}}}"#,
+        vocab.join(",")
+    );
+    Pipeline::from_json(&json).unwrap()
+}
+
+fn added(id: u32, content: &str, flags: &str) -> String {
+    format!(
+        r#"{{"id": {id}, "content": {content:?}, "single_word": false, "lstrip": false,
+        "rstrip": false, {flags}}}"#
+    )
+}
+
+const RAW: &str = r#""normalized": false, "special": true"#;
+const NORMAL: &str = r#""normalized": true, "special": true"#;
+
+#[test]
+fn files_become_pipelines_of_ranks() {
+    for (normalizer, flags) in [("null", RAW), (r#"{"type": "NFC"}"#, NORMAL)] {
+        let file = byte_level_file(normalizer, &added(257, "<s>", flags));
+        let ranks = file.same_ranks().unwrap();
+        assert!(std::ptr::eq(file.ranks().unwrap(), &**ranks.direct().unwrap().vocabulary()));
+        for text in ["ab<s>abab e\u{301} 的", "", "<s", "<s><s>a"] {
+            for allowed in [Selection::All, Selection::None] {
+                let request = Request::allowing(allowed);
+                assert_eq!(ids(&ranks, text, &request), ids(&file, text, &request), "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ranks_cannot_express_is_named() {
+    let cases = [
+        (r#"{"type": "NFKC"}"#, String::new(), "normalizer: NFKC"),
+        (r#"{"type": "NFC"}"#, added(257, "<s>", RAW), "added_tokens[0].normalized: false"),
+        ("null", added(256, "ab", RAW), "added_tokens[0]: the special token 'ab'"),
+        (
+            "null",
+            [added(257, "|>", RAW), added(258, "<|end|>", NORMAL)].join(","),
+            "added_tokens: names that overlap by '|>'",
+        ),
+    ];
+    for (normalizer, added, reason) in cases {
+        let error = byte_level_file(normalizer, &added).as_ranks(false).unwrap_err().to_string();
+        assert!(error.starts_with(reason), "{error}");
+        assert!(error.ends_with(" cannot be part of an Encoding"), "{error}");
+    }
+}

@@ -9,7 +9,7 @@ mod support;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bpe_core::hf::{Encoded, Input, Pipeline, Sequence, Version};
+use bpe_core::pipeline::{Encoded, Input, Pipeline, Sequence, Version};
 use cases::fuzz;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;

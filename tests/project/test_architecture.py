@@ -93,7 +93,8 @@ CORE_ROOMS = [
     "error", "hash", "once", "polling", "ablation", "tier", "memory", "threads", "agenda",
     "char_boundary", "code_points", "fixed", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "offsets",
-    "direct", "fingerprint", "stops", "stream_pool", "train", "audit", "hf", "abilities",
+    "direct", "fingerprint", "stops", "stream_pool", "train", "audit", "components", "models", "pipeline",
+    "abilities",
 ]  # fmt: skip
 
 # The same for the bindings.
@@ -111,7 +112,7 @@ BINDINGS_ROOMS = [
 # What `lib.rs` offers under the name of the crate.
 RUST_NAMES = {
     "Direct": "direct", "Error": "error", "Result": "error", "Normalization": "normalize",
-    "Pipeline": "hf", "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
+    "Pipeline": "pipeline", "Request": "request", "Sink": "sink", "SpecialTokens": "special_tokens",
     "Splitter": "split", "Vocabulary": "vocabulary",
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use bpe_core::hf::spec::{Component, Decoder, Normalizer, PostProcessor, PreTokenizer};
+use bpe_core::components::spec::{Component, Decoder, Normalizer, PostProcessor, PreTokenizer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -53,7 +53,7 @@ pub fn hf_normalize<'py>(
     json: &str,
     text: &str,
 ) -> PyResult<Bound<'py, PyString>> {
-    new_str(py, &bpe_core::hf::normalize(&component(json, "normalizer")?, text).or_raise()?)
+    new_str(py, &bpe_core::components::normalize(&component(json, "normalizer")?, text).or_raise()?)
 }
 
 /// Splits a text with a pre-tokenizer given as JSON. Returns the pieces and their offsets.
@@ -63,7 +63,8 @@ pub fn hf_pre_tokenize<'py>(
     json: &str,
     text: &str,
 ) -> PyResult<Bound<'py, PyList>> {
-    let pieces = bpe_core::hf::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()?;
+    let pieces =
+        bpe_core::pipeline::pre_tokenize(&component(json, "pre_tokenizer")?, text).or_raise()?;
     let pieces = pieces.into_iter().map(|(piece, span)| {
         new_tuple(py, [new_str(py, &piece)?.into_any(), new_span(py, span)?.into_any()])
     });
@@ -98,8 +99,12 @@ pub fn hf_process(
     processor.check("post_processor").or_raise()?;
     let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
     let sequences = sequences.collect::<PyResult<_>>()?;
-    let made =
-        bpe_core::hf::post::post_process(sequences, None, Some(&processor), add_special_tokens);
+    let made = bpe_core::components::post::post_process(
+        sequences,
+        None,
+        Some(&processor),
+        add_special_tokens,
+    );
     made.map(HfEncoding::complete).or_raise()
 }
 
@@ -110,7 +115,7 @@ pub fn hf_decode<'py>(
     json: &str,
     tokens: Vec<String>,
 ) -> PyResult<Bound<'py, PyString>> {
-    new_str(py, &bpe_core::hf::decode(&component(json, "decoder")?, tokens).or_raise()?)
+    new_str(py, &bpe_core::components::decode(&component(json, "decoder")?, tokens).or_raise()?)
 }
 
 #[pymethods]

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bpe_core::hf::{Encoded, Error, Input, Pipeline, Result};
 use bpe_core::memory::{ask_for, reserve};
+use bpe_core::pipeline::{Encoded, Input, Pipeline};
 use bpe_core::threads::{cores, in_order};
+use bpe_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bpe_core::hf::Encoding;
-use bpe_core::hf::encoding::Details;
-use bpe_core::hf::run_length::Runs;
-use bpe_core::hf::spec::Direction;
+use bpe_core::components::Encoding;
+use bpe_core::components::encoding::Details;
+use bpe_core::components::run_length::Runs;
+use bpe_core::components::spec::Direction;
 use pyo3::exceptions::{PyDeprecationWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -101,7 +101,7 @@ impl HfEncoding {
     fn change(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Encoding) -> bpe_core::hf::Result<()>,
+        work: impl FnOnce(&mut Encoding) -> bpe_core::pipeline::Result<()>,
     ) -> PyResult<()> {
         let whole = self.whole(py)?;
         let mut place = self.lock();

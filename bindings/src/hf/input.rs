@@ -1,7 +1,7 @@
 //! Reads texts and words from Python objects, with the errors of `tokenizers`.
 
-use bpe_core::hf::{Input, Sequence};
 use bpe_core::memory::ask_for;
+use bpe_core::pipeline::{Input, Sequence};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyString, PyTuple};

@@ -1,6 +1,6 @@
 //! Methods of `HfTokenizer` for truncation, padding and special tokens.
 
-use bpe_core::hf::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
+use bpe_core::components::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -5,9 +5,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bpe_core::hf::encoding::Details;
-use bpe_core::hf::{CutOff, Encoded, Encoding, Pipeline};
+use bpe_core::components::Encoding;
+use bpe_core::components::encoding::Details;
 use bpe_core::once::OnceBox;
+use bpe_core::pipeline::{CutOff, Encoded, Pipeline};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpe_core::hf::{Pipeline, Version};
+use bpe_core::pipeline::{Pipeline, Version};
 use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};

@@ -1,6 +1,8 @@
 //! Methods of `HfTokenizer` that look up tokens and ids.
 
-use bpe_core::hf::AddedToken;
+use std::sync::Arc;
+
+use bpe_core::components::AddedToken;
 use bpe_core::memory::ask_for;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,10 +10,11 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::input::items;
 use super::tokenizer::HfTokenizer;
+use crate::core_bpe::CoreBpe;
+use crate::environment;
 use crate::errors::OrRaise;
-use crate::objects::{
-    collected, new_bytes, new_dict, new_int, new_list, new_span, new_str, new_tuple,
-};
+use crate::objects::{collected, new_dict, new_int, new_list, new_span, new_str, new_tuple};
+use crate::ranks;
 
 /// Bytes of memory for a token in a list.
 const TOKEN: usize = 192;
@@ -142,11 +145,17 @@ impl HfTokenizer {
     /// pattern is None if the pre-tokenizer does more than split by one pattern.
     fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
         let tokenizer = self.current();
-        let ranks = new_dict(py)?;
-        for (bytes, id) in tokenizer.ranks().or_raise()? {
-            ranks.set_item(new_bytes(py, bytes)?, new_int(py, id as usize)?)?;
-        }
+        let ranks = ranks::to_dict(py, tokenizer.ranks().or_raise()?)?;
         Ok((ranks, tokenizer.pattern().map(str::to_owned)))
+    }
+
+    /// The `CoreBPE` that gives the ids of the file, over the same vocabulary. With `any_flags`, the
+    /// flags of added tokens are ignored.
+    #[pyo3(signature = (any_flags=false))]
+    fn _as_ranks<'py>(&self, py: Python<'py>, any_flags: bool) -> PyResult<Bound<'py, CoreBpe>> {
+        let pipeline = self.current().as_ranks(any_flags).or_raise()?;
+        environment::configure_caches(pipeline.workspaces())?;
+        CoreBpe::of_current(py, Arc::new(pipeline))
     }
 
     fn _model_token_to_id(&self, token: &str) -> Option<u32> {

@@ -12,10 +12,10 @@ use crate::Pipeline;
 use crate::char_boundary::floor;
 use crate::error::Result;
 use crate::fixed::Fixed;
-use crate::hf::segments::Prompt;
-use crate::hf::stable::{Stable, last_cut, last_stretch, settled};
 use crate::memory::{append_text, reserve, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
+use crate::pipeline::segments::Prompt;
+use crate::pipeline::stable::{Stable, last_cut, last_stretch, settled};
 use crate::request::Request;
 
 /// The minimum number of bytes between two checkpoints.

@@ -2,7 +2,7 @@
 
 use crate::Pipeline;
 use crate::error::Result;
-use crate::hf::segments::Prompt;
+use crate::pipeline::segments::Prompt;
 use crate::polling::poll;
 use crate::special_tokens::Selection;
 

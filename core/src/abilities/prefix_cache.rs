@@ -23,9 +23,9 @@ use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
 use crate::fixed::Fixed;
 use crate::hash::{fold, hash_bytes, random_seeds};
-use crate::hf::segments::Prompt;
 use crate::memory::reserve;
 use crate::normalize::{Normalization, starts_stretch};
+use crate::pipeline::segments::Prompt;
 use crate::request::{Disallowed, Request};
 use crate::special_tokens::Names;
 

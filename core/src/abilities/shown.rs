@@ -3,8 +3,8 @@
 use std::iter::repeat_n;
 
 use crate::Pipeline;
+pub use crate::components::ByteRuns;
 use crate::error::Result;
-pub use crate::hf::ByteRuns;
 use crate::memory::reserve;
 use crate::polling::poll;
 use crate::stream_pool::is_incomplete;

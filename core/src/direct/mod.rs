@@ -1,9 +1,7 @@
 //! The direct way from text to ids, for pipelines of ranks: special tokens, NFC or nothing, one pattern,
 //! and byte pair encoding by rank in one loop.
 
-#[cfg(feature = "hf")]
 mod aligned;
-#[cfg(feature = "hf")]
 mod spans;
 mod special;
 mod unstable;
@@ -32,7 +30,7 @@ use crate::vocabulary::Vocabulary;
 #[derive(Debug)]
 pub struct Direct {
     normalization: Normalization,
-    vocabulary: Vocabulary,
+    vocabulary: Arc<Vocabulary>,
     splitter: Splitter,
     special_tokens: SpecialTokens,
     workspaces: Pool,
@@ -46,10 +44,11 @@ impl Direct {
     /// Creates an encoding without normalization. A special token may not have the id of another
     /// token.
     pub fn new(
-        vocabulary: Vocabulary,
+        vocabulary: impl Into<Arc<Vocabulary>>,
         splitter: Splitter,
         special_tokens: SpecialTokens,
     ) -> Result<Self> {
+        let vocabulary = vocabulary.into();
         if let Some((name, id)) =
             special_tokens.iter().find(|&(_, id)| vocabulary.rank_of_id(id).is_some())
         {
@@ -85,8 +84,8 @@ impl Direct {
         &self.digest
     }
 
-    /// Returns the mergeable tokens.
-    pub fn vocabulary(&self) -> &Vocabulary {
+    /// Returns the mergeable tokens, which pipelines share.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
@@ -151,7 +150,7 @@ impl Direct {
     ) -> Result<()> {
         let mut position = 0;
         let mut lease = self.workspaces.borrow();
-        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        let (batch, mut merger) = lease.workspace().parts(&*self.vocabulary);
         loop {
             let special = self.special_tokens.find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
@@ -182,7 +181,7 @@ impl Direct {
         work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
         let mut lease = self.workspaces.borrow();
-        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        let (batch, mut merger) = lease.workspace().parts(&*self.vocabulary);
         work(&mut |text, ids| {
             let mut pieces = self.splitter.pieces(text);
             encode_stretch(text, 0, |batch| pieces.fill(batch), batch, &mut merger, ids).map(drop)
@@ -197,7 +196,7 @@ impl Direct {
         }
         reserve(ids, piece.len())?;
         let mut lease = self.workspaces.borrow();
-        let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
+        let (_, mut merger) = lease.workspace().parts(&*self.vocabulary);
         merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
     }
 
@@ -207,7 +206,7 @@ impl Direct {
         // A piece has at most as many ids as bytes.
         reserve(ids, pieces.iter().map(|piece| piece.end - piece.start).sum())?;
         let mut lease = self.workspaces.borrow();
-        let (_, mut merger) = lease.workspace().parts(&self.vocabulary);
+        let (_, mut merger) = lease.workspace().parts(&*self.vocabulary);
         merger.append(text.as_bytes(), pieces, ids)
     }
 
@@ -220,7 +219,7 @@ impl Direct {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let mut lease = self.workspaces.borrow();
-        let (batch, mut merger) = lease.workspace().parts(&self.vocabulary);
+        let (batch, mut merger) = lease.workspace().parts(&*self.vocabulary);
         encode_stretch(text, 0, cut, batch, &mut merger, ids).map(drop)
     }
 

@@ -1,0 +1,461 @@
+//! Added tokens: names that are searched for before any other step.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::memory::ask_for;
+
+use crate::components::added_search::Names;
+use crate::components::normalize::Normalizer;
+use crate::components::split::is_word;
+use crate::error::{Error, Result};
+
+/// A token in addition to the model's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedToken {
+    /// The text that is searched for.
+    pub content: String,
+    /// Whether it matches only without a word character next to it.
+    pub single_word: bool,
+    /// Whether whitespace before it belongs to it.
+    pub lstrip: bool,
+    /// Whether whitespace after it belongs to it.
+    pub rstrip: bool,
+    /// Whether its normalized form is searched for in the normalized text.
+    pub normalized: bool,
+    /// Whether decoding can skip it.
+    pub special: bool,
+}
+
+/// Takes the stretches of a text: added tokens with their ids, and the text between them.
+pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
+
+/// The copies of an added token's content while it is added, and the other bytes of memory it
+/// takes.
+const COPIES: usize = 6;
+const TOKEN: usize = 512;
+
+/// The added tokens of a tokenizer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddedTokens {
+    ids: HashMap<String, u32>,
+    tokens: HashMap<u32, AddedToken>,
+    /// Names that were ever special; decoding decides by name.
+    special: HashSet<String>,
+    /// The normalized forms of tokens, where they differ from the content.
+    normal_forms: HashMap<u32, String>,
+    raw: Searcher,
+    normalized: Searcher,
+    /// The pairs inside the names of `normalized`; `None` if tokens depend on adjacent text.
+    inside: Option<Arc<Inside>>,
+    /// Whether special tokens in the text are ordinary text.
+    pub(crate) encode_special: bool,
+}
+
+/// Pairs of ASCII characters that stand side by side in names, in lower case: for each, a bit for each
+/// that comes after it.
+#[derive(Debug)]
+struct Inside([u128; 128]);
+
+impl Inside {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut pairs = [0; 128];
+        for pair in names.flat_map(|name| name.as_bytes().windows(2)) {
+            if let Some((before, after)) = Self::lower(pair[0], pair[1]) {
+                pairs[before] |= 1 << after;
+            }
+        }
+        Self(pairs)
+    }
+
+    fn lower(before: u8, after: u8) -> Option<(usize, u32)> {
+        let is_ascii = before.is_ascii() && after.is_ascii();
+        is_ascii.then(|| (before.to_ascii_lowercase().into(), after.to_ascii_lowercase().into()))
+    }
+}
+
+/// Searches for the raw or for the normalized tokens.
+#[derive(Debug, Clone, Default)]
+struct Searcher(Option<Arc<Names>>);
+
+impl Searcher {
+    /// `path` returns the path in the file of the token with an id.
+    fn new(mut tokens: Vec<(&str, u32)>, path: impl Fn(u32) -> String) -> Result<Self> {
+        if tokens.is_empty() {
+            return Ok(Self(None));
+        }
+        tokens.sort_unstable();
+        if tokens[0].0.is_empty() {
+            let id = tokens[0].1;
+            return Err(Error::unsupported(
+                path(id),
+                format!("a token that is empty once normalized, as that with the id {id},"),
+            ));
+        }
+        if let Some([a, b]) = tokens.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(Error::unsupported(
+                path(b.1),
+                format!(
+                    "a token that is {:?} once normalized, as the one with the id {} is,",
+                    b.0, a.1
+                ),
+            ));
+        }
+        let (contents, ids): (Vec<&str>, Vec<u32>) = tokens.into_iter().unzip();
+        Ok(Self(Some(Arc::new(Names::new(&contents, ids)?))))
+    }
+}
+
+impl AddedTokens {
+    pub(crate) fn id(&self, content: &str) -> Option<u32> {
+        self.ids.get(content).copied()
+    }
+
+    /// The token with this id, as encodings and the decoder show it.
+    pub(crate) fn text(&self, id: u32) -> Option<&str> {
+        let token = self.tokens.get(&id)?;
+        Some(self.normal_forms.get(&id).unwrap_or(&token.content))
+    }
+
+    /// Each token as `(content, id)`.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.ids.iter().map(|(content, &id)| (content.as_str(), id))
+    }
+
+    /// The tokens and their ids, by ascending id.
+    pub(crate) fn by_id(&self) -> Vec<(u32, &AddedToken)> {
+        let mut tokens: Vec<_> = self.tokens.iter().map(|(&id, token)| (id, token)).collect();
+        tokens.sort_unstable_by_key(|&(id, _)| id);
+        tokens
+    }
+
+    pub(crate) fn is_special(&self, text: &str) -> bool {
+        self.special.contains(text)
+    }
+
+    /// Adds tokens. Tokens of the model keep their ids, others get the next free ones. Returns how
+    /// many are new or changed.
+    pub(crate) fn add(
+        &mut self,
+        tokens: Vec<AddedToken>,
+        model_size: u32,
+        model_id: impl Fn(&str) -> Option<u32>,
+        normalizer: Option<&Normalizer>,
+    ) -> Result<usize> {
+        let length: usize = tokens.iter().map(|token| token.content.len()).sum();
+        ask_for(length.saturating_mul(COPIES) + tokens.len().saturating_mul(TOKEN))?;
+        let mut free = match self.tokens.keys().max() {
+            Some(&max) if max >= model_size || model_size == 0 => FreeIds::after(max),
+            _ => FreeIds(Some(model_size)),
+        };
+        let mut added = 0;
+        for token in tokens {
+            if token.content.is_empty() {
+                continue;
+            }
+            let known = self.id(&token.content);
+            if known.is_some_and(|id| self.tokens.get(&id) == Some(&token)) {
+                continue;
+            }
+            let id = match known.or_else(|| model_id(&token.content)) {
+                Some(id) => id,
+                None => free.take(&token.content)?,
+            };
+            self.normalize(id, &token, normalizer)?;
+            self.ids.insert(token.content.clone(), id);
+            if token.special {
+                self.special.insert(token.content.clone());
+            }
+            self.tokens.insert(id, token);
+            added += 1;
+        }
+        self.rebuild()?;
+        Ok(added)
+    }
+
+    /// Adds a token with this id, without searching for it.
+    pub(crate) fn insert(&mut self, id: u32, token: AddedToken) {
+        self.ids.insert(token.content.clone(), id);
+        self.tokens.insert(id, token);
+    }
+
+    /// Updates the normalized forms for another normalizer.
+    pub(crate) fn set_normalizer(&mut self, normalizer: Option<&Normalizer>) -> Result<()> {
+        self.normal_forms.clear();
+        for (id, token) in self.tokens.clone() {
+            self.normalize(id, &token, normalizer)?;
+        }
+        self.rebuild()
+    }
+
+    fn normalize(
+        &mut self,
+        id: u32,
+        token: &AddedToken,
+        normalizer: Option<&Normalizer>,
+    ) -> Result<()> {
+        if let (true, Some(normalizer)) = (token.normalized, normalizer) {
+            let form = normalizer.apply(token.content.as_str().into())?;
+            if form != token.content {
+                self.normal_forms.insert(id, form.into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        let kind = |normalized: bool| -> Vec<(&str, u32)> {
+            let of_kind =
+                self.tokens.iter().filter(move |(_, token)| token.normalized == normalized);
+            of_kind
+                .map(|(&id, token)| match self.normal_forms.get(&id) {
+                    Some(form) if normalized => (form.as_str(), id),
+                    _ => (token.content.as_str(), id),
+                })
+                .collect()
+        };
+        // Files list the tokens by id.
+        let path = |id: u32| {
+            let place = self.tokens.keys().filter(|&&other| other < id).count();
+            format!("added_tokens[{place}]")
+        };
+        let (raw, normalized) =
+            (Searcher::new(kind(false), path)?, Searcher::new(kind(true), path)?);
+        let mut of_text = self.tokens.values().filter(|token| token.normalized);
+        let depends = of_text.any(|token| token.lstrip || token.rstrip || token.single_word);
+        let inside = || Arc::new(Inside::new(kind(true).into_iter().map(|(name, _)| name)));
+        self.inside = (!depends).then(inside);
+        (self.raw, self.normalized) = (raw, normalized);
+        Ok(())
+    }
+
+    /// Calls `found` with the stretches of a text before normalization.
+    pub(crate) fn each_raw(
+        &self,
+        text: &str,
+        mut found: impl FnMut(Range<usize>, Option<u32>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(&self.raw, text, self.everywhere(text), &mut found)
+    }
+
+    /// Calls `found` with the stretches of a normalized text.
+    pub(crate) fn each_normalized(&self, text: &str, found: Stretches<'_>) -> Result<()> {
+        self.each(&self.normalized, text, self.everywhere(text), found)
+    }
+
+    /// [`AddedTokens::each_normalized`], where only these parts of the text may hold tokens, and only
+    /// those that the condition of the part accepts.
+    pub(crate) fn each_normalized_in<P: Fn(&AddedToken) -> bool>(
+        &self,
+        text: &str,
+        parts: impl Iterator<Item = (Range<usize>, P)>,
+        found: Stretches<'_>,
+    ) -> Result<()> {
+        self.each(&self.normalized, text, parts, found)
+    }
+
+    fn everywhere(
+        &self,
+        text: &str,
+    ) -> impl Iterator<Item = (Range<usize>, impl Fn(&AddedToken) -> bool)> {
+        std::iter::once((0..text.len(), |token: &AddedToken| self.permits(token)))
+    }
+
+    /// Calls `stretch` with each added token in parts of a text, and with the text between them.
+    fn each<P: Fn(&AddedToken) -> bool>(
+        &self,
+        searcher: &Searcher,
+        text: &str,
+        parts: impl Iterator<Item = (Range<usize>, P)>,
+        stretch: Stretches<'_>,
+    ) -> Result<()> {
+        let (mut done, mut state) = (0, Found::default());
+        for (part, permits) in parts {
+            self.find(searcher, text, part, &mut state, permits, |range, id| {
+                if done < range.start {
+                    stretch(done..range.start, None)?;
+                }
+                done = range.end;
+                stretch(range, Some(id))
+            })?;
+        }
+        if done != text.len() {
+            stretch(done..text.len(), None)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `found` with the tokens in `part` of a text, normalized or not, if `permits` accepts
+    /// them. Whitespace that belongs to a token may lie outside the part.
+    pub(crate) fn find_in(
+        &self,
+        is_normalized: bool,
+        text: &str,
+        part: Range<usize>,
+        state: &mut Found,
+        permits: impl Fn(&AddedToken) -> bool,
+        found: impl FnMut(Range<usize>, u32) -> Result<()>,
+    ) -> Result<()> {
+        let searcher = if is_normalized { &self.normalized } else { &self.raw };
+        self.find(searcher, text, part, state, permits, found)
+    }
+
+    fn find(
+        &self,
+        searcher: &Searcher,
+        text: &str,
+        part: Range<usize>,
+        state: &mut Found,
+        permits: impl Fn(&AddedToken) -> bool,
+        mut found: impl FnMut(Range<usize>, u32) -> Result<()>,
+    ) -> Result<()> {
+        let Some(names) = &searcher.0 else { return Ok(()) };
+        names.each(&text[part.clone()], |id, name| {
+            let (start, end) = (name.start, name.end);
+            let Some(token) = self.tokens.get(&id) else { return Ok(end) };
+            let name = part.start + start..part.start + end;
+            let is_inside =
+                token.single_word && touches_word(&text[..name.start], &text[name.end..]);
+            if is_inside {
+                return Ok(end);
+            }
+            if !permits(token) {
+                // As in `tokenizers`, a token that counts as text hides all of its name. One that a
+                // segment does not allow hides the first byte, as in encodings.
+                return Ok(if self.permits(token) { start + 1 } else { end });
+            }
+            let range = state.with_space(token, text, name);
+            // If empty, the name is whitespace that belongs to the token before.
+            if !range.is_empty() {
+                found(range, id)?;
+            }
+            Ok(end)
+        })
+    }
+
+    /// Whether tokens are searched for in normalized text.
+    pub(crate) fn has_normalized(&self) -> bool {
+        self.normalized.0.is_some()
+    }
+
+    /// Marks of ASCII, of which each of these tokens has one once normalized, and whether each has it
+    /// before other characters. `None` if a token has none, or has white space, or depends on the text
+    /// beside it.
+    pub(crate) fn marks(&self) -> Option<(Vec<u8>, bool)> {
+        self.inside.as_ref()?;
+        let (mut marks, mut are_inside) = (Vec::new(), true);
+        for (id, token) in self.tokens.iter().filter(|(_, token)| token.normalized) {
+            let name = self.normal_forms.get(id).unwrap_or(&token.content);
+            if name.contains(char::is_whitespace) {
+                return None;
+            }
+            let (last, rest) = name.as_bytes().split_last()?;
+            let inside = rest.iter().filter(|byte| byte.is_ascii_punctuation()).min();
+            are_inside &= inside.is_some();
+            marks.push(*inside.or_else(|| last.is_ascii_punctuation().then_some(last))?);
+        }
+        marks.sort_unstable();
+        marks.dedup();
+        Some((marks, are_inside))
+    }
+
+    /// Whether a text can be cut between two ASCII characters without changing which of these tokens are
+    /// found, where normalization changes ASCII characters to lower case at most.
+    pub(crate) fn are_apart(&self, before: u8, after: u8) -> bool {
+        let pair = Inside::lower(before, after);
+        let is_apart = |pairs: &Inside, (before, after)| pairs.0[before] >> after & 1 == 0;
+        self.inside.as_deref().zip(pair).is_some_and(|(pairs, pair)| is_apart(pairs, pair))
+    }
+
+    /// Whether a token takes adjacent whitespace.
+    pub(crate) fn take_space(&self) -> bool {
+        self.tokens.values().any(|token| token.lstrip || token.rstrip)
+    }
+
+    /// The token with this id.
+    pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {
+        self.tokens.get(&id)
+    }
+
+    /// False for special tokens if they count as ordinary text.
+    pub(crate) fn permits(&self, token: &AddedToken) -> bool {
+        !(self.encode_special && self.is_special(&token.content))
+    }
+}
+
+/// The ids that are free: the next one and those after it. `None` if all are taken.
+pub(crate) struct FreeIds(Option<u32>);
+
+impl FreeIds {
+    pub(crate) fn after(largest: u32) -> Self {
+        Self(largest.checked_add(1))
+    }
+
+    /// Takes the next id for the token with this name.
+    pub(crate) fn take(&mut self, name: &str) -> Result<u32> {
+        let id = self.0.ok_or_else(|| {
+            Error::Invalid(format!(
+                "no id is free for {name:?}: the largest, {}, is taken",
+                u32::MAX
+            ))
+        })?;
+        self.0 = id.checked_add(1);
+        Ok(id)
+    }
+}
+
+/// The progress of a search for added tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The end of the last token.
+    done: usize,
+    /// The whitespace after the last token with `rstrip`.
+    spaces: Range<usize>,
+}
+
+impl Found {
+    /// Continues at byte `position`.
+    pub(crate) fn skip_to(&mut self, position: usize) {
+        self.done = self.done.max(position);
+    }
+
+    /// The range of a token, with the whitespace that belongs to it.
+    pub(crate) fn with_space(
+        &mut self,
+        token: &AddedToken,
+        text: &str,
+        name: Range<usize>,
+    ) -> Range<usize> {
+        let Range { mut start, mut end } = name;
+        if token.lstrip {
+            let free = text.get(self.done..start).unwrap_or("");
+            start = self.done + free.trim_end().len();
+        }
+        if token.rstrip {
+            if !self.spaces.contains(&end) {
+                self.spaces = end..text.len() - text[end..].trim_start().len();
+            }
+            end = end.max(self.spaces.end);
+        }
+        if start < end {
+            self.done = end;
+        }
+        start..end
+    }
+}
+
+/// Whether `before` ends, or `after` begins, with a word character.
+fn touches_word(before: &str, after: &str) -> bool {
+    before.chars().next_back().is_some_and(is_word) || after.chars().next().is_some_and(is_word)
+}
+
+/// An added token and its id in the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AddedTokenWithId {
+    pub(crate) id: u32,
+    #[serde(flatten)]
+    pub(crate) token: AddedToken,
+}

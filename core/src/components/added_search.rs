@@ -1,0 +1,272 @@
+//! Searches a text for the names of added tokens.
+
+use std::ops::Range;
+
+use crate::ablation::Mechanism;
+use crate::memory::ask_for;
+use crate::special_tokens::Automaton;
+use aho_corasick::packed::Searcher;
+use aho_corasick::{Anchored, Input};
+use memchr::memmem::Finder;
+use memchr::{memchr, memchr2, memchr3};
+
+use crate::error::Result;
+
+/// The maximum number of first bytes of names, and of beginnings to search for.
+const MOST_FIRST: usize = 3;
+const MOST_BEGINNINGS: usize = 16;
+/// The most bytes of one of several beginnings.
+const LONGEST: usize = 8;
+/// A name may contain the first byte of any name at this many places after the longest other
+/// name that it starts with. This bounds how often the automaton reads the same text, so that the
+/// time stays linear.
+const MOST_INSIDE: usize = 8;
+/// If more beginnings than these, and one more per this many bytes, lead to no name, the automaton
+/// alone is faster.
+const FEW_MISSES: usize = 16;
+const BETWEEN_MISSES: usize = 32;
+/// In texts of fewer bytes, searching for the first byte of a name is faster.
+const SHORT: usize = 64;
+/// An upper bound on the bytes of memory to build an automaton, per byte of a name.
+const MEMORY: usize = 64;
+
+/// Names, each with the id of its token.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// `None` for a single name, which is the beginning.
+    automaton: Option<Automaton>,
+    ids: Vec<u32>,
+    /// The automaton runs only where this finds the beginning of a name. `None` if the names have
+    /// too many first bytes, or contain them too often.
+    beginnings: Option<Beginnings>,
+}
+
+/// Searches for the beginnings of names.
+#[derive(Debug)]
+struct Beginnings {
+    search: Search,
+    /// The first bytes of all names, up to [`MOST_FIRST`].
+    first: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Search {
+    /// All names begin alike, often with `<|`.
+    One(Finder<'static>),
+    /// Up to [`MOST_BEGINNINGS`], of up to [`LONGEST`] bytes.
+    Several(Searcher),
+}
+
+impl Names {
+    /// Builds the search. `names` must be sorted, distinct and not empty.
+    pub(crate) fn new(names: &[&str], ids: Vec<u32>) -> Result<Self> {
+        let beginnings =
+            if Mechanism::Beginnings.is_used() { Beginnings::new(names) } else { None };
+        if names.len() == 1 && beginnings.is_some() {
+            return Ok(Self { automaton: None, ids, beginnings });
+        }
+        let length: usize = names.iter().map(|name| name.len()).sum();
+        ask_for(length.saturating_mul(MEMORY))?;
+        let automaton = Automaton::new(names, beginnings.is_some())?;
+        Ok(Self { automaton: Some(automaton), ids, beginnings })
+    }
+
+    /// Calls `found` with the id and range of each match in `text`, leftmost-longest. It returns
+    /// where the search continues: at the end of the match, or within it.
+    pub(crate) fn each(
+        &self,
+        text: &str,
+        mut found: impl FnMut(u32, Range<usize>) -> Result<usize>,
+    ) -> Result<()> {
+        let bytes = text.as_bytes();
+        let Some(automaton) = &self.automaton else {
+            let Some(Beginnings { search: Search::One(name), .. }) = &self.beginnings else {
+                return Ok(());
+            };
+            let length = name.needle().len();
+            return name
+                .find_iter(bytes)
+                .try_for_each(|start| found(self.ids[0], start..start + length).map(drop));
+        };
+        let mut found = |(name, range): (usize, Range<usize>)| found(self.ids[name], range);
+        let Some(beginnings) = &self.beginnings else {
+            return each_from(automaton, text, 0, found);
+        };
+        if text.len() < SHORT && !beginnings.may_be_in(bytes) {
+            return Ok(());
+        }
+        let (mut from, mut misses) = (0, 0);
+        while let Some(start) = beginnings.find(bytes, from) {
+            let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+            from = start + 1;
+            if let Some(m) = automaton.find(input) {
+                from = found(m)?;
+                continue;
+            }
+            misses += 1;
+            if misses > FEW_MISSES + start / BETWEEN_MISSES {
+                return each_from(automaton, text, start, found);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Beginnings {
+    /// `names` must be sorted, distinct and not empty. `None` if searching does not pay.
+    fn new(names: &[&str]) -> Option<Self> {
+        let mut first: Vec<u8> = names.iter().map(|name| name.as_bytes()[0]).collect();
+        first.dedup();
+        if first.len() > MOST_FIRST || (names.len() > 1 && !hold_few(names, &first)) {
+            return None;
+        }
+        // Names are sorted, so a prefix of the first and the last is one of all.
+        let (one, other) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
+        let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+        let search = if alike > 1 || names.len() == 1 {
+            Search::One(Finder::new(&one[..alike]).into_owned())
+        } else {
+            Search::Several(several(names)?)
+        };
+        Some(Self { search, first })
+    }
+
+    /// Whether the first byte of a name is anywhere in `text`.
+    fn may_be_in(&self, text: &[u8]) -> bool {
+        let found = match self.first[..] {
+            [a] => memchr(a, text),
+            [a, b] => memchr2(a, b, text),
+            [a, b, c, ..] => memchr3(a, b, c, text),
+            [] => None,
+        };
+        found.is_some()
+    }
+
+    /// Returns the first place at `from` or later where a name may begin.
+    fn find(&self, text: &[u8], from: usize) -> Option<usize> {
+        match &self.search {
+            Search::One(beginning) => Some(from + beginning.find(&text[from..])?),
+            Search::Several(several) => {
+                several.find_in(text, (from..text.len()).into()).map(|found| found.start())
+            }
+        }
+    }
+}
+
+/// Searches for the first bytes of names, as many as leave few beginnings. `None` if the processor has
+/// no vector instructions for it.
+fn several(names: &[&str]) -> Option<Searcher> {
+    let cut = |length: usize| {
+        let mut cut: Vec<&[u8]> =
+            names.iter().map(|name| &name.as_bytes()[..length.min(name.len())]).collect();
+        cut.dedup();
+        cut
+    };
+    let beginnings = (1..=LONGEST).rev().map(cut).find(|cut| cut.len() <= MOST_BEGINNINGS)?;
+    Searcher::new(beginnings)
+}
+
+/// Calls `found` with each match from byte `from` on; it returns where the search continues.
+fn each_from(
+    automaton: &Automaton,
+    text: &str,
+    mut from: usize,
+    mut found: impl FnMut((usize, Range<usize>)) -> Result<usize>,
+) -> Result<()> {
+    while let Some(m) = automaton.find(Input::new(text).range(from..)) {
+        from = found(m)?;
+    }
+    Ok(())
+}
+
+/// Whether each name contains these bytes at most [`MOST_INSIDE`] times after the longest other
+/// name that it starts with.
+fn hold_few<'a>(names: &[&'a str], bytes: &[u8]) -> bool {
+    // Each is a prefix of the next.
+    let mut prefixes: Vec<&'a str> = Vec::new();
+    names.iter().all(|&name| {
+        while prefixes.pop_if(|prefix| !name.starts_with(*prefix)).is_some() {}
+        let rest = prefixes.last().map_or(0, |prefix| prefix.len());
+        prefixes.push(name);
+        name.bytes().skip(rest).filter(|byte| bytes.contains(byte)).count() <= MOST_INSIDE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finds names leftmost-longest, without overlaps.
+    fn naive(names: &[&str], text: &str) -> Vec<(u32, Range<usize>)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at < text.len() {
+            let here = (0..names.len())
+                .filter(|&name| text.as_bytes()[at..].starts_with(names[name].as_bytes()));
+            let longest = here.max_by_key(|&name| names[name].len());
+            if let Some(name) = longest {
+                found.push((name as u32, at..at + names[name].len()));
+            }
+            at += longest.map_or(1, |name| names[name].len());
+        }
+        found
+    }
+
+    #[test]
+    fn matches_are_leftmost_longest() {
+        let sets: [&[&str]; 10] = [
+            &["a", "aa", "aaaa", "aaaaaaaaaaa"],
+            &["aaa", "aaaa", "aaaab", "aaaabaaaaaaaa", "aaaabaaaaaaaab", "b"],
+            &["<a>"],
+            &["<", "<a", "<a>", "<aa>"],
+            &["<|a|>", "<|b|>", "|||A|||"],
+            &["<a>", "ab<", "b<a"],
+            &["aa", "aaa"],
+            &["a", "b", "c", "d"],
+            &["aa<"],
+            &["<", "aaaaaaaaaaaaaaaaaaaa"],
+        ];
+        let letters = ["<", "a", ">", "|", "b", "A", "é", "<a>", "|||A|||"];
+        for (place, names) in sets.iter().enumerate() {
+            let made = Names::new(names, (0..names.len() as u32).collect()).unwrap();
+            assert_eq!(made.beginnings.is_none(), [7, 9].contains(&place), "{names:?}");
+            let mut number = 0_usize;
+            while number < 9_usize.pow(5) {
+                let digits = (0..5).map(|digit| letters[number / 9_usize.pow(digit) % 9]);
+                let mut text: String = digits.collect();
+                if number.is_multiple_of(11) {
+                    text.insert_str(number % 2 * text.len(), &"-".repeat(SHORT));
+                    text = text.repeat(1 + number % 3 * FEW_MISSES);
+                }
+                let mut found = Vec::new();
+                made.each(&text, |id, range| {
+                    found.push((id, range.clone()));
+                    Ok(range.end)
+                })
+                .unwrap();
+                assert_eq!(found, naive(names, &text), "{names:?} in {text:?}");
+                number += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn many_names_are_found_like_few() {
+        for begins_alike in [true, false] {
+            let beginning = if begins_alike { "t" } else { "" };
+            let mut names: Vec<String> =
+                (0..2000).map(|number| format!("{beginning}{number}")).collect();
+            names.sort_unstable();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let made = Names::new(&names, (0..2000).collect()).unwrap();
+            assert_eq!(made.beginnings.is_none(), !begins_alike);
+            let text = "t1999t20000 t t12t3 ".repeat(40);
+            let mut found = Vec::new();
+            made.each(&text, |id, range| {
+                found.push((id, range.clone()));
+                Ok(range.end)
+            })
+            .unwrap();
+            assert_eq!(found, naive(&names, &text));
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The result of encoding one input: ids and the fields that go with them.
+
+use std::ops::Range;
+
+use crate::memory::{ask_for, reserve};
+
+use crate::components::run_length::Runs;
+use crate::components::spec::Direction;
+use crate::error::{Error, Result};
+
+/// The texts of tokens and their origins. Offsets are in characters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Details {
+    pub tokens: Vec<String>,
+    pub offsets: Vec<(usize, usize)>,
+    pub words: Vec<Option<u32>>,
+}
+
+impl Details {
+    fn slice(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self {
+            tokens: copied_texts(self.tokens[range.clone()].iter())?,
+            offsets: copied(&self.offsets[range.clone()])?,
+            words: copied(&self.words[range])?,
+        })
+    }
+}
+
+/// Copies items; fails without memory.
+pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
+    let mut copy = Vec::new();
+    reserve(&mut copy, items.len())?;
+    copy.extend_from_slice(items);
+    Ok(copy)
+}
+
+/// Copies texts, or fails if they have no room in memory.
+fn copied_texts<'a>(
+    texts: impl ExactSizeIterator<Item = &'a String> + Clone,
+) -> Result<Vec<String>> {
+    /// The least that an allocation takes.
+    const TEXT: usize = 32;
+    let bytes = texts.clone().map(|text| size_of::<String>() + text.len().max(TEXT)).sum();
+    ask_for(bytes)?;
+    Ok(texts.cloned().collect())
+}
+
+/// The fields of a token, to compute its minimum memory.
+type Token = (u32, String, (usize, usize), Option<u32>);
+
+/// The ids of one or two sequences, and the fields that go with them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Encoding {
+    pub ids: Vec<u32>,
+    pub type_ids: Runs<u32>,
+    pub special_tokens_mask: Runs<u8>,
+    pub attention_mask: Runs<u8>,
+    /// `None` if only ids were requested.
+    pub details: Option<Box<Details>>,
+    /// The parts that truncation cut off.
+    pub overflowing: Vec<Encoding>,
+    /// The numbers of the sequences and their tokens. Empty if the only sequence has all tokens.
+    pub sequence_ranges: Vec<(usize, Range<usize>)>,
+}
+
+impl Encoding {
+    /// An encoding of one sequence.
+    pub fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
+        let length = ids.len();
+        Self {
+            type_ids: Runs::uniform(type_id, length),
+            special_tokens_mask: Runs::uniform(0, length),
+            attention_mask: Runs::uniform(1, length),
+            ids,
+            details: details.map(Box::new),
+            ..Self::default()
+        }
+    }
+
+    /// Special tokens, which come from no text.
+    pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
+        let details = detailed.then(|| Details {
+            tokens: tokens.to_vec(),
+            offsets: vec![(0, 0); tokens.len()],
+            words: vec![None; tokens.len()],
+        });
+        let mut encoding = Self::new(ids.to_vec(), type_id, details);
+        encoding.special_tokens_mask.fill(1);
+        encoding
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether the encoding has no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The number of sequences.
+    pub fn n_sequences(&self) -> usize {
+        self.sequence_ranges.len().max(1)
+    }
+
+    /// Assigns all tokens to this sequence.
+    pub fn set_sequence_id(&mut self, sequence: usize) {
+        let all = 0..self.len();
+        match self.sequence_ranges.iter_mut().find(|(number, _)| *number == sequence) {
+            Some((_, range)) => *range = all,
+            None => self.sequence_ranges.push((sequence, all)),
+        }
+    }
+
+    /// The range of tokens of a sequence.
+    pub fn sequence_range(&self, sequence: usize) -> Range<usize> {
+        let found = self.sequence_ranges.iter().find(|(number, _)| *number == sequence);
+        found.map_or(0..self.len(), |(_, range)| range.clone())
+    }
+
+    /// The sequence of each token.
+    pub fn sequence_ids(&self) -> Result<Vec<Option<usize>>> {
+        let mut sequences = Vec::new();
+        reserve(&mut sequences, self.len())?;
+        sequences.resize(self.len(), None);
+        for sequence in 0..self.n_sequences() {
+            if let Some(part) = sequences.get_mut(self.sequence_range(sequence)) {
+                part.fill(Some(sequence));
+            }
+        }
+        Ok(sequences)
+    }
+
+    /// The sequence of a token.
+    pub fn token_to_sequence(&self, token: usize) -> Option<usize> {
+        if token > self.len() {
+            None
+        } else if self.sequence_ranges.is_empty() {
+            Some(0)
+        } else {
+            let found = self.sequence_ranges.iter().find(|(_, range)| range.contains(&token));
+            found.map(|&(sequence, _)| sequence)
+        }
+    }
+
+    /// Copies the encoding; fails without memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        /// The bytes of the parts that are copied last, which have one item per run of tokens, or
+        /// per sequence.
+        const SMALL: usize = 4096;
+        let ids = copied(&self.ids)?;
+        let details = self.details.as_ref();
+        let details = details.map(|details| details.slice(0..details.tokens.len())).transpose()?;
+        let overflowing = Self::try_clone_all(&self.overflowing)?;
+        ask_for(SMALL)?;
+        Ok(Self {
+            ids,
+            details: details.map(Box::new),
+            overflowing,
+            type_ids: self.type_ids.clone(),
+            special_tokens_mask: self.special_tokens_mask.clone(),
+            attention_mask: self.attention_mask.clone(),
+            sequence_ranges: self.sequence_ranges.clone(),
+        })
+    }
+
+    /// Copies encodings; fails without memory.
+    pub fn try_clone_all(encodings: &[Self]) -> Result<Vec<Self>> {
+        let mut copies = Vec::new();
+        reserve(&mut copies, encodings.len())?;
+        for encoding in encodings {
+            copies.push(encoding.try_clone()?);
+        }
+        Ok(copies)
+    }
+
+    fn slice(&self, range: Range<usize>) -> Result<Self> {
+        Ok(Self {
+            ids: copied(&self.ids[range.clone()])?,
+            type_ids: self.type_ids.slice(range.clone()),
+            special_tokens_mask: self.special_tokens_mask.slice(range.clone()),
+            attention_mask: self.attention_mask.slice(range.clone()),
+            details: match &self.details {
+                Some(details) => Some(Box::new(details.slice(range)?)),
+                None => None,
+            },
+            overflowing: Vec::new(),
+            sequence_ranges: Vec::new(),
+        })
+    }
+
+    /// Truncates to at most `max_length` tokens. With `keeps_overflow`, the rest becomes overflow:
+    /// parts of at most that length that overlap by `stride`.
+    pub fn truncate(
+        &mut self,
+        max_length: usize,
+        stride: usize,
+        direction: Direction,
+        keeps_overflow: bool,
+    ) -> Result<()> {
+        let length = self.len();
+        let kept = kept_range(length, max_length, stride, direction)?;
+        if kept.len() == length {
+            return Ok(());
+        }
+        if max_length == 0 {
+            let whole = std::mem::take(self);
+            self.details = whole.details.is_some().then(Box::default);
+            if keeps_overflow {
+                self.overflowing.push(whole);
+            }
+            return Ok(());
+        }
+        if !keeps_overflow {
+            *self = self.slice(kept)?;
+            return Ok(());
+        }
+        check_overflow(length.div_ceil(max_length - stride), max_length, length)?;
+        let mut parts = Vec::new();
+        let mut done = 0;
+        loop {
+            let (start, end) = (done, (done + max_length).min(length));
+            let part = match direction {
+                Direction::Right => start..end,
+                Direction::Left => length - end..length - start,
+            };
+            parts.push(self.slice(part)?);
+            if end == length {
+                break;
+            }
+            done += max_length - stride;
+        }
+        let rest = parts.split_off(1);
+        if let Some(first) = parts.pop() {
+            *self = first;
+        }
+        self.overflowing = rest;
+        Ok(())
+    }
+
+    /// Appends another encoding. Overflow of both becomes overflow in all combinations.
+    pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
+        let (own, more) = (self.overflowing.len(), other.overflowing.len());
+        if own > 0 && more > 0 {
+            // The combinations can exceed any memory, so checks for the sum first.
+            let tokens =
+                (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
+            ask_for(tokens.saturating_mul(size_of::<Token>()))?;
+        }
+        let combined = |own: &Self, right: &Self| {
+            let mut merged = own.try_clone()?;
+            merged.merge_with(right.try_clone()?, growing_offsets)?;
+            Ok(merged)
+        };
+        let mut overflowing = Vec::new();
+        for own in &self.overflowing {
+            for right in std::iter::once(&other).chain(&other.overflowing) {
+                overflowing.push(combined(own, right)?);
+            }
+        }
+        for right in &other.overflowing {
+            overflowing.push(combined(self, right)?);
+        }
+        let length = self.len();
+        for (sequence, range) in other.sequence_ranges {
+            let range = length + range.start..length + range.end;
+            match self.sequence_ranges.iter_mut().find(|(number, _)| *number == sequence) {
+                Some((_, own)) => *own = range,
+                None => self.sequence_ranges.push((sequence, range)),
+            }
+        }
+        reserve(&mut self.ids, other.ids.len())?;
+        self.ids.extend(other.ids);
+        self.type_ids.append(&other.type_ids);
+        self.special_tokens_mask.append(&other.special_tokens_mask);
+        self.attention_mask.append(&other.attention_mask);
+        if let (Some(own), Some(more)) = (&mut self.details, other.details) {
+            let last = own.offsets.last().map_or(0, |offsets| offsets.1);
+            let grow = if growing_offsets { last } else { 0 };
+            reserve(&mut own.tokens, more.tokens.len())?;
+            reserve(&mut own.words, more.words.len())?;
+            reserve(&mut own.offsets, more.offsets.len())?;
+            own.tokens.extend(more.tokens);
+            own.words.extend(more.words);
+            own.offsets.extend(more.offsets.iter().map(|&(start, end)| (start + grow, end + grow)));
+        }
+        self.overflowing = overflowing;
+        Ok(())
+    }
+
+    /// Concatenates encodings.
+    pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Result<Self> {
+        let mut encodings = encodings.into_iter();
+        // The first encoding is merged into nothing, so its overflow stays as it is.
+        let Some(mut merged) = encodings.next() else {
+            return Ok(Self { details: Some(Box::default()), ..Self::default() });
+        };
+        for encoding in encodings {
+            merged.merge_with(encoding, growing_offsets)?;
+        }
+        Ok(merged)
+    }
+
+    /// Pads to `length` tokens, including the overflow.
+    pub fn pad(
+        &mut self,
+        length: usize,
+        id: u32,
+        type_id: u32,
+        token: &str,
+        direction: Direction,
+    ) -> Result<()> {
+        for encoding in &mut self.overflowing {
+            encoding.pad(length, id, type_id, token, direction)?;
+        }
+        let Some(missing) = length.checked_sub(self.len()).filter(|&missing| missing > 0) else {
+            return Ok(());
+        };
+        reserve(&mut self.ids, missing)?;
+        let mut padding = Vec::new();
+        if let Some(details) = &mut self.details {
+            padding = copied_texts(std::iter::repeat_n(&token.to_owned(), missing))?;
+            reserve(&mut details.tokens, missing)?;
+            reserve(&mut details.offsets, missing)?;
+            reserve(&mut details.words, missing)?;
+        }
+        fill(&mut self.ids, missing, id, direction);
+        fill_runs(&mut self.type_ids, missing, type_id, direction);
+        fill_runs(&mut self.special_tokens_mask, missing, 1, direction);
+        fill_runs(&mut self.attention_mask, missing, 0, direction);
+        if let Some(details) = &mut self.details {
+            let at = if direction == Direction::Left { 0 } else { details.tokens.len() };
+            details.tokens.splice(at..at, padding);
+            fill(&mut details.offsets, missing, (0, 0), direction);
+            fill(&mut details.words, missing, None, direction);
+        }
+        if direction == Direction::Left {
+            for (_, range) in &mut self.sequence_ranges {
+                *range = range.start + missing..range.end + missing;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tokens that truncation to `max_length` keeps of `length`. Fails if they are not more than
+/// those by which parts overlap.
+pub(crate) fn kept_range(
+    length: usize,
+    max_length: usize,
+    stride: usize,
+    direction: Direction,
+) -> Result<Range<usize>> {
+    if max_length >= length {
+        return Ok(0..length);
+    }
+    if max_length > 0 && stride >= max_length {
+        return Err(Error::Invalid(format!(
+            "stride must be less than the length to truncate to, which is {max_length} \
+             without the tokens that the post-processor adds; it is {stride}"
+        )));
+    }
+    Ok(match direction {
+        Direction::Right => 0..max_length,
+        Direction::Left => length - max_length..length,
+    })
+}
+
+/// Fails if `parts` of `max_length` tokens have far more tokens than the `length` they were cut
+/// from: parts that overlap almost completely, or all pairs of parts of two texts.
+pub(crate) fn check_overflow(parts: usize, max_length: usize, length: usize) -> Result<()> {
+    /// Overflow may have this many tokens in any case, or this many per token of the texts.
+    const ALWAYS: usize = 1 << 24;
+    const EACH: usize = 64;
+    let tokens = parts.saturating_mul(max_length);
+    if tokens <= ALWAYS.max(length.saturating_mul(EACH)) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "what truncation cuts off of {length} tokens would be {parts} parts of up to {max_length}; \
+         take a smaller stride, or cut one text of a pair only: \"only_first\" or \"only_second\""
+    )))
+}
+
+fn fill<T: Clone>(items: &mut Vec<T>, missing: usize, item: T, direction: Direction) {
+    match direction {
+        Direction::Right => items.resize(items.len() + missing, item),
+        Direction::Left => drop(items.splice(..0, std::iter::repeat_n(item, missing))),
+    }
+}
+
+fn fill_runs<T>(items: &mut Runs<T>, missing: usize, item: T, direction: Direction)
+where
+    T: Copy + Default + PartialEq,
+{
+    match direction {
+        Direction::Right => items.push(item, missing),
+        Direction::Left => items.prepend(item, missing),
+    }
+}

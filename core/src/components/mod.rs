@@ -1,0 +1,40 @@
+//! The components of tokenizer files, each alone: normalizers, pre-tokenizers, post-processors, decoders,
+//! added tokens.
+
+pub(crate) mod added;
+mod added_search;
+pub mod arrangement;
+mod bert;
+pub(crate) mod bytes;
+mod charsmap;
+pub(crate) mod cut_points;
+pub(crate) mod decode;
+pub mod encoding;
+pub(crate) mod json;
+pub(crate) mod normalize;
+pub(crate) mod offsets;
+pub mod post;
+mod regex;
+pub mod run_length;
+mod scripts;
+pub(crate) mod sentencepiece;
+pub mod spec;
+pub(crate) mod split;
+pub(crate) mod trie;
+
+pub use added::AddedToken;
+pub use bytes::text_of;
+pub use decode::ByteRuns;
+pub use encoding::Encoding;
+
+use crate::error::Result;
+
+/// Normalizes `text`.
+pub fn normalize(spec: &spec::Normalizer, text: &str) -> Result<String> {
+    Ok(normalize::Normalizer::new(spec, "normalizer")?.apply(text.into())?.into_owned())
+}
+
+/// Decodes tokens to text.
+pub fn decode(spec: &spec::Decoder, tokens: Vec<String>) -> Result<String> {
+    decode::Decoder::new(spec)?.decode(tokens)
+}

@@ -1,0 +1,304 @@
+//! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
+
+use crate::polling::poll;
+
+use crate::error::{Error, Result};
+
+/// A node of a [`Trie`].
+pub(crate) type Node = u32;
+
+/// The value of a node that ends no token.
+const NONE: u32 = u32::MAX;
+/// The parent of a place without a node.
+const FREE: u32 = u32::MAX;
+/// The parent of the root.
+const NOBODY: u32 = u32::MAX - 1;
+/// The base of a node without children, beyond all places.
+const LEAF: u32 = u32::MAX;
+/// The places that are allocated together: the children of a node are in one block.
+const BLOCK: usize = 256;
+/// The free places that are tried for the children of a node, before a new block is.
+const TRIES: usize = 32;
+
+/// The place of a node.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    base: u32,
+    /// The value of the token that ends here.
+    value: u32,
+}
+
+/// Maps tokens to numbers.
+///
+/// The child of a node by a byte is at `base ^ byte`, if the label there is this byte. No two nodes
+/// with children have one base, so the label tells whose child it is; that of a place without a node
+/// is a byte by which no base leads there.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    labels: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// A token and its number.
+type Entry<'a> = (&'a str, u32);
+
+/// Tokens that begin with the bytes of a node.
+struct Branch {
+    node: Node,
+    /// The range of the tokens in their order.
+    start: usize,
+    end: usize,
+    depth: usize,
+}
+
+impl Trie {
+    pub(crate) const ROOT: Node = 0;
+
+    /// Makes a trie of tokens and their numbers. Of tokens that repeat, the last one counts.
+    pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
+        let mut order = tokens.collect::<Vec<_>>();
+        order.sort_by_key(|&(token, _)| token);
+        let mut builder = Builder::default();
+        builder.grow()?;
+        builder.take(0, NOBODY);
+        let mut branches = vec![Branch { node: Self::ROOT, start: 0, end: order.len(), depth: 0 }];
+        let mut children = Vec::new();
+        while let Some(branch) = branches.pop() {
+            let start = builder.end_tokens(&branch, &order);
+            let rest = &order[start..branch.end];
+            children.clear();
+            each_child(rest, branch.depth, |byte, len| {
+                children.push((byte, len));
+                Ok(())
+            })?;
+            builder.place(branch.node, &children)?;
+            let (base, mut start) = (builder.places[branch.node as usize].base, start);
+            for &(byte, len) in &children {
+                let (node, end) = (base ^ u32::from(byte), start + len);
+                branches.push(Branch { node, start, end, depth: branch.depth + 1 });
+                start = end;
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    /// The node after this byte.
+    #[inline(always)]
+    fn child(&self, base: u32, byte: u8) -> Option<(Node, Place)> {
+        let child = base ^ u32::from(byte);
+        match self.labels.get(child as usize) {
+            Some(&label) if label == byte => Some((child, *self.places.get(child as usize)?)),
+            _ => None,
+        }
+    }
+
+    /// The node after these bytes.
+    pub(crate) fn walk(&self, node: Node, text: &[u8]) -> Option<Node> {
+        let next =
+            |node: Node, &byte: &u8| Some(self.child(self.places[node as usize].base, byte)?.0);
+        text.iter().try_fold(node, next)
+    }
+
+    /// The number of a token.
+    pub(crate) fn find(&self, token: &str) -> Option<u32> {
+        let value = self.places[self.walk(Self::ROOT, token.as_bytes())? as usize].value;
+        (value != NONE).then_some(value)
+    }
+
+    /// Calls `found` with the number and the length of each token after `node` that `text` begins
+    /// with, from the shortest, which is not empty.
+    #[inline(always)]
+    pub(crate) fn each_prefix(&self, node: Node, text: &[u8], mut found: impl FnMut(u32, usize)) {
+        let mut base = self.places[node as usize].base;
+        for (at, &byte) in text.iter().enumerate() {
+            let Some((_, place)) = self.child(base, byte) else { break };
+            base = place.base;
+            if place.value != NONE {
+                found(place.value, at + 1);
+            }
+        }
+    }
+}
+
+/// Calls `found` with each byte at `depth` of sorted tokens, and the number of its tokens.
+fn each_child(
+    order: &[Entry<'_>],
+    depth: usize,
+    mut found: impl FnMut(u8, usize) -> Result<()>,
+) -> Result<()> {
+    let byte = |(token, _): &Entry<'_>| token.as_bytes()[depth];
+    let mut parts = order.chunk_by(|a, b| byte(a) == byte(b));
+    parts.try_for_each(|part| found(byte(&part[0]), part.len()))
+}
+
+#[derive(Default)]
+struct Builder {
+    places: Vec<Place>,
+    /// The parent of the node at each place.
+    parents: Vec<Node>,
+    /// Whether each place is the base of a node with children.
+    bases: Vec<bool>,
+    /// For each place and the end of all: itself if it is free, or else one behind it, with no free place
+    /// between the two.
+    nexts: Vec<u32>,
+    /// Free places before this one are not used any more.
+    first: usize,
+}
+
+impl Builder {
+    fn grow(&mut self) -> Result<()> {
+        poll(BLOCK)?;
+        let length = self.places.len() + BLOCK;
+        if length > LEAF as usize - BLOCK {
+            return Err(Error::Invalid("model.vocab: the tokens are too long together".into()));
+        }
+        self.places.reserve(BLOCK);
+        self.parents.reserve(BLOCK);
+        self.bases.reserve(BLOCK);
+        self.nexts.reserve(BLOCK + 1);
+        self.places.resize(length, Place { base: LEAF, value: NONE });
+        self.parents.resize(length, FREE);
+        self.bases.resize(length, false);
+        self.nexts.extend(self.nexts.len() as u32..=length as u32);
+        Ok(())
+    }
+
+    fn is_free(&self, place: usize) -> bool {
+        self.parents[place] == FREE
+    }
+
+    fn take(&mut self, place: usize, parent: Node) {
+        self.parents[place] = parent;
+        self.nexts[place] = place as u32 + 1;
+    }
+
+    /// The first free place from `place` on, or the end of all.
+    fn next_free(&mut self, mut place: usize) -> usize {
+        while self.nexts[place] as usize != place {
+            // The way becomes shorter for the next time.
+            let next = self.nexts[self.nexts[place] as usize];
+            self.nexts[place] = next;
+            place = next as usize;
+        }
+        place
+    }
+
+    /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
+    /// of the next token.
+    fn end_tokens(&mut self, branch: &Branch, order: &[Entry<'_>]) -> usize {
+        let mut at = branch.start;
+        while at < branch.end && order[at].0.len() == branch.depth {
+            self.places[branch.node as usize].value = order[at].1;
+            at += 1;
+        }
+        at
+    }
+
+    /// Takes places for the children of a node.
+    fn place(&mut self, node: Node, children: &[(u8, usize)]) -> Result<()> {
+        let Some(&(first, _)) = children.first() else { return Ok(()) };
+        let base = match self.base(first, children) {
+            Some(base) => base,
+            None => {
+                self.grow()?;
+                self.places.len() - BLOCK
+            }
+        };
+        self.places[node as usize].base = base as u32;
+        self.bases[base] = true;
+        for &(byte, _) in children {
+            self.take(base ^ usize::from(byte), node);
+        }
+        Ok(())
+    }
+
+    /// A base with free places for all children: among the first free places, of which one is given up if
+    /// nothing fits, or those of the last block.
+    fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
+        let base = self.base_from(self.first, first, children);
+        if base.is_some() {
+            return base;
+        }
+        let last = self.places.len() - BLOCK;
+        self.first = last.min(self.next_free(self.first) + 1);
+        self.base_from(last, first, children)
+    }
+
+    fn base_from(
+        &mut self,
+        mut place: usize,
+        first: u8,
+        children: &[(u8, usize)],
+    ) -> Option<usize> {
+        for _ in 0..TRIES {
+            place = self.next_free(place);
+            if place == self.places.len() {
+                break;
+            }
+            let base = place ^ usize::from(first);
+            let fits = |&(byte, _): &(u8, usize)| self.is_free(base ^ usize::from(byte));
+            if !self.bases[base] && children.iter().all(fits) {
+                return Some(base);
+            }
+            place += 1;
+        }
+        None
+    }
+
+    fn finish(self) -> Trie {
+        let mut labels = Vec::with_capacity(self.parents.len());
+        for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
+            // Each base leads to a node in its block, so a block with a free place has another place that is not a base.
+            let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
+            labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
+                FREE | NOBODY => (place ^ other) as u8,
+                parent => (place as u32 ^ self.places[parent as usize].base) as u8,
+            }));
+        }
+        Trie { labels, places: self.places }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_found_with_their_numbers() {
+        let texts = ["a", "", "ab", "abc", "é", "日", "日本", "ab", "\0", "\u{10ffff}"];
+        let trie = Trie::new(texts.into_iter().zip(0..)).unwrap();
+        for text in texts {
+            let last = texts.iter().rposition(|other| *other == text).unwrap();
+            assert_eq!(trie.find(text), Some(last as u32), "{text:?}");
+        }
+        assert!(["b", "abcd", "\u{3b1}", "本"].iter().all(|text| trie.find(text).is_none()));
+        let mut prefixes = Vec::new();
+        trie.each_prefix(Trie::ROOT, b"abx", |value, length| prefixes.push((value, length)));
+        assert_eq!(prefixes, [(0, 1), (7, 2)]);
+    }
+
+    #[test]
+    fn a_trie_of_many_tokens_stays_dense() {
+        let mut tokens = Vec::new();
+        let mut state = 1u64;
+        for id in 0..30_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let text: String = (0..1 + (state >> 61))
+                .map(|place| char::from_u32(97 + (state >> (8 * place) & 15) as u32).unwrap())
+                .collect();
+            tokens.push((text, id));
+        }
+        // Suffixes make long chains of few bytes.
+        let others = tokens.iter().map(|(text, id)| (format!("{text}</w>"), *id));
+        let tokens: Vec<_> = tokens.iter().cloned().chain(others).collect();
+        let trie = Trie::new(tokens.iter().map(|(text, id)| (text.as_str(), *id))).unwrap();
+        for (text, _) in &tokens {
+            assert!(trie.find(text).is_some());
+        }
+        let nodes: HashSet<&str> =
+            tokens.iter().flat_map(|(text, _)| (0..=text.len()).map(|end| &text[..end])).collect();
+        assert!(trie.places.len() < 2 * nodes.len(), "{} {}", trie.places.len(), nodes.len());
+    }
+}

@@ -1,0 +1,389 @@
+//! Models: turn pieces of text into tokens.
+//!
+//! A tokenizer asks its model [`Questions`], and knows nothing else of it. To add a model type, write a
+//! file with the answers, add a variant of [`Model`], and read its fields in `file`.
+
+mod bpe;
+mod bpe_by_list;
+mod bpe_encode;
+mod build;
+mod characters;
+mod cuts;
+mod file;
+mod header;
+mod lattice;
+mod pair_table;
+mod piece;
+mod pieces;
+mod random;
+mod safe_words;
+mod scored;
+mod scores;
+mod sentencepiece;
+mod sentencepiece_bpe;
+mod token_lists;
+mod unigram;
+mod viterbi;
+mod vocab;
+mod word_level;
+mod word_piece;
+mod words;
+mod write_bpe;
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::direct::Direct;
+use crate::fingerprint::Digest;
+use crate::pool::Pool;
+use crate::{Splitter, Vocabulary};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::components::bytes::bytes_of;
+use crate::components::split::Split;
+use crate::error::{Error, Result};
+use bpe::Bpe;
+use bpe_by_list::ListBpe;
+pub(crate) use file::{ModelFile, Parts};
+use header::Header;
+pub use piece::Version;
+pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
+pub(crate) use random::Sampling;
+use sentencepiece::SentencePiece;
+use token_lists::MergeList;
+pub(crate) use token_lists::TokenList;
+use unigram::Unigram;
+use word_level::WordLevel;
+use word_piece::WordPiece;
+use write_bpe::Merging;
+
+/// A model that is ready to run.
+#[derive(Debug)]
+pub(crate) enum Model {
+    /// Byte pair encoding by the lists of a file.
+    Bpe(Bpe),
+    /// Byte pair encoding that the core cannot express.
+    ListBpe(ListBpe),
+    WordPiece(WordPiece),
+    WordLevel(WordLevel),
+    Unigram(Unigram),
+    /// A model of SentencePiece's own files.
+    SentencePiece(SentencePiece),
+}
+
+/// A token of a piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) id: u32,
+    /// The bytes of the piece that it covers.
+    pub(crate) span: Range<usize>,
+    /// Whether its text comes from the piece, not from the vocabulary.
+    pub(crate) shows_piece: bool,
+}
+
+impl Token {
+    /// A token with the text of the vocabulary.
+    pub(crate) fn new(id: u32, span: Range<usize>) -> Self {
+        Self { id, span, shows_piece: false }
+    }
+}
+
+/// Takes each token of a piece.
+pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
+
+/// Whether a token must not be made of these bytes of a piece.
+pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
+
+/// Why the tokens of a model without a token for each byte may have other bytes than the text.
+pub(crate) const LOST: &str = "without bytes as tokens, characters outside the vocabulary are lost";
+
+/// The questions that a tokenizer asks its model.
+pub(crate) trait Questions: fmt::Debug + Send + Sync {
+    /// The workspaces that calls borrow, with their caches.
+    fn workspaces(&self) -> &Pool;
+
+    /// The splitter of the core, if the model uses it where the plan is a pattern.
+    fn splitter(&self) -> Option<&Splitter> {
+        None
+    }
+
+    /// Appends the ids of a stretch of text, which `split` cuts. `is_first` is true if it begins the
+    /// text.
+    fn encode_stretch(
+        &self,
+        text: &str,
+        is_first: bool,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()>;
+
+    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
+    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        self.encode_stretch(text, false, split, ids)
+    }
+
+    /// Whether the model takes each piece alone, and always makes the same tokens of it.
+    fn takes_words(&self) -> bool {
+        false
+    }
+
+    /// Whether its cache may have text that is not normalized.
+    fn looks_up_runs(&self) -> bool {
+        self.takes_words()
+    }
+
+    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
+    fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.encode_piece(word, &mut |token| {
+            ids.push(token.id);
+            Ok(())
+        })
+    }
+
+    /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no
+    /// shorter way than all steps.
+    fn encode_run(
+        &self,
+        run: &str,
+        normalizer: &crate::components::sentencepiece::Normalizer,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        let _ = (run, normalizer, ids);
+        Ok(false)
+    }
+
+    /// Appends the ids of a stretch whose spaces become marks, after a mark if `is_prefixed`, and that
+    /// is not cut. Returns false if the model has no shorter way than these steps.
+    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+        let _ = (text, is_prefixed, ids);
+        Ok(false)
+    }
+
+    /// Encodes one piece. Calls `found` with each token until it fails.
+    ///
+    /// As in `tokenizers`, characters that BPE makes no token of are left out: tokens cover the bytes
+    /// of the rest.
+    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()>;
+
+    /// Encodes one piece without tokens that `is_barred` has at a place. Returns false, without a call
+    /// of `found`, if the model cannot do without a token.
+    fn encode_piece_without(
+        &self,
+        piece: &str,
+        is_barred: Barred<'_>,
+        found: Found<'_>,
+    ) -> Result<bool> {
+        let _ = (piece, is_barred, found);
+        Ok(false)
+    }
+
+    /// The number of tokens.
+    fn size(&self) -> usize;
+
+    fn token_to_id(&self, token: &str) -> Option<u32>;
+
+    fn id_to_token(&self, id: u32) -> Option<String>;
+
+    /// The bytes that a token represents, if merging makes it; `None` if tokens are texts.
+    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        let _ = id;
+        None
+    }
+
+    /// The largest id; `None` without tokens.
+    fn max_id(&self) -> Option<u32>;
+
+    /// Every token and its id, by ascending id.
+    fn vocab(&self) -> Vec<(String, u32)>;
+
+    /// The vocabulary, if tokens merge in the order of ids; otherwise fails.
+    fn ranks(&self) -> Result<&Arc<Vocabulary>> {
+        Err(Error::refused(
+            "model.type",
+            "a model that does not merge cannot be part of an Encoding",
+        ))
+    }
+
+    /// Whether text may become the token with this id.
+    fn may_make(&self, id: u32) -> bool;
+
+    /// The token for unknown text, if text with its bytes never becomes it.
+    fn unspelled(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether encoding fails for some texts.
+    fn may_fail(&self) -> bool;
+
+    /// Whether the tokens of a stretch are its bytes, one after the other.
+    fn keeps_bytes(&self, text: &str) -> bool {
+        let _ = text;
+        false
+    }
+
+    /// Why tokens may have other bytes than the text; `None` if they never do, under a decoder of
+    /// represented bytes if `is_byte_level`, or else of fallbacks.
+    fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
+
+    /// Whether a piece can be cut between these two characters without changing a token; `None` if
+    /// no two characters decide that.
+    fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let _ = (before, after);
+        Some(false)
+    }
+
+    /// Sampling settings; `None` if encoding is deterministic.
+    fn sampling(&self) -> Option<&Sampling> {
+        None
+    }
+
+    /// The digest of all that decides ids, which `sha256` computes on the first call.
+    fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>;
+}
+
+impl Deref for Model {
+    type Target = dyn Questions;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Bpe(bpe) => bpe,
+            Self::ListBpe(bpe) => bpe,
+            Self::WordPiece(model) => model,
+            Self::WordLevel(model) => model,
+            Self::Unigram(model) => model,
+            Self::SentencePiece(model) => model,
+        }
+    }
+}
+
+impl Model {
+    /// The model of a pipeline of ranks, for its tokens and ids.
+    pub(crate) fn of_direct(direct: Arc<Direct>) -> Self {
+        Self::Bpe(Bpe::of_direct(direct))
+    }
+
+    /// Whether the model comes from a SentencePiece `.model`.
+    pub(crate) fn is_sentencepiece(&self) -> bool {
+        matches!(self, Self::SentencePiece(_))
+    }
+
+    /// Copies the model for another split of text.
+    pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
+        Ok(match self {
+            Self::Bpe(bpe) => match bpe.with_split(split)? {
+                Some(bpe) => Self::Bpe(bpe),
+                None => Self::bpe_again(bpe, bpe.header().clone(), split)?,
+            },
+            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().clone(), split)?,
+            Self::WordPiece(model) => Self::WordPiece(model.copied()),
+            Self::WordLevel(model) => Self::WordLevel(model.copied()),
+            Self::Unigram(model) => Self::Unigram(model.copied()?),
+            Self::SentencePiece(model) => Self::SentencePiece(model.with_split(split)?),
+        })
+    }
+
+    /// Copies the model with another value of a field, given as in the JSON.
+    pub(crate) fn with_field(&self, name: &str, value: Value, split: &Split) -> Result<Self> {
+        Ok(match self {
+            Self::Bpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
+            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
+            Self::WordPiece(model) => {
+                let fields = with_field(model.fields(), name, value)?;
+                Self::WordPiece(WordPiece::new(fields, model.vocab().clone()))
+            }
+            Self::WordLevel(model) => {
+                let fields = with_field(model.fields(), name, value)?;
+                Self::WordLevel(WordLevel::new(fields, model.vocab().clone()))
+            }
+            Self::Unigram(model) => {
+                Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
+            }
+            Self::SentencePiece(_) => {
+                let reason = "the fields of a SentencePiece model are those of its file";
+                return Err(Error::refused(format!("model.{name}"), reason));
+            }
+        })
+    }
+
+    /// Copies a Unigram model with other scores.
+    pub(crate) fn with_scores(&self, scores: Vec<f64>) -> Result<Self> {
+        match self {
+            Self::Unigram(model) => model.with_scores(scores).map(Self::Unigram),
+            _ => Err(Error::Invalid("model.type: only Unigram has scores".into())),
+        }
+    }
+
+    /// The type and the fields, without lists; also those that files do not hold.
+    pub(crate) fn fields(&self) -> Result<Value> {
+        match self {
+            Self::Bpe(bpe) => bpe.header().fields(),
+            Self::ListBpe(bpe) => bpe.header().fields(),
+            Self::WordPiece(model) => fields("WordPiece", model.fields(), None),
+            Self::WordLevel(model) => fields("WordLevel", model.fields(), None),
+            Self::Unigram(model) => {
+                fields("Unigram", model.fields(), Some(&model.fields().sampling))
+            }
+            Self::SentencePiece(model) => {
+                let mut all = fields("SentencePiece", &model.settings(), None)?;
+                all["unk_id"] = model.unspelled().into();
+                Ok(all)
+            }
+        }
+    }
+
+    /// Builds byte pair encoding: by the core, where it can express the lists.
+    pub(crate) fn bpe(
+        header: Header,
+        tokens: &TokenList,
+        merges: &MergeList,
+        split: &Split,
+    ) -> Result<Self> {
+        header.check()?;
+        // The core has no vocabulary without tokens that are bytes or characters.
+        let is_part = |text: &str| match split.is_byte_level() {
+            true => bytes_of(text).is_some_and(|bytes| !bytes.is_empty()),
+            false => !text.is_empty(),
+        };
+        if !ListBpe::is_needed(&header) && tokens.iter().any(|(text, _)| is_part(text)) {
+            let (header, splitter) = (header.clone(), split.splitter()?);
+            match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
+                Err(Error::Unsupported { .. }) => {}
+                bpe => return Ok(Self::Bpe(bpe?)),
+            }
+        }
+        Ok(Self::ListBpe(ListBpe::new(header, tokens, merges)?))
+    }
+
+    /// Builds byte pair encoding again, with another header or for another split.
+    fn bpe_again(bpe: &impl Merging, header: Header, split: &Split) -> Result<Self> {
+        let (tokens, merges) = bpe.to_lists()?;
+        Self::bpe(header, &tokens, &merges, split)
+    }
+}
+
+/// The fields of a model as JSON, with its type.
+fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> Result<Value> {
+    let value = |error: serde_json::Error| Error::Invalid(error.to_string());
+    let mut all = serde_json::to_value(fields).map_err(value)?;
+    all["type"] = kind.into();
+    if let Value::Object(more) = serde_json::to_value(sampling).map_err(value)? {
+        more.into_iter().for_each(|(name, value)| all[name] = value);
+    }
+    Ok(all)
+}
+
+/// Copies the fields of a model with another value of one, given as in the JSON.
+///
+/// Fails if no field has this name, or the value has another type.
+fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Value) -> Result<T> {
+    let invalid = |reason: String| Error::Invalid(format!("model.{name}: {reason}"));
+    let mut json = serde_json::to_value(fields).map_err(|error| invalid(error.to_string()))?;
+    match json.get_mut(name) {
+        Some(place) => *place = value,
+        None => return Err(invalid("the model has no such field".into())),
+    }
+    serde_json::from_value(json).map_err(|error| invalid(error.to_string()))
+}

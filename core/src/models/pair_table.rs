@@ -1,0 +1,292 @@
+//! Merges pieces by the list of a file: for files whose merges ranks cannot express, and for pieces
+//! with bytes that are not tokens.
+
+use std::collections::HashMap;
+
+use crate::agenda::Agenda;
+use crate::memory::reserve;
+use crate::polling::poll;
+use crate::rule::{MergeTable, NONE};
+use foldhash::fast::FixedState;
+
+use super::header::Header;
+use crate::components::bytes::{CHAR_OF, is_in_utf8, text_length};
+use crate::error::{Error, Result};
+
+pub(crate) type FastMap<K, V> = HashMap<K, V, FixedState>;
+
+/// Two tokens, by id.
+pub(crate) type Pair = (u32, u32);
+
+/// The work of a merge, in bytes of text: see [`poll`].
+const WORK: usize = 32;
+
+/// The treatment of bytes that are not tokens.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// Drops the byte; the bytes around it merge.
+    Dropped,
+    /// Replaces it by a token; if `fused`, one token replaces several bytes in a row.
+    Token { id: u32, fused: bool },
+    /// Fails, because the unknown token, with this name, is not in the vocabulary.
+    Fails(String),
+}
+
+/// An unknown token and the length of its text.
+pub(crate) type Waiting = Option<(u32, usize)>;
+
+impl Unknown {
+    /// `id` looks up a token of the vocabulary by its name.
+    pub(crate) fn new(header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
+        match &header.unk_token {
+            None => Self::Dropped,
+            Some(token) => match id(token) {
+                Some(id) => Self::Token { id, fused: header.fuse_unk },
+                None => Self::Fails(token.clone()),
+            },
+        }
+    }
+
+    /// Takes text that is not a token, of this length, which `name` names in an error. Returns an
+    /// unknown token that is complete. Another is left in `waiting` until a token of the vocabulary
+    /// follows, or the end: as in `tokenizers`, it comes after the bytes of text that follows it.
+    pub(crate) fn meet(
+        &self,
+        waiting: &mut Waiting,
+        length: usize,
+        name: impl FnOnce() -> String,
+    ) -> Result<Waiting> {
+        match (self, waiting) {
+            (Self::Dropped, _) => Ok(None),
+            (Self::Token { fused: true, .. }, Some((_, before))) => {
+                *before += length;
+                Ok(None)
+            }
+            (&Self::Token { id, .. }, waiting) => Ok(waiting.replace((id, length))),
+            (Self::Fails(token), _) => Err(Error::Invalid(format!(
+                "model.unk_token: {token:?} is not in the vocabulary, and the text contains a {}",
+                name()
+            ))),
+        }
+    }
+}
+
+/// The list of merges, by ids.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// The id of each byte that is a token.
+    pub(crate) bytes: Vec<Option<u32>>,
+    /// The tokens for the UTF-8 of the character that represents each other byte; empty if the
+    /// vocabulary lacks one.
+    pub(crate) fallback: Vec<Vec<u32>>,
+    pub(crate) unknown: Unknown,
+    pub(crate) merges: PairTable,
+}
+
+impl Listed {
+    /// Whether `text` has a byte that is not a token.
+    pub(crate) fn lacks_a_byte_of(&self, text: &[u8]) -> bool {
+        text.iter().any(|&byte| self.bytes[usize::from(byte)].is_none())
+    }
+
+    /// Whether each byte that UTF-8 has is a token.
+    pub(crate) fn has_all_bytes(&self) -> bool {
+        (0..=255).all(|byte| !is_in_utf8(byte) || self.bytes[usize::from(byte)].is_some())
+    }
+
+    /// The ids of single bytes, each with the length of its text in a byte-level vocabulary.
+    fn parts(&self, piece: &[u8]) -> Result<Vec<(u32, usize)>> {
+        let mut parts: Vec<(u32, usize)> = Vec::new();
+        reserve(&mut parts, text_length(piece))?;
+        let mut waiting = None;
+        for &byte in piece {
+            let index = usize::from(byte);
+            let length = CHAR_OF[index].len_utf8();
+            if let Some(id) = self.bytes[index] {
+                parts.extend(waiting.take().into_iter().chain([(id, length)]));
+            } else if !self.fallback[index].is_empty() {
+                parts.extend(self.fallback[index].iter().map(|&id| (id, 1)));
+            } else {
+                let name = || format!("byte that is not a token, 0x{byte:02x}");
+                parts.extend(self.unknown.meet(&mut waiting, length, name)?);
+            }
+        }
+        parts.extend(waiting);
+        Ok(parts)
+    }
+
+    /// Merges a piece. Calls `found` with the id of each token and the length of its text, until it
+    /// fails.
+    pub(crate) fn merge(
+        &self,
+        piece: &[u8],
+        found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        self.merges.merge(&self.parts(piece)?, found)
+    }
+}
+
+/// The merges of a list.
+#[derive(Debug, Default)]
+pub(crate) struct PairTable {
+    /// For each pair, its place in the list and the id of the token that it becomes.
+    pairs: FastMap<Pair, (u32, u32)>,
+    /// The token that each place makes; [`NONE`] for places that were left out.
+    products: Vec<u32>,
+    /// Where each id comes from, if the list is in the order of ids: no two merges make one token, and
+    /// each makes one with an id above those before it and those of its parts. `None` for any other.
+    origins: Option<Vec<Origin>>,
+}
+
+/// The pair that a token is merged from, [`NONE`] twice without one, and the parts that merging starts
+/// with for it.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    pair: [u32; 2],
+    width: u32,
+}
+
+/// The origin of a token that no merge makes.
+const SINGLE: Origin = Origin { pair: [NONE; 2], width: 1 };
+/// How far apart the ids of a list may be for a table of them: so many, and more for each merge.
+const GAP: usize = 1 << 16;
+const GAP_A_MERGE: usize = 4;
+
+impl PairTable {
+    /// No merges, and room for so many.
+    pub(crate) fn with_capacity(count: usize) -> Result<Self> {
+        let mut pairs = FastMap::default();
+        let bytes = count * size_of::<(Pair, (u32, u32))>();
+        pairs.try_reserve(count).map_err(|_| Error::OutOfMemory { bytes })?;
+        Ok(Self { pairs, products: Vec::with_capacity(count), origins: Some(Vec::new()) })
+    }
+
+    /// Adds the merge at a place after those that were added before.
+    pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) -> Result<()> {
+        self.pairs.insert(pair, (place, product));
+        self.products.resize(place as usize, NONE);
+        self.products.push(product);
+        let Some(origins) = &mut self.origins else { return Ok(()) };
+        let index = product as usize;
+        let is_near = index <= GAP + GAP_A_MERGE * place as usize;
+        if !is_near || index < origins.len() || pair.0.max(pair.1) >= product {
+            self.origins = None;
+            return Ok(());
+        }
+        let width = |id: u32| origins.get(id as usize).map_or(1, |origin| origin.width);
+        let width = width(pair.0).saturating_add(width(pair.1));
+        reserve(origins, index + 1 - origins.len())?;
+        origins.resize(index, SINGLE);
+        origins.push(Origin { pair: pair.into(), width });
+        Ok(())
+    }
+
+    /// The place of a pair in the list, and the token that it becomes.
+    #[inline(always)]
+    pub(crate) fn get(&self, pair: Pair) -> Option<(u32, u32)> {
+        self.pairs.get(&pair).copied()
+    }
+
+    /// All pairs, with their places in the list, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Pair, u32)> {
+        self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
+    }
+
+    fn origin(&self, id: u32) -> Origin {
+        let origins = self.origins.as_deref().unwrap_or_default();
+        origins.get(id as usize).copied().unwrap_or(SINGLE)
+    }
+
+    /// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the
+    /// list, and of equal pairs the leftmost, until no pair is left. Calls `found` with the id of each
+    /// token and the length of its text, until it fails.
+    pub(crate) fn merge(
+        &self,
+        singles: &[(u32, usize)],
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        // The unknown token may also be one that merging makes.
+        let are_single = || singles.iter().all(|&(id, _)| self.origin(id).pair[0] == NONE);
+        if self.origins.is_none() || !are_single() {
+            return self.merge_skipping(singles, || false, found);
+        }
+        let parts = singles.iter().map(|part| part.0).collect::<Vec<_>>();
+        let width = |id: u32| self.origin(id).width as usize;
+        let mut ids = Vec::new();
+        crate::merge::merge_parts(self, &parts, width, &mut ids)?;
+        let mut lengths = singles.iter().map(|part| part.1);
+        ids.iter().try_for_each(|&id| found(id, lengths.by_ref().take(width(id)).sum()))
+    }
+
+    /// [`Self::merge`], where a pair for which `is_skipped` waits for the next that is merged.
+    pub(crate) fn merge_skipping(
+        &self,
+        singles: &[(u32, usize)],
+        mut is_skipped: impl FnMut() -> bool,
+        mut found: impl FnMut(u32, usize) -> Result<()>,
+    ) -> Result<()> {
+        let mut parts: Vec<u32> = singles.iter().map(|part| part.0).collect::<Vec<_>>();
+        let mut lengths: Vec<usize> = singles.iter().map(|part| part.1).collect::<Vec<_>>();
+        let end = parts.len();
+        // 0 marks a part that was merged into the one before.
+        let mut next: Vec<usize> = (1..=end).collect::<Vec<_>>();
+        let mut previous: Vec<usize> = (0..end).map(|at| at.wrapping_sub(1)).collect::<Vec<_>>();
+        let merge = |parts: &[u32], next: &[usize], left: usize| match next[left] {
+            0 => None,
+            right => self.get((parts[left], *parts.get(right)?)),
+        };
+        let mut agenda = Agenda::default();
+        for left in 0..end {
+            if let Some((place, _)) = merge(&parts, &next, left) {
+                agenda.push(place, left)?;
+            }
+        }
+        let mut skipped = Vec::new();
+        while let Some((place, left)) = agenda.pop() {
+            poll(WORK)?;
+            if is_skipped() {
+                skipped.push((place, left));
+                continue;
+            }
+            skipped.drain(..).try_for_each(|(place, left)| agenda.push(place, left))?;
+            // A part is gone or has another neighbor by now. As in `tokenizers`, the place of a pair
+            // counts for another one that makes the same token.
+            let product = self.products[place as usize];
+            if merge(&parts, &next, left).is_none_or(|now| now.1 != product) {
+                continue;
+            }
+            let right = next[left];
+            parts[left] = product;
+            lengths[left] += lengths[right];
+            next[left] = next[right];
+            next[right] = 0;
+            if next[left] < end {
+                previous[next[left]] = left;
+            }
+            for left in [previous[left], left] {
+                if left < end
+                    && let Some((place, _)) = merge(&parts, &next, left)
+                {
+                    agenda.push(place, left)?;
+                }
+            }
+        }
+        let mut at = 0;
+        while at < end {
+            found(parts[at], lengths[at])?;
+            at = next[at];
+        }
+        Ok(())
+    }
+}
+
+impl MergeTable for PairTable {
+    #[inline(always)]
+    fn merged(&self, left: u32, right: u32) -> u32 {
+        self.get((left, right)).map_or(NONE, |merge| merge.1)
+    }
+
+    fn split(&self, part: u32) -> [u32; 2] {
+        self.origin(part).pair
+    }
+}

@@ -1,0 +1,83 @@
+//! The fields of a SentencePiece model, and the types of its pieces.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// The id of text that is not a piece.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// The release of SentencePiece whose ids a model gives. Releases between give the ids of a neighbor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Version {
+    /// Up to 0.2.1.
+    #[serde(rename = "0.2.1")]
+    V021,
+    /// From 0.2.2 on.
+    #[serde(rename = "0.2.3")]
+    V023,
+}
+
+/// How pieces are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Algorithm {
+    Unigram,
+    #[serde(rename = "BPE")]
+    Bpe,
+    Word,
+    Char,
+}
+
+/// The type of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+#[allow(missing_docs)]
+pub enum Kind {
+    Normal,
+    Unknown,
+    Control,
+    UserDefined,
+    Unused,
+    Byte,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Normal, Kind::Unknown, Kind::Control, Kind::UserDefined, Kind::Unused, Kind::Byte];
+
+impl TryFrom<u64> for Kind {
+    type Error = String;
+
+    fn try_from(number: u64) -> std::result::Result<Self, String> {
+        let place = number.checked_sub(1).and_then(|place| usize::try_from(place).ok());
+        let kind = place.and_then(|place| KINDS.get(place)).copied();
+        kind.ok_or_else(|| format!("{number} is not the type of a piece"))
+    }
+}
+
+impl From<Kind> for u64 {
+    fn from(kind: Kind) -> Self {
+        kind as Self + 1
+    }
+}
+
+/// The fields of the model in a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Fields {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) version: Version,
+    /// Whether unknown characters become a token for each of their bytes.
+    pub(crate) byte_fallback: bool,
+    /// The type of each piece.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kinds: Vec<Kind>,
+}
+
+/// The types of pieces, from their numbers in a file.
+pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<Kind>> {
+    let mut kinds = Vec::new();
+    for number in numbers {
+        kinds.push(Kind::try_from(number).map_err(Error::Invalid)?);
+    }
+    Ok(kinds)
+}

@@ -1,0 +1,294 @@
+//! Looks up the words of a text for [`Viterbi`], whose sums are rounded differently after different
+//! text.
+//!
+//! A path is the best whatever was before it if it is better than any other by more than all roundings
+//! of both: a rounding is at most half of the last bit of the largest sum. Such words are cached; a
+//! mark is cached for others, and these are searched for with the sum of the text before them.
+
+use std::cell::RefCell;
+
+use crate::ablation::Mechanism;
+use crate::lookup::Resolve;
+use crate::polling::poll;
+use crate::pool::Pool;
+use crate::split::{Batch, Piece};
+
+use super::piece::UNKNOWN;
+use super::pieces::Pieces;
+use super::viterbi::{Viterbi, Walk};
+use crate::components::sentencepiece::{Normalizer, Words};
+use crate::components::trie::Trie;
+use crate::error::Result;
+
+/// The longest word that is looked up, in bytes.
+const LONGEST: usize = 64;
+/// Sums up to these, and half of the last bit of one.
+const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
+const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
+/// The flag of the first id of a word: one that the cache can pack, or else one that it can keep.
+const FLAGS: [u32; 2] = [1 << 19, 1 << 23];
+
+struct Limit {
+    sum: f32,
+    rounding: f64,
+}
+
+/// The marks in the cache, after the ids of tokens.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// A character that is not a token.
+    unknown: u32,
+    /// The word must be searched for.
+    searched: u32,
+    /// Before the ids of a word that must be searched for where the sum is not [`SMALL`].
+    small: u32,
+    /// Added to the first id or mark of a word.
+    first: u32,
+}
+
+impl Marks {
+    /// The marks after so many ids.
+    fn new(unknown: u32) -> Option<Self> {
+        let marks = |first| Self { unknown, searched: unknown + 1, small: unknown + 2, first };
+        FLAGS.into_iter().map(marks).find(|marks| marks.small < marks.first)
+    }
+}
+
+/// The search of a text: the sum so far, and the ids.
+pub(crate) struct Search<'a> {
+    viterbi: &'a Viterbi,
+    /// The normalizer of the words, if they are not normalized yet.
+    normalizer: Option<&'a Normalizer>,
+    marks: Marks,
+    /// The largest change of a sum by a word that is looked up.
+    change: f32,
+    word: String,
+    walk: Walk,
+    bytes: &'a [u32],
+    ids: &'a mut Vec<u32>,
+}
+
+/// Finds the ids of words that are not cached.
+struct Uncached<'a> {
+    viterbi: &'a Viterbi,
+    normalizer: Option<&'a Normalizer>,
+    marks: Marks,
+    /// Whether unknown characters become bytes, which only a search finds.
+    has_bytes: bool,
+    memory: RefCell<(String, Vec<Best>)>,
+}
+
+impl Uncached<'_> {
+    /// Appends the ids of the best path of a word, and marks.
+    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) {
+        let Self { viterbi, marks, has_bytes, .. } = *self;
+        if word.is_empty() || word.len() > LONGEST {
+            ids.push(marks.searched);
+            return;
+        }
+        let margin = viterbi.best_and_margin(word, best);
+        let roundings = 2 * word.len() as u32 + 4;
+        let is_safe = |limit: &Limit| margin > f64::from(roundings) * limit.rounding;
+        if !is_safe(&SMALL) {
+            ids.push(marks.searched);
+            return;
+        }
+        let from = ids.len();
+        let mut end = word.len();
+        while end > 0 {
+            let Best { id, start, .. } = best[end];
+            if id == UNKNOWN && has_bytes {
+                ids.truncate(from);
+                ids.push(marks.searched);
+                return;
+            }
+            ids.push(if id == UNKNOWN { marks.unknown } else { id });
+            end = start as usize;
+        }
+        if !is_safe(&LARGE) {
+            ids.push(marks.small);
+        }
+        ids[from..].reverse();
+    }
+}
+
+impl Resolve for Uncached<'_> {
+    fn resolve(&self, word: &[u8], ids: &mut Vec<u32>) -> Result<()> {
+        poll(word.len())?;
+        // Words are cut between characters.
+        let Ok(word) = std::str::from_utf8(word) else { return Ok(()) };
+        let from = ids.len();
+        let mut memory = self.memory.borrow_mut();
+        let (normalized, best) = &mut *memory;
+        match self.normalizer {
+            Some(normalizer) if word.len() <= LONGEST => {
+                normalizer.write_word(word, normalized)?;
+                self.append(normalized, best, ids);
+            }
+            _ => self.append(word, best, ids),
+        }
+        ids[from] |= self.marks.first;
+        Ok(())
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Appends the ids of a text to `ids`, of one that is normalized if there are no `words`. A
+    /// character that is not a token becomes its `bytes`, if there are any, or else [`UNKNOWN`].
+    ///
+    /// Returns false if words cannot be looked up.
+    pub(crate) fn append(
+        viterbi: &'a Viterbi,
+        pieces: &'a Pieces,
+        pool: &Pool,
+        text: &str,
+        words: Option<(&'a Normalizer, &Words)>,
+        ids: &'a mut Vec<u32>,
+    ) -> Result<bool> {
+        let change = viterbi.largest_score() * LONGEST as f32;
+        let is_small = change < SMALL.sum / 2.0 && Mechanism::Margins.is_used();
+        let Some(marks) = Marks::new(viterbi.size()).filter(|_| is_small) else {
+            return Ok(false);
+        };
+        let (bytes, normalizer) = (&*pieces.bytes, words.map(|(normalizer, _)| normalizer));
+        let permits = |it| words.is_some_and(|(_, words)| words.permits(it));
+        let mut cut = words.map(|(_, words)| words.cut(text, &permits));
+        let mut start = 0;
+        let fill = |batch: &mut Batch| match &mut cut {
+            Some(cut) => {
+                let count = cut.fill(batch);
+                if let Some((normalizer, words)) = words
+                    && normalizer.collapses()
+                {
+                    words.leave_out_spaces(text.as_bytes(), &mut batch[..count]);
+                }
+                count
+            }
+            None => viterbi.fill(text, &mut start, batch),
+        };
+        let (walk, word) = (Walk::default(), String::new());
+        let mut search = Self { viterbi, normalizer, marks, change, word, walk, bytes, ids };
+        let memory = RefCell::default();
+        let uncached =
+            Uncached { viterbi, normalizer, marks, has_bytes: !bytes.is_empty(), memory };
+        let mut found = Vec::with_capacity(text.len() / 3);
+        pool.encode_batches(&uncached, text, fill, &mut found, |pieces, found| {
+            search.take(text, pieces, found)?;
+            found.clear();
+            Ok(())
+        })?;
+        Ok(true)
+    }
+
+    /// Appends the ids of words that are looked up, and searches for those that have to be.
+    fn take(&mut self, text: &str, words: &[Piece], found: &[u32]) -> Result<()> {
+        self.ids.reserve(found.len());
+        let Self { viterbi, marks, change, .. } = *self;
+        let (small, large) = (SMALL.sum - change, LARGE.sum - change);
+        let (mut word, mut is_taken) = (0, true);
+        for &marked in found {
+            let first = marked & marks.first;
+            word += usize::from(first != 0);
+            let id = marked ^ first;
+            let sum = self.walk.sum;
+            if (id < marks.unknown) & (sum.abs() <= large) & is_taken {
+                self.walk.sum = viterbi.sum(sum, id);
+                self.ids.push(id);
+                continue;
+            }
+            if first != 0 {
+                let most = if id == marks.small { small } else { large };
+                is_taken = id != marks.searched && sum.abs() <= most;
+                if !is_taken {
+                    let Piece { start, end } = words[word - 1];
+                    self.search(&text[start..end])?;
+                }
+            }
+            if is_taken && id != marks.small {
+                let is_unknown = id == marks.unknown;
+                self.walk.sum = match is_unknown {
+                    true => viterbi.unknown_score() + sum,
+                    false => viterbi.sum(sum, id),
+                };
+                self.ids.push(if is_unknown { UNKNOWN } else { id });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the ids of a word by the sum so far.
+    fn search(&mut self, word: &str) -> Result<()> {
+        let word = match self.normalizer {
+            Some(normalizer) => {
+                normalizer.write_word(word, &mut self.word)?;
+                &self.word
+            }
+            None => word,
+        };
+        self.viterbi.walk(
+            word,
+            |_, _| false,
+            &mut self.walk,
+            |id, span| {
+                if id != UNKNOWN || self.bytes.is_empty() {
+                    self.ids.push(id);
+                    return Ok(());
+                }
+                let bytes = word.as_bytes()[span].iter();
+                self.ids.extend(bytes.map(|&byte| self.bytes[usize::from(byte)]));
+                Ok(())
+            },
+        )
+    }
+}
+
+/// The two best paths before a place.
+#[derive(Clone, Copy)]
+struct Best {
+    score: f64,
+    second: f64,
+    start: u32,
+    id: u32,
+}
+
+impl Best {
+    const NONE: Self =
+        Self { score: f64::NEG_INFINITY, second: f64::NEG_INFINITY, start: 0, id: 0 };
+
+    /// Takes the paths by one more token.
+    #[inline(always)]
+    fn improve(&mut self, before: Self, score: f64, start: u32, id: u32) {
+        let (one, two) = (before.score + score, before.second + score);
+        if one > self.score {
+            self.second = self.score.max(two);
+            (self.score, self.start, self.id) = (one, start, id);
+        } else {
+            self.second = self.second.max(one);
+        }
+    }
+}
+
+impl Viterbi {
+    /// Finds the best path to each place of a word, without roundings. Returns by how much the path of
+    /// the word is better than the second.
+    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> f64 {
+        best.clear();
+        best.reserve(word.len() + 1);
+        best.resize(word.len() + 1, Best::NONE);
+        best[0].score = 0.0;
+        for (start, first) in word.char_indices() {
+            let (before, length) = (best[start], first.len_utf8());
+            let mut is_known = false;
+            self.trie().each_prefix(Trie::ROOT, &word.as_bytes()[start..], |id, size| {
+                best[start + size].improve(before, self.wide_score(id), start as u32, id);
+                is_known |= size == length;
+            });
+            if !is_known {
+                let score = f64::from(self.unknown_score());
+                best[start + length].improve(before, score, start as u32, UNKNOWN);
+            }
+        }
+        let last = best[word.len()];
+        last.score - last.second
+    }
+}

@@ -1,0 +1,343 @@
+//! SentencePiece's byte pair encoding by the core: where any two pieces merge that are a piece together,
+//! in the order of scores.
+//!
+//! The core cuts text where no piece crosses. Runs of marks, which some models have as pieces of one
+//! score that is below all others, merge last, and among themselves only: they are merged here.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::memory::reserve;
+use crate::polling::poll;
+use crate::pool::Pool;
+
+use super::Questions;
+use super::bpe::Bpe;
+use super::header::Header;
+use super::piece::{Kind, UNKNOWN};
+use super::pieces::Pieces;
+use super::scored::Merging;
+use super::token_lists::{MergeList, TokenList};
+use crate::components::bytes::{MARK, swapped};
+use crate::components::split::Split;
+use crate::error::{Error, Result};
+
+/// The runs of marks whose ids are found when the model is built.
+const SHORT: usize = 64;
+
+/// The core, and what it leaves to do.
+#[derive(Debug)]
+pub(crate) struct Core {
+    bpe: Bpe,
+    runs: Option<Runs>,
+}
+
+/// Runs of marks.
+#[derive(Debug, Clone)]
+struct Runs {
+    mark: u32,
+    /// The ids of short runs, by their length.
+    short: Vec<Vec<u32>>,
+    /// The ids of pieces of marks by their length, if their scores are equal.
+    equal: Option<Vec<Option<u32>>>,
+}
+
+/// A piece of several characters, and its id.
+type Long<'a> = (&'a str, u32);
+
+impl Core {
+    /// Builds the core; `None` if it would not be the same.
+    pub(crate) fn new(pieces: &Pieces, byte_fallback: bool, split: &Split) -> Result<Option<Self>> {
+        let Some(unknown) = pieces.unknown.and_then(|id| pieces.vocab.token(id)) else {
+            return Ok(None);
+        };
+        let is_plain = !pieces.kinds.contains(&Kind::Unused) && !pieces.fails_on_characters();
+        if !is_plain || unknown.chars().nth(1).is_none() {
+            return Ok(None);
+        }
+        let Some(mut long) = long_pieces(pieces)? else { return Ok(None) };
+        long.sort_by_key(|&(_, id)| Reverse(pieces.order_of(id)));
+        let has_runs = are_runs_last(pieces, &long);
+        long.retain(|&(text, _)| !has_runs || !is_run(text));
+        if long.windows(2).any(|pair| pieces.order_of(pair[0].1) == pieces.order_of(pair[1].1)) {
+            return Ok(None);
+        }
+        let mut tokens = TokenList::default();
+        for (text, id) in pieces.vocab.iter() {
+            let is_kept = match pieces.kind(id) {
+                Kind::Unknown | Kind::Byte => true,
+                Kind::Normal => !(has_runs && is_run(text)) && is_reached(pieces, text),
+                _ => false,
+            };
+            if is_kept {
+                tokens.push(text, id);
+            }
+        }
+        let header = Header::of_characters(unknown.to_owned(), byte_fallback);
+        let merges = merges(pieces, &long)?;
+        let bpe = match Bpe::new(header, &tokens, &merges, false, split.splitter()?) {
+            Ok(bpe) if bpe.merges_by_ranks() => bpe,
+            Ok(_) | Err(Error::Unsupported { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let runs = if has_runs { Runs::new(pieces)? } else { None };
+        Ok(Some(Self { bpe, runs }))
+    }
+
+    /// Copies the pieces, with empty caches.
+    pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
+        let runs = self.runs.clone();
+        Ok(self.bpe.with_split(split)?.map(|bpe| Self { bpe, runs }))
+    }
+
+    pub(crate) fn workspaces(&self) -> &Pool {
+        self.bpe.workspaces()
+    }
+
+    /// [`Questions::are_apart`].
+    pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let is_run = self.runs.is_some() && before == MARK && after == MARK;
+        if is_run { Some(false) } else { self.bpe.are_apart(before, after) }
+    }
+
+    /// [`Questions::encode_marked`].
+    pub(crate) fn append_marked(
+        &self,
+        pieces: &Pieces,
+        text: &str,
+        is_prefixed: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        let from = ids.len();
+        Ok(self.bpe.encode_marked(text, is_prefixed, ids)? && self.merge_runs(pieces, from, ids)?)
+    }
+
+    /// Appends the ids of a text, between user-defined pieces.
+    pub(crate) fn append(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let (mut start, mut at) = (0, 0);
+        while !pieces.user_defined.is_empty() && at < text.len() {
+            let begins = |&byte: &u8| pieces.user_defined.begins_with(byte);
+            let Some(next) = text.as_bytes()[at..].iter().position(begins) else { break };
+            poll(next)?;
+            at += next;
+            // Pieces begin between characters.
+            match text.get(at..).and_then(|rest| pieces.user_defined.longest(rest)) {
+                Some((length, id)) => {
+                    self.append_stretch(pieces, &text[start..at], ids)?;
+                    ids.push(id);
+                    at += length;
+                    start = at;
+                }
+                None => at += 1,
+            }
+        }
+        self.append_stretch(pieces, &text[start..], ids)
+    }
+
+    /// Calls `found` with the id of each piece of a text, and its bytes: [`UNKNOWN`] for characters that
+    /// are not pieces.
+    pub(crate) fn each_piece(
+        &self,
+        pieces: &Pieces,
+        text: &str,
+        found: &mut dyn FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let mut ids = Vec::new();
+        self.append(pieces, text, &mut ids)?;
+        let (mut ids, mut start) = (ids.into_iter(), 0);
+        while let Some(id) = ids.next() {
+            let rest = &text[start..];
+            let first = rest.chars().next().map_or(0, char::len_utf8);
+            let (id, length) = match pieces.kind(id) {
+                // Each byte of the character has a token.
+                Kind::Byte => {
+                    ids.by_ref().take(first - 1).for_each(drop);
+                    (UNKNOWN, first)
+                }
+                Kind::Unknown => (UNKNOWN, unknown_length(pieces, rest)),
+                _ => (id, pieces.vocab.token(id).map_or(0, str::len)),
+            };
+            poll(length)?;
+            found(id, start..start + length)?;
+            start += length;
+        }
+        Ok(())
+    }
+
+    fn append_stretch(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.append_swapped(pieces, &swapped(text)?, ids)
+    }
+
+    /// Appends the ids of a text without user-defined pieces that is [swapped].
+    pub(crate) fn append_swapped(
+        &self,
+        pieces: &Pieces,
+        text: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        let from = ids.len();
+        self.bpe.append_swapped(text, ids)?;
+        self.merge_runs(pieces, from, ids).map(|_| ())
+    }
+
+    /// Merges the marks side by side among the ids from `from` on. Returns true.
+    fn merge_runs(&self, pieces: &Pieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
+        let Some(runs @ Runs { mark, short, .. }) = &self.runs else { return Ok(true) };
+        if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
+            return Ok(true);
+        }
+        let mut rest = Vec::new();
+        rest.extend_from_slice(&ids[from..]);
+        ids.truncate(from);
+        for run in rest.chunk_by(|a, b| (*a == *mark) == (*b == *mark)) {
+            match short.get(run.len()) {
+                _ if run[0] != *mark => ids.extend_from_slice(run),
+                Some(made) => ids.extend_from_slice(made),
+                None => runs.append_long(pieces, run.len(), ids)?,
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Runs {
+    fn new(pieces: &Pieces) -> Result<Option<Self>> {
+        let Some(mark) = pieces.vocab.id(MARK.encode_utf8(&mut [0; 4])) else { return Ok(None) };
+        let short = (0..SHORT).map(|length| run_ids(pieces, length)).collect::<Result<_>>()?;
+        Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
+    }
+
+    /// Appends the ids of so many marks.
+    fn append_long(&self, pieces: &Pieces, length: usize, ids: &mut Vec<u32>) -> Result<()> {
+        let Some(equal) = &self.equal else {
+            ids.extend_from_slice(&run_ids(pieces, length)?);
+            return Ok(());
+        };
+        // Of equal scores the leftmost merges, so that all marks after merged marks are single.
+        let id = |length: usize| equal.get(length).copied().flatten();
+        let mut made: Vec<usize> = Vec::new();
+        poll(length)?;
+        for _ in 0..length {
+            let mut last = 1;
+            while let Some(before) = made.pop_if(|before| id(*before + last).is_some()) {
+                last += before;
+            }
+            made.push(last);
+        }
+        ids.extend(made.into_iter().filter_map(id));
+        Ok(())
+    }
+}
+
+/// The ids of pieces of marks by their length, if all pieces of several marks have one score.
+fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
+    let (mut ids, mut orders) = (Vec::new(), Vec::new());
+    for (text, id) in pieces.vocab.iter() {
+        if pieces.kind(id) != Kind::Normal || !text.chars().all(|character| character == MARK) {
+            continue;
+        }
+        let length = text.len() / MARK.len_utf8();
+        if length >= ids.len() {
+            let more = length + 1 - ids.len();
+            reserve(&mut ids, more)?;
+            ids.resize(length + 1, None);
+        }
+        ids[length] = Some(id);
+        if length > 1 {
+            orders.push(pieces.order_of(id));
+        }
+    }
+    Ok(orders.windows(2).all(|pair| pair[0] == pair[1]).then_some(ids))
+}
+
+/// The ids of so many marks.
+fn run_ids(pieces: &Pieces, length: usize) -> Result<Vec<u32>> {
+    let (text, mut ids) = ("\u{2581}".repeat(length), Vec::new());
+    Merging::each_token(
+        pieces,
+        &text,
+        |_, _| false,
+        |id, _| {
+            ids.push(id);
+            Ok(())
+        },
+    )?;
+    Ok(ids)
+}
+
+fn is_run(text: &str) -> bool {
+    text.chars().all(|character| character == MARK) && text.chars().nth(1).is_some()
+}
+
+fn is_normal(pieces: &Pieces, text: &str) -> bool {
+    pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == Kind::Normal)
+}
+
+/// The length of the characters at the beginning of a text that are not pieces.
+fn unknown_length(pieces: &Pieces, text: &str) -> usize {
+    let is_piece = |at: usize, character: char| {
+        pieces.first(text, at, |_, _| false).1
+            || is_normal(pieces, character.encode_utf8(&mut [0; 4]))
+    };
+    let end = text.char_indices().find(|&(at, character)| is_piece(at, character));
+    end.map_or(text.len(), |(at, _)| at)
+}
+
+/// The first character of a piece that is not a normal piece.
+fn first_missing(pieces: &Pieces, text: &str) -> Option<char> {
+    text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
+}
+
+/// Whether merging can make a normal piece: text is cut around user-defined characters.
+fn is_reached(pieces: &Pieces, text: &str) -> bool {
+    first_missing(pieces, text).is_none()
+}
+
+/// The pieces of several characters that merging can make; `None` if one has a character that is not
+/// a piece.
+fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
+    let mut long = Vec::new();
+    for (text, id) in pieces.vocab.iter() {
+        poll(text.len())?;
+        if pieces.kind(id) != Kind::Normal || text.chars().nth(1).is_none() {
+            continue;
+        }
+        match first_missing(pieces, text) {
+            None => long.push((text, id)),
+            Some(missing) => {
+                let id = pieces.vocab.id(missing.encode_utf8(&mut [0; 4]));
+                if id.is_none_or(|id| pieces.kind(id) != Kind::UserDefined) {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok(Some(long))
+}
+
+/// Whether runs of marks come after all other pieces, and are part of none of them.
+fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
+    let others = long.iter().take_while(|(text, _)| !is_run(text)).count();
+    let (others, runs) = long.split_at(others);
+    let order = |piece: Option<&Long<'_>>| piece.map(|&(_, id)| pieces.order_of(id));
+    let is_apart = others.is_empty() || order(others.last()) > order(runs.first());
+    !runs.is_empty()
+        && is_apart
+        && runs.iter().all(|(text, _)| is_run(text))
+        && !others.iter().any(|(text, _)| text.contains("\u{2581}\u{2581}"))
+}
+
+/// The pairs that become each piece, in the order of the pieces.
+fn merges(pieces: &Pieces, long: &[Long<'_>]) -> Result<MergeList> {
+    let mut merges = MergeList::default();
+    for (text, _) in long {
+        poll(text.len())?;
+        for (cut, _) in text.char_indices().skip(1) {
+            let (left, right) = text.split_at(cut);
+            if is_normal(pieces, left) && is_normal(pieces, right) {
+                merges.push(left, right);
+            }
+        }
+    }
+    Ok(merges)
+}

@@ -1,0 +1,96 @@
+//! WordLevel: a piece is a token, or unknown.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::vocab::Vocab;
+use super::words::{State, Words, leave_out_text, missing_unknown};
+use super::{Found, Token};
+use crate::error::Result;
+
+/// The fields of the model in a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Fields {
+    /// Replaces words that are not tokens.
+    pub(crate) unk_token: String,
+}
+
+/// The model, ready to run.
+#[derive(Debug)]
+pub(crate) struct WordLevel {
+    fields: Fields,
+    state: State,
+    unknown: Option<u32>,
+}
+
+impl WordLevel {
+    pub(crate) fn new(fields: Fields, vocab: Arc<Vocab>) -> Self {
+        let unknown = vocab.id(&fields.unk_token);
+        Self { fields, state: State::new(vocab), unknown }
+    }
+
+    /// Copies the model, with empty caches.
+    pub(crate) fn copied(&self) -> Self {
+        Self::new(self.fields.clone(), self.state.vocab.clone())
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    pub(crate) fn vocab(&self) -> &Arc<Vocab> {
+        &self.state.vocab
+    }
+}
+
+impl Words for WordLevel {
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let id = self.state.vocab.id(piece).filter(|&id| !is_barred(id, 0..piece.len()));
+        match id.or(self.unknown) {
+            Some(id) => found(Token::new(id, 0..piece.len())),
+            None => Err(missing_unknown("unk_token", &not_known(&self.fields.unk_token), piece)),
+        }
+    }
+
+    fn why_other_bytes(&self, _: bool) -> Option<String> {
+        Some(leave_out_text("WordLevel"))
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.unknown
+    }
+}
+
+/// The reason for an error: the unknown token is not a token.
+pub(crate) fn not_known(unk_token: &str) -> String {
+    format!("{unk_token:?} is not in the vocabulary")
+}
+
+/// The model in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: &'static str,
+    vocab: &'a Vocab,
+    unk_token: &'a str,
+}
+
+impl Serialize for WordLevel {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        let (vocab, unk_token) = (&*self.state.vocab, &*self.fields.unk_token);
+        Written { r#type: "WordLevel", vocab, unk_token }.serialize(serializer)
+    }
+}

@@ -1,0 +1,158 @@
+//! WordPiece: takes the longest token that a word begins with, then the longest with a prefix that
+//! the rest begins with, and so on. A word with a rest that begins with no token is unknown as a whole.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::polling::poll;
+use serde::{Deserialize, Serialize};
+
+use super::vocab::Vocab;
+use super::word_level::not_known;
+use super::words::{State, Words, leave_out_text, missing_unknown};
+use super::{Found, Token};
+use crate::components::trie::{Node, Trie};
+use crate::error::Result;
+
+/// The fields of the model in a file, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Fields {
+    /// Replaces words that cannot be made of tokens.
+    pub(crate) unk_token: String,
+    /// Begins the tokens for the rest of a word.
+    pub(crate) continuing_subword_prefix: String,
+    /// A word with more characters is unknown.
+    pub(crate) max_input_chars_per_word: usize,
+}
+
+/// The model, ready to run.
+#[derive(Debug)]
+pub(crate) struct WordPiece {
+    fields: Fields,
+    state: State,
+    unknown: Option<u32>,
+    /// The node of the prefix; `None` if no token begins with it.
+    rest: Option<Node>,
+}
+
+impl WordPiece {
+    pub(crate) fn new(fields: Fields, vocab: Arc<Vocab>) -> Self {
+        let unknown = vocab.id(&fields.unk_token);
+        let rest = vocab.trie().walk(Trie::ROOT, fields.continuing_subword_prefix.as_bytes());
+        Self { fields, state: State::new(vocab), unknown, rest }
+    }
+
+    /// Copies the model, with empty caches.
+    pub(crate) fn copied(&self) -> Self {
+        Self::new(self.fields.clone(), self.state.vocab.clone())
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    pub(crate) fn vocab(&self) -> &Arc<Vocab> {
+        &self.state.vocab
+    }
+
+    /// Calls `found` with the id of each token of a word, and its bytes. Returns false if the word
+    /// is unknown, also after some calls.
+    fn each_part(
+        &self,
+        word: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
+    ) -> Result<bool> {
+        let most = self.fields.max_input_chars_per_word;
+        if word.len() > most && word.chars().count() > most {
+            return Ok(false);
+        }
+        let (mut node, mut start) = (Some(Trie::ROOT), 0);
+        while start < word.len() {
+            let (Some(first), mut longest) = (node, None) else { return Ok(false) };
+            self.state.vocab.trie().each_prefix(first, &word.as_bytes()[start..], |id, length| {
+                if !is_barred(id, start..start + length) {
+                    longest = Some((id, start + length));
+                }
+            });
+            let Some((id, end)) = longest else { return Ok(false) };
+            poll(end - start)?;
+            found(id, start..end)?;
+            (node, start) = (self.rest, end);
+        }
+        Ok(true)
+    }
+
+    /// The token for an unknown word.
+    fn known_unknown(&self, word: &str) -> Result<u32> {
+        let missing = || missing_unknown("unk_token", &not_known(&self.fields.unk_token), word);
+        self.unknown.ok_or_else(missing)
+    }
+}
+
+impl Words for WordPiece {
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let before = ids.len();
+        if self.each_part(
+            piece,
+            |_, _| false,
+            |id, _| {
+                ids.push(id);
+                Ok(())
+            },
+        )? {
+            return Ok(());
+        }
+        ids.truncate(before);
+        ids.push(self.known_unknown(piece)?);
+        Ok(())
+    }
+
+    fn each_token(
+        &self,
+        piece: &str,
+        is_barred: impl Fn(u32, Range<usize>) -> bool,
+        found: Found<'_>,
+    ) -> Result<()> {
+        let mut tokens = Vec::new();
+        let take = |id, span| {
+            tokens.push(Token::new(id, span));
+            Ok(())
+        };
+        match self.each_part(piece, is_barred, take)? {
+            true => tokens.into_iter().try_for_each(found),
+            false => found(Token::new(self.known_unknown(piece)?, 0..piece.len())),
+        }
+    }
+
+    fn why_other_bytes(&self, _: bool) -> Option<String> {
+        Some(leave_out_text("WordPiece"))
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.unknown
+    }
+}
+
+/// The model in a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    fields: &'a Fields,
+    vocab: &'a Vocab,
+}
+
+impl Serialize for WordPiece {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        let (fields, vocab) = (&self.fields, &*self.state.vocab);
+        Written { r#type: "WordPiece", fields, vocab }.serialize(serializer)
+    }
+}

@@ -1,0 +1,214 @@
+//! Counts the words that training learns from: the pieces of texts, normalized and pre-tokenized.
+//!
+//! Where white space separates words whatever is around it, texts are cut there first, and each
+//! distinct stretch is normalized once, however often it occurs. The same is done with the pieces of a
+//! pattern.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::Splitter;
+use crate::polling::poll;
+use crate::train::counting::count_batches;
+use crate::train::piece_table::PieceTable;
+
+use crate::components::normalize::Normalizer;
+use crate::components::offsets::Aligned;
+use crate::components::split::Plan;
+use crate::error::Result;
+use crate::pipeline::assembly::Pipeline;
+use crate::pipeline::tokens::Pieces;
+use crate::pipeline::walk::Tracer;
+
+/// Counts of words, and of stretches of texts whose words are found later.
+#[derive(Debug, Default)]
+pub struct Counts {
+    stretches: PieceTable,
+    words: PieceTable,
+}
+
+impl Counts {
+    /// The bytes of memory in use.
+    pub fn memory(&self) -> usize {
+        self.stretches.memory() + self.words.memory()
+    }
+
+    /// The number of distinct words and stretches.
+    pub fn len(&self) -> usize {
+        self.stretches.len() + self.words.len()
+    }
+
+    /// True without words and stretches.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        self.stretches.merge(&other.stretches)?;
+        self.words.merge(&other.words)
+    }
+
+    /// Counts a word `times` times more.
+    pub fn add(&mut self, word: &str, times: u64) -> Result<()> {
+        self.words.add(word.as_bytes(), times)
+    }
+}
+
+/// The lines of a text as texts of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// The text is one.
+    Whole,
+    /// Each line is one, with its line end.
+    Kept,
+    /// Each line is one, without its line end.
+    Stripped,
+}
+
+/// Counts the words of texts by the pipeline of a tokenizer.
+#[derive(Debug)]
+pub struct WordCounter {
+    /// Its model keeps no words: it has none.
+    tokenizer: Pipeline,
+    way: Way,
+}
+
+/// How words are counted.
+#[derive(Debug)]
+enum Way {
+    /// By stretches between white space.
+    Chunks,
+    /// By the pieces of a pattern, after a space if texts must begin with one.
+    Pattern { splitter: Box<Splitter>, prefix_space: bool },
+    /// By all steps.
+    Steps,
+}
+
+/// A model that every pipeline can have.
+const ANY_MODEL: &str = r#"{"type":"WordLevel","vocab":{},"unk_token":""}"#;
+
+impl WordCounter {
+    /// Creates a counter with the normalizer, the pre-tokenizer and the added tokens of a tokenizer.
+    pub fn new(tokenizer: &Pipeline) -> Result<Self> {
+        let mut tokenizer = tokenizer.clone();
+        tokenizer.set_model_json(ANY_MODEL)?;
+        let way = match tokenizer.split().plan() {
+            _ if tokenizer.chunks().is_some() => Way::Chunks,
+            Plan::Pattern { pattern, prefix_space } => Way::Pattern {
+                splitter: Box::new(Splitter::new(pattern)?),
+                prefix_space: *prefix_space,
+            },
+            _ => Way::Steps,
+        };
+        Ok(Self { tokenizer, way })
+    }
+
+    /// Counts the words of a text. As in `tokenizers`, each added token in it is a word.
+    pub fn count(&self, text: &str, lines: Lines, counts: &mut Counts) -> Result<()> {
+        if lines == Lines::Whole {
+            return self.count_one(text, counts);
+        }
+        text.split_inclusive('\n').try_for_each(|line| {
+            let stripped =
+                line.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+            match lines {
+                Lines::Stripped => self.count_one(stripped.unwrap_or(line), counts),
+                _ => self.count_one(line, counts),
+            }
+        })
+    }
+
+    fn count_one(&self, text: &str, counts: &mut Counts) -> Result<()> {
+        if let Way::Steps = self.way {
+            return self.tokenizer.walk(
+                text,
+                &mut Pieces(|piece: &Aligned, _| {
+                    poll(piece.text.len())?;
+                    counts.add(&piece.text, 1)
+                }),
+            );
+        }
+        self.tokenizer.walk(text, &mut Counting { way: &self.way, counts })
+    }
+
+    /// Returns the words of all counts.
+    pub fn words(&self, counts: Counts) -> Result<PieceTable> {
+        let Counts { stretches, mut words } = counts;
+        let (split, chunks) = (self.tokenizer.split(), self.tokenizer.chunks());
+        for (stretch, count) in stretches.iter() {
+            poll(stretch.len())?;
+            // Stretches are cut between characters.
+            let Ok(stretch) = std::str::from_utf8(stretch) else { continue };
+            let mut add = |word: &str| words.add(word.as_bytes(), count);
+            match (&self.way, chunks) {
+                (Way::Chunks, Some(chunks)) => chunks.each_word(split, stretch, add)?,
+                _ if split.is_byte_level() => {
+                    add(&crate::components::bytes::text_of(stretch.as_bytes()))?
+                }
+                _ => add(stretch)?,
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// Takes the stretches of a walk, without the origin of each byte.
+struct Counting<'a> {
+    way: &'a Way,
+    counts: &'a mut Counts,
+}
+
+impl Tracer for Counting<'_> {
+    type Text<'a> = Cow<'a, str>;
+
+    fn part(text: &str, range: Range<usize>) -> Result<Cow<'_, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn slice<'a>(text: &'a Cow<'_, str>, range: Range<usize>) -> Result<Cow<'a, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn as_str<'a>(text: &'a Cow<'_, str>) -> &'a str {
+        text
+    }
+
+    fn normalize(text: &mut Cow<'_, str>, normalizer: &Normalizer) -> Result<()> {
+        *text = normalizer.apply(std::mem::take(text))?;
+        Ok(())
+    }
+
+    fn added(&mut self, text: &Cow<'_, str>, _: u32) -> Result<()> {
+        self.counts.add(text, 1)
+    }
+
+    fn stretch(
+        &mut self,
+        tokenizer: &Pipeline,
+        text: Cow<'_, str>,
+        _: Option<usize>,
+    ) -> Result<()> {
+        match self.way {
+            Way::Pattern { splitter, prefix_space } => {
+                let text = match *prefix_space && !text.is_empty() && !text.starts_with(' ') {
+                    true => Cow::Owned(format!(" {text}")),
+                    false => text,
+                };
+                let mut pieces = splitter.pieces(&text);
+                count_batches(&text, &mut self.counts.stretches, |batch| pieces.fill(batch))
+            }
+            _ => tokenizer.split().each_piece(&text, |piece| self.counts.add(piece, 1)),
+        }
+    }
+
+    fn shortcut(&mut self, tokenizer: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
+        let Some(chunks) = tokenizer.chunks().filter(|_| matches!(self.way, Way::Chunks)) else {
+            return Ok(false);
+        };
+        if chunks.has_names(text, tokenizer.added())? {
+            return Ok(false);
+        }
+        chunks.count(text, &mut self.counts.stretches)
+    }
+}

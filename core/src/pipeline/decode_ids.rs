@@ -1,0 +1,183 @@
+//! Decodes ids to text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::memory::{ask_for, with_capacity};
+use crate::once::OnceBox;
+use crate::stream_pool::StreamTables;
+use crate::token_table::{Kind, TokenTable};
+
+use crate::components::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
+use crate::error::{Error, Result};
+use crate::pipeline::assembly::{Pipeline, Tables};
+
+/// Bytes of memory for a token in a list and the copy that a decoder makes.
+const TOKEN: usize = 128;
+
+impl Pipeline {
+    /// Decodes ids to text. Skips unknown ids and, with `skip_special_tokens`, special tokens.
+    pub fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            return lossy_text(self.decode_bytes(ids, skip_special_tokens)?);
+        }
+        let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
+        // Tokens take many small allocations, so checks for the sum first.
+        ask_for(ids.len().saturating_mul(TOKEN))?;
+        let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
+        let tokens = match self.decoder() {
+            // Bytes at both sides of a piece without text are decoded apart.
+            Some(Decoder::SentencePiece(_)) => {
+                tokens.map(|it| if skipped(&it) { String::new() } else { it }).collect::<Vec<_>>()
+            }
+            _ => tokens.filter(|token| !skipped(token)).collect::<Vec<_>>(),
+        };
+        match self.decoder() {
+            Some(decoder) => decoder.decode(tokens),
+            None => joined_with(&tokens, " "),
+        }
+    }
+
+    /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, but fails on them
+    /// if the tokenizer was made from an encoding.
+    pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
+        self.check_byte_level("bytes that are not UTF-8 are shown as U+FFFD; leave out `errors`")?;
+        if let Some(direct) = self.direct() {
+            return self.decode_plain(direct, ids, skip_special_tokens);
+        }
+        let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
+        for &id in ids {
+            let before = bytes.len();
+            if self.append_raw_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
+                bytes.truncate(before);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Fails for a decoder other than `ByteLevel`.
+    fn check_byte_level(&self, reason: &str) -> Result<()> {
+        match self.decoder() {
+            Some(Decoder::ByteLevel) => Ok(()),
+            _ => Err(Error::refused("decoder", format!("under any but ByteLevel, {reason}"))),
+        }
+    }
+
+    /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
+    /// kind; not for a tokenizer made from an encoding.
+    fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        let other = match (self.added().text(id), self.model().token_bytes(id)) {
+            (Some(text), _) => Cow::Borrowed(text),
+            (None, Some(token)) => {
+                bytes.extend_from_slice(token);
+                return Ok(Kind::Ordinary);
+            }
+            (None, None) => match self.model().id_to_token(id) {
+                Some(text) => Cow::Owned(text),
+                None => return Ok(Kind::Absent),
+            },
+        };
+        append_raw_bytes(&other, bytes)?;
+        Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
+    }
+
+    /// [`Pipeline::append_raw_token`] under another decoder.
+    fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
+        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+        if self.decoder().is_none() {
+            // Decoding joins tokens with spaces.
+            bytes.extend_from_slice(b" ");
+            bytes.extend_from_slice(token.as_bytes());
+            return Ok(kind);
+        }
+        let decoder = self.decoder().map(|decoder| decoder.bytes_after_others(&token));
+        let Some(decoded) = decoder.transpose()?.flatten() else {
+            return Err(Error::unsupported(
+                "decoder",
+                "one under which an id has no bytes of its own",
+            ));
+        };
+        bytes.extend_from_slice(&decoded.0);
+        Ok(kind)
+    }
+
+    /// The token tables for streams, which must show text before all of it is known: that of ids
+    /// after others and, if they have other text there, that of the first id. Fails for a decoder
+    /// under which an id may change text before it.
+    pub fn stream_tables(&self) -> Result<StreamTables> {
+        let skips_unknown = self.skips_unknown_ids();
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            let after = self.token_table()?.clone();
+            return Ok(StreamTables { after, first: None, skips_unknown });
+        }
+        if !self.decoder().is_none_or(Decoder::keeps_tokens) {
+            let reason = "under this one an id may change text before it, which a pool has given away; \
+                          decode with a DecodeStream";
+            return Err(Error::refused("decoder", reason));
+        }
+        let tables = self.tables()?;
+        let first = tables.first.get_or_try_init(|| {
+            self.table_of(|id, bytes| self.append_decoded_first(id, bytes)).map(Box::new)
+        })?;
+        let (after, first) = (tables.after.clone(), Some(first.clone()));
+        Ok(StreamTables { after, first, skips_unknown })
+    }
+
+    /// [`Pipeline::append_raw_token`] at the beginning of a text, under another decoder.
+    fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
+        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+        let text = match self.decoder() {
+            Some(decoder) => decoder.decode(vec![token])?,
+            None => token,
+        };
+        bytes.extend_from_slice(text.as_bytes());
+        Ok(kind)
+    }
+
+    /// The bytes that each id adds to a text after other ids, made when first needed. Fails if the
+    /// decoder changes them by those.
+    pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
+        match self.direct() {
+            Some(direct) => direct.token_table(),
+            None => Ok(&self.tables()?.after),
+        }
+    }
+
+    fn tables(&self) -> Result<&Tables> {
+        self.table_cell().get_or_try_init(|| {
+            let after = self.table_of(|id, bytes| match self.decoder() {
+                Some(Decoder::ByteLevel) => self.append_raw_token(id, bytes),
+                _ => self.append_decoded(id, bytes),
+            })?;
+            Ok(Box::new(Tables { after, first: OnceBox::new() }))
+        })
+    }
+
+    /// Makes a table of the bytes that `append` appends for each id.
+    fn table_of(
+        &self,
+        append: impl Fn(u32, &mut Vec<u8>) -> Result<Kind>,
+    ) -> Result<Arc<TokenTable>> {
+        let added = self.added().by_id().last().map(|&(id, _)| id);
+        let largest = added.max(self.model().max_id());
+        let mut table = TokenTable::with_largest_id(largest)?;
+        let mut bytes = Vec::new();
+        for id in 0..largest.map_or(0, |id| id + 1) {
+            bytes.clear();
+            let kind = append(id, &mut bytes)?;
+            table.push(&bytes, kind)?;
+        }
+        let unspelled = self.model().unspelled();
+        if let Some(id) = unspelled.filter(|&id| self.added().token(id).is_none()) {
+            table.set_unspelled(id);
+        }
+        Ok(Arc::new(table))
+    }
+
+    /// Whether decoding skips ids without a token; otherwise it fails.
+    pub fn skips_unknown_ids(&self) -> bool {
+        self.direct().is_none()
+    }
+}

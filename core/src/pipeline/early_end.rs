@@ -1,0 +1,72 @@
+//! Early ends: truncation on the right reads as much of a text as it keeps.
+
+use crate::Request;
+use crate::request::Disallowed;
+use crate::special_tokens::Selection;
+
+use crate::components::encoding::Encoding;
+use crate::components::spec::{Direction, TruncationStrategy};
+use crate::error::Result;
+use crate::pipeline::assembly::{Input, Pipeline};
+use crate::pipeline::stable::beginning;
+
+/// A truncation that can end the walk over a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EarlyEnd {
+    /// The number of tokens to keep, without those that the post-processor adds.
+    max_length: usize,
+    pub(crate) strategy: TruncationStrategy,
+}
+
+impl EarlyEnd {
+    /// The number of tokens of a sequence at which it is known to be too long with `others`
+    /// tokens of the other sequence.
+    pub(crate) fn tokens_to_exceed(self, others: usize) -> usize {
+        self.max_length.saturating_sub(others).saturating_add(1)
+    }
+
+    /// Whether the result depends on which of two sequences that are both too long is longer: an
+    /// odd number of tokens is not shared equally.
+    pub(crate) fn depends_on_lengths(self, sequences: &[Encoding]) -> bool {
+        self.strategy == TruncationStrategy::LongestFirst
+            && self.max_length % 2 == 1
+            && sequences.iter().all(|sequence| sequence.len() > self.max_length)
+    }
+}
+
+impl Pipeline {
+    /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
+    pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
+        let truncation = self.truncation()?;
+        // Encoding may fail for the rest of a text.
+        if self.model().may_fail() {
+            return None;
+        }
+        if truncation.direction != Direction::Right
+            || !matches!(self.request().disallowed, Disallowed::None)
+        {
+            return None;
+        }
+        let added = if add_special_tokens { self.added_tokens(input.second.is_some()) } else { 0 };
+        let max_length = truncation.max_length.checked_sub(added)?;
+        Some(EarlyEnd { max_length, strategy: truncation.strategy })
+    }
+
+    /// Finds a beginning of a text that has at least `most` tokens, all of them the first of the
+    /// text. Leaves their ids in `ids`. `None` if that would not save half of the text.
+    pub(crate) fn beginning<'a>(
+        &self,
+        text: &'a str,
+        most: usize,
+        ids: &mut Vec<u32>,
+    ) -> Result<Option<&'a str>> {
+        if !self.is_fast() {
+            return Ok(None);
+        }
+        let allowed = match self.encodes_special_tokens() {
+            true if self.direct().is_none() => Selection::None,
+            _ => self.request().allowed.clone(),
+        };
+        beginning(self, text, most, &Request::allowing(allowed), ids)
+    }
+}

@@ -1,0 +1,50 @@
+//! Finds places of a text at which special tokens before and after are found independently.
+
+use crate::char_boundary::{ceil, floor};
+use crate::error::Result;
+use crate::normalize::{Normalization, starts_stretch};
+use crate::pipeline::assembly::Pipeline;
+
+/// The longest name around which [`quiet_place`] looks, and the most places that it tries.
+const LONGEST_NAME: usize = 1024;
+const MOST_TRIES: usize = 64;
+
+/// Returns the last of the places before byte `known` that it tries at which special tokens before and
+/// after are found independently, whatever follows `known`, and text is normalized independently: no
+/// name touches it, and no white space, which special tokens may take. Otherwise 0. `is_free` tells
+/// whether a place is one for the caller.
+pub fn quiet_place(
+    engine: &Pipeline,
+    text: &str,
+    known: usize,
+    is_free: impl Fn(usize) -> bool,
+) -> Result<usize> {
+    let names = engine.special_tokens()?.all();
+    let longest = names.longest();
+    if longest > LONGEST_NAME {
+        return Ok(0);
+    }
+    let is_normalized = engine.normalization() != Normalization::None;
+    let mut after = None;
+    // Whether a name counts may depend on the character after it, and the last U+FFFD may be half of
+    // another.
+    let last = floor(text, known.saturating_sub(longest.max(3) + 1));
+    let places = text[..last].char_indices().rev().take(MOST_TRIES);
+    for (at, character) in places {
+        let place = at + character.len_utf8();
+        let next = after.replace(character);
+        let Some(next) = next.or_else(|| text[place..].chars().next()) else { continue };
+        if character.is_whitespace() || next.is_whitespace() || !is_free(place) {
+            continue;
+        }
+        if is_normalized && !starts_stretch(next) {
+            continue;
+        }
+        let low = floor(text, place.saturating_sub(longest));
+        let high = ceil(text, (place + longest).min(text.len()));
+        if !names.touches(&text[low..high], place - low) {
+            return Ok(place);
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,71 @@
+//! The tokenizer: special tokens, normalizer, split, model, post-processor, decoder. A `tokenizer.json`
+//! gives exactly the results of Hugging Face's `tokenizers`:
+//!
+//! ```
+//! use bpe_core::pipeline::{Input, Pipeline, Sequence};
+//!
+//! let json = r#"{"pre_tokenizer": {"type": "Whitespace"}, "added_tokens": [], "model": {
+//!     "type": "WordLevel", "vocab": {"a": 0, "b": 1, "<unk>": 2}, "unk_token": "<unk>"}}"#;
+//! let tokenizer = Pipeline::from_json(json)?;
+//! let input = Input { first: Sequence::Text("b a c"), second: None };
+//! let encoding = tokenizer.encode_fully(input, true, true, true)?;
+//! assert_eq!(encoding.ids, [1, 0, 2]);
+//! assert_eq!(tokenizer.decode(&encoding.ids, true)?, "b a <unk>");
+//! assert_eq!(tokenizer.token_to_id("b"), Some(1));
+//! # Ok::<(), bpe_core::Error>(())
+//! ```
+//!
+//! # Inside
+//!
+//! Text flows one way:
+//!
+//! ```text
+//! text ─> added tokens ─> normalizer ─> added tokens ─> pre-tokenizer ─> model ─> post-processor
+//! ```
+//!
+//! A pipeline of ranks goes the whole way in one loop, [`Direct`](crate::Direct). Any other has one walk, and
+//! a tracer takes what it finds. A list of ids passes whole stretches of
+//! text to the model. With details, every byte is followed through every step to tokens, offsets and
+//! words. A file that cannot be encoded exactly is refused when it is read.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `assembly` | the struct, its components, and how they are set |
+//! | `of_ranks`, `as_ranks` | pipelines of ranks, and the one that gives the ids of a file |
+//! | `json_file`, `sentencepiece_file` | reads and writes whole files |
+//! | `walk`, `tokens` | the walk; its pieces, with tokens, offsets and words |
+//! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
+//! | `early_end` | encodes as much of a text as truncation keeps |
+//! | `chunks` | looks up text between two spaces before normalizing |
+//! | `decode_ids` | decodes ids to text, and makes token tables |
+//! | `fingerprint` | names a pipeline by what decides its ids |
+//! | `questions` | the questions of abilities |
+//! | [`segments`], `trusted` | prompts of segments, and where added tokens may come from in them |
+//! | `control_tokens` | the tokens that untrusted text must not produce |
+//! | `independent`, `stable` | places of a text at which what follows changes nothing |
+//! | [`count`] | counts the words that training learns from |
+
+mod as_ranks;
+mod assembly;
+mod chunks;
+mod control_tokens;
+pub mod count;
+mod decode_ids;
+mod early_end;
+mod encode;
+mod fingerprint;
+pub(crate) mod independent;
+mod json_file;
+mod of_ranks;
+mod questions;
+pub mod segments;
+mod sentencepiece_file;
+pub(crate) mod stable;
+pub(crate) mod tokens;
+mod trusted;
+pub(crate) mod walk;
+
+pub use crate::models::Version;
+pub use assembly::{Input, Pipeline, Sequence};
+pub use encode::{CutOff, Encoded, RowLengths};
+pub use tokens::pre_tokenize;

@@ -1,0 +1,427 @@
+//! Prompts made of segments. Special tokens are searched for inside one segment only; text is
+//! encoded across the borders of segments.
+
+use std::ops::Range;
+
+use crate::char_boundary::{ceil, floor};
+use crate::error::Result;
+use crate::fixed::{Fixed, FixedIds};
+use crate::memory::{reserve, reserve_text};
+use crate::pipeline::assembly::Pipeline;
+use crate::pipeline::independent::quiet_place;
+use crate::polling::poll;
+use crate::special_tokens::Selection;
+
+/// Maps bytes of a changed text to bytes of the original.
+pub type Originals<'a> = Box<dyn Fn(Range<usize>) -> Range<usize> + 'a>;
+
+/// Appends the ids of a run of a prompt, given by its bytes.
+pub type EncodeRun<'a> = &'a mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>;
+
+/// The segments of a prompt, one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Prompt {
+    text: String,
+    fixed: Vec<Fixed>,
+    /// The segment of each of `fixed`.
+    fixed_segments: Vec<usize>,
+    /// The end of each segment in the text.
+    ends: Vec<usize>,
+    /// The segments that may hold special tokens, in ascending order, and which ones.
+    trusted: Vec<(usize, Selection)>,
+    is_one_text: bool,
+}
+
+/// The origins of ids: for consecutive ids of the same origin, the place after the last one, and
+/// the origin.
+pub type Origins = Vec<(usize, Origin)>;
+
+/// The origin of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The segment of the special token or the given ids; for text, the segment with the first
+    /// byte.
+    pub segment: usize,
+    /// The segment with its first byte, and the one with its last.
+    pub segments: (usize, usize),
+    /// True for a special token.
+    pub is_special: bool,
+}
+
+impl Prompt {
+    /// Creates an empty prompt with room for `segments` segments of ordinary length.
+    pub fn with_room(segments: usize) -> Result<Self> {
+        let mut prompt = Self::default();
+        prompt.make_room(segments)?;
+        Ok(prompt)
+    }
+
+    /// Makes room for more segments of ordinary length.
+    pub fn make_room(&mut self, segments: usize) -> Result<()> {
+        const LENGTH: usize = 64;
+        reserve_text(&mut self.text, segments.saturating_mul(LENGTH))?;
+        reserve(&mut self.ends, segments)?;
+        reserve(&mut self.fixed, segments)?;
+        reserve(&mut self.fixed_segments, segments)
+    }
+
+    /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
+    pub fn of_text(engine: &Pipeline, text: &str, allowed: &Selection) -> Result<Self> {
+        let mut prompt = Self { is_one_text: true, ..Self::default() };
+        prompt.push_text(engine, text, allowed)?;
+        prompt.finish(engine)?;
+        Ok(prompt)
+    }
+
+    /// Returns true for a text that is encoded as a whole, of which nothing is untrusted.
+    pub fn is_one_text(&self) -> bool {
+        self.is_one_text
+    }
+
+    /// Adds text in which the names in `allowed` are special tokens.
+    pub fn push_text(&mut self, engine: &Pipeline, text: &str, allowed: &Selection) -> Result<()> {
+        poll(text.len())?;
+        reserve_text(&mut self.text, text.len())?;
+        if *allowed != Selection::None {
+            let base = self.text.len();
+            for (name, id) in engine.find_in_segment(text, allowed)? {
+                self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id));
+            }
+            self.trusted.push((self.ends.len(), allowed.clone()));
+        }
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+        Ok(())
+    }
+
+    /// Replaces the U+FFFD at the end of the text, the first half of a surrogate pair, by
+    /// `character`. The text pushed next began with the second half.
+    pub fn join_halves(&mut self, character: char) {
+        let end = self.text.len();
+        let is_name = self.fixed.last().is_some_and(|fixed| fixed.end == end);
+        if is_name || !self.text.ends_with(char::REPLACEMENT_CHARACTER) {
+            self.text.push_str(char::REPLACEMENT_CHARACTER.encode_utf8(&mut [0; 4]));
+            return;
+        }
+        self.text.pop();
+        self.text.push_str(character.encode_utf8(&mut [0; 4]));
+        for place in self.ends.iter_mut().rev().take_while(|place| **place == end) {
+            *place = self.text.len();
+        }
+    }
+
+    /// Adds a special token.
+    pub fn push_special(&mut self, name: &str, id: u32) {
+        let start = self.text.len();
+        self.push_fixed(start..start + name.len(), FixedIds::Special(id));
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+    }
+
+    /// Adds ids. Text before and after them never merges, unless `ids` is empty.
+    pub fn push_ids(&mut self, ids: Vec<u32>) {
+        let place = self.text.len();
+        if !ids.is_empty() {
+            self.push_fixed(place..place, FixedIds::Given(ids));
+        }
+        self.ends.push(place);
+    }
+
+    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) {
+        self.fixed.push(Fixed { start: place.start, end: place.end, ids });
+        self.fixed_segments.push(self.ends.len());
+    }
+
+    /// Finds the special tokens that depend on more than one segment. Call it after the last
+    /// segment.
+    pub fn finish(&mut self, engine: &Pipeline) -> Result<()> {
+        engine.find_in_prompt(self)
+    }
+
+    /// Returns the end of a prompt that is not finished: more segments change nothing before it.
+    pub(crate) fn end(&self, engine: &Pipeline) -> Result<Self> {
+        let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
+        let is_free = |at: usize| {
+            let index = place(at);
+            let before = index.checked_sub(1).is_none_or(|last| self.fixed[last].end < at);
+            before && self.fixed.get(index).is_none_or(|next| at < next.start)
+        };
+        let start = match engine.ignores_segments() {
+            true => quiet_place(engine, &self.text, self.text.len(), is_free)?,
+            false => 0,
+        };
+        Ok(self.copy_from(start))
+    }
+
+    /// Returns a copy of the prompt from a byte on, which touches no fixed place, or is the first.
+    pub fn copy_from(&self, start: usize) -> Prompt {
+        let first = if start == 0 { 0 } else { self.segment_at(start) };
+        let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
+        end.text.push_str(&self.text[start..]);
+        let skipped = self.fixed.partition_point(|fixed| fixed.start < start);
+        for (fixed, segment) in self.fixed().skip(skipped) {
+            end.fixed.push(fixed.moved_back(start));
+            end.fixed_segments.push(segment - first);
+        }
+        end.ends = self.ends[first..].iter().map(|end| end - start).collect::<Vec<_>>();
+        let trusted = self.trusted.iter().filter(|(segment, _)| *segment >= first);
+        let trusted = trusted.map(|(segment, allowed)| (segment - first, allowed.clone()));
+        end.trusted = trusted.collect::<Vec<_>>();
+        end
+    }
+
+    /// Returns the bytes of memory in use.
+    pub fn memory(&self) -> usize {
+        self.text.capacity()
+            + self.fixed.capacity() * size_of::<(Fixed, usize)>()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.trusted.capacity() * size_of::<(usize, Selection)>()
+    }
+
+    /// Returns the texts of all segments, one after the other.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the positions with ids that are not the result of encoding text, each with its
+    /// segment.
+    pub fn fixed(&self) -> impl Iterator<Item = (&Fixed, usize)> {
+        self.fixed.iter().zip(self.fixed_segments.iter().copied())
+    }
+
+    /// Replaces the positions that [`Prompt::fixed`] returns. They must ascend.
+    pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) -> Result<()> {
+        self.fixed_segments.clear();
+        reserve(&mut self.fixed_segments, fixed.len())?;
+        self.fixed_segments.extend(fixed.iter().map(|&(_, segment)| segment));
+        self.fixed.clear();
+        reserve(&mut self.fixed, fixed.len())?;
+        self.fixed.extend(fixed.into_iter().map(|(fixed, _)| fixed));
+        Ok(())
+    }
+
+    /// Returns, for each segment that may hold special tokens, its bytes, those special tokens, and
+    /// its index.
+    pub fn trusted(&self) -> impl Iterator<Item = (Range<usize>, &Selection, usize)> {
+        self.trusted_near(0..self.text.len())
+    }
+
+    /// Returns what [`Prompt::trusted`] does for the segments that overlap or touch `range`.
+    pub fn trusted_near(
+        &self,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (Range<usize>, &Selection, usize)> {
+        let first = self.trusted.partition_point(|&(segment, _)| self.ends[segment] < range.start);
+        let segments = self.trusted[first..].iter().map(|(segment, allowed)| {
+            let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
+            (start..self.ends[*segment], allowed, *segment)
+        });
+        segments.take_while(move |(segment, ..)| segment.start <= range.end)
+    }
+
+    /// Returns the texts of all segments, and the positions in them with other ids.
+    pub fn into_parts(self) -> (String, Vec<Fixed>) {
+        (self.text, self.fixed)
+    }
+
+    /// Returns the length of the text in bytes.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Calls `work` for every run of text, and with an index for the ids between runs. With
+    /// `is_joined`, a run continues across the borders of segments.
+    fn walk(
+        &self,
+        is_joined: bool,
+        mut work: impl FnMut(Range<usize>, Option<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let mut position = 0;
+        let mut ends = self.ends.iter();
+        for index in 0..=self.fixed.len() {
+            let next = self.fixed.get(index);
+            let stop = next.map_or(self.text.len(), |fixed| fixed.start);
+            if !is_joined {
+                let within = ends.as_slice().partition_point(|&end| end < stop);
+                for &end in ends.by_ref().take(within) {
+                    if end > position {
+                        work(position..end, None)?;
+                        position = end;
+                    }
+                }
+            }
+            if stop > position {
+                work(position..stop, None)?;
+            }
+            if let Some(fixed) = next {
+                work(fixed.start..fixed.end, Some(index))?;
+                position = fixed.end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if nothing comes before a run, given by its bytes.
+    pub fn is_first(&self, run: &Range<usize>) -> bool {
+        run.start == 0 && self.fixed.first().is_none_or(|fixed| fixed.end > 0)
+    }
+
+    /// Appends the ids.
+    pub fn encode(&self, engine: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
+        engine.encode_runs(self, &mut |encode| {
+            self.walk(is_joined, |span, fixed| match fixed {
+                Some(index) => {
+                    ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                    Ok(())
+                }
+                None => encode(span, ids),
+            })
+        })
+    }
+
+    /// Appends the ids, and for each the bytes of the text that it comes from, widened to whole
+    /// characters. Those of given ids are empty.
+    pub fn encode_with_spans(
+        &self,
+        engine: &Pipeline,
+        ids: &mut Vec<u32>,
+        spans: &mut Vec<Range<usize>>,
+    ) -> Result<()> {
+        self.walk(true, |span, fixed| {
+            if let Some(index) = fixed {
+                ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                reserve(spans, ids.len() - spans.len())?;
+                spans.resize(ids.len(), span);
+                return Ok(());
+            }
+            if !engine.keeps_text(&self.text[span.clone()])? {
+                return engine.encode_run_with_spans(self, span, ids, spans);
+            }
+            let (first, mut end) = (ids.len(), span.start);
+            engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+            reserve(spans, ids.len() - first)?;
+            for &id in &ids[first..] {
+                let start = end;
+                end += engine.text_size(id);
+                spans.push(floor(&self.text, start)..ceil(&self.text, end));
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends the ids and their origins to empty vectors.
+    pub fn encode_with_origins(
+        &self,
+        engine: &Pipeline,
+        is_joined: bool,
+        ids: &mut Vec<u32>,
+        origins: &mut Origins,
+    ) -> Result<()> {
+        let special = engine.special_tokens()?;
+        let mut spans = Vec::new();
+        // Each run borrows its memory alone: a run that needs spans borrows more.
+        self.walk(is_joined, |span, fixed| {
+            let first = ids.len();
+            if let Some(index) = fixed {
+                let segment = self.fixed_segments[index];
+                let segments = match self.fixed[index].ids {
+                    FixedIds::Special(_) => self.segments_at(span),
+                    FixedIds::Given(_) => (segment, segment),
+                };
+                ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                for (place, &id) in ids.iter().enumerate().skip(first) {
+                    let is_special = special.name(id).is_some();
+                    add_origin(origins, place + 1, Origin { segment, segments, is_special });
+                }
+                return Ok(());
+            }
+            let segments = self.segments_at(span.clone());
+            if segments.0 == segments.1 {
+                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                add_origin(origins, ids.len(), Origin::of_text(segments));
+                return Ok(());
+            }
+            if engine.keeps_text(&self.text[span.clone()])? {
+                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                self.locate(|id| engine.text_size(id), span, ids, first, origins);
+                return Ok(());
+            }
+            spans.clear();
+            engine.encode_run_with_spans(self, span, ids, &mut spans)?;
+            for (place, bytes) in (first..).zip(spans.drain(..)) {
+                add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)));
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends the origins of the ids from `first` on, which a run that keeps its text became. The
+    /// longest segment needs no look at its ids.
+    fn locate(
+        &self,
+        size: impl Fn(u32) -> usize,
+        run: Range<usize>,
+        ids: &[u32],
+        first: usize,
+        origins: &mut Origins,
+    ) {
+        let (from, to) = self.segments_at(run.clone());
+        let bounds = |segment: usize| {
+            let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
+            start.max(run.start)..self.ends[segment].min(run.end)
+        };
+        let longest = (from..=to).max_by_key(|&segment| bounds(segment).len()).unwrap_or(from);
+        // The ids after the longest segment, or across its end, and their first byte.
+        let (mut tail, mut tail_at) = (ids.len(), run.end);
+        while tail > first && tail_at > bounds(longest).end {
+            tail -= 1;
+            tail_at = tail_at.saturating_sub(size(ids[tail]));
+        }
+        let (mut place, mut at, mut segment) = (first, run.start, from);
+        while place < ids.len() {
+            if place < tail && at >= bounds(longest).start {
+                (place, at, segment) = (tail, tail_at, longest);
+                add_origin(origins, place, Origin::of_text((longest, longest)));
+                continue;
+            }
+            while segment < to && self.ends[segment] <= at {
+                segment += 1;
+            }
+            let before = segment;
+            at += size(ids[place]);
+            while segment < to && self.ends[segment] < at {
+                segment += 1;
+            }
+            place += 1;
+            add_origin(origins, place, Origin::of_text((before, segment)));
+        }
+    }
+
+    /// Returns the segments with the first and with the last of these bytes.
+    fn segments_at(&self, bytes: Range<usize>) -> (usize, usize) {
+        let first = self.segment_at(bytes.start);
+        (first, self.segment_at(bytes.end.max(1) - 1).max(first))
+    }
+
+    /// Returns the segment with the byte at `position`.
+    fn segment_at(&self, position: usize) -> usize {
+        self.ends.partition_point(|&end| end <= position).min(self.ends.len().saturating_sub(1))
+    }
+}
+
+impl Origin {
+    /// The origin of text between a byte of one segment and a byte of another.
+    fn of_text(segments: (usize, usize)) -> Self {
+        Self { segment: segments.0, segments, is_special: false }
+    }
+}
+
+/// Notes the origin of the ids before `end`.
+fn add_origin(origins: &mut Origins, end: usize, origin: Origin) {
+    match origins.last_mut() {
+        Some((last, same)) if *same == origin => *last = end,
+        Some((last, _)) if *last == end => {}
+        None if end == 0 => {}
+        _ => origins.push((end, origin)),
+    }
+}

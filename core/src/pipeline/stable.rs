@@ -1,0 +1,119 @@
+//! Beginnings of texts whose tokens stay the same whatever follows.
+
+use std::borrow::Cow;
+
+use crate::char_boundary::floor;
+use crate::error::Result;
+use crate::fixed::Fixed;
+use crate::normalize::{Alignment, Normalization, starts_stretch};
+use crate::pipeline::assembly::Pipeline;
+use crate::request::Request;
+use crate::special_tokens::Selection;
+
+/// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
+/// own, are the first tokens of the text, whatever follows it.
+fn stable_length(engine: &Pipeline, text: &str, allowed: &Selection) -> Result<usize> {
+    Ok(Stable::of(engine, text, allowed)?.original)
+}
+
+/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
+const LEAST: usize = 1024;
+
+/// Finds a beginning of a text that has at least `most` tokens, all of them the first of the text.
+/// Leaves their ids in `ids`. `None` if that would not save half of the text.
+pub(crate) fn beginning<'a>(
+    engine: &Pipeline,
+    text: &'a str,
+    most: usize,
+    request: &Request,
+    ids: &mut Vec<u32>,
+) -> Result<Option<&'a str>> {
+    // The first try shows how many bytes a token has.
+    let mut size = (most / 2).max(LEAST);
+    while size <= text.len() / 2 {
+        let window = &text[..floor(text, size)];
+        let length = stable_length(engine, window, &request.allowed)?;
+        // Without a place to cut, a larger window does not help.
+        if length < window.len() / 2 {
+            break;
+        }
+        ids.clear();
+        engine.encode_text(&text[..length], request, ids)?;
+        if ids.len() >= most {
+            return Ok(Some(&text[..length]));
+        }
+        let needed = length as f64 / ids.len().max(1) as f64 * most as f64 * 1.1;
+        size = (needed as usize).saturating_add(LEAST).max(size + size / 2);
+    }
+    Ok(None)
+}
+
+/// The beginning of a text that stays as it is whatever follows.
+pub(crate) struct Stable<'a> {
+    /// The text, normalized, and the end of the beginning in it.
+    pub(crate) normal: Cow<'a, str>,
+    pub(crate) end: usize,
+    /// The special tokens up to there.
+    pub(crate) fixed: Vec<Fixed>,
+    /// The end before normalization.
+    pub(crate) original: usize,
+}
+
+impl<'a> Stable<'a> {
+    pub(crate) fn of(engine: &Pipeline, text: &'a str, allowed: &Selection) -> Result<Self> {
+        let normalization = engine.normalization();
+        let settled = settled(normalization, text);
+        let (normal, alignment) = normalization.align(&text[..settled])?;
+        let mut fixed = Vec::new();
+        let open = engine.find_settled(&normal, allowed, &mut fixed)?;
+        let after_special = fixed.last().map_or(0, |last| last.end);
+        let cuts = [last_cut(engine, &normal, after_special, open), Some(after_special)];
+        let places = cuts.into_iter().flatten();
+        let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
+        let (end, original) = found.unwrap_or_default();
+        // With the spaces after it, a token may end after the next token.
+        let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
+        fixed.truncate(kept);
+        Ok(Self { normal, end, fixed, original })
+    }
+}
+
+/// Returns the length of the beginning that normalization does not change whatever follows: text may
+/// combine with the last character that starts a stretch.
+pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
+    match normalization {
+        Normalization::None => text.len(),
+        _ => last_stretch(text),
+    }
+}
+
+/// Returns the last position in a text before which it can be cut and the parts normalized
+/// independently, whatever follows.
+pub(crate) fn last_stretch(text: &str) -> usize {
+    let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
+    start.map_or(0, |(at, _)| at)
+}
+
+fn original(alignment: &Alignment, position: usize) -> Option<usize> {
+    if position == 0 { Some(0) } else { alignment.boundary(position) }
+}
+
+/// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
+/// `open`.
+pub(crate) fn last_cut(engine: &Pipeline, text: &str, start: usize, open: usize) -> Option<usize> {
+    let stretch = &text[start..open.max(start)];
+    let mut back = 64;
+    loop {
+        let from = floor(stretch, stretch.len().saturating_sub(back));
+        let mut found = None;
+        let mut near = from.max(1);
+        while let Some(cut) = engine.beginning_cut(stretch, near) {
+            found = Some(start + cut);
+            near = cut + 1;
+        }
+        if found.is_some() || from == 0 {
+            return found;
+        }
+        back *= 8;
+    }
+}

@@ -1,0 +1,195 @@
+//! Tokens with their texts, offsets and words: follows every byte through every step of a walk.
+
+use std::ops::Range;
+
+use crate::memory::ask_for;
+use crate::polling::poll;
+
+use crate::components::encoding::{Details, Encoding};
+use crate::components::normalize::Normalizer;
+use crate::components::offsets::{Aligned, WORK, joined};
+use crate::components::spec;
+use crate::components::split::PreTokenizer;
+use crate::error::Result;
+use crate::models;
+use crate::pipeline::assembly::Pipeline;
+use crate::pipeline::walk::Tracer;
+
+/// Calls a function with each piece that is not empty, and its id if it is an added token.
+pub(crate) struct Pieces<F>(pub(crate) F);
+
+impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
+    type Text<'a> = Aligned;
+
+    fn part(text: &str, range: Range<usize>) -> Result<Aligned> {
+        Aligned::original(text, range)
+    }
+
+    fn slice(text: &Aligned, range: Range<usize>) -> Result<Aligned> {
+        text.slice(range)
+    }
+
+    fn as_str(text: &Aligned) -> &str {
+        &text.text
+    }
+
+    fn normalize(text: &mut Aligned, normalizer: &Normalizer) -> Result<()> {
+        normalizer.align(text)?;
+        text.begin_here();
+        Ok(())
+    }
+
+    fn added(&mut self, text: &Aligned, id: u32) -> Result<()> {
+        if text.text.is_empty() { Ok(()) } else { self.0(text, Some(id)) }
+    }
+
+    fn stretch(&mut self, tokenizer: &Pipeline, text: Aligned, start: Option<usize>) -> Result<()> {
+        let pieces = tokenizer.split().steps().split(vec![text], start.is_some())?;
+        let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
+        pieces.try_for_each(|piece| self.0(piece, None))
+    }
+}
+
+/// The bytes of memory that a walk with details takes per byte of text: at most 200.
+const MEMORY: usize = 200;
+
+/// Fails if a walk with details has no room in memory. It takes many small allocations, so this
+/// checks for the sum first.
+pub(crate) fn reserve_details(text: &str) -> Result<()> {
+    ask_for(text.len().saturating_mul(MEMORY))
+}
+
+/// A token: its id, its text, and the range of bytes it came from.
+pub type Token = (u32, String, (usize, usize));
+
+impl Pipeline {
+    /// Encodes a sequence, or one of its words, where `word` is then the word of all tokens.
+    pub(crate) fn encode_detailed(
+        &self,
+        text: &str,
+        type_id: u32,
+        word: Option<u32>,
+    ) -> Result<Encoding> {
+        reserve_details(text)?;
+        if let Some(direct) = self.direct() {
+            return self.encode_plain(direct, text, type_id, word);
+        }
+        let characters = Characters::new(text);
+        let (mut ids, mut details, mut index) = (Vec::new(), Details::default(), 0);
+        self.walk(
+            text,
+            &mut Pieces(|piece: &Aligned, added| {
+                self.each_token(piece, added, |token, (start, end)| {
+                    ids.push(token.id);
+                    details.tokens.push(self.token_text(&token, &piece.text)?);
+                    details.offsets.push((characters.index(start), characters.index(end)));
+                    details.words.push(word.or(Some(index)));
+                    Ok(())
+                })?;
+                index += 1;
+                Ok(())
+            }),
+        )?;
+        Ok(Encoding::new(ids, type_id, Some(details)))
+    }
+
+    /// Calls `found` with the id of each token of a piece and the bytes of the original that it comes
+    /// from, until it fails.
+    pub(crate) fn each_span(
+        &self,
+        piece: &Aligned,
+        added: Option<u32>,
+        mut found: impl FnMut(u32, (usize, usize)) -> Result<()>,
+    ) -> Result<()> {
+        self.each_token(piece, added, |token, origin| found(token.id, origin))
+    }
+
+    /// [`Pipeline::each_span`], with whole tokens.
+    fn each_token(
+        &self,
+        piece: &Aligned,
+        added: Option<u32>,
+        mut found: impl FnMut(models::Token, (usize, usize)) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(id) = added {
+            let span = 0..piece.text.len();
+            let origin = piece.origin(span.clone());
+            return found(models::Token { id, span, shows_piece: true }, origin);
+        }
+        self.model().encode_piece(&piece.text, &mut |token| {
+            poll(WORK)?;
+            if token.span.is_empty() {
+                let origin = piece.empty_origin(token.span.start);
+                return found(token, origin);
+            }
+            // Bytes of affixes reach beyond the piece.
+            let end = token.span.end.min(piece.text.len());
+            let start = token.span.start.min(end.saturating_sub(1));
+            found(token, piece.origin(start..end))
+        })
+    }
+
+    /// The text of a token of a piece.
+    fn token_text(&self, token: &models::Token, piece: &str) -> Result<String> {
+        match token.shows_piece {
+            true => joined(&piece[token.span.clone()], ""),
+            false => Ok(self.model().id_to_token(token.id).unwrap_or_default()),
+        }
+    }
+
+    /// Runs only the model on a text. Returns each token with its range of bytes in the text.
+    ///
+    /// Characters that become no token are left out, as in `tokenizers`.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
+        let mut tokens = Vec::new();
+        self.model().encode_piece(text, &mut |token| {
+            let span = (token.span.start, token.span.end);
+            tokens.push((token.id, self.token_text(&token, text)?, span));
+            Ok(())
+        })?;
+        Ok(tokens)
+    }
+}
+
+/// A piece and its range in the text, in characters.
+pub type PlacedPiece = (String, (usize, usize));
+
+/// Runs only the pre-tokenizer on a text.
+pub fn pre_tokenize(spec: &spec::PreTokenizer, text: &str) -> Result<Vec<PlacedPiece>> {
+    let pre_tokenizer = PreTokenizer::new(Some(spec))?;
+    let characters = Characters::new(text);
+    let pieces =
+        pre_tokenizer.split(vec![Aligned::original(text, 0..text.len())?], true)?.into_iter();
+    let place = |piece: Aligned| {
+        let (start, end) = piece.origin(0..piece.text.len());
+        (piece.text, (characters.index(start), characters.index(end)))
+    };
+    Ok(pieces.filter(|piece| !piece.text.is_empty()).map(place).collect())
+}
+
+/// Converts byte offsets to character offsets.
+enum Characters {
+    Ascii,
+    Indices(Vec<usize>),
+}
+
+impl Characters {
+    fn new(text: &str) -> Characters {
+        if text.is_ascii() {
+            return Self::Ascii;
+        }
+        let mut indices = Vec::with_capacity(text.len() + 1);
+        for (index, character) in text.chars().enumerate() {
+            indices.resize(indices.len() + character.len_utf8(), index);
+        }
+        indices.push(indices.last().map_or(0, |last| last + 1));
+        Self::Indices(indices)
+    }
+
+    fn index(&self, byte: usize) -> usize {
+        match self {
+            Self::Ascii => byte,
+            Self::Indices(indices) => indices.get(byte).copied().unwrap_or(byte),
+        }
+    }
+}

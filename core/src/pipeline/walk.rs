@@ -1,0 +1,199 @@
+//! The walk over a text: added tokens, normalizer, added tokens, pre-tokenizer, model.
+//!
+//! There is one, and a [`Tracer`] takes what it finds: ids only, as a list of them does, or pieces with
+//! the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::ablation::Mechanism;
+use crate::memory::push;
+
+use crate::components::added::Stretches;
+use crate::components::normalize::Normalizer;
+use crate::components::spec::{Metaspace, PrependScheme};
+use crate::components::split::Plan;
+use crate::error::Result;
+use crate::pipeline::assembly::Pipeline;
+
+/// Takes the stretches that a walk finds.
+pub(crate) trait Tracer {
+    /// A stretch of text, and all that the tracer must know of it.
+    type Text<'a>;
+
+    /// A part of the original text.
+    fn part(text: &str, range: Range<usize>) -> Result<Self::Text<'_>>;
+
+    /// A part of a stretch.
+    fn slice<'a>(text: &'a Self::Text<'_>, range: Range<usize>) -> Result<Self::Text<'a>>;
+
+    /// The stretch as the next step sees it.
+    fn as_str<'a>(text: &'a Self::Text<'_>) -> &'a str;
+
+    /// Normalizes a stretch.
+    fn normalize(text: &mut Self::Text<'_>, normalizer: &Normalizer) -> Result<()>;
+
+    /// Takes an added token.
+    fn added(&mut self, text: &Self::Text<'_>, id: u32) -> Result<()>;
+
+    /// Takes a stretch for the pre-tokenizer and the model. `start` is its place in the run that
+    /// begins a text; `None` in other runs.
+    fn stretch(
+        &mut self,
+        tokenizer: &Pipeline,
+        text: Self::Text<'_>,
+        start: Option<usize>,
+    ) -> Result<()>;
+
+    /// Takes a run that is not normalized yet. Returns false if it needs all steps.
+    fn shortcut(&mut self, _: &Pipeline, _: &Self::Text<'_>) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl Pipeline {
+    /// Whether a list of ids can be the tracer.
+    pub(crate) fn is_fast(&self) -> bool {
+        // What is random is found once, with all details.
+        if self.model().sampling().is_some() {
+            return false;
+        }
+        match self.split().plan() {
+            Plan::Rewritten => false,
+            Plan::Marked(..) => self.model().takes_words(),
+            // The normalizer may remove text from the beginning.
+            Plan::Metaspace(Metaspace { prepend_scheme: PrependScheme::First, .. }) => {
+                self.normalizer().is_none()
+            }
+            _ => true,
+        }
+    }
+
+    /// Appends the ids of a sequence, or of one of its words.
+    pub(crate) fn append_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        match self.direct() {
+            Some(direct) => direct.encode(text, self.request(), ids),
+            None => self.walk(text, ids),
+        }
+    }
+
+    /// Walks over a text.
+    pub(crate) fn walk<T: Tracer>(&self, text: &str, tracer: &mut T) -> Result<()> {
+        self.check(text, self.request())?;
+        self.begin(text);
+        self.added().each_raw(text, |range, id| {
+            let is_first = range.start == 0;
+            let part = T::part(text, range)?;
+            match id {
+                Some(id) => tracer.added(&part, id),
+                None => {
+                    let search = |run: &T::Text<'_>, found: Stretches<'_>| {
+                        self.added().each_normalized(T::as_str(run), found)
+                    };
+                    self.walk_run(part, is_first, search, tracer)
+                }
+            }
+        })
+    }
+
+    /// Walks over a run: a stretch without added tokens that are searched for before normalization.
+    /// `is_first` is true if it begins the text. `search` finds other added tokens in the normalized
+    /// run.
+    pub(crate) fn walk_run<'a, T: Tracer>(
+        &self,
+        mut run: T::Text<'a>,
+        is_first: bool,
+        search: impl FnOnce(&T::Text<'a>, Stretches<'_>) -> Result<()>,
+        tracer: &mut T,
+    ) -> Result<()> {
+        if tracer.shortcut(self, &run)? {
+            return Ok(());
+        }
+        if let Some(normalizer) = self.normalizer() {
+            T::normalize(&mut run, normalizer)?;
+        }
+        if !self.added().has_normalized() {
+            return tracer.stretch(self, run, is_first.then_some(0));
+        }
+        search(&run, &mut |range, id| {
+            let start = is_first.then_some(range.start);
+            let part = T::slice(&run, range)?;
+            match id {
+                Some(id) => tracer.added(&part, id),
+                None => tracer.stretch(self, part, start),
+            }
+        })
+    }
+
+    /// Starts random choices for a text.
+    pub(crate) fn begin(&self, text: &str) {
+        if let Some(sampling) = self.model().sampling() {
+            sampling.begin(text);
+        }
+    }
+}
+
+/// Keeps ids only, and passes whole stretches to the model.
+impl Tracer for Vec<u32> {
+    type Text<'a> = Cow<'a, str>;
+
+    fn part(text: &str, range: Range<usize>) -> Result<Cow<'_, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn slice<'a>(text: &'a Cow<'_, str>, range: Range<usize>) -> Result<Cow<'a, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn as_str<'a>(text: &'a Cow<'_, str>) -> &'a str {
+        text
+    }
+
+    fn normalize(text: &mut Cow<'_, str>, normalizer: &Normalizer) -> Result<()> {
+        *text = normalizer.apply(std::mem::take(text))?;
+        Ok(())
+    }
+
+    fn added(&mut self, _: &Cow<'_, str>, id: u32) -> Result<()> {
+        push(self, id)
+    }
+
+    fn stretch(
+        &mut self,
+        tokenizer: &Pipeline,
+        text: Cow<'_, str>,
+        start: Option<usize>,
+    ) -> Result<()> {
+        let (model, split) = (tokenizer.model(), tokenizer.split());
+        match tokenizer.chunks() {
+            // The cache has chunks.
+            Some(_) => model.encode_chunk(&text, split, self),
+            None => model.encode_stretch(&text, start == Some(0), split, self),
+        }
+    }
+
+    fn shortcut(&mut self, tokenizer: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
+        if let Some(chunks) = tokenizer.chunks() {
+            if chunks.has_names(text, tokenizer.added())? {
+                return Ok(false);
+            }
+            let (model, split) = (tokenizer.model(), tokenizer.split());
+            chunks.append(text, model, split, tokenizer.normalizer(), self)?;
+            return Ok(true);
+        }
+        let (model, normalizer) = (tokenizer.model(), tokenizer.normalizer());
+        if tokenizer.added().has_normalized() || !tokenizer.split().cuts_at_spaces() {
+            return Ok(false);
+        }
+        if let Some(Normalizer::SentencePiece(normalizer)) = normalizer
+            && Mechanism::Chunks.is_used()
+            && model.encode_run(text, normalizer, self)?
+        {
+            return Ok(true);
+        }
+        match normalizer.and_then(Normalizer::marks_spaces) {
+            None => Ok(false),
+            Some(is_prefixed) => model.encode_marked(text, is_prefixed && !text.is_empty(), self),
+        }
+    }
+}
