@@ -177,8 +177,6 @@ def identify(
     ranks: dict[bytes, int],
     source: RankSource | None = None,
     pattern: str | None = None,
-    *,
-    keep_default: bool = False,
 ) -> Base:
     """Returns the pattern and special tokens to use with these ranks.
 
@@ -190,7 +188,6 @@ def identify(
         ranks: the base.
         source: what they were read from, as :func:`opened` returns it.
         pattern: the name of an encoding, or a regular expression.
-        keep_default: take the pattern of ``qwen`` for any base.
 
     Raises:
         ValueError: the pattern is neither the name of an encoding nor a regular expression.
@@ -202,7 +199,7 @@ def identify(
         name = source.name if isinstance(source, bpe_engine.Encoding) else str(source)
     elif recognized:
         own, name = named_pattern(recognized.name), recognized.name
-    if own is not None and pattern is None and not keep_default:
+    if own is not None and pattern is None:
         return Base(ranks, own, own.special_tokens, recognized, True, name)
     found = find_pattern(pattern or DEFAULT_PATTERN)
     if own is None:

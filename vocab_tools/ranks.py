@@ -181,14 +181,6 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
     raise AssertionError("no token and no id comes twice")
 
 
-def read_ranks_like_add_merges(source: RankSource) -> dict[bytes, int]:
-    """Returns the ranks as add_merges.py reads them: of two lines with one token the later counts.
-
-    Raises ValueError for a bad line.
-    """
-    return dict(_ids(_load(source)))
-
-
 def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
     """Reads the tokens line by line. Raises ValueError for a line that is not a token and an id."""
     if isinstance(source, bpe_engine.Encoding):

@@ -17,6 +17,7 @@ from bpe_engine.abilities.visible import (
     with_base,
 )
 from bpe_engine.abilities.visible import plural as plural
+from bpe_engine.abilities.visible import shorten as shorten
 
 #: Shown for spaces where they must be visible; what looks like a sign is escaped.
 _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
@@ -48,15 +49,6 @@ def quoted_list(texts: Sequence[str]) -> str:
     "['\u0e01', '\u25cc\u0e34\u0e19']"
     """
     return "[" + ", ".join(quoted(with_base(text)) for text in texts) + "]"
-
-
-def shorten(text: str, limit: int = 60) -> str:
-    """Shortens text to at most ``limit`` characters, for messages.
-
-    >>> shorten("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def show(token: bytes, limit: int = 60) -> str:

@@ -40,7 +40,6 @@ def read_words(
     source: WordSource,
     *,
     lenient: bool = False,
-    like_add_merges: bool = False,
     notes: list[Note] | None = None,
 ) -> dict[str, int]:
     """Reads words and their frequencies.
@@ -53,8 +52,6 @@ def read_words(
         source: the path of a file, an open binary file, or lines.
         lenient: take 1 as the frequency when it is missing or not a positive integer, or when a line
             has two tabs or more (the word is then the text before the first).
-        like_add_merges: as Qwen's add_merges.py: lines are stripped, a frequency that is not an
-            integer counts as 1, and integers below 1 as they are.
         notes: a list that notes for the user are appended to.
 
     Returns:
@@ -75,15 +72,15 @@ def read_words(
     notes = [] if notes is None else notes
     words: dict[str, int] = {}
     bad: list[str] = []
-    lines = list(_lines(source, like_add_merges, notes))
-    if not like_add_merges and not any("\t" in line for line in lines):
+    lines = list(_lines(source, notes))
+    if not any("\t" in line for line in lines):
         lines = [f"{line.rstrip()}\t1" if line.strip() else "" for line in lines]
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        fields = (line.strip() if like_add_merges else line.rstrip().lstrip("\t")).split("\t")
+        fields = line.rstrip().lstrip("\t").split("\t")
         word = unicodedata.normalize("NFC", fields[0])
-        frequency, problem = _frequency(fields, lenient, like_add_merges)
+        frequency, problem = _frequency(fields, lenient)
         if not word or _lacks_word(line):
             problem = "the word before the tab is missing"
         elif word.isspace():
@@ -96,15 +93,15 @@ def read_words(
             notes.append(Note("repeated word", text))
         words[word] = words.get(word, 0) + frequency
     if bad:
-        raise WordListError(_bad_lines(bad, like_add_merges))
+        raise WordListError(_bad_lines(bad))
     return words
 
 
-def _bad_lines(bad: list[str], like_add_merges: bool) -> str:
+def _bad_lines(bad: list[str]) -> str:
     named = bad[:MOST_LINES_NAMED]
     if len(bad) > len(named):
         named.append(f"and {len(bad) - len(named)} more lines")
-    hint = "" if like_add_merges else "; correct the lines, or take 1 with --lenient"
+    hint = "; correct the lines, or take 1 with --lenient"
     return "\n  ".join([f"the word list has bad lines{hint}:", *named])
 
 
@@ -138,14 +135,14 @@ def _given(lines: Any) -> Iterable[str]:
         yield line
 
 
-def _lines(source: WordSource, like_add_merges: bool, notes: list[Note]) -> Iterable[str]:
+def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
     if isinstance(source, (str, os.PathLike)):
         contents, name = _read(os.fspath(source)), os.fspath(source)
     elif isinstance(source, (io.RawIOBase, io.BufferedIOBase)):
         contents, name = source.read(), str(getattr(source, "name", "the list"))
     else:
         return _given(source)
-    if contents.startswith(codecs.BOM_UTF8) and not like_add_merges:
+    if contents.startswith(codecs.BOM_UTF8):
         notes.append(Note("encoding of the list", "line 1: the byte order mark is left out"))
         contents = contents[len(codecs.BOM_UTF8) :]
     if contents[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or 0 in contents[:256]:
@@ -168,27 +165,24 @@ def _lacks_word(line: str) -> bool:
     return line.lstrip(" ").startswith("\t") and "\t" not in line.strip()
 
 
-def _frequency(fields: list[str], lenient: bool, like_add_merges: bool) -> tuple[int, str | None]:
+def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
     """Returns the frequency of a line, and the error in the line."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
-        return 1, None if lenient and not like_add_merges else problem
+        return 1, None if lenient else problem
     text = fields[1].strip()
-    if not like_add_merges:
-        # Spreadsheets write whole numbers like this.
-        text = re.sub(r"^([0-9]+)\.0*$", r"\1", text)
-        if re.fullmatch(r"[0-9]{1,3}([,_. '\u00a0\u2019\u202f][0-9]{3})+", text):
-            digits = "".join(filter(str.isdigit, text))
-            return 1, None if lenient else f"the frequency is not a plain number; write {digits}"
-        if not re.fullmatch(r"[+-]?[0-9]+", text):
-            return 1, None if lenient else "the frequency is not a positive integer"
+    # Spreadsheets write whole numbers like this.
+    text = re.sub(r"^([0-9]+)\.0*$", r"\1", text)
+    if re.fullmatch(r"[0-9]{1,3}([,_. '\u00a0\u2019\u202f][0-9]{3})+", text):
+        digits = "".join(filter(str.isdigit, text))
+        return 1, None if lenient else f"the frequency is not a plain number; write {digits}"
     try:
-        frequency = int(text)
-    except ValueError:
-        return 1, None
+        frequency = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
+    except ValueError:  # Python limits the number of digits.
+        return 1, None if lenient else "the frequency is above 2**63"
     if frequency.bit_length() > 63:
         return 1, None if lenient else "the frequency is above 2**63"
-    if frequency < 1 and not like_add_merges:
+    if frequency < 1:
         return 1, None if lenient else "the frequency is not a positive integer"
     return frequency, None
 
@@ -219,5 +213,5 @@ def listed_words(source: WordSource | Proposal) -> list[str]:
     words: Any = getattr(source, "frequencies", source)
     if isinstance(words, Mapping):
         return list(words)
-    lines = [line for line in _lines(words, False, []) if line.strip()]
+    lines = [line for line in _lines(words, []) if line.strip()]
     return [line.rstrip().split("\t")[0] for line in lines]

@@ -12,6 +12,7 @@ __all__ = [
     "SIGNS",
     "joins",
     "plural",
+    "shorten",
     "visible",
     "visible_bytes",
     "whole_characters",
@@ -110,6 +111,15 @@ def _unfinished(token: bytes) -> tuple[int, int]:
             length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)
             return size, max(length - size, 0)
     return 0, 0
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Shortens text to at most ``limit`` characters, for messages.
+
+    >>> shorten("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

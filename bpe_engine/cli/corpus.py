@@ -465,6 +465,7 @@ def pack(out: str, **choices: Any) -> None:
 def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
     """Tell tokens a byte by source, longest documents, control strings and time by stage."""
     from ..corpus import corpus_report, read_plan
+    from .report import console, print_report
 
     if html is None:
         files = None
@@ -476,7 +477,7 @@ def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
     if as_json:
         streams.print_json(json.loads(found.to_json()))
     elif html is None:
-        _show(found)
+        print_report(console(), found.page(), _MOST_ROWS)
     elif html != STANDARD:
         streams.print_line(printable(f"written: {html}"))
 
@@ -486,43 +487,6 @@ def _files_of(plan: Any) -> Iterator[str]:
     yield from (source.uri for source in plan.inputs)
     for folder, _, names in os.walk(plan.out):
         yield from (os.path.join(folder, name) for name in names)
-
-
-def _show(found: Any) -> None:
-    for name, value in found.rows_of_summary():
-        streams.print_line(printable(f"{name:22}{value}"))
-    tables: dict[str, list[tuple[str, ...]]] = {
-        f"Sources in {found.base} (tokens, tokens a byte, input)": [
-            (f"{tokens:,}", "" if rate is None else f"{rate:.4f}", uri)
-            for uri, _, _, tokens, rate in found.ranked_sources()
-        ],
-        "Longest documents (tokens, place)": [
-            (f"{tokens:,}", f"{uri}:{line}") for tokens, uri, line in found.longest
-        ],
-        "Control strings, as text (times, name, first place)": [
-            (f"{count:,}", name, f"{uri}:{line}")
-            for name, (count, uri, line) in found.controls.items()
-        ],
-        f"Refused rows (place, reason); all {found.rows_refused:,} in {found.folder}/refused": [
-            (f"{uri}:{line}", reason) for uri, line, reason, _ in found.refused
-        ],
-    }
-    for title, rows in tables.items():
-        if not rows:
-            continue
-        streams.print_line(f"\n{printable(title)}")
-        shown = [
-            [printable(cell.removeprefix(found.base)) for cell in row] for row in rows[:_MOST_ROWS]
-        ]
-        widths = [max(map(len, column)) for column in zip(*shown)]
-        for row in shown:
-            cells = [
-                cell.rjust(width) if cell.strip("0123456789,.") == "" else cell.ljust(width)
-                for cell, width in zip(row, widths)
-            ]
-            streams.print_line("  " + "  ".join(cells).rstrip())
-        if len(rows) > _MOST_ROWS:
-            streams.print_line(f"  ... and {len(rows) - _MOST_ROWS:,} more: --json, --html FILE")
 
 
 @click.command(cls=Command)

@@ -6,10 +6,12 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
+from ..abilities.visible import plural
+from ..html_report.page import Cell, Page, Part, TableView, Tile, columns
+from ..html_report.plots import group_bars
 from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
 from .notes import MANY_UNKNOWN, notes_of, share_of
@@ -66,31 +68,6 @@ class CorpusReport:
         """Returns the report as JSON."""
         return json.dumps(asdict(replace(self, plan=None)), ensure_ascii=False, indent=1)
 
-    def rows_of_summary(self) -> list[tuple[str, str]]:
-        """Returns the summary as names and values for people."""
-        rate = self.tokens / self.text_bytes if self.text_bytes else 0.0
-        merged = ", merged" if self.is_merged else ""
-        rows = [
-            ("folder", self.folder),
-            ("format", f"{self.format}{merged}"),
-            ("tokenizer", f"{self.tokenizer} ({self.fingerprint[:12]})"),
-            ("end of document", self.eod or "none"),
-            ("units", f"{self.done:,} of {self.units:,}"),
-            ("inputs", f"{self.inputs:,} ({self.input_bytes:,} bytes)"),
-            ("rows read", f"{self.rows:,}"),
-            ("documents", f"{self.documents:,} ({self.empty:,} empty)"),
-            ("refused", f"{self.rows_refused:,}"),
-            ("text", f"{self.text_bytes:,} bytes"),
-            ("tokens", f"{self.tokens:,}, {rate:.4f} a byte"),
-            ("unknown tokens", f"{self.unknown:,} ({share_of(self.unknown, self.tokens)})"),
-            ("control strings", f"{sum(count for count, *_ in self.controls.values()):,}, as text"),
-        ]
-        rows += [("note", note) for note in self.notes]
-        if self.seconds:
-            stages = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in self.seconds.items())
-            rows.append(("process time", stages))
-        return rows
-
     @property
     def base(self) -> str:
         """The folder of all inputs that were read, with its last slash; tables leave it out."""
@@ -116,12 +93,39 @@ class CorpusReport:
 
     def to_html(self) -> str:
         """Returns the report as a page. Raises ImportError without jinja2 (the extra ``corpus``)."""
-        from ..html_report.page import Column, Page, Part, TableView, Tile, rendered
-        from ..html_report.plots import group_bars
+        from ..html_report.page import rendered
 
-        base = self.base
+        return rendered(self.page())
+
+    def page(self) -> Page:
+        """Returns the report, which HTML and the terminal show."""
+        look = look_at(self.plan) if self.plan is not None and self.done == self.units else None
         rate = f"{self.tokens / self.text_bytes:.4f}" if self.text_bytes else "0"
         controls = sum(count for count, *_ in self.controls.values())
+        state = "complete" if self.done == self.units else f"{self.done:,} of {self.units:,} units"
+        average = self.tokens / max(self.documents, 1)
+        conclusions = [
+            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte and {average:,.0f} a "
+            f"document; the corpus is {state}.",
+            f"{plural(self.rows_refused, 'row was', 'rows were')} refused, and "
+            f"{plural(controls, 'name of a special token is', 'names of special tokens are')} text.",
+            *self.notes,
+        ]
+        if look is not None:
+            length, fits, filled = look.rows[2]
+            conclusions.append(
+                f"Of the documents, {fits:.0f}% fit whole into rows of {length:,}. Rows of one document "
+                f"each are {filled:.0f}% full: "
+                + ("pack them." if filled < _FULL else "packing gains little.")
+            )
+        name = os.path.basename(self.folder.rstrip("/"))
+        title = f"Corpus {name}: {self.tokenizer}, {self.format}"
+        parts = [self._summary(look, rate, controls), *_of_documents(look), *self._lists()]
+        return Page(title, f"{self.folder}, {self.format}.", parts, conclusions)
+
+    def _summary(self, look: Look | None, rate: str, controls: int) -> Part:
+        unknown = share_of(self.unknown, self.tokens)
+        are_many = self.unknown >= MANY_UNKNOWN * max(self.tokens, 1)
         tiles = [
             Tile(f"{self.tokens:,}", "tokens"),
             Tile(f"{self.documents:,}", f"documents, {self.empty:,} empty"),
@@ -132,124 +136,95 @@ class CorpusReport:
                 "good" if self.done == self.units else "bad",
             ),
             Tile(f"{self.rows_refused:,}", "rows refused", "bad" if self.refused else "good"),
-            Tile(
-                share_of(self.unknown, self.tokens),
-                "of the tokens are unknown text",
-                "bad" if self.unknown >= MANY_UNKNOWN * max(self.tokens, 1) else "good",
-            ),
+            Tile(unknown, "of the tokens are unknown text", "bad" if are_many else "good"),
             Tile(f"{controls:,}", "control strings, encoded as text"),
         ]
-        place = ("input", "line or row")
-        tables: list[tuple[str, str, str, tuple[str, ...], Sequence[Any]]] = [
-            (
-                "sources",
-                "Sources",
-                f"Inputs: {len(self.sources):,}{base and f', in {base}'}. Their tokens include BOS and EOD.",
-                ("input", "documents", "bytes", "tokens", "tokens a byte"),
-                self.ranked_sources(),
-            ),
+        rows: list[list[Cell]] = [
+            ["format", f"{self.format}{', merged' if self.is_merged else ''}"],
+            ["tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"],
+            ["end of document", self.eod or "none"],
+            ["inputs", f"{self.inputs:,} ({self.input_bytes:,} bytes)"],
+            ["rows read", f"{self.rows:,}"],
+            ["text", f"{self.text_bytes:,} bytes"],
+        ]
+        by_source = {
+            _short(uri.removeprefix(self.base)): tokens * 100 / max(self.tokens, 1)
+            for uri, _, _, tokens, _ in self.ranked_sources()[:_SOURCES]
+        }
+        title = "Documents by their number of tokens"
+        lengths = {"documents": {} if look is None else look.lengths}
+        charts = [
+            group_bars(title, "% of the documents", lengths),
+            group_bars("Tokens by input", "% of the tokens", {"tokens": by_source}),
+        ]
+        table = TableView("summary-table", columns({"corpus": "text", "value": "text"}), rows)
+        return Part("summary", "Summary", tiles=tiles, tables=[table], charts=charts)
+
+    def _lists(self) -> Iterator[Part]:
+        """Yields a part for each list that has rows."""
+        base = self.base
+        place = {"input": "text", "line or row": "number"}
+        numbers = dict.fromkeys(("documents", "bytes", "tokens", "tokens a byte"), "number")
+        inputs = f"Inputs: {len(self.sources):,}{base and f', in {base}'}. Their tokens include BOS and EOD."
+        first = ""
+        if self.rows_refused > len(self.refused):
+            first = f"The first {len(self.refused):,} of {self.rows_refused:,}; "
+        refused = f"{first}{self.folder}/refused lists all of them."
+        lists: list[tuple[str, str, str, dict[str, str], Iterable[Sequence[Cell]]]] = [
+            ("sources", "Sources", inputs, {"input": "text", **numbers}, self.ranked_sources()),
             (
                 "longest",
                 "Longest documents",
                 "",
-                (*place, "tokens"),
+                {**place, "tokens": "number"},
                 [(uri, line, tokens) for tokens, uri, line in self.longest],
             ),
             (
                 "controls",
                 "Control strings",
                 "They are text, not tokens. Each is named with the first place that has it.",
-                (*place, "name", "times"),
+                {**place, "name": "text", "times": "number"},
                 [(uri, line, name, count) for name, (count, uri, line) in self.controls.items()],
             ),
             (
                 "refused",
                 "Refused rows",
-                f"The first {len(self.refused):,} of {self.rows_refused:,}; {self.folder}/refused lists "
-                "all of them."
-                if self.rows_refused > len(self.refused)
-                else "",
-                (*place, "reason", "kept empty"),
+                refused,
+                {**place, "reason": "text", "kept empty": "text"},
                 [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
             ),
-            ("time", "Time", "Of all processes.", ("stage", "seconds"), [*self.seconds.items()]),
+            (
+                "time",
+                "Time",
+                "Of all processes.",
+                {"stage": "text", "seconds": "number"},
+                [(stage, f"{spent:.1f}") for stage, spent in self.seconds.items()],
+            ),
         ]
-        share = 100 / max(self.tokens, 1)
-        by_source = {
-            _short(uri.removeprefix(base)): tokens * share
-            for uri, _, _, tokens, _ in self.ranked_sources()[:_SOURCES]
-        }
-        plots = [group_bars("Tokens by input", "% of the tokens", {"tokens": by_source})]
-        look = look_at(self.plan) if self.plan is not None and self.done == self.units else None
-        if look is not None:
-            plots.insert(
-                0,
-                group_bars(
-                    "Documents by their number of tokens",
-                    "% of the documents",
-                    {"documents": look.lengths},
-                ),
-            )
-        charts = [plot for plot in plots if plot is not None]
-        parts = [Part("summary", "Summary", tiles=tiles, charts=charts)]
-        parts += _documents(look) if look is not None else []
-        texts = {"input", "name", "reason", "kept empty", "stage"}
-        for name, title, text, columns, rows in tables:
-            if rows:
-                heads = [Column(head, "text" if head in texts else "number") for head in columns]
-                cells = [[self._cell(cell, base) for cell in row] for row in rows]
-                view = TableView(f"{name}-table", heads, cells, leaf=25)
-                parts.append(Part(name, title, text, tables=[view]))
-        state = "complete" if self.done == self.units else f"{self.done:,} of {self.units:,} units"
-        average = self.tokens / max(self.documents, 1)
-        conclusions = [
-            f"{self.documents:,} documents became {self.tokens:,} tokens, {rate} a byte and {average:,.0f} a "
-            f"document; the corpus is {state}.",
-            f"{self.rows_refused:,} rows were refused, and {controls:,} names of special tokens are "
-            "text.",
-            *self.notes,
-        ]
-        provenance = [
-            ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
-            ("inputs", f"{self.inputs:,} ({self.input_bytes:,} bytes)"),
-        ]
-        if look is not None:
-            length, fits, filled = look.rows[2]
-            conclusions.append(
-                f"Of the documents, {fits:.0f}% fit whole into rows of {length:,}. Rows of one document "
-                f"each are {filled:.0f}% full: "
-                + ("pack them." if filled < _FULL else "packing gains little.")
-            )
-        subtitle = f"{self.folder}, {self.format}."
-        title = (
-            f"Corpus {os.path.basename(self.folder.rstrip('/'))}: {self.tokenizer}, {self.format}"
-        )
-        return rendered(Page(title, subtitle, parts, conclusions, provenance))
-
-    @staticmethod
-    def _cell(cell: Any, base: str) -> Any:
-        if isinstance(cell, float):
-            return round(cell, 4)
-        return cell.removeprefix(base) if isinstance(cell, str) else cell
+        for id, title, text, heads, rows in lists:
+            cells = [
+                [it.removeprefix(base) if isinstance(it, str) else it for it in row] for row in rows
+            ]
+            if cells:
+                table = TableView(f"{id}-table", columns(heads), cells, leaf=25)
+                yield Part(id, title, text, tables=[table])
 
 
-def _documents(look: Look) -> list[Any]:
-    """Returns the parts of a page on rows, and on the first document."""
-    from ..html_report.page import Column, Part, TableView
-
-    heads = [Column(name, "number") for name in ("ids a row", "fit whole, %", "filled, %")]
-    rows: list[list[Any]] = [
+def _of_documents(look: Look | None) -> Iterator[Part]:
+    """Yields the parts on rows, and on the first document."""
+    if look is None:
+        return
+    heads = columns(dict.fromkeys(("ids a row", "fit whole, %", "filled, %"), "number"))
+    rows: list[list[Cell]] = [
         [length, f"{fits:.1f}", f"{filled:.1f}"] for length, fits, filled in look.rows
     ]
     text = (
         f"How many of the first {look.documents:,} documents fit whole, and how full rows are that have "
         "one document each. Packing fills rows with several."
     )
-    cut = [Column("the first document, cut", "cut")]
-    return [
-        Part("rows", "Rows for training", text, tables=[TableView("rows-table", heads, rows)]),
-        Part("sample", "A sample", tables=[TableView("sample-table", cut, [[look.sample]])]),
-    ]
+    yield Part("rows", "Rows for training", text, tables=[TableView("rows-table", heads, rows)])
+    cut = columns({"the first document, cut": "cut"})
+    yield Part("sample", "A sample", tables=[TableView("sample-table", cut, [[look.sample]])])
 
 
 def _short(name: str) -> str:

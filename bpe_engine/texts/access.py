@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import importlib
 import io
 import os
 import re
@@ -42,9 +41,6 @@ _MAGIC = {
     re.compile(rb"\x1f\x8b"): "gzip",
     re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
 }
-
-#: Packed bytes that are unpacked at once: 2 KB of Zstandard may hold 64 MB.
-_PACKED_BYTES = 1 << 11
 
 _BUFFER = 1 << 18
 
@@ -136,16 +132,21 @@ def cannot_read(uri: str) -> Iterator[None]:
         ) from error
 
 
+def _pyarrow(name: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            f"reading {name} needs the package pyarrow; install it with "
+            "pip install 'bpe-engine[arrays]'"
+        ) from error
+    return pyarrow
+
+
 @contextlib.contextmanager
 def opened(uri: str) -> Iterator[Any]:
     """Opens a file as a seekable pyarrow file. Errors of reading are CorpusError."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError(
-            f"reading {uri} needs the package pyarrow; install it with "
-            "pip install 'bpe-engine[arrays]'"
-        ) from error
+    pa = _pyarrow(uri)
     with cannot_read(uri):
         if not is_uri(uri):
             with pa.OSFile(uri) as file:
@@ -203,49 +204,17 @@ def _start(file: Any) -> bytes:
 
 @contextlib.contextmanager
 def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    pa = _pyarrow(label(path))
     try:
-        package = importlib.import_module("zstandard")
-    except ImportError as error:
-        raise ImportError(
-            f"reading {label(path)} needs the package zstandard; install it with "
-            f"pip install 'bpe-engine[vocab-tools]'"
+        with pa.PythonFile(file, "r") as packed, pa.CompressedInputStream(packed, "zstd") as stream:
+            yield io.BufferedReader(stream, _BUFFER)  # type: ignore[return-value]
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        reason = str(error).strip()
+        raise CorpusError(
+            f"{label(path)}: the Zstandard compression is broken: {reason}"
         ) from error
-    try:
-        with io.BufferedReader(_ZstandardFrames(package, file), _BUFFER) as lines:
-            yield lines
-    except package.ZstdError as error:
-        raise CorpusError(f"{label(path)}: the Zstandard compression is broken: {error}") from error
-
-
-class _ZstandardFrames(io.RawIOBase):
-    """Reads one frame after the other. The package's own reader does not notice that a file was cut
-    off."""
-
-    def __init__(self, package: Any, file: BinaryIO) -> None:
-        self.package, self.file = package, file
-        self.frame: Any = None
-        self.packed = b""
-        self.plain = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.plain:
-            self.packed = self.packed or self.file.read(_PACKED_BYTES)
-            if not self.packed:
-                if self.frame is not None:
-                    raise self.package.ZstdError("the file ends within a frame")
-                return 0
-            if self.frame is None:
-                self.frame = self.package.ZstdDecompressor().decompressobj()
-            self.plain = memoryview(self.frame.decompress(self.packed))
-            self.packed = self.frame.unused_data
-            if self.frame.eof:
-                self.frame = None
-        size = min(len(buffer), len(self.plain))
-        buffer[:size], self.plain = self.plain[:size], self.plain[size:]
-        return size
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
         "Longest documents",
         "Control strings",
         "Refused rows",
-        "in<i>.jsonl:4",
+        "in<i>.jsonl",
     ):
         assert part in shown
     found = json.loads(run("report", out, "--json")[0])
@@ -178,17 +178,17 @@ def test_a_long_report_says_what_it_leaves_out(tmp_path: Path) -> None:
         write_jsonl(tmp_path / "in" / "a" / f"{number:02d}.jsonl", ["x " * number])
     run(tmp_path / "in", "-o", tmp_path / "out", "-e", "gpt2")
     shown, _ = run("report", tmp_path / "out")
-    assert f"Sources in {tmp_path}/in/a/ (tokens" in shown
-    assert "\n  13  0.5909  11.jsonl\n" in shown
-    assert "... and 2 more: --json, --html FILE" in shown
+    assert f"Sources: Inputs: 12, in {tmp_path}/in/a/." in shown
+    assert re.search(r"\n11\.jsonl +1 +22 +13 +0\.5909\n", shown)
+    assert "\nand 2 more; --report has them\n" in shown
     lines = write_jsonl(tmp_path / "\x1b[31m.jsonl", ["a"]).read_text() + "x\n" * 12
     (tmp_path / "\x1b[31m.jsonl").write_text(lines)
     options = ("-e", "gpt2", "--on-error", "keep-empty")
     checked, _ = run(tmp_path / "\x1b[31m.jsonl", "-o", tmp_path / "b", *options)
     assert "13 rows read, 13 written, 12 refused and kept empty" in checked
     shown, _ = run("report", tmp_path / "b")
-    assert f"Refused rows (place, reason); all 12 in {tmp_path}/b/refused" in shown
-    assert "\x1b" not in shown and r"\x1b[31m.jsonl:2 " in shown
+    assert f"Refused rows: {tmp_path}/b/refused lists all of them." in shown
+    assert "\x1b" not in shown and re.search(r"\n\\x1b\[31m\.jsonl +2 ", shown)
     report = corpus_report(tmp_path / "out")
     assert [row[0][-8:] for row in report.ranked_sources()][:2] == ["11.jsonl", "10.jsonl"]
     page = report.to_html()

@@ -110,7 +110,6 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("min_frequency is the str '2'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(min_frequency="2"))),  # type: ignore[arg-type]
     ("max_memory is the str '4G'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(max_memory="4G"))),  # type: ignore[arg-type]
     ("pad_to_multiple_of is the str", lambda t: extend_embeddings([[1.0]], embedding_plan(BASE, EXTRA), pad_to_multiple_of="8")),  # type: ignore[arg-type]
-    ("seed is the str", lambda t: extend_embeddings([[1.0]], embedding_plan(BASE, EXTRA), seed="x")),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 

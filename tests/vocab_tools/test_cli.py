@@ -75,15 +75,6 @@ def test_standard_output(words: Path) -> None:
     assert "By-products" not in run("learn", QWEN, words, "-o", "-", "-q").stderr
 
 
-def test_like_add_merges(tmp_path: Path, words: Path, base: Path) -> None:
-    assert (
-        run("learn", QWEN, words, "-o", "-", "--like-add-merges").stdout.encode() == EXAMPLE_EXTRA
-    )
-    odd = listed(tmp_path, "ab\tmany", "cd\t-1")
-    done = run("learn", base, odd, "-o", "-", "--like-add-merges", "--start-id", "0")
-    assert done.stdout == "YWI= 256\nY2Q= 257\n"
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -87,7 +87,7 @@ def test_other_methods() -> None:
     raw = extend_embeddings(matrix, plan, method="mean-raw")
     assert numpy.allclose(raw[256], matrix[[97, 98]].mean(0))
     assert not extend_embeddings(matrix, plan, method="zeros")[256].any()
-    with pytest.raises(ValueError, match="mean, mean-raw, zeros, covariance"):
+    with pytest.raises(ValueError, match="mean, mean-raw, zeros"):
         extend_embeddings(matrix, plan, method="median")
 
 
@@ -244,77 +244,6 @@ def test_padding_to_a_multiple() -> None:
     assert extend_embeddings(table(320), plan, pad_to_multiple_of=64).shape == (320, 16)
     with pytest.raises(ValueError, match="pad_to_multiple_of is 0"):
         extend_embeddings(table(256), plan, pad_to_multiple_of=0)
-
-
-def test_samples_of_the_covariance() -> None:
-    extra = {
-        bytes([first, second]): 256 + 40 * first + second
-        for first in range(40)
-        for second in range(40)
-    }
-    plan = embedding_plan(BYTES, extra)
-    matrix = table(256) * 1000 + 5
-    grown = extend_embeddings(matrix.astype("float64"), plan, "covariance", seed=3)
-    new = grown[256:]
-    assert numpy.allclose(new.mean(0), matrix.mean(0), atol=0.01)
-    expected = numpy.cov(matrix.T.astype("float64"), bias=True) * 1e-9
-    assert numpy.allclose(numpy.cov(new.T), expected, atol=expected.max() * 0.2)
-    again = extend_embeddings(matrix.astype("float64"), plan, "covariance", seed=3)
-    assert numpy.array_equal(again, grown)
-    other = extend_embeddings(matrix.astype("float64"), plan, "covariance", seed=4)
-    assert not numpy.array_equal(other, grown)
-    # A covariance that is not positive definite has no samples: the mean.
-    flat = extend_embeddings(numpy.ones((256, 16)), plan, "covariance")
-    assert numpy.array_equal(flat[256:], numpy.ones((1600, 16)))
-
-
-class TestLayers:
-    """Layers of torch come back as layers."""
-
-    @pytest.fixture
-    def torch(self) -> Any:
-        return pytest.importorskip("torch")
-
-    @pytest.fixture
-    def plan(self) -> Any:
-        return embedding_plan(BYTES, {b"ab": 256, b"cd": 257})
-
-    def test_parameters(self, torch: Any, plan: Any) -> None:
-        for flag in (True, False):
-            old = torch.nn.Parameter(torch.randn(256, 8), requires_grad=flag)
-            new = extend_embeddings(old, plan)
-            assert isinstance(new, torch.nn.Parameter) and new.requires_grad == flag
-            assert tuple(new.shape) == (258, 8) and torch.equal(new[:256], old)
-            assert new.is_leaf
-
-    def test_embeddings(self, torch: Any, plan: Any) -> None:
-        old = torch.nn.Embedding(256, 8, padding_idx=3, max_norm=2.0).to(torch.float16).eval()
-        old.weight.requires_grad_(False)
-        new = extend_embeddings(old, plan, pad_to_multiple_of=8)
-        assert isinstance(new, torch.nn.Embedding) and new.num_embeddings == 264
-        assert (new.padding_idx, new.max_norm, new.training) == (3, 2.0, False)
-        assert not new.weight.requires_grad and new.weight.dtype == torch.float16
-        assert torch.equal(new.weight[:256], old.weight)
-
-    def test_a_tied_head_stays_tied(self, torch: Any, plan: Any) -> None:
-        embedding = torch.nn.Embedding(256, 8)
-        head = torch.nn.Linear(8, 256, bias=False)
-        head.weight = embedding.weight
-        new_embedding, new_head = extend_embeddings((embedding, head), plan)
-        assert isinstance(new_head, torch.nn.Linear) and new_head.out_features == 258
-        assert new_head.weight is new_embedding.weight
-        assert tuple(new_head(torch.ones(8)).shape) == (258,)
-        # An untied one does not.
-        other = torch.nn.Linear(8, 256)
-        new_embedding, new_head = extend_embeddings((embedding, other), plan)
-        assert new_head.weight is not new_embedding.weight
-        assert tuple(new_head.bias.shape) == (258,) and torch.equal(new_head.bias[:256], other.bias)
-
-    def test_samples(self, torch: Any, plan: Any) -> None:
-        old = torch.nn.Embedding(256, 8)
-        first, second = (extend_embeddings(old, plan, "covariance", seed=1) for _ in range(2))
-        assert torch.equal(first.weight, second.weight)
-        assert torch.allclose(first.weight[256], old.weight.mean(0), atol=1e-3)
 
 
 def test_a_table_without_the_rows_of_special_tokens_is_refused() -> None:

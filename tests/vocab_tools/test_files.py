@@ -194,9 +194,6 @@ def test_no_new_tokens_is_an_error(tmp_path: Path, base: Path) -> None:
     done = run("learn", base, words, "-o", output, "--report", report)
     assert done.returncode == 1 and "no new tokens" in done.stderr
     assert not output.exists() and "already a token" in report.read_text()
-    # What add_merges.py writes is kept.
-    done = run("learn", base, words, "-o", output, "--like-add-merges")
-    assert done.returncode == 0 and output.read_bytes() == b""
 
 
 def killed(script: str) -> None:

@@ -14,7 +14,7 @@ from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 from bpe_engine.texts import STANDARD
 
-from ..bases import opened
+from ..bases import open_base
 from ..corpus.effect import CorpusEffect
 from ..extend import LearnResult, learn_merges
 from ..extend.extension import effect_of
@@ -65,11 +65,6 @@ from .options import (
 )
 @click.option("--min-frequency", type=click.IntRange(1), help="Do not merge rarer pairs.")
 @learn_options
-@click.option(
-    "--like-add-merges",
-    is_flag=True,
-    help="Write exactly the file of Qwen's add_merges.py, even where it is defective.",
-)
 @output_options
 @json_option
 @corpus_options
@@ -82,7 +77,6 @@ def learn(
     specials: str | None,
     extra: tuple[str, ...],
     lenient: bool,
-    like_add_merges: bool,
     reports: tuple[str, ...],
     force: bool,
     corpus: tuple[str, ...],
@@ -113,31 +107,18 @@ def learn(
     inputs = [*base_inputs(base), words, *extra, *corpus, *special_inputs(specials)]
     refuse_repeated(inputs)
     files = OutputFiles([output, *reports], inputs, force=force)
-    listed = read_words(
-        word_source(words),
-        lenient=lenient,
-        like_add_merges=like_add_merges,
-        notes=notes,
-    )
+    listed = read_words(word_source(words), lenient=lenient, notes=notes)
+    opened = open_base(base, chosen, read_special_option(specials), extra=extra)
     with progress_bar("learning") as update:
-        result = learn_merges(
-            base if like_add_merges and not extra else opened(base, extra),
-            listed,
-            pattern=chosen,
-            special_tokens=read_special_option(specials),
-            like_add_merges=like_add_merges,
-            progress=update,
-            **limits,
-        )
+        result = learn_merges(opened, listed, progress=update, **limits)
     result.notes[:0] = notes
     effect = None
     if corpus:
         with progress_bar("reading the corpus") as update:
             effect = named_files(effect_of(result, corpus, field, errors, update), corpus)
     contents = {path: render(path, result, effect).encode() for path in reports}
-    # A file without tokens would be taken for a result; add_merges.py writes one.
-    is_written = bool(result.tokens) or like_add_merges
-    if is_written:
+    # A file without tokens would be taken for a result.
+    if result.tokens:
         contents[output] = result.dump()
     files.write(contents)
     print_notes(result.notes, show_all)
@@ -145,7 +126,7 @@ def learn(
         write(json_of(result, effect).encode())
     elif not quiet:
         explain(result, effect, console(stderr=output == STANDARD), output)
-    if not is_written:
+    if not result.tokens:
         raise click.ClickException(f"no new tokens; {output} is not written")
 
 

@@ -41,19 +41,6 @@ class Numpy:
         table[: len(matrix)] = matrix
         return table
 
-    def samples(self, trained: Any, scale: float, count: int, seed: int) -> Any:
-        """Draws normal samples around the mean of the rows, with their covariance times ``scale``."""
-        trained = trained.astype("float64")
-        mean = trained.mean(0)
-        centered = trained - mean
-        covariance = centered.T @ centered * (scale / len(trained))
-        try:
-            root = self.numpy.linalg.cholesky(covariance)
-        except self.numpy.linalg.LinAlgError:
-            return self.numpy.repeat(mean[None], count, axis=0)
-        normal = self.numpy.random.default_rng(seed).standard_normal((count, len(mean)))
-        return mean + normal @ root.T
-
 
 class Torch:
     """Tables that are torch tensors."""
@@ -79,17 +66,3 @@ class Torch:
         table = matrix.new_zeros((size, matrix.shape[1]))
         table[: matrix.shape[0]] = matrix
         return table
-
-    def samples(self, trained: Any, scale: float, count: int, seed: int) -> Any:
-        torch = self.torch
-        # On the processor, so that a seed gives the same rows on every device.
-        trained = trained.to("cpu", torch.float64)
-        mean = trained.mean(0)
-        centered = trained - mean
-        covariance = centered.T @ centered * (scale / trained.shape[0])
-        root, failed = torch.linalg.cholesky_ex(covariance)
-        if int(failed):
-            return mean.repeat(count, 1)
-        generator = torch.Generator().manual_seed(seed)
-        normal = torch.randn(count, mean.shape[0], generator=generator, dtype=torch.float64)
-        return mean + normal @ root.T

@@ -30,18 +30,16 @@ def sort_words(
     words: Mapping[str, int],
     ranks: Mapping[bytes, int],
     pattern: Pattern,
-    any_frequency: bool,
     notes: list[Note],
 ) -> Candidates:
     """Sorts the words, and notes why some are not learned.
 
-    Raises ValueError if a word is not text, or its frequency not a positive integer (with
-    ``any_frequency``: not an integer).
+    Raises ValueError if a word is not text, or its frequency not a positive integer.
     """
     splitter = pattern.splitter()
     found = Candidates({}, {}, {})
     for word, frequency in words.items():
-        _check_word(word, frequency, any_frequency)
+        _check_word(word, frequency)
         word = unicodedata.normalize("NFC", word)
         pieces = splitter.split(word)
         if pieces != [word]:
@@ -67,12 +65,12 @@ def _named(word: str) -> str:
     return shorten(word if word == word.strip() else quoted(word))
 
 
-def _check_word(word: object, frequency: object, any_frequency: bool) -> None:
+def _check_word(word: object, frequency: object) -> None:
     if not isinstance(word, str) or not word:
         raise ValueError(f"{word!r} is not a word; words are text, and not empty")
     if isinstance(frequency, bool) or not isinstance(frequency, int):
         raise ValueError(f"the frequency of {word!r} is {frequency!r}; it must be an integer")
-    if (frequency < 1 and not any_frequency) or frequency.bit_length() > 63:
+    if frequency < 1 or frequency.bit_length() > 63:
         raise ValueError(
             f"the frequency of {word!r} is {frequency}; it must be from 1 to 2**63 - 1"
         )

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from bpe_engine import list_encoding_names, vocabulary
 
 from ..arguments import checked_special_tokens, number_of, shown
-from ..bases import Base, identify, opened, pattern_note
+from ..bases import Base, open_base, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
 from ..text import few, plural, quoted, shorten, show
 from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
-from .learn_result import MOST_WORDS, LearnResult, Step, WordPath, distinct_ids
-from .policy import LikeAddMerges, Merge, SoundPolicy, Taken, number_merges
+from .learn_result import MOST_WORDS, LearnResult, Step, WordPath
+from .policy import Merge, Taken, number_merges
 from .prune import unneeded
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ def learn_merges(
     max_merges: int | None = None,
     min_frequency: int | None = None,
     whole_characters: bool = False,
-    like_add_merges: bool = False,
     prune: bool = False,
     progress: ProgressFunction | None = None,
 ) -> LearnResult:
@@ -60,9 +59,6 @@ def learn_merges(
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
             complete a character come first. Words with a character that the base cuts into three
             pieces or more are left out.
-        like_add_merges: number the merges as Qwen's add_merges.py does, even where that gives a
-            token that the base has, or leaves out ids; a start id that is too small is raised,
-            and the default pattern is ``qwen`` for any base.
         prune: leave out, at the end, new tokens that no word needs: those without which merging
             takes every word to the same tokens.
         progress: called now and then with words done and words in all.
@@ -91,34 +87,28 @@ def learn_merges(
         raise TypeError(
             f"{_first(base, str)!r} of the base is text; the base comes first, then words"
         )
-    policy = LikeAddMerges() if like_add_merges else SoundPolicy()
     listed: Any = getattr(words, "frequencies", words)
     if isinstance(listed, str) and listed in list_encoding_names():
         raise ValueError(f"{listed!r} is the name of an encoding; the base comes first, then words")
     if not isinstance(listed, Mapping):
-        listed = read_words(listed, like_add_merges=like_add_merges)
-    if isinstance(base, Base):
-        found, ranks = base, base.ranks
-    else:
-        base = opened(base)
-        ranks = policy.read_base(base)
-        found = identify(ranks, base, pattern, keep_default=policy.qwen_by_default)
+        listed = read_words(listed)
+    found = open_base(base, pattern)
+    ranks = found.ranks
     noted = pattern_note(found)
     notes = [Note(*noted)] if noted else []
     specials = checked_special_tokens(
         found.special_tokens if special_tokens is None else special_tokens
     )
     check_special_tokens(specials)
-    candidates = sort_words(listed, ranks, found.pattern, policy.any_frequency, notes)
+    candidates = sort_words(listed, ranks, found.pattern, notes)
     kept = candidates.words
     room = _room(len(ranks), len(kept), max_merges)
     rows, paths = vocabulary.learn_merges(
-        distinct_ids(ranks),
+        ranks,
         [(word.encode(), frequency) for word, frequency in kept.items()],
         max_tokens=room,
         min_frequency=min_frequency,
         whole_characters=whole_characters,
-        count_repeats=policy.count_repeats,
         progress=progress,
     )
     merges = [Merge(*row) for row in rows]
@@ -127,9 +117,9 @@ def learn_merges(
     if prune:
         merges = _pruned(merges, ranks, kept, notes)
     # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
-    is_qwen = found.is_qwen and (like_add_merges or specials == found.special_tokens)
+    is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
-    steps = number_merges(merges, policy, taken, notes)
+    steps = number_merges(merges, taken, notes)
     result = LearnResult(
         tokens=_tokens(steps),
         steps=steps,
@@ -202,7 +192,7 @@ def _follow(
     """Returns how the extended vocabulary encodes each word."""
     extended = result.extended
     encoded = [word.encode() for word in kept]
-    merged = vocabulary.merge_bytes(distinct_ids(extended), encoded) if encoded else []
+    merged = vocabulary.merge_bytes(extended, encoded) if encoded else []
     words = []
     for (word, frequency), token, ids, path in zip(kept.items(), encoded, merged, paths):
         first, last, steps, blocked = path

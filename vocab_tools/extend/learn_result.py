@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,11 +243,3 @@ def to_plain(result: LearnResult) -> dict[str, Any]:
         "not_one_token": [path.word for path in result.not_one_token],
         "notes": list(map(str, result.notes)),
     }
-
-
-def distinct_ids(ranks: Mapping[bytes, int]) -> dict[bytes, int]:
-    """Numbers tokens in the same order with distinct ids; only add_merges.py gives ids twice."""
-    if len(set(ranks.values())) == len(ranks):
-        return dict(ranks)
-    ordered = sorted(ranks, key=lambda token: ranks[token])
-    return {token: number for number, token in enumerate(ordered)}

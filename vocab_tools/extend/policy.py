@@ -1,16 +1,13 @@
-"""Two policies for extensions: a valid file, or byte for byte the file of add_merges.py.
-
-Qwen's add_merges.py gives a token of the base a second id where the base's merges do not reach it,
-leaves out ids, raises a start id that is too small, and takes any integer for a frequency.
-"""
+"""Numbers new tokens: after the base, on ids that are free."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..notes import Note
-from ..ranks import MAX_ID, RankSource, load_ranks, read_ranks_like_add_merges
+from ..ranks import MAX_ID
 from ..text import plural, show
 from .learn_result import Step
 
@@ -50,101 +47,39 @@ class Taken(NamedTuple):
         return QWEN_START_ID if self.is_qwen else 0
 
 
-class SoundPolicy:
-    """Every new token is new, and its id is free."""
-
-    #: True if a merge counts towards the limit even when its token is not new.
-    count_repeats = False
-    #: True if the pattern of ``qwen`` is the default for any base.
-    qwen_by_default = False
-    #: True if frequencies below 1 are accepted.
-    any_frequency = False
-    #: How a token that exists already is handled.
-    repeat_done = "not written again"
-
-    def read_base(self, *sources: RankSource) -> dict[bytes, int]:
-        """Returns the ranks of a base and what extends it."""
-        return load_ranks(*sources)
-
-    def gets_id(self, merge: Merge) -> bool:
-        """True if the token of a merge is written."""
-        return merge.novelty == "new"
-
-    def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
-        """Returns the id of the first of ``count`` new tokens."""
-        ranks, special_tokens, start_id, is_qwen = taken
-        first = first_free_id(ranks, special_tokens, taken.asked, count)
-        if start_id is not None and first != start_id:
-            auto = first_free_id(ranks, special_tokens, taken.default, count)
-            raise ValueError(_collision(taken, start_id, count, first, auto))
-        if start_id is None and is_qwen and first != QWEN_START_ID:
-            text = f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}"
-            notes.append(Note("start id", text))
-        return first
-
-
-class LikeAddMerges(SoundPolicy):
-    """The bytes of add_merges.py, even where that is a defective file."""
-
-    count_repeats = True
-    qwen_by_default = True
-    any_frequency = True
-    repeat_done = "written again, as add_merges.py does"
-
-    def read_base(self, *sources: RankSource) -> dict[bytes, int]:
-        ranks: dict[bytes, int] = {}
-        for source in sources:
-            ranks.update(read_ranks_like_add_merges(source))
-        return ranks
-
-    def gets_id(self, merge: Merge) -> bool:
-        return merge.novelty != "pruned"
-
-    def first_id(self, taken: Taken, count: int, notes: list[Note]) -> int:
-        ranks, special_tokens, start_id, _ = taken
-        size = len(ranks)
-        first = max(taken.asked, size)
-        if first != taken.asked and start_id not in (0, -1, None):
-            text = f"the start id {taken.asked} is below {size}, the number of ranks: raised"
-            notes.append(Note("start id", text))
-        if not set(special_tokens.values()).intersection(range(first, first + count)):
-            return first
-        free = first_free_id(ranks, special_tokens, first, count)
-        done = f"have such ids; the first free one is {free}"
-        if start_id is None:
-            first, done = free, f"start at {free}"
-        text = f"special tokens have ids that add_merges.py would take: the new tokens {done}"
-        notes.append(Note("start id", text))
-        return first
-
-
-def number_merges(
-    merges: Sequence[Merge],
-    policy: SoundPolicy,
-    taken: Taken,
-    notes: list[Note],
-) -> list[Step]:
-    """Gives the merges their ids.
+def number_merges(merges: Sequence[Merge], taken: Taken, notes: list[Note]) -> list[Step]:
+    """Gives the new tokens of merges their ids.
 
     Raises ValueError when the start id collides, or when the last id would be too large.
     """
-    count = sum(map(policy.gets_id, merges))
-    first = policy.first_id(taken, count, notes)
+    count = sum(merge.novelty == "new" for merge in merges)
+    first = _first_id(taken, count, notes)
     if first + count - 1 > MAX_ID:
         raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")
-    steps = []
-    for merge in merges:
-        number = None
-        if policy.gets_id(merge):
-            number = first
-            first += 1
-        steps.append(Step(merge.left, merge.right, number, *merge[2:]))
+    ids = itertools.count(first)
+    steps = [
+        Step(merge.left, merge.right, next(ids) if merge.novelty == "new" else None, *merge[2:])
+        for merge in merges
+    ]
     for step in steps:
         if step.novelty == "in base":
             parts = f"{show(step.left)} + {show(step.right)}"
-            why = "the base has this token, but its merges do not reach it here"
-            notes.append(Note("repeated merge", f"{parts}: {why}; {policy.repeat_done}"))
+            why = "the base has this token, but its merges do not reach it here; not written again"
+            notes.append(Note("repeated merge", f"{parts}: {why}"))
     return steps
+
+
+def _first_id(taken: Taken, count: int, notes: list[Note]) -> int:
+    """Returns the id of the first of ``count`` new tokens."""
+    ranks, special_tokens, start_id, is_qwen = taken
+    first = first_free_id(ranks, special_tokens, taken.asked, count)
+    if start_id is not None and first != start_id:
+        auto = first_free_id(ranks, special_tokens, taken.default, count)
+        raise ValueError(_collision(taken, start_id, count, first, auto))
+    if start_id is None and is_qwen and first != QWEN_START_ID:
+        text = f"the ids from {QWEN_START_ID} are taken; the new tokens start at {first}"
+        notes.append(Note("start id", text))
+    return first
 
 
 def first_free_id(
