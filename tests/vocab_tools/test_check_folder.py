@@ -426,54 +426,92 @@ def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not check_folder(tmp_path).ok
 
 
-def test_ids_of_added_tokens(folder: Path) -> None:
-    changed(
-        folder,
-        "tokenizer_config.json",
-        added_tokens_decoder={"262": added(262, "<|begin|>"), "300": added(300, "<|end|>")},
-    )
-    assert found(check_folder(folder)) == {
-        "ADDED_TOKEN_ID": ["'<|end|>' is 263 in tokenizer.json, and 300 in tokenizer_config.json"]
+def around(contents: dict[str, Any]) -> dict[str, Any]:
+    """The file with a token before every text."""
+    single = [
+        {"SpecialToken": {"id": "<|begin|>", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    ]
+    special = {"<|begin|>": {"id": "<|begin|>", "ids": [262], "tokens": ["<|begin|>"]}}
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single,
+        "special_tokens": special,
     }
-    changed(folder, "tokenizer_config.json", added_tokens_decoder={"263": added(263, "<|x|>")})
-    assert found(check_folder(folder)) == {
-        "ADDED_TOKEN_ID": [
-            "263 is '<|end|>' in tokenizer.json, and '<|x|>' in tokenizer_config.json"
-        ]
-    }
+    return {**contents, "post_processor": template}
 
 
-def test_added_tokens_that_the_file_lacks(folder: Path) -> None:
-    write(folder, "added_tokens.json", {"<|extra|>": 266})
-    assert found(check_folder(folder)) == {
-        "ADDED_TOKEN_MISSING": ["'<|extra|>', 266 in added_tokens.json"]
-    }
+CONFIG, MODEL, GENERATION = "tokenizer_config.json", "config.json", "generation_config.json"
+PLAIN = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+OTHER_END = {CONFIG: {"chat_template": TEMPLATE.replace("<|end|>", "<|user|>")}}
+
+#: Contents or changed fields of files by name, and the findings.
+FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
+    (
+        {CONFIG: {"added_tokens_decoder": {"262": added(262, "<|begin|>"), "300": added(300, "<|end|>")}}},
+        {"ADDED_TOKEN_ID": ["'<|end|>' is 263 in tokenizer.json, and 300 in tokenizer_config.json"]},
+    ),
+    (
+        {CONFIG: {"added_tokens_decoder": {"263": added(263, "<|x|>")}}},
+        {"ADDED_TOKEN_ID": ["263 is '<|end|>' in tokenizer.json, and '<|x|>' in tokenizer_config.json"]},
+    ),
+    (
+        {"added_tokens.json": {"<|extra|>": 266}},
+        {"ADDED_TOKEN_MISSING": ["'<|extra|>', 266 in added_tokens.json"]},
+    ),
+    (
+        {CONFIG: {"added_tokens_decoder": {"263": added(263, "<|end|>", lstrip=True, special=False)}}},
+        {"ADDED_TOKEN_FLAGS": ["'<|end|>': lstrip is False, and True in tokenizer_config.json; special "
+                               "is True, and False in tokenizer_config.json"]},
+    ),
+    (
+        {CONFIG: {"pad_token": "<|pad|>"}, "special_tokens_map.json": {"eos_token": {"content": "<|user|>"}}},
+        {
+            "SPECIAL_TOKEN_UNKNOWN": ["pad_token '<|pad|>' of tokenizer_config.json"],
+            "SPECIAL_TOKENS_DISAGREE": ["eos_token is '<|end|>' in tokenizer_config.json and '<|user|>' "
+                                        "in special_tokens_map.json"],
+        },
+    ),
+    (
+        {MODEL: {"eos_token_id": 264}, GENERATION: {"eos_token_id": [263, 264], "bos_token_id": 9}},
+        {"MODEL_ID_DISAGREES": ["bos_token is 262 ('<|begin|>'), and 9 in generation_config.json",
+                                "eos_token is 263 ('<|end|>'), and 264 ('<|user|>') in config.json"]},
+    ),
+    (
+        {"tokenizer.json": around(tokenizer_json())},
+        {"DOUBLE_BOS": ["'<|begin|>' at the start, by tokenizer.json"]},
+    ),
+    (
+        {CONFIG: {"add_bos_token": True, "add_eos_token": False}},
+        {"BOS_POLICY": ["add_bos_token is true, and tokenizer.json does not add '<|begin|>'"]},
+    ),
+    (
+        {CONFIG: {"add_bos_token": True, "add_eos_token": False}, "tokenizer.json": around(tokenizer_json())},
+        {"DOUBLE_BOS": ["'<|begin|>' at the start, by tokenizer.json"]},
+    ),
+    (OTHER_END, {"TURN_END_NOT_STOP": ["'<|user|>' (264); the ids of eos_token are [263]"]}),
+    ({**OTHER_END, GENERATION: {"eos_token_id": [263, 264]}}, {}),
+    # Only the template's own text is looked at: the probe messages hold no control tokens.
+    ({CONFIG: {"chat_template": "{{ bos_token }}{% for m in messages %}{{ m.content }}<|end|>{% endfor %}"
+                                "{% generation %}{% endgeneration %}"}}, {}),
+    ({"chat_template.jinja": TEMPLATE + "\n"}, {}),
+    (
+        {"chat_template.jinja": TEMPLATE + "<|end|>"},
+        {"TEMPLATES_DIFFER": ["chat_template.jinja and tokenizer_config.json"]},
+    ),
+    ({CONFIG: {"chat_template": PLAIN}}, {"NO_GENERATION_TAG": ["tokenizer_config.json"]}),
+]  # fmt: skip
 
 
-def test_flags_of_added_tokens(folder: Path) -> None:
-    changed(
-        folder,
-        "tokenizer_config.json",
-        added_tokens_decoder={"263": added(263, "<|end|>", lstrip=True, special=False)},
-    )
-    assert found(check_folder(folder)) == {
-        "ADDED_TOKEN_FLAGS": [
-            "'<|end|>': lstrip is False, and True in tokenizer_config.json; special is True, and "
-            "False in tokenizer_config.json"
-        ]
-    }
-
-
-def test_special_tokens_of_the_config(folder: Path) -> None:
-    changed(folder, "tokenizer_config.json", pad_token="<|pad|>")
-    write(folder, "special_tokens_map.json", {"eos_token": {"content": "<|user|>"}})
-    assert found(check_folder(folder)) == {
-        "SPECIAL_TOKEN_UNKNOWN": ["pad_token '<|pad|>' of tokenizer_config.json"],
-        "SPECIAL_TOKENS_DISAGREE": [
-            "eos_token is '<|end|>' in tokenizer_config.json and '<|user|>' in "
-            "special_tokens_map.json"
-        ],
-    }
+@pytest.mark.parametrize(("files", "findings"), FINDINGS, ids=range(len(FINDINGS)))
+def test_findings(folder: Path, files: dict[str, Any], findings: dict[str, list[str]]) -> None:
+    for name, contents in files.items():
+        if (folder / name).exists() and isinstance(contents, dict):
+            changed(folder, name, **contents)
+        else:
+            write(folder, name, contents)
+    assert found(check_folder(folder)) == findings
 
 
 def test_special_tokens_that_are_ordinary_tokens_of_the_file(folder: Path) -> None:
@@ -483,17 +521,6 @@ def test_special_tokens_that_are_ordinary_tokens_of_the_file(folder: Path) -> No
     write(folder, "tokenizer.json", file)
     changed(folder, "tokenizer_config.json", pad_token="<|pad|>")
     assert "SPECIAL_TOKEN_UNKNOWN" not in found(check_folder(folder))
-
-
-def test_ids_of_the_model(folder: Path) -> None:
-    changed(folder, "config.json", eos_token_id=264)
-    write(folder, "generation_config.json", {"eos_token_id": [263, 264], "bos_token_id": 9})
-    assert found(check_folder(folder)) == {
-        "MODEL_ID_DISAGREES": [
-            "bos_token is 262 ('<|begin|>'), and 9 in generation_config.json",
-            "eos_token is 263 ('<|end|>'), and 264 ('<|user|>') in config.json",
-        ]
-    }
 
 
 @pytest.mark.parametrize(
@@ -548,47 +575,6 @@ def test_limits_of_texts(
     assert all(line in example for line, example in zip(lines, examples))
 
 
-def around(contents: dict[str, Any]) -> dict[str, Any]:
-    """The file with a token before every text."""
-    single = [
-        {"SpecialToken": {"id": "<|begin|>", "type_id": 0}},
-        {"Sequence": {"id": "A", "type_id": 0}},
-    ]
-    special = {"<|begin|>": {"id": "<|begin|>", "ids": [262], "tokens": ["<|begin|>"]}}
-    template = {
-        "type": "TemplateProcessing",
-        "single": single,
-        "pair": single,
-        "special_tokens": special,
-    }
-    return {**contents, "post_processor": template}
-
-
-def test_a_token_written_twice(folder: Path) -> None:
-    write(folder, "tokenizer.json", around(tokenizer_json()))
-    assert found(check_folder(folder)) == {
-        "DOUBLE_BOS": ["'<|begin|>' at the start, by tokenizer.json"]
-    }
-
-
-def test_what_is_added_around_a_text(folder: Path) -> None:
-    changed(folder, "tokenizer_config.json", add_bos_token=True, add_eos_token=False)
-    assert found(check_folder(folder)) == {
-        "BOS_POLICY": ["add_bos_token is true, and tokenizer.json does not add '<|begin|>'"]
-    }
-    write(folder, "tokenizer.json", around(tokenizer_json()))
-    assert found(check_folder(folder)).keys() == {"DOUBLE_BOS"}
-
-
-def test_the_end_of_a_turn(folder: Path) -> None:
-    changed(folder, "tokenizer_config.json", chat_template=TEMPLATE.replace("<|end|>", "<|user|>"))
-    assert found(check_folder(folder)) == {
-        "TURN_END_NOT_STOP": ["'<|user|>' (264); the ids of eos_token are [263]"]
-    }
-    write(folder, "generation_config.json", {"eos_token_id": [263, 264]})
-    assert found(check_folder(folder)) == {}
-
-
 def test_control_tokens_that_are_unknown(folder: Path) -> None:
     changed(
         folder, "tokenizer_config.json", chat_template=TEMPLATE.replace("<|user|>", "<|human|>")
@@ -619,13 +605,6 @@ def test_control_tokens_of_branches_that_are_not_rendered(folder: Path) -> None:
     assert "<|image|>" in example
 
 
-def test_control_strings_of_messages_do_not_count(folder: Path) -> None:
-    """Only the template's own text is looked at: the probe messages hold no control tokens."""
-    template = "{{ bos_token }}{% for m in messages %}{{ m.content }}<|end|>{% endfor %}{% generation %}{% endgeneration %}"
-    changed(folder, "tokenizer_config.json", chat_template=template)
-    assert found(check_folder(folder)) == {}
-
-
 @pytest.mark.parametrize(
     "template", ["{{ nothing.at.all }}", "{% if %}", "{{ raise_exception('no') }}"]
 )
@@ -633,15 +612,6 @@ def test_broken_templates(folder: Path, template: str) -> None:
     changed(folder, "tokenizer_config.json", chat_template=template)
     result = check_folder(folder)
     assert not result.ok and "tokenizer_config.json: " in found(result)["TEMPLATE_BROKEN"][0]
-
-
-def test_templates_that_differ(folder: Path) -> None:
-    write(folder, "chat_template.jinja", TEMPLATE + "\n")
-    assert found(check_folder(folder)) == {}
-    write(folder, "chat_template.jinja", TEMPLATE + "<|end|>")
-    assert found(check_folder(folder)) == {
-        "TEMPLATES_DIFFER": ["chat_template.jinja and tokenizer_config.json"]
-    }
 
 
 def test_tags(folder: Path) -> None:
@@ -655,12 +625,6 @@ def test_tags(folder: Path) -> None:
     (half,) = found(result)["HALF_A_TAG"]
     assert half.startswith("'<think>' is [266], and '</think>' is [")
     assert found(result)["TAGS_AS_TEXT"] == ["</think>", "[DONE]"]
-
-
-def test_templates_without_generation_tags(folder: Path) -> None:
-    plain = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
-    changed(folder, "tokenizer_config.json", chat_template=plain)
-    assert found(check_folder(folder)) == {"NO_GENERATION_TAG": ["tokenizer_config.json"]}
 
 
 def test_the_command(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -72,7 +72,6 @@ def test_options_are_listed_in_sections() -> None:
         (run, "stats no/such --corpus no/such"),
         (run, "compare gpt2 no/such --corpus no/such"),
         (run, "map gpt2 no/such"),
-        (run, "map gpt2 qwen --corpus no/such"),
         (run, "check no/such"),
         (run, "convert no/such out.tiktoken"),
         (run, "learn gpt2 no/such -o -"),
