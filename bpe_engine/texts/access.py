@@ -207,7 +207,7 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
     pa = _pyarrow(label(path))
     try:
         with pa.PythonFile(file, "r") as packed, pa.CompressedInputStream(packed, "zstd") as stream:
-            yield io.BufferedReader(stream, _BUFFER)  # type: ignore[return-value]
+            yield io.BufferedReader(stream, _BUFFER)
     except OSError as error:
         if error.errno is not None:
             raise

@@ -1,4 +1,4 @@
-"""Tests corpora and held-out text that the command refuses, and files next to its outputs."""
+"""Tests corpora that the command refuses, and files next to its outputs."""
 
 from __future__ import annotations
 
@@ -29,22 +29,6 @@ def test_too_little_memory_is_refused(tmp_path: Path) -> None:
     done = train(many, out, "--max-memory", "1M", "--pattern-regex", r"\S+")
     assert done.returncode == 1 and "allow more" in done.stderr
     assert not out.exists()
-
-
-def test_held_out_text_is_looked_at_first(corpus: Path, tmp_path: Path) -> None:
-    latin, empty, out = tmp_path / "latin.txt", tmp_path / "empty.txt", tmp_path / "out.tiktoken"
-    latin.write_bytes(b"caf\xe9")
-    empty.write_bytes(b"")
-    # The corpus is refused, too, but later.
-    broken = tmp_path / "broken.txt"
-    broken.write_bytes(b"\xff")
-    for path, message in [
-        (latin, "latin.txt is not UTF-8"),
-        (empty, "held-out text is empty"),
-        ("-", "held-out text is read twice"),
-    ]:
-        done = train(broken, out, "--held-out", path)
-        assert done.returncode == 1 and message in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -96,10 +96,9 @@ def test_a_trained_tokenizer_is_a_pipeline_for_the_next(
 def test_the_command_writes_both_files(corpus: Path, tmp_path: Path) -> None:
     out, model = tmp_path / "out.json", tmp_path / "out.model"
     options = ["--vocab-size", 600, "--model", "unigram", "--like", "sentencepiece"]
-    done = run("train", corpus, *options, "-o", out, "-o", model, "--held-out", corpus, "--json")
+    done = run("train", corpus, *options, "-o", out, "-o", model, "--json")
     found = json.loads(done.stdout)
     assert found["size"] == 600
-    assert found["bytes_per_token"] > 2
     hf.Tokenizer.from_file(out)
     hf.Tokenizer.from_file(model)
 

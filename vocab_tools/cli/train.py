@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.read.sidecar import beside
-from bpe_engine.texts import STANDARD, corpus_files, read_texts
+from bpe_engine.texts import STANDARD
 
 from ..bases import Base, open_base
 from ..corpus.piece_counts import CorpusCounts
@@ -24,7 +24,7 @@ from ..text import plural, show
 from ..train import TrainOptions, TrainResult, train_vocabulary
 from ..train.arrow import read_counts
 from ..train.models import LIKE, MODELS
-from ..train.superwords import MAX_WORDS, can_be_read_twice
+from ..train.superwords import MAX_WORDS
 from ..train.training import TIES, UNITS
 from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
@@ -132,12 +132,6 @@ training_options: Options = combined(
 @training_options
 @click.option("--counts", "as_counts", is_flag=True, help="CORPUS are files written by `count`.")
 @counting_options
-@click.option(
-    "--held-out",
-    multiple=True,
-    metavar="FILE",
-    help="Text to measure the result on; repeatable. [default: the corpus itself]",
-)
 @output_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print warnings only.")
@@ -150,7 +144,6 @@ def train(
     special_tokens: tuple[str, ...],
     base: str | None,
     as_counts: bool,
-    held_out: tuple[str, ...],
     reports: tuple[str, ...],
     force: bool,
     quiet: bool,
@@ -171,7 +164,7 @@ def train(
     \b
       vocab-tools train texts/ --vocab-size 32k --pattern gpt2 -o out.tiktoken
       vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
-      vocab-tools train texts/ --vocab-size 32k -o out.json --held-out new.txt
+      vocab-tools train texts/ --vocab-size 32k -o out.json --report out.html
       vocab-tools train texts/ --vocab-size 30k --like bert -o bert.json
       vocab-tools train texts/ --vocab-size 8k --like sentencepiece -o spm.model
     """
@@ -183,7 +176,7 @@ def train(
     if model or like:
         others = {"pattern": pattern, "regex": pattern_regex, "base": base, "counts": as_counts}
         train_other_model(
-            (corpus, held_out, outputs, reports),
+            (corpus, outputs, reports),
             {
                 "vocab_size": vocab_size,
                 "model": model,
@@ -203,18 +196,16 @@ def train(
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, *outputs)
     start = time.perf_counter()
-    inputs = [*expanded(corpus), *expanded(held_out), *base_inputs(base)]
+    inputs = [*expanded(corpus), *base_inputs(base)]
     sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
     files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
     wanted = TrainOptions(pattern=chosen, special_tokens=special_tokens, **options)
-    _check_held_out(held_out, wanted)
     print_repeated(corpus)
     opened = None if base is None else open_base(base)
     source: Any = _read_counts(corpus, opened, wanted) if as_counts else corpus
     with steps_bar("counting") as update:
         result = train_vocabulary(source, vocab_size, wanted, base=opened, progress=update)
     result.files = list(corpus)
-    result.held_out = _measured(result, held_out, wanted)
     contents = _contents(result, outputs)
     contents.update({path: render(path, result).encode() for path in reports})
     files.write(contents)
@@ -261,49 +252,13 @@ def _read_counts(
     return read_counts(count_files(corpus), cut, max_memory=most)
 
 
-def _measured(
-    result: TrainResult, held_out: Sequence[str], options: TrainOptions
-) -> tuple[int, int] | None:
-    """Returns the bytes and tokens of held-out text."""
-    if not held_out:
-        return None
-    encoding = result.encoding()
-    size = tokens = 0
-    for text in _held_out_texts(held_out, options):
-        size += len(text.encode())
-        tokens += encoding.count(text, disallowed_special=())
-    return size, tokens
-
-
-def _held_out_texts(held_out: Sequence[str], options: TrainOptions) -> Iterator[str]:
-    for path in corpus_files(held_out):
-        for texts in read_texts(path, options.field, options.errors):
-            yield from texts
-
-
-def _check_held_out(held_out: Sequence[str], options: TrainOptions) -> None:
-    """Reads held-out text before the long work. Raises ValueError if it is empty or can be read
-    only once."""
-    for path in corpus_files(held_out):
-        if not can_be_read_twice(path):
-            raise ValueError(f"{path}: held-out text is read twice; give files")
-    # All of it is read, for errors.
-    sizes = [len(text) for text in _held_out_texts(held_out, options)]
-    if held_out and not any(sizes):
-        raise ValueError("the held-out text is empty; give more")
-
-
 def print_summary(result: TrainResult, seconds: float, to: Console) -> None:
     """Prints the result in a small table."""
     rows = [
         ("tokens", f"{result.size:,}"),
         ("learned", f"{len(result.new_tokens):,} in {plural(len(result.merges), 'merge')}"),
+        ("bytes per token, training text", f"{result.bytes_per_token:.3f}"),
     ]
-    if result.held_out is None:
-        rows.append(("bytes per token, training text", f"{result.bytes_per_token:.3f}"))
-    else:
-        size, tokens = result.held_out
-        rows.append(("bytes per token, held-out text", f"{size / tokens:.3f}"))
     if len(result.corpus_tokens) > 1:
         parts = zip(result.corpus_bytes, result.corpus_tokens, result.served())
         for number, (size, tokens, served) in enumerate(parts, 1):

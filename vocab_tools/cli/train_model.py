@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.texts import STANDARD, corpus_files, read_texts
+from bpe_engine.texts import STANDARD
 
 from ..train.models import LIKE, TrainedModel, train_model
 from .console import console, print_json, say, steps_bar
@@ -45,7 +45,7 @@ def train_other_model(
     """Trains a tokenizer and writes it.
 
     Args:
-        files: the corpus, held-out text, outputs and reports.
+        files: the corpus, outputs and reports.
         wanted: the size, the model, whose pipeline to take, and special tokens.
         options: options that were given, or their defaults.
         others: options that only byte-level BPE has.
@@ -53,7 +53,7 @@ def train_other_model(
         quiet: whether only warnings are printed.
         as_json: whether the result is printed as JSON.
     """
-    corpus, held_out, outputs, reports = files
+    corpus, outputs, reports = files
     more = {name: value for name, value in options.items() if name not in (*_SHARED, "max_words")}
     for name, value in {**others, **more, "report": tuple(reports)}.items():
         if value not in _UNSET:
@@ -68,7 +68,7 @@ def train_other_model(
     start = time.perf_counter()
     like = wanted["like"]
     bases = [] if like is None or like in LIKE else [like]
-    inputs = [*expanded(corpus), *expanded(held_out), *bases]
+    inputs = [*expanded(corpus), *bases]
     written = OutputFiles(list(outputs), inputs, force=force)
     shared = {name: options[name] for name in _SHARED}
     with steps_bar("counting") as update:
@@ -81,8 +81,6 @@ def train_other_model(
         "size": trained.tokenizer.get_vocab_size(),
         "notes": trained.notes,
     }
-    if held_out:
-        found["bytes_per_token"] = _fertility(trained, held_out, shared)
     for note in trained.notes:
         say(console(stderr=True), f"note: {note}")
     if as_json:
@@ -90,23 +88,9 @@ def train_other_model(
     elif not quiet:
         to = console(stderr=STANDARD in outputs)
         say(to, f"{found['size']:,} tokens in {found['seconds']:,.1f} s")
-        if held_out:
-            say(to, f"{found['bytes_per_token']:.3f} bytes per token of held-out text")
         say(to, f"written: {', '.join(contents)}")
 
 
 def _content(trained: TrainedModel, path: str) -> bytes:
     is_model = path.lower().endswith(".model")
     return trained.sentencepiece() if is_model else trained.tokenizer_json()
-
-
-def _fertility(trained: TrainedModel, held_out: Sequence[str], options: dict[str, Any]) -> float:
-    size = tokens = 0
-    for path in corpus_files(held_out):
-        for texts in read_texts(path, options["field"], options["errors"]):
-            size += sum(len(text.encode()) for text in texts)
-            tokens += sum(
-                len(row.ids)
-                for row in trained.tokenizer.encode_batch(texts, add_special_tokens=False)
-            )
-    return round(size / max(tokens, 1), 3)

@@ -425,10 +425,6 @@ def train_page(result: TrainResult) -> Page:
         Tile(f"{result.bytes_per_token:.2f}", "bytes per token of the training text"),
         Tile(f"{texts:,}", f"bytes of text, {tokens:,} tokens"),
     ]
-    if result.held_out is not None:
-        size, count = result.held_out
-        label = f"bytes per token of {size:,} bytes of held-out text"
-        tiles.insert(3, Tile(f"{size / max(count, 1):.2f}", label))
     frequencies = [merge.frequency for merge in result.merges]
     saved = {"saved": list(itertools.accumulate(frequencies))}
     ranked = {"merges": sorted(frequencies, reverse=True)}

@@ -61,8 +61,6 @@ class TrainResult(Brief):
     #: Tokens and bytes of each corpus, encoded with the result.
     corpus_tokens: list[int] = field(default_factory=list)
     corpus_bytes: list[int] = field(default_factory=list)
-    #: Bytes and tokens of text that was held out, where the command measured it.
-    held_out: tuple[int, int] | None = None
     #: Notes for the user.
     notes: list[str] = field(default_factory=list)
     #: The merges of the base, in the order of its ids.
@@ -165,7 +163,6 @@ class TrainResult(Brief):
             "special_tokens": self.special_tokens,
             "pattern": self.cutting.pattern,
             "normalization": self.cutting.normalization,
-            "held_out": self.held_out and dict(zip(("bytes", "tokens"), self.held_out)),
             "corpora": [
                 {"bytes": size, "tokens": tokens, "merges": served}
                 for size, tokens, served in corpora
