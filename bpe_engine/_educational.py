@@ -1,7 +1,7 @@
 """Shows byte pair encoding step by step, with the names of `tiktoken._educational`.
 
-Prints the merges of a text as they happen, and trains small vocabularies. It is simple and slow,
-and needs the package `regex`.
+`visualise` is ``"colour"`` or ``"color"`` for tokens on colored backgrounds, ``"simple"`` for lists,
+or None to print nothing. Needs the package `regex`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import regex
 
 __all__ = ["SimpleBytePairEncoding", "bpe_encode", "bpe_train", "visualise_tokens"]
 
-# "color" is "colour"; None prints nothing.
 Visualise = Literal["colour", "color", "simple"] | None
 
 # Numbers of the 256 terminal colors, for the backgrounds of tokens.
@@ -29,11 +28,7 @@ _GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(
 
 
 class SimpleBytePairEncoding:
-    """A pattern and ranks, without special tokens.
-
-    Args:
-        pat_str: The regular expression that cuts text into pieces, as `regex` reads it.
-        mergeable_ranks: Token bytes and their ids, which are also the order of merging.
+    """A pattern, as `regex` reads it, and the ranks of tokens; no special tokens.
 
     >>> enc = SimpleBytePairEncoding.from_tiktoken("gpt2")
     >>> enc.encode("hello world", visualise=None)
@@ -54,14 +49,13 @@ class SimpleBytePairEncoding:
         self._pat = regex.compile(pat_str)
 
     def encode(self, text: str, visualise: Visualise = "colour") -> list[int]:
-        """Returns the ids of a text; `visualise` as in `bpe_encode`."""
-        ids: list[int] = []
-        for piece in self._pat.findall(text):
-            ids += bpe_encode(self.mergeable_ranks, piece.encode(), visualise)
-        return ids
+        """Returns the ids of a text."""
+        pieces = self._pat.findall(text)
+        encoded = (bpe_encode(self.mergeable_ranks, one.encode(), visualise) for one in pieces)
+        return [id for ids in encoded for id in ids]
 
     def decode_bytes(self, tokens: Iterable[int]) -> bytes:
-        """Decodes ids to bytes; raises KeyError for an id that is not a token's."""
+        """Decodes ids to bytes; raises KeyError for an unknown id."""
         return b"".join(self.decode_tokens_bytes(tokens))
 
     def decode(self, tokens: Iterable[int]) -> str:
@@ -69,7 +63,7 @@ class SimpleBytePairEncoding:
         return self.decode_bytes(tokens).decode(errors="replace")
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
-        """Returns the bytes of each token; raises KeyError for an id that is not a token's."""
+        """Returns the bytes of each token; raises KeyError for an unknown id."""
         return [self._decoder[id] for id in tokens]
 
     @staticmethod
@@ -92,14 +86,7 @@ def bpe_encode(
 ) -> list[int]:
     """Encodes one piece: merges the pair with the lowest rank until no pair is left.
 
-    Args:
-        mergeable_ranks: Token bytes and their ids.
-        input: The bytes of the piece.
-        visualise: How to print the tokens before the first merge and after each: ``"colour"``
-            or ``"color"`` for colored backgrounds, ``"simple"`` for lists, None for not at all.
-
-    Raises:
-        KeyError: A byte is not a token.
+    Prints the tokens before the first merge and after each. Raises KeyError for an unknown byte.
 
     >>> bpe_encode({b"a": 0, b"b": 1, b"ab": 2}, b"abba", visualise=None)
     [2, 1, 0]
@@ -117,16 +104,8 @@ def bpe_train(
 ) -> dict[bytes, int]:
     """Learns the ranks of a vocabulary: the 256 bytes, then the most frequent pair, repeatedly.
 
-    Of equally frequent pairs, the first in the text is merged.
-
-    Args:
-        data: The text to learn from.
-        vocab_size: The number of tokens.
-        pat_str: The regular expression that cuts the text into pieces.
-        visualise: As in `bpe_encode`; prints each merge and the first pieces.
-
-    Raises:
-        ValueError: `vocab_size` is below 256, or the text has no pair left to merge.
+    Of equally frequent pairs, the first in the text is merged. Prints each merge and the first
+    pieces. Raises ValueError if `vocab_size` is below 256, or the text has no pair left to merge.
 
     >>> ranks = bpe_train("ab ab abc", 258, r"\\w+", visualise=None)
     >>> [token for token, rank in ranks.items() if rank >= 256]
