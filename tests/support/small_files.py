@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bpe_engine.read import byte_level
 
@@ -61,3 +64,25 @@ def character_file() -> dict[str, Any]:
             "merges": ["a b", "▁ ab"],
         },
     }
+
+
+def write_gguf(
+    path: Path,
+    tokens: list[str],
+    kinds: list[int],
+    merges: list[str],
+    pattern: str = "gpt-2",
+    **more: Any,
+) -> None:
+    """Writes byte-level BPE as llama.cpp's converter does, with more fields by name."""
+    writer = pytest.importorskip("gguf").GGUFWriter(path, "gpt2")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pattern)
+    writer.add_token_list(tokens)
+    writer.add_token_types(kinds)
+    writer.add_token_merges(merges)
+    for name, value in more.items():
+        getattr(writer, f"add_{name}")(value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()

@@ -308,21 +308,7 @@ def test_unreached_tokens_are_those_that_a_naive_merge_misses(
         ranks.setdefault(word.encode(), len(ranks))
     result = check_vocabulary(ranks, special_tokens={})
     for token, number in ranks.items():
-        assert (number in result.unreached) == (naive_merge(token, ranks) != [token])
-
-
-def naive_merge(piece: bytes, ranks: dict[bytes, int]) -> list[bytes]:
-    parts = [piece[i : i + 1] for i in range(len(piece))]
-    while True:
-        known = [
-            (ranks[left + right], i)
-            for i, (left, right) in enumerate(zip(parts, parts[1:]))
-            if left + right in ranks
-        ]
-        if not known:
-            return parts
-        i = min(known)[1]
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        assert (number in result.unreached) == (vocab_oracle.apply_ranks(token, ranks) != (token,))
 
 
 def test_the_plain_form_is_json(o200k: CheckResult) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sentencepiece_oracle import T5, write_class, write_model
-from small_files import character_file
+from small_files import character_file, write_gguf
 from vocab_command import run
 
 from bpe_engine.hf import Tokenizer
@@ -369,21 +369,11 @@ def test_names_that_cannot_be_left_out(folder: Path) -> None:
 
 
 def test_what_a_gguf_adds(folder: Path) -> None:
-    gguf = pytest.importorskip("gguf")
     vocab = vocabulary()
-    names = [*vocab, *CONTROLS]
-    writer = gguf.GGUFWriter(folder / "m.gguf", "gpt2")
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(names)
-    writer.add_token_types([1] * len(vocab) + [3] * len(CONTROLS))
-    writer.add_token_merges([f"{a} {b}" for a, b in MERGES[:-1]])
-    writer.add_bos_token_id(262)
-    writer.add_eos_token_id(264)
-    writer.add_add_bos_token(True)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    kinds = [1] * len(vocab) + [3] * len(CONTROLS)
+    merges = [f"{a} {b}" for a, b in MERGES[:-1]]
+    more = {"bos_token_id": 262, "eos_token_id": 264, "add_bos_token": True}
+    write_gguf(folder / "m.gguf", [*vocab, *CONTROLS], kinds, merges, **more)
     result = found(check_folder(folder))
     assert result["BOS_POLICY"] == ["before a text: nothing by tokenizer.json, <|begin|> by m.gguf"]
     assert "264 ('<|user|>') in m.gguf" in result["MODEL_ID_DISAGREES"][0]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import re
-import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from browser import needs_chromium, seen_in_browser
 from hf_oracle import SHARED, tokenizer_path
 from seeds import seeded
 from vocab_command import run
@@ -31,8 +29,6 @@ from vocab_tools.compare import (
 from vocab_tools.compare.segments import segments_of
 from vocab_tools.compare.subjects import RankSubject, Subject, of_tokenizer
 from vocab_tools.report.comparison_page import readable_cut
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 TEXT = """The quick brown fox jumps over the lazy dog.
 It's 12,345 times; \t don't   ask!
@@ -277,8 +273,7 @@ def test_plots_of_little() -> None:
 
 #: Looks for numbers that wrap, and for errors; sorts a table.
 PROBE = """
-<script>
-const seen = { errors: window.problems, narrow: [] };
+seen.narrow = [];
 document.querySelectorAll("td.number, td.id").forEach((cell) => {
   const range = document.createRange();
   range.selectNodeContents(cell);
@@ -298,13 +293,10 @@ document.querySelectorAll("svg.plot").forEach((svg) => {
   });
 });
 seen.plots = document.querySelectorAll("svg.plot").length;
-document.body.innerHTML = "";
-document.body.append(Object.assign(document.createElement("pre"), { textContent: JSON.stringify(seen) }));
-</script>
 """
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@needs_chromium
 @pytest.mark.parametrize("width", [1280, 500])
 def test_the_report_in_a_browser(tmp_path: Path, corpus: Path, width: int) -> None:
     page = tmp_path / "page.html"
@@ -312,16 +304,7 @@ def test_the_report_in_a_browser(tmp_path: Path, corpus: Path, width: int) -> No
     assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
     assert "http" not in re.sub(r"<script type=.*?</script>", "", text, flags=re.DOTALL)
-    watch = "<script>window.problems = []; onerror = (text) => problems.push(text);</script>"
-    page.write_text(text.replace("<body>", f"<body>{watch}").replace("</body>", f"{PROBE}</body>"))
-    browser = [
-        str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom",
-        f"--user-data-dir={tmp_path}/profile", f"--window-size={width},1000", page.as_uri(),
-    ]  # fmt: skip
-    found = subprocess.run(browser, capture_output=True, encoding="utf-8", timeout=300)
-    match = re.search(r"<pre>(.*?)</pre>", found.stdout, re.DOTALL)
-    assert match is not None, found.stderr[-2000:]
-    seen = json.loads(html.unescape(match[1]))
+    seen = seen_in_browser(text, PROBE, tmp_path, width)
     assert seen["errors"] == [] and seen["narrow"] == [] and seen["outside"] == []
     assert seen["overflow"] <= 0 and seen["plots"] == 4
     assert seen["tokens"] == sorted(seen["tokens"], reverse=True)

@@ -12,8 +12,10 @@ import pytest
 import tiktoken
 from hf_oracle import FILES, SHARED, tokenizer_path
 from seeds import seeded
+from small_files import write_gguf
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
+from vocab_oracle import apply_ranks
 
 import bpe_engine
 from bpe_engine import hf, patterns, vocabulary
@@ -58,18 +60,6 @@ def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
     return ranks
 
 
-def merged_by_hand(ranks: dict[bytes, int], piece: bytes) -> list[bytes]:
-    """Merging as the definition says: of all pairs that are tokens the lowest, the leftmost."""
-    parts = [bytes([byte]) for byte in piece]
-    while True:
-        pairs = [(ranks.get(a + b), at) for at, (a, b) in enumerate(zip(parts, parts[1:]))]
-        known = [(rank, at) for rank, at in pairs if rank is not None]
-        if not known:
-            return parts
-        _, at = min(known)
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
-
-
 def test_splits_are_what_merging_joins_last() -> None:
     for turn in range(200):
         ranks = random_ranks(seeded("splits", turn), gaps=True)
@@ -77,11 +67,11 @@ def test_splits_are_what_merging_joins_last() -> None:
         for token in ranks:
             # Without the token itself, merging stops at the two parts that make it.
             others = {other: rank for other, rank in ranks.items() if other != token}
-            parts = merged_by_hand(others, token)
-            reached = merged_by_hand(ranks, token) == [token]
+            parts = apply_ranks(token, others)
+            reached = apply_ranks(token, ranks) == (token,)
             assert (token in splits) == (reached and len(token) > 1), (turn, token)
             if token in splits:
-                assert splits[token] == tuple(parts), (turn, token)
+                assert splits[token] == parts, (turn, token)
 
 
 def written(folder: Path, source: str, target: str, **options: Any) -> str:
@@ -264,20 +254,13 @@ def test_tekken_there_and_back(tmp_path: Path) -> None:
 
 
 def test_gguf_is_read(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
     source = trained(tmp_path)
     model = json.loads(Path(source).read_text())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
     path = tmp_path / "model.gguf"
-    writer = gguf.GGUFWriter(str(path), "llama")
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([*tokens, "[PAD0]"])
-    writer.add_token_types([3 if token in ("<s>", "</s>") else 1 for token in tokens] + [5])
-    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    kinds = [3 if token in ("<s>", "</s>") else 1 for token in tokens] + [5]
+    merges = [" ".join(pair) for pair in model["merges"]]
+    write_gguf(path, [*tokens, "[PAD0]"], kinds, merges)
     back = tokenizers.Tokenizer.from_file(written(tmp_path, str(path), "new/tokenizer.json"))
     theirs = tokenizers.Tokenizer.from_file(source)
     for text in [*WORDS, "the slowest <s> newest</s>", "  \n x"]:
@@ -289,22 +272,13 @@ def test_gguf_is_read(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_pattern_gives_the_pattern_alone(tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
     model = json.loads(Path(trained(tmp_path)).read_text())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
     names = ["<|turn|>", "<|over|>"]
     path = tmp_path / "chat.gguf"
-    writer = gguf.GGUFWriter(str(path), "gpt2")
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list([*tokens, *names])
-    writer.add_token_types(
-        [3 if name in ("<s>", "</s>", *names) else 1 for name in (*tokens, *names)]
-    )
-    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    kinds = [3 if name in ("<s>", "</s>", *names) else 1 for name in (*tokens, *names)]
+    merges = [" ".join(pair) for pair in model["merges"]]
+    write_gguf(path, [*tokens, *names], kinds, merges, "default")
     for pattern in ("gpt2", "o200k_base", bpe_engine.get_encoding("o200k_base").pattern):
         made = convert_tokenizer(str(path), str(tmp_path / "o.json"), pattern=pattern)
         assert made.is_exact

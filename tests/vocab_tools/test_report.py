@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from browser import needs_chromium, seen_in_browser
 from vocab_bases import BYTES, QWEN
 from vocab_command import run
 
@@ -33,8 +32,6 @@ from vocab_tools import (
 )
 from vocab_tools.report import render
 from vocab_tools.text import in_order, token_text
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 #: Words of scripts that are written in either direction, and code.
 WORDS = {
@@ -162,8 +159,7 @@ def test_charts_fold_what_is_long() -> None:
 
 #: Looks at every cell, sorts a table, filters it and turns a leaf; writes down what it saw.
 PROBE = """
-<script>
-const seen = { errors: window.problems, narrow: [], wide: [] };
+seen.narrow = [];
 const wordTable = document.querySelector("#words-table");
 const column = (number) => [...wordTable.tBodies[0].rows].map((row) => row.cells[number].textContent);
 document.querySelectorAll("td.number, td.id").forEach((cell) => {
@@ -199,40 +195,13 @@ filter.dispatchEvent(new Event("input"));
 seen.filtered = column(0);
 const rtl = [...document.querySelectorAll("bdi")].find((one) => one.textContent === "مرحباكتاب");
 seen.direction = rtl ? getComputedStyle(rtl).unicodeBidi : "none";
-document.body.innerHTML = "";
-document.body.append(Object.assign(document.createElement("pre"), { textContent: JSON.stringify(seen) }));
-</script>
 """
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@needs_chromium
 @pytest.mark.parametrize("width", [1280, 500])
 def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
-    text = page.read_text(encoding="utf-8")
-    watch = "<script>window.problems = []; onerror = (text) => problems.push(text);</script>"
-    probed = tmp_path / "probed.html"
-    probed.write_text(
-        text.replace("<body>", f"<body>{watch}").replace("</body>", f"{PROBE}</body>")
-    )
-    done = subprocess.run(
-        [
-            str(CHROMIUM),
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            f"--user-data-dir={tmp_path}/profile",
-            f"--window-size={width},1000",
-            "--dump-dom",
-            probed.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-    )
-    match = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
-    assert match is not None, done.stderr[-2000:]
-    seen = json.loads(html.unescape(match[1]))
+    seen = seen_in_browser(page.read_text(encoding="utf-8"), PROBE, tmp_path, width)
     assert seen["errors"] == [] and seen["narrow"] == []
     # The page does not scroll sideways.
     assert seen["overflow"] <= 0
