@@ -2,7 +2,7 @@
 
 from .learn import learn_merges
 from .learn_result import ByProduct, LearnResult, Step, WordPath, to_plain
-from .policy import first_free_id
+from .numbering import first_free_id
 
 __all__ = [
     "ByProduct",

@@ -16,7 +16,7 @@ from ..text import few, plural, quoted, shorten, show
 from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
 from .learn_result import MOST_WORDS, LearnResult, Step, WordPath
-from .policy import Merge, Taken, number_merges
+from .numbering import Merge, Taken, number_merges
 from .prune import unneeded
 
 if TYPE_CHECKING:

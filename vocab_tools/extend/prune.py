@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .policy import Merge
+from .numbering import Merge
 
 #: Longer words are not merged here, which would take long: all tokens inside them are kept.
 LONGEST_WORD = 256
