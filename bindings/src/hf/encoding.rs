@@ -101,7 +101,7 @@ impl HfEncoding {
     fn change(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Encoding) -> bpe_core::pipeline::Result<()>,
+        work: impl FnOnce(&mut Encoding) -> bpe_core::Result<()>,
     ) -> PyResult<()> {
         let whole = self.whole(py)?;
         let mut place = self.lock();
