@@ -91,8 +91,8 @@
 //! | eviction | the removal of the older entry of a set when a new one is inserted |
 //! | prefetch | a hint to the processor to load memory that is read soon |
 
-// Vocabulary images are made without pipelines.
-#![cfg_attr(not(feature = "pipeline"), allow(dead_code))]
+// The build script makes vocabulary images, and compiles vocabularies alone.
+#![cfg_attr(not(feature = "pipeline"), allow(dead_code, unused_imports))]
 
 #[cfg(feature = "pipeline")]
 pub mod abilities;
@@ -100,29 +100,40 @@ pub mod abilities;
 pub mod ablation;
 #[doc(hidden)]
 pub mod agenda;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod audit;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod cache;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod char_boundary;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod code_points;
 #[cfg(feature = "pipeline")]
 pub mod components;
+#[cfg(feature = "pipeline")]
 pub mod direct;
 pub mod error;
+#[cfg(feature = "pipeline")]
 pub mod fingerprint;
+#[cfg(feature = "pipeline")]
 pub mod fixed;
 pub(crate) mod hash;
+#[cfg(feature = "pipeline")]
 pub mod lookup;
 #[doc(hidden)]
 pub mod memory;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod merge;
 #[cfg(feature = "pipeline")]
 mod models;
+#[cfg(feature = "pipeline")]
 pub mod normalize;
+#[cfg(feature = "pipeline")]
 pub mod offsets;
 #[doc(hidden)]
 pub mod once;
@@ -130,26 +141,37 @@ pub mod once;
 pub mod pipeline;
 #[doc(hidden)]
 pub mod polling;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod pool;
 pub mod rank_file;
+#[cfg(feature = "pipeline")]
 pub mod request;
 #[doc(hidden)]
 pub mod rule;
+#[cfg(feature = "pipeline")]
 pub mod sink;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod sorted_tokens;
+#[cfg(feature = "pipeline")]
 pub mod special_tokens;
+#[cfg(feature = "pipeline")]
 pub mod split;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod stops;
+#[cfg(feature = "pipeline")]
 pub mod stream_pool;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod threads;
 #[doc(hidden)]
 pub mod tier;
+#[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod token_table;
+#[cfg(feature = "pipeline")]
 pub mod train;
 pub mod vocabulary;
 
@@ -160,13 +182,19 @@ mod test_support;
 #[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub use abilities::{conversation, heal, prefix_cache, shown};
+#[cfg(feature = "pipeline")]
 pub use direct::Direct;
 pub use error::{Error, Result};
+#[cfg(feature = "pipeline")]
 pub use normalize::Normalization;
 #[cfg(feature = "pipeline")]
 pub use pipeline::{Pipeline, segments};
+#[cfg(feature = "pipeline")]
 pub use request::Request;
+#[cfg(feature = "pipeline")]
 pub use sink::Sink;
+#[cfg(feature = "pipeline")]
 pub use special_tokens::SpecialTokens;
+#[cfg(feature = "pipeline")]
 pub use split::Splitter;
 pub use vocabulary::Vocabulary;
