@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,11 @@ def random_words(random: Any, letters: str, most: int) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("part", range(8))
+#: Of 40 corpora each.
+PARTS = [*range(8), *(pytest.param(part, marks=pytest.mark.thorough) for part in range(8, 250))]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
     # Small counts make ties.
     for number in range(40):
@@ -97,6 +103,41 @@ def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -
             assert ours.get_vocab() == theirs.get_vocab(), (words, options)
 
 
+def test_words_of_the_prefix_have_tokens_of_several_lengths() -> None:
+    """`##` is two characters at the start of a word, and one inside."""
+    words = {"#######": 1, "######": 305, "########": 634, "####": 4}
+    ours, theirs = both("WordPiece")
+    ours.train_from_iterator([text_of(words)], trainers.WordPieceTrainer(31))
+    theirs.train_from_iterator(
+        [text_of(words)], tokenizers.trainers.WordPieceTrainer(vocab_size=31, show_progress=False)
+    )
+    assert set(ours.get_vocab()) == set(theirs.get_vocab())
+
+
+def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
+    """Compares Unigram with several runs of `tokenizers`, whose sums have the order of a hash table.
+    Returns False where these differ."""
+    found: list[dict[str, float]] = []
+    for _ in range(runs):
+        ours, theirs = both("Unigram")
+        trainer = tokenizers.trainers.UnigramTrainer(**options, show_progress=False)
+        theirs.train_from_iterator([text], trainer)
+        found.append(dict(map(tuple, model_of(theirs)["vocab"])))
+    ours.train_from_iterator([text], trainers.UnigramTrainer(**options))
+    if any(one.keys() != found[0].keys() for one in found):
+        return False
+    own = dict(map(tuple, model_of(ours)["vocab"]))
+    assert own.keys() == found[0].keys(), (text, options)
+    assert model_of(ours)["unk_id"] == model_of(theirs)["unk_id"]
+    lowest = min(own.values())
+    for piece, score in own.items():
+        scores = [one[piece] for one in found]
+        # Characters that were dropped have the lowest scores, in the order of a hash table.
+        if len(piece) > 1 or score > lowest + 0.1 and max(scores) - min(scores) < 1e-12:
+            assert score == pytest.approx(scores[0], abs=1e-9), (piece, text, options)
+    return True
+
+
 def test_unigram_is_that_of_tokenizers_where_their_runs_agree() -> None:
     agreed = 0
     for number in range(60):
@@ -111,25 +152,21 @@ def test_unigram_is_that_of_tokenizers_where_their_runs_agree() -> None:
             "n_sub_iterations": random.choice([1, 2]),
             "max_piece_length": random.choice([3, 16]),
         }
-        found: list[dict[str, float]] = []
-        for _ in range(5):
-            ours, theirs = both("Unigram")
-            trainer = tokenizers.trainers.UnigramTrainer(**options, show_progress=False)
-            theirs.train_from_iterator([text], trainer)
-            found.append(dict(map(tuple, model_of(theirs)["vocab"])))
-        ours.train_from_iterator([text], trainers.UnigramTrainer(**options))
-        if any(one.keys() != found[0].keys() for one in found):
-            continue
-        agreed += 1
-        own = dict(map(tuple, model_of(ours)["vocab"]))
-        assert own.keys() == found[0].keys(), (text, options)
-        assert model_of(ours)["unk_id"] == model_of(theirs)["unk_id"]
-        # Characters that were dropped have scores in any order.
-        for piece, score in own.items():
-            scores = [one[piece] for one in found]
-            if max(scores) - min(scores) < 1e-12:
-                assert score == pytest.approx(scores[0], abs=1e-9), (piece, text, options)
+        agreed += unigram_agrees(text, options, 5)
     assert agreed > 40
+
+
+@pytest.mark.parametrize("name", ["en", "multi"])
+def test_unigram_drops_the_pieces_that_tokenizers_drops(name: str) -> None:
+    counts = Counter((SHARED / f"{name}.txt").read_text(encoding="utf-8").split())
+    agreed = 0
+    for number in range(8):
+        random = seeded("unigram of text", name, number)
+        words = random.sample(sorted(counts), random.choice([20, 100, 400]))
+        size = len(set("".join(words))) + random.choice([10, 40, 200])
+        text = text_of({word: counts[word] for word in words})
+        agreed += unigram_agrees(text, {"vocab_size": size, "unk_token": "<unk>"}, 3)
+    assert agreed > 5
 
 
 def test_word_level_is_that_of_tokenizers() -> None:
@@ -323,12 +360,14 @@ def test_unigram_names_what_cannot_be_trained(options: dict[str, Any], message: 
         ours.train_from_iterator(["low lower"], trainers.UnigramTrainer(**options))
 
 
-def test_nothing_to_learn_from_leaves_special_tokens() -> None:
+@pytest.mark.parametrize("texts", [[" \n "], ["removed"], [], [""]])
+def test_nothing_to_learn_from_leaves_special_tokens(texts: list[str]) -> None:
     for kind, unk in [("BPE", None), ("WordPiece", None), ("Unigram", "<unk>")]:
         ours, _ = both(kind)
+        ours.normalizer = hf.normalizers.Replace(hf.Regex("[a-z]+"), "")
         trainer = getattr(trainers, f"{'Bpe' if kind == 'BPE' else kind}Trainer")
         options = {} if unk is None else {"unk_token": unk}
-        ours.train_from_iterator([" \n "], trainer(special_tokens=["<unk>"], **options))
+        ours.train_from_iterator(texts, trainer(special_tokens=["<unk>"], **options))
         assert ours.get_vocab() == {"<unk>": 0}
 
 
@@ -336,3 +375,37 @@ def test_seeds_fewer_than_characters_still_cover_them() -> None:
     ours, _ = both("Unigram")
     ours.train_from_iterator(["abcdef abc"], trainers.UnigramTrainer(20, seed_size=2))
     assert set("abcdef") < set(ours.get_vocab())
+
+
+@pytest.mark.parametrize("kind", ["WordPiece", "WordLevel", "Unigram"])
+def test_an_unknown_token_that_is_not_there_is_missed_where_it_is_needed(kind: str) -> None:
+    ours, _ = both(kind, **({} if kind == "Unigram" else {"unk_token": "[UNK]"}))
+    ours.train_from_iterator(["low low"], getattr(trainers, f"{kind}Trainer")())
+    assert ours.decode(ours.encode("low").ids)
+    with pytest.raises(Exception, match=r"\[UNK\]|unk"):
+        ours.encode("xyz")
+
+
+def test_another_thread_encodes_meanwhile_as_before_or_as_after() -> None:
+    ours, _ = both("BPE")
+    lines = (SHARED / "en.txt").read_text(encoding="utf-8")[:200_000].splitlines()
+    trainer = trainers.BpeTrainer(300, initial_alphabet=list("lower"), show_progress=False)
+    ours.train_from_iterator(["low lower"], trainer)
+    before = ours.encode("lower lower").tokens
+    seen: list[list[str]] = []
+    is_over = threading.Event()
+
+    def encode() -> None:
+        while not is_over.is_set():
+            seen.append(ours.encode("lower lower").tokens)
+
+    thread = threading.Thread(target=encode)
+    thread.start()
+    try:
+        ours.train_from_iterator(lines, trainer)
+    finally:
+        is_over.set()
+        thread.join()
+    after = ours.encode("lower lower").tokens
+    assert before in seen and before != after
+    assert all(tokens in (before, after) for tokens in seen)

@@ -205,7 +205,7 @@ pub(super) fn covered(counts: impl Iterator<Item = u64> + Clone, part: Option<f6
 }
 
 /// Returns a word as text.
-pub(super) fn text(word: &[u8]) -> Result<&str> {
+pub fn text(word: &[u8]) -> Result<&str> {
     std::str::from_utf8(word).map_err(|_| {
         Error::Vocabulary(format!("the word b\"{}\" is not UTF-8", word.escape_ascii()))
     })

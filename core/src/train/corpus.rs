@@ -350,12 +350,15 @@ impl Corpus {
         self.apply_changes(symbols, merge)
     }
 
-    /// Fetches the cells where a pair of this length begins and ends, for a part of the arena.
+    /// Fetches the cells where a pair of this length begins and ends, for a part of the arena. A pair
+    /// with a token of several lengths may be shorter, and end with the last cell.
     #[inline(always)]
     fn prefetch_cells(&self, part: Range<usize>, length: usize) {
         for &position in &self.arena[part] {
             prefetch(&self.cells[position as usize]);
-            prefetch(&self.cells[position as usize + length]);
+            if let Some(end) = self.cells.get(position as usize + length) {
+                prefetch(end);
+            }
         }
     }
 

@@ -286,7 +286,8 @@ impl<'a> Trainer<'a> {
                 continue;
             }
             let logarithm = count(piece).ln() - sum.ln();
-            let more = (sum + count(piece) * (others.len() - 1) as f64).ln();
+            // Hugging Face's trainer takes the number of all pieces here, not of the alternatives.
+            let more = (sum + count(piece) * self.pieces.len() as f64).ln();
             let instead = |&other: &u32| (count(other) + count(piece)).ln() - more;
             // The count is below 1 for a piece of few of the words.
             let instead = others.iter().map(instead).fold(0.0, |all, one| all + one);
