@@ -128,6 +128,14 @@ impl WordCounts {
         })
     }
 
+    /// Returns all words with their counts, and uses these up.
+    fn take_words(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
+        self.train(py, 0, None, |words, _| {
+            let text = |(word, count)| Ok((characters::text(word)?.to_owned(), count));
+            words.iter().map(text).collect()
+        })
+    }
+
     /// Learns BPE over the characters of words. Returns the tokens and the ids of merges.
     #[pyo3(signature = (vocab_size, *, min_frequency=0, special_tokens=Vec::new(), limit_alphabet=None, character_coverage=None, initial_alphabet=Vec::new(), prefix=String::new(), suffix=String::new(), max_token_length=None, progress=None))]
     #[allow(clippy::too_many_arguments)]

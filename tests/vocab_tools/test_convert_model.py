@@ -11,6 +11,7 @@ from sentencepiece_oracle import made_model, model_bytes, processor, random_text
 from vocab_command import run
 
 from bpe_engine import hf
+from vocab_tools import train_model
 from vocab_tools.convert import NotAlikeError, convert_tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -43,6 +44,47 @@ def test_models_that_it_cannot(tmp_path: Path) -> None:
             convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))
     with pytest.raises(ValueError, match=r"the target is a tokenizer\.json"):
         convert_tokenizer(str(path), str(tmp_path / "x.tiktoken"))
+
+
+@pytest.mark.parametrize(
+    ("model", "like"), [("unigram", "sentencepiece"), ("bpe", "llama"), ("bpe", "sentencepiece")]
+)
+def test_a_tokenizer_json_becomes_a_model(model: str, like: str, tmp_path: Path) -> None:
+    text, source, target = tmp_path / "text.txt", tmp_path / "a.json", tmp_path / "a.model"
+    text.write_text("low lower lowest, new newer newest. 猫と犬 " * 20, encoding="utf-8")
+    trained = train_model([text], 320, model=model, like=like)
+    source.write_bytes(trained.tokenizer_json())
+    done = run("convert", str(source), str(target))
+    assert done.returncode == 0, done.stderr
+    theirs = processor(target.read_bytes())
+    rng = seeded("converted to a model", model, like)
+    for _ in range(500):
+        line = random_text(rng)
+        if not any(name in line for name in ("<s>", "</s>", "<unk>")):
+            ids = trained.tokenizer.encode(line, add_special_tokens=False).ids
+            assert ids == theirs.encode(line), line
+
+
+def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
+    path, target = tmp_path / "a.json", str(tmp_path / "a.model")
+    tokenizer = hf.Tokenizer(hf.Unigram([("<unk>", 0.0), ("a", -1.0), ("\u2581", -2.0)], 0))
+    tokenizer.pre_tokenizer = hf.pre_tokenizers.Metaspace(prepend_scheme="first")
+    for part, reason in (
+        (hf.normalizers.Lowercase(), "the normalizer Lowercase; .*prepend_scheme 'first'"),
+        (hf.normalizers.Prepend("\u2581"), "the pre-tokenizer Metaspace with"),
+    ):
+        tokenizer.normalizer = part
+        tokenizer.save(str(path))
+        with pytest.raises(ValueError, match=f"cannot express {reason}"):
+            convert_tokenizer(str(path), target)
+    tokenizer.pre_tokenizer = hf.pre_tokenizers.Metaspace()
+    tokenizer.normalizer = hf.normalizers.Sequence([])
+    tokenizer.save(str(path))
+    # A Metaspace puts no mark before a text that begins with one.
+    with pytest.raises(NotAlikeError, match="would not tokenize as"):
+        convert_tokenizer(str(path), target)
+    with pytest.raises(ValueError, match="is made of a tokenizer.json, .* not of gpt2"):
+        convert_tokenizer("gpt2", target)
 
 
 def test_marks_at_the_ends(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ EXAMPLES_SHOWN = 10
 @click.option(
     "--from",
     "source_format",
-    type=click.Choice([*WRITABLE, "gguf", "sentencepiece"]),
+    type=click.Choice([*WRITABLE, "gguf"]),
     help="IN's format.",
 )
 @click.option("--to", "target_format", type=click.Choice(WRITABLE), help="OUT's format.")
@@ -97,8 +97,8 @@ def convert(
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json with merges.txt, a
     tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a
     folder with such a file, or the name of an encoding. The name of OUT selects the format:
-    .tiktoken, tokenizer.json, vocab.json or tekken.json. The pattern and the special tokens of
-    .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
+    .tiktoken, tokenizer.json, vocab.json, tekken.json or, of a tokenizer.json, .model. The pattern
+    and the special tokens of .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
 
     \b
       vocab-tools convert o200k_base new/tokenizer.json

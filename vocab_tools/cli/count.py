@@ -20,6 +20,7 @@ from ..corpus.piece_counts import dropped_note
 from ..text import plural
 from ..train import count_corpus
 from ..train.arrow import write_counts
+from ..train.models import count_words
 from .console import console, progress_bar, say
 from .options import (
     Options,
@@ -119,12 +120,18 @@ def count_files(corpus: Sequence[str]) -> list[str]:
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True)
 @click.option("-o", "--output", required=True, help="The Parquet file for the counts.")
+@click.option(
+    "--like",
+    metavar="NAME",
+    help="Count the words of another model's pipeline, as of `train`.",
+)
 @counting_options
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def count(
     corpus: tuple[str, ...],
     output: str,
+    like: str | None,
     pattern: str | None,
     pattern_regex: str | None,
     special_tokens: tuple[str, ...],
@@ -149,12 +156,18 @@ def count(
         raise ValueError("Parquet cannot be written to standard output; name a file")
     inputs = expanded(corpus)
     files = OutputFiles([output], inputs, force=force)
-    cut = cutting(chosen, special_tokens, nfc)
     print_repeated(corpus)
-    with (
-        progress_bar("counting") as update,
-        count_corpus(corpus, cut, progress=update, **reading) as counts,
-    ):
+    with progress_bar("counting") as update:
+        if like is None:
+            cut = cutting(chosen, special_tokens, nfc)
+            found = count_corpus(corpus, cut, progress=update, **reading)
+        elif chosen or special_tokens or nfc is not None or reading.pop("max_memory"):
+            raise click.UsageError(
+                "--like brings a pipeline; give no pattern, special tokens, form of Unicode or memory"
+            )
+        else:
+            found = count_words(corpus, like=like, **reading)
+    with found as counts:
         written = files.write_by(output, lambda name: write_counts(counts, name, drop_rare))
     if not quiet:
         to = console()

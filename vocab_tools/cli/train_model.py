@@ -11,9 +11,10 @@ import click
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.texts import STANDARD
 
-from ..train.models import LIKE, TrainedModel, train_model
+from ..train.arrow import read_counts
+from ..train.models import LIKE, TrainedModel, train_model, words_of
 from .console import console, print_json, say, steps_bar
-from .count import expanded
+from .count import count_files, expanded
 from .options import refuse_mixed
 
 #: The options that other models have, too.
@@ -56,7 +57,7 @@ def train_other_model(
     corpus, outputs, reports = files
     more = {name: value for name, value in options.items() if name not in (*_SHARED, "max_words")}
     for name, value in {**others, **more, "report": tuple(reports)}.items():
-        if value not in _UNSET:
+        if value not in _UNSET and name != "counts":
             name = name.replace("_", "-")
             raise click.UsageError(
                 f"--{name} is an option of byte-level BPE, without --model and --like"
@@ -71,8 +72,12 @@ def train_other_model(
     inputs = [*expanded(corpus), *bases]
     written = OutputFiles(list(outputs), inputs, force=force)
     shared = {name: options[name] for name in _SHARED}
+    source: Any = corpus
+    if others["counts"]:
+        cut, _ = words_of(wanted["model"], like)
+        source = read_counts(count_files(corpus), cut)
     with steps_bar("counting") as update:
-        trained = train_model(corpus, progress=update, **wanted, **shared)
+        trained = train_model(source, progress=update, **wanted, **shared)
     contents = {path: _content(trained, path) for path in outputs}
     written.write(contents)
     found: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Tokenizers to measure: encodings, and tokenizers of the package `tokenizers`."""
+"""Tokenizers to measure: encodings, and tokenizers of :mod:`bpe_engine.hf`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_engine import Encoding, vocabulary
-from bpe_engine.hf import BPE, Tokenizer, UnsupportedTokenizer
+from bpe_engine.hf import BPE, Tokenizer
 from bpe_engine.read import byte_level
 from bpe_engine.read.opening import open_source
 
@@ -93,7 +93,7 @@ class FileSubject(Subject):
 
     Args:
         name: its name in reports.
-        tokenizer: of :mod:`bpe_engine.hf`, or of the package `tokenizers`.
+        tokenizer: of :mod:`bpe_engine.hf`, or another with the same methods.
         method: "byte-level BPE", or the type of the model.
         unknown: the token for unknown characters.
     """
@@ -144,9 +144,7 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
             with WordPiece, WordLevel, Unigram, or BPE over characters.
 
     Raises:
-        ValueError: it is malformed, or of no known format.
-        ImportError: the file is refused, so that the package `tokenizers` is needed, which is not
-            installed.
+        ValueError: it is malformed, refused, or of no known format.
         OSError: it cannot be read.
     """
     source = locate_source(checked_path(path, "the name, the file or the folder of a tokenizer"))
@@ -157,10 +155,7 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
         except UnknownPatternError:
             convert = f"vocab-tools convert {source.path} tokenizer.json --pattern NAME"
             raise UnknownPatternError(source.path, f"add one: {convert}") from None
-    try:
-        tokenizer = open_source(source)
-    except UnsupportedTokenizer as error:
-        return _of_tokenizers(name, source.path, error)
+    tokenizer = open_source(source)
     if isinstance(tokenizer, Encoding):
         return RankSubject(name, tokenizer)
     step = tokenizer.pre_tokenizer
@@ -185,19 +180,8 @@ def _of_definition(name: str, definition: Definition) -> Subject:
     return RankSubject(name, encoding)
 
 
-def _of_tokenizers(name: str, path: str, reason: UnsupportedTokenizer) -> Subject:
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise ImportError(f"{reason}: pip install 'bpe-engine[vocab-tools]'") from error
-    try:
-        return of_tokenizer(name, tokenizers.Tokenizer.from_file(path))
-    except Exception as error:  # The package defines no type of exception.
-        raise ValueError(f"{path}: {error}") from error
-
-
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
-    """Returns a tokenizer of :mod:`bpe_engine.hf`, or of the package `tokenizers`."""
+    """Returns the subject of a tokenizer of :mod:`bpe_engine.hf`."""
     method = type(tokenizer.model).__name__
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.atomic_write import write_at_once
+from bpe_engine.hf import Tokenizer
 from bpe_engine.read.sources import Source
 from bpe_engine.texts import Paths, corpus_files, naming, read_texts
 
@@ -18,10 +20,10 @@ from ..brief import Brief
 from ..embedding.plan import EmbeddingPlan
 from ..ranks import RankSource, as_sources
 from ..text import few, parting, plural, quoted, shorten, show
-from . import pieces, rank_file, tokenizer_json
+from . import pieces, rank_file, sentencepiece_model, tokenizer_json
 from .battery import battery
 from .definition import Definition, without_second_names
-from .encoders import Encoder, by_tokenizers, encoder_of, require_tokenizers
+from .encoders import Encoder, encoder, encoder_of
 from .extended import extended, plan, with_special
 from .formats import dump, load, locate_source, locate_target
 
@@ -132,7 +134,7 @@ def convert_tokenizer(
             ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with such a file;
             or the name of an encoding.
         target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
-            ``vocab.json`` or ``tekken.json``.
+            ``vocab.json``, ``tekken.json`` or, of a ``tokenizer.json``, ``.model``.
         extra: a rank file, or several, whose tokens are added.
         control_tokens: names of special tokens that are added after all ids.
         descriptions: texts by these names, for the plan: the row of a token begins as the mean of
@@ -173,6 +175,13 @@ def convert_tokenizer(
             )
         conversion = _of_model(origin, goal, _blocks(corpus, field, errors), progress)
         return _checked(conversion, allow_differences)
+    if goal.format == "sentencepiece":
+        if origin.format != "tokenizer.json" or extra or control_tokens:
+            raise ValueError(
+                f"{goal.path} is made of a tokenizer.json, without more tokens, not of {origin.path}"
+            )
+        conversion = _to_model(origin, goal, _blocks(corpus, field, errors), progress)
+        return _checked(conversion, allow_differences)
     base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
     if isinstance(control_tokens, str):
@@ -212,13 +221,49 @@ def _of_model(
     definition, made = pieces.definition(contents), pieces.convert(contents)
     conversion = Conversion(origin, goal, definition, {goal.path: made})
     conversion.reasons += pieces.reasons(contents)
-    conversion.notes += definition.notes
-    theirs = require_tokenizers().Tokenizer.from_str(made.decode())
-    texts = pieces.probes(definition, blocks)
-    _compare_texts(conversion, pieces.encoder(tokenizer), by_tokenizers(theirs), texts, progress)
-    if reason := pieces.decoded_otherwise(tokenizer, theirs, definition, contents):
-        conversion.reasons.append(reason)
+    _compare_models(
+        conversion, (tokenizer, Tokenizer.from_str(made.decode())), contents, blocks, progress
+    )
     return conversion
+
+
+def _to_model(
+    origin: Source,
+    goal: Source,
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> Conversion:
+    """Converts a ``tokenizer.json`` to a model of SentencePiece."""
+    tokenizer = Tokenizer.from_file(origin.path)
+    settings = json.loads(tokenizer.to_str())
+    made = sentencepiece_model.written(settings)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "made.model")
+        path.write_bytes(made)
+        result = Tokenizer.from_sentencepiece(path)
+    contents = json.loads(result.to_str())
+    conversion = Conversion(origin, goal, pieces.definition(contents), {goal.path: made})
+    if settings["post_processor"] is not None:
+        conversion.notes.append(
+            "a .model adds no tokens around a text: the post-processor is left out"
+        )
+    _compare_models(conversion, (tokenizer, result), contents, blocks, progress)
+    return conversion
+
+
+def _compare_models(
+    conversion: Conversion,
+    both: tuple[Tokenizer, Tokenizer],
+    contents: dict[str, Any],
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Compares ids and texts of both sides, one of which is the ``.model`` with these contents."""
+    conversion.notes += conversion.definition.notes
+    texts = pieces.probes(conversion.definition, blocks)
+    _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)
+    if reason := pieces.decoded_otherwise(*both, conversion.definition, contents):
+        conversion.reasons.append(reason)
 
 
 def _reasons(definition: Definition, goal: Source) -> list[str]:

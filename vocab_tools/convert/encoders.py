@@ -1,15 +1,12 @@
-"""Encoders for the files of a conversion, to compare both sides.
-
-Files of Hugging Face go through the package `tokenizers`, the others through this package.
-"""
+"""Encoders for the files of a conversion, to compare both sides."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from bpe_engine import vocabulary
+from bpe_engine.hf import BPE, Tokenizer
 from bpe_engine.read.gpt2_files import pair
 from bpe_engine.read.sources import Source
 
@@ -27,8 +24,6 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
         definition: the definition in the files.
         location: the files.
         is_read: True if the files exist and hold this definition; otherwise only it is used.
-
-    Raises ImportError where the package `tokenizers` is needed and not installed.
     """
     if location.format in ("tiktoken", "tekken", "encoding"):
         return _by_ranks(definition)
@@ -36,30 +31,17 @@ def encoder_of(definition: Definition, location: Source, *, is_read: bool = True
         expressible = definition.pattern is not None and not definition.inexpressible
         if expressible and definition.list_differs_from(definition.order) is None:
             return _by_ranks(definition)
-        return by_tokenizers(require_tokenizers().Tokenizer.from_str(dump(definition).decode()))
-    tokenizers = require_tokenizers()
+        return encoder(Tokenizer.from_str(dump(definition).decode()))
     if location.format == "tokenizer.json":
-        return by_tokenizers(tokenizers.Tokenizer.from_file(location.path))
+        return encoder(Tokenizer.from_file(location.path))
     if location.format != "gpt2":
-        return by_tokenizers(tokenizers.Tokenizer.from_str(dump(definition).decode()))
+        return encoder(Tokenizer.from_str(dump(definition).decode()))
     files, settings = pair(location.path), definition.settings
     assert files is not None and settings is not None
-    vocab, merges = tokenizers.models.BPE.read_file(*map(str, files))
+    vocab, merges = BPE.read_file(*map(str, files))
     model = {**settings["model"], "vocab": vocab, "merges": merges}
     contents = json.dumps({**settings, "post_processor": None, "model": model})
-    return by_tokenizers(tokenizers.Tokenizer.from_str(contents))
-
-
-def require_tokenizers() -> Any:
-    """Returns the package `tokenizers`. Raises ImportError that names the extra with it."""
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise ImportError(
-            "files of Hugging Face are verified with the package tokenizers; install it with "
-            "pip install 'bpe-engine[vocab-tools]'"
-        ) from error
-    return tokenizers
+    return encoder(Tokenizer.from_str(contents))
 
 
 def _by_ranks(definition: Definition) -> Encoder:
@@ -84,8 +66,8 @@ def _by_ranks(definition: Definition) -> Encoder:
     return encode
 
 
-def by_tokenizers(tokenizer: Any) -> Encoder:
-    """Returns the encoder of a tokenizer of `tokenizers`, without tokens around a text."""
+def encoder(tokenizer: Tokenizer) -> Encoder:
+    """Returns the encoder of a tokenizer, without tokens around a text."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
 

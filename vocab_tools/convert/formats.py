@@ -15,7 +15,7 @@ from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json
 from .definition import Definition
 
 #: Formats that can be written.
-WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken")
+WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken", "sentencepiece")
 
 
 def locate_source(path: str | os.PathLike[str], format: Format | None = None) -> Source:
@@ -45,7 +45,7 @@ def locate_target(path: str | os.PathLike[str], format: Format | None = None) ->
     if found not in WRITABLE:
         raise ValueError(
             f"{path} has no ending of a format that can be written: use .tiktoken, tokenizer.json, "
-            f"vocab.json (merges.txt comes beside it) or tekken.json, or name one with --to"
+            f"vocab.json (merges.txt comes beside it), tekken.json or .model, or name one with --to"
         )
     if found == "gpt2" and pair(path) is None:
         raise ValueError(f"{path}: GPT-2's files end in vocab.json and merges.txt")

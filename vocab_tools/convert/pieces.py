@@ -13,7 +13,7 @@ from ..text import few, plural, quoted, shorten
 from . import gguf_file
 from .battery import battery
 from .definition import Definition
-from .encoders import Encoder
+from .encoders import encoder
 
 #: The numbers of the types of pieces, as in a file.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
@@ -186,34 +186,25 @@ def definition(contents: dict[str, Any]) -> Definition:
     return Definition(spelled, special, None, notes=notes)
 
 
-def encoder(tokenizer: Tokenizer) -> Encoder:
-    """Returns what encodes texts with a model."""
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
-
-    return encode
-
-
 def decoded_otherwise(
-    tokenizer: Tokenizer, theirs: Any, definition: Definition, contents: dict[str, Any]
+    tokenizer: Tokenizer, result: Tokenizer, definition: Definition, contents: dict[str, Any]
 ) -> str | None:
-    """Returns the first ids that the ``tokenizer.json`` makes another text of, in words.
+    """Returns the first ids that both decode to other texts, in words.
 
     Ids of unknown text are left out: their text is a name in a ``tokenizer.json``.
 
     Args:
-        tokenizer: the model.
-        theirs: what the package tokenizers makes of the ``tokenizer.json``.
+        tokenizer: what is converted.
+        result: the tokenizer of the file made.
         definition: the tokens of the model.
-        contents: the model as JSON.
+        contents: the ``.model`` as JSON.
     """
     kinds = contents["model"]["kinds"]
     unknown = {id for id, kind in enumerate(kinds) if kind == _UNKNOWN}
     encode = encoder(tokenizer)
     for block in probes(definition, ()):
         rows = [ids for ids in encode(block) if unknown.isdisjoint(ids)]
-        decoded = zip(rows, tokenizer.decode_batch(rows, False), theirs.decode_batch(rows, False))
+        decoded = zip(rows, tokenizer.decode_batch(rows, False), result.decode_batch(rows, False))
         for ids, one, two in decoded:
             if one != two:
                 texts = [shorten(quoted(text)) for text in (one, two)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import several_names, shown
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts
+from .models import words_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,6 +49,7 @@ def count_pieces(
     pattern: str | None = None,
     special_tokens: Sequence[str] = (),
     nfc: bool | None = None,
+    like: str | None = None,
     field: str = "text",
 ) -> pyarrow.Table:
     """Counts the pieces of the texts in a table: the part of training that can be distributed.
@@ -60,6 +62,8 @@ def count_pieces(
         pattern: the name of an encoding, or a regular expression; by default o200k_base's.
         special_tokens: names that are cut out of the texts.
         nfc: normalizes text to NFC; by default, as the named encoding does.
+        like: the pipeline of another model that cuts texts into words, as of
+            :func:`vocab_tools.train_model`, line by line.
         field: the column with the texts.
 
     Returns:
@@ -86,7 +90,14 @@ def count_pieces(
     kind = table.schema.field(field).type
     if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
         raise ValueError(f"the column {field!r} has {kind}, not text")
-    counts = CorpusCounts(_cutting(pattern, tuple(special_tokens), nfc))
+    if like is None:
+        counts = CorpusCounts(_cutting(pattern, tuple(special_tokens), nfc))
+        count: Any = counts.pieces.count
+    else:
+        if pattern is not None or special_tokens or nfc is not None:
+            raise ValueError("like brings a pipeline; leave pattern, special_tokens and nfc out")
+        cut, words = words_of(None, like)
+        counts, count = CorpusCounts(cut), functools.partial(words.count, lines="stripped")
     texts = table.column(field)
     try:
         texts.validate(full=True)
@@ -94,7 +105,10 @@ def count_pieces(
         raise ValueError(f"the column {field!r} is damaged or not UTF-8: {error}") from error
     for start in range(0, len(texts), ROWS):
         found = texts.slice(start, ROWS).to_pylist()
-        counts.pieces.count([text for text in found if text is not None])
+        count([text for text in found if text is not None])
+    if like is not None:
+        rows = words.take_words()
+        counts.pieces.add([word.encode() for word, _ in rows], [times for _, times in rows])
     with counts:
         parts = [_table(arrow, pieces, n) for pieces, n in counts.rows()]
     return arrow.concat_tables(parts) if parts else _table(arrow, [], [])

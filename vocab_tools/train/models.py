@@ -16,7 +16,9 @@ from bpe_engine.vocabulary import WordCounts
 
 from ..arguments import number_of, several_names
 from ..brief import Brief
-from . import sentencepiece_model
+from ..convert import sentencepiece_model
+from ..corpus.cutting import Cutting
+from ..corpus.piece_counts import CorpusCounts
 from .training import ProgressFunction
 
 if TYPE_CHECKING:
@@ -67,37 +69,37 @@ def _bert() -> tuple[hf.Tokenizer, list[str], Any]:
     return tokenizer, special, _with_ends(["[CLS]"], ["[SEP]"])
 
 
-def _marked(tokenizer: hf.Tokenizer, parts: list[Any]) -> None:
-    tokenizer.normalizer = normalizers.Sequence(parts)
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-
-
 def _t5() -> tuple[hf.Tokenizer, list[str], Any]:
     tokenizer = hf.Tokenizer(hf.Unigram([("<unk>", 0.0)], 0))
     spaces = normalizers.Replace(hf.Regex(" {2,}"), " ")
-    _marked(tokenizer, [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(), spaces])
+    parts = [normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(), spaces]
+    tokenizer.normalizer = normalizers.Sequence(parts)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
     return tokenizer, ["<pad>", "</s>", "<unk>"], _with_ends([], ["</s>"])
+
+
+def _mark_spaces(tokenizer: hf.Tokenizer, parts: list[Any], first: int) -> None:
+    """Marks spaces as a ``.model`` does, also before a text that begins with a mark. Decoding removes
+    up to `first` spaces."""
+    marks = [normalizers.Prepend(_MARK), normalizers.Replace(" ", _MARK)]
+    tokenizer.normalizer = normalizers.Sequence([*parts, *marks])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
+    steps = [decoders.Replace(_MARK, " "), decoders.ByteFallback(), decoders.Fuse()]
+    tokenizer.decoder = decoders.Sequence([*steps, decoders.Strip(" ", first, 0)])
 
 
 def _llama() -> tuple[hf.Tokenizer, list[str], Any]:
     model = hf.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     tokenizer = hf.Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    steps = [
-        decoders.Replace(_MARK, " "),
-        decoders.ByteFallback(),
-        decoders.Fuse(),
-        decoders.Strip(" ", 1, 0),
-    ]
-    tokenizer.decoder = decoders.Sequence(steps)
+    _mark_spaces(tokenizer, [], 1)
     return tokenizer, ["<unk>", "<s>", "</s>"], _with_ends(["<s>"], [])
 
 
 def _sentencepiece() -> tuple[hf.Tokenizer, list[str], Any]:
     tokenizer = hf.Tokenizer(hf.Unigram([("<unk>", 0.0)], 0))
-    spaces = normalizers.Replace(hf.Regex(" {2,}"), " ")
-    _marked(tokenizer, [normalizers.Strip(), spaces])
+    ends = normalizers.Replace(hf.Regex(sentencepiece_model.ENDS), "")
+    _mark_spaces(tokenizer, [ends, normalizers.Replace(hf.Regex(" {2,}"), " ")], 1_000_000)
     return tokenizer, ["<unk>", "<s>", "</s>"], None
 
 
@@ -126,8 +128,53 @@ LIKE = {
 }
 
 
-def train_model(
+@dataclass(frozen=True)
+class Words(Cutting):
+    """Text is cut into words by the pipeline of a tokenizer. Files of counts record the pipeline."""
+
+    pipeline: str = ""
+
+    def dump(self) -> str:
+        """Returns JSON, the metadata of a file of counts."""
+        return self.pipeline
+
+
+def words_of(model: str | None, like: str | os.PathLike[str] | None) -> tuple[Words, WordCounts]:
+    """Returns how a pipeline cuts text, and an empty counter; arguments as of :func:`train_model`."""
+    tokenizer, _, _ = _pipeline(model, like)
+    whole = json.loads(tokenizer.to_str())
+    parts = {name: whole[name] for name in ("normalizer", "pre_tokenizer")}
+    # Counts are stored by bytes: the pattern is not used.
+    return Words(".", pipeline=json.dumps(parts)), WordCounts(tokenizer)
+
+
+def count_words(
     corpus: Paths,
+    *,
+    model: str | None = None,
+    like: str | os.PathLike[str] | None = None,
+    field: str = "text",
+    errors: str = "strict",
+    num_threads: int | None = None,
+) -> CorpusCounts:
+    """Counts the words of a corpus, for :func:`train_model`; arguments as there."""
+    cut, counts = words_of(model, like)
+    count_texts(counts, _texts(corpus, field, errors), "stripped", None, num_threads)
+    found = CorpusCounts(cut)
+    rows = counts.take_words()
+    found.pieces.add([word.encode() for word, _ in rows], [count for _, count in rows])
+    found.characters = sum(len(word) * count for word, count in rows)
+    return found
+
+
+def _texts(corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    for path in corpus_files(paths):
+        yield from read_texts(path, field, errors)
+
+
+def train_model(
+    corpus: Paths | CorpusCounts,
     vocab_size: int,
     *,
     model: str | None = None,
@@ -150,7 +197,7 @@ def train_model(
     of files.
 
     Args:
-        corpus: text files, folders and globs.
+        corpus: text files, folders and globs; or counts of the words that the pipeline makes.
         vocab_size: the number of tokens, with special tokens.
         model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default the model of ``like``.
         like: whose normalizer, pre-tokenizer, decoder and special tokens to take: "bert", "t5",
@@ -191,16 +238,16 @@ def train_model(
     special = list(dict.fromkeys([*special, *names]))
     defined = several_names("user_defined", user_defined, '["<sep>"]')
     counts = WordCounts(tokenizer)
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-
-    def texts() -> Iterator[list[str]]:
-        for path in corpus_files(paths):
-            yield from read_texts(path, field, errors)
 
     def update(step: str) -> Any:
         return lambda done, total=0: progress(step, done, total) if progress is not None else None
 
-    count_texts(counts, texts(), "stripped", update("counting"), num_threads)
+    if isinstance(corpus, CorpusCounts):
+        for words, times in corpus.rows():
+            counts.add([word.decode() for word in words], times)
+    else:
+        texts = _texts(corpus, field, errors)
+        count_texts(counts, texts, "stripped", update("counting"), num_threads)
     if not counts.size():
         raise ValueError("the corpus is empty: it has no words; give more text")
     whole = json.loads(tokenizer.to_str())
@@ -299,7 +346,7 @@ def _pipeline(
         lists: Any = [] if model == "unigram" else {}
         contents["model"] = {"type": _TYPES[model], "vocab": lists, **fields}
         if model == "bpe":
-            contents["model"]["merges"] = []
+            contents["model"] |= {"merges": [], "fuse_unk": like == "sentencepiece"}
         tokenizer = hf.Tokenizer.from_str(json.dumps(contents))
         if unknown not in special:
             special = [unknown, *special]

@@ -323,18 +323,17 @@ def _is_sentencepiece(settings: Mapping[str, Any]) -> bool:
 
 
 def _of_json(name: str, contents: str, *, lists_merges: bool = True) -> Source:
-    tokenizer: Any
     try:
         tokenizer = Tokenizer.from_str(contents)
     except UnsupportedTokenizer as error:
-        tokenizer = _by_tokenizers(name, contents, str(error))
+        raise Skipped(str(error)) from error
     return _of_tokenizer(name, tokenizer, json.loads(contents), lists_merges=lists_merges)
 
 
 def _of_tokenizer(
     name: str, tokenizer: Any, contents: Mapping[str, Any], *, lists_merges: bool = True
 ) -> Source:
-    """Returns the source of a tokenizer, of this package or of `tokenizers`."""
+    """Returns the source of a tokenizer."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
@@ -359,17 +358,6 @@ def _of_tokenizer(
         table=tables.of_settings(contents, lists_merges=lists_merges),
         decode=tokenizer.decode_batch,
     )
-
-
-def _by_tokenizers(name: str, contents: str, reason: str) -> Any:
-    try:
-        import tokenizers
-    except ImportError:
-        raise Skipped(f"{reason}; the package tokenizers reads it, and is not installed") from None
-    try:
-        return tokenizers.Tokenizer.from_str(contents)
-    except Exception as error:  # The package defines no type of exception.
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _bytes(token: str) -> bytes:

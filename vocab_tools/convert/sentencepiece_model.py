@@ -56,12 +56,12 @@ def written(contents: dict[str, Any]) -> bytes:
         _number(43, special["pad"]),
         *(_text(field, pieces[id][0]) for field, id in names if id >= 0),
     ]
-    steps, charsmap = _steps(contents["normalizer"]), _charsmap(contents["normalizer"])
+    table, settings, _ = _rules(contents)
     normalizer = [
-        _text(1, "user_defined" if charsmap else "identity"),
-        _message(2, charsmap),
-        _number(3, int(_scheme(contents) == "always")),
-        _number(4, int("spaces" in steps)),
+        _text(1, "user_defined" if table else "identity"),
+        _message(2, table),
+        _number(3, int("prefix" in settings)),
+        _number(4, int("spaces" in settings)),
         _number(5, 1),
     ]
     return body + _message(2, *trainer) + _message(3, *normalizer)
@@ -72,7 +72,7 @@ _IDS = {"bos": ("<s>", "[CLS]"), "eos": ("</s>", "[SEP]"), "pad": ("<pad>", "[PA
 
 
 def _problems(contents: dict[str, Any]) -> Iterable[str]:
-    model, steps = contents["model"], _steps(contents["normalizer"])
+    model = contents["model"]
     if model["type"] not in _MODELS:
         yield f"a {model['type']} model"
         return
@@ -85,42 +85,59 @@ def _problems(contents: dict[str, Any]) -> Iterable[str]:
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
             yield f"the {name} {model[name]!r}"
-    for step in steps:
-        if step != "spaces":
-            yield f"the normalizer {step}"
-    if _scheme(contents) is None:
-        yield "a pre-tokenizer other than Metaspace"
+    yield from _rules(contents)[2]
     if model.get("byte_fallback"):
         tokens = model["vocab"] if model["type"] == "BPE" else [it[0] for it in model["vocab"]]
         if sum(map(_is_byte, tokens)) != 256:
             yield "byte_fallback without a token for each byte"
 
 
-def _steps(normalizer: Any) -> list[str]:
-    """Returns the steps of a normalizer; "spaces" for those that drop spaces in a row and at the ends."""
-    if normalizer is None:
-        return []
-    parts = normalizer.get("normalizers", [normalizer])
-    parts = parts[1:] if parts and parts[0]["type"] == "Precompiled" else parts
-    names = [part["type"] for part in parts]
-    if names == ["Strip", "Replace"] and parts[1]["pattern"] == {"Regex": " {2,}"}:
-        return ["spaces"]
-    return names
+def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
+    """Returns the table of rules, the settings "spaces", "prefix" and "mark", and what a ``.model``
+    cannot express."""
+    normalizer, cut = contents["normalizer"], contents["pre_tokenizer"]
+    parts = [] if normalizer is None else list(normalizer.get("normalizers", [normalizer]))
+    table = b""
+    if parts and parts[0]["type"] == "Precompiled":
+        table = base64.b64decode(parts.pop(0)["precompiled_charsmap"])
+    names = [_name(part) for part in parts]
+    settings = set()
+    if names[:2] in (["ends", "spaces"], ["Strip", "spaces"]):
+        settings.add("spaces")
+        del names[:2]
+    while names and names[0] in ("prefix", "mark"):
+        settings.add(names.pop(0))
+    if cut and cut["type"] == "Metaspace" and cut["replacement"] == _MARK:
+        settings |= {"mark"} if cut["prepend_scheme"] == "never" else {"mark", "prefix"}
+        if cut["prepend_scheme"] != "first":
+            cut = None
+    problems = [f"the normalizer {_STEPS_SHOWN.get(name, name)}" for name in names]
+    if cut:
+        scheme = cut.get("prepend_scheme")
+        shown = f" with the prepend_scheme {scheme!r}" if scheme else ""
+        problems.append(f"the pre-tokenizer {cut['type']}{shown}")
+    elif "mark" not in settings:
+        problems.append("spaces that are not marked")
+    return table, settings, problems
 
 
-def _charsmap(normalizer: Any) -> bytes:
-    """Returns the table of a normalizer that begins with one."""
-    parts = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    is_table = parts and parts[0]["type"] == "Precompiled"
-    return base64.b64decode(parts[0]["precompiled_charsmap"]) if is_table else b""
+#: Spaces at both ends, and marks at the end, as SentencePiece removes them.
+ENDS = f"\\A +|[ {_MARK}]+\\z"
+
+_STEPS: dict[tuple[str, Any, Any], str] = {
+    ("Replace", ENDS, ""): "ends",
+    ("Replace", " {2,}", " "): "spaces",
+    ("Prepend", None, _MARK): "prefix",
+    ("Replace", " ", _MARK): "mark",
+}
+_STEPS_SHOWN = {"ends": "Replace", "spaces": "Replace", "prefix": "Prepend", "mark": "Replace"}
 
 
-def _scheme(contents: dict[str, Any]) -> str | None:
-    part = contents["pre_tokenizer"]
-    if not part or part["type"] != "Metaspace" or part["replacement"] != _MARK:
-        return None
-    scheme: str = part["prepend_scheme"]
-    return scheme if part.get("split", True) and scheme != "first" else None
+def _name(part: dict[str, Any]) -> str:
+    """Returns the setting of a normalizer, or its type."""
+    pattern = None if "pattern" not in part else next(iter(part["pattern"].values()))
+    kind: str = part["type"]
+    return _STEPS.get((kind, pattern, part.get("content", part.get("prepend"))), kind)
 
 
 def _scores(model: dict[str, Any]) -> dict[str, float]:
