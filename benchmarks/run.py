@@ -162,7 +162,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         if prepare:
             for spec in specs:
                 prepare(spec, cache)
-    texts = [case.options for case in cases if case.measure == "training"]
+    texts = [case.options for case in cases if case.measure in ("training", "models")]
     # The largest first: smaller ones are prefixes of it.
     for text in sorted(texts, key=lambda text: -text["megabytes"]):
         paths = [corpus.path for corpus in corpora]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any
@@ -224,6 +225,9 @@ def _vocabularies() -> list[Case]:
     train = {"english": ("en", 10), "chinese": ("zh", 10), "mixed": ("mixed", 50)}
     grow = {f"growth-{size}": ("mixed", size) for size in (10, 25, 50, 100, 200)}
     grow |= {f"english-{size}": ("en", size) for size in (100, 1000)}
+    models = itertools.product(
+        ("unigram", "wordpiece", "bpe"), ("en", "mixed"), (4, 100), (8, 32), (1, 2)
+    )
     return [
         *(
             Case(
@@ -254,6 +258,15 @@ def _vocabularies() -> list[Case]:
                 corpora=NONE, threads=2, rounds=2, quick=False,
             )
             for name, (text, size) in (train | grow).items()
+        ),
+        *(
+            Case(
+                f"model-{model}-{text}-{size}-{tokens}k-{threads}", "models",
+                f"{model}, {tokens},000 tokens, {size} MB of {text} text, {threads} thread{'s' * (threads > 1)}",
+                "models", inputs="nothing", corpora=NONE, threads=threads, rounds=1, quick=False,
+                options={"model": model, "text": text, "megabytes": size, "size": tokens * 1000},
+            )
+            for model, text, size, tokens, threads in models
         ),
     ]  # fmt: skip
 
@@ -302,7 +315,9 @@ CASES = {
 
 
 #: Groups that run only when they are named.
-BY_NAME = ("padded", "column", "peaks", "build", "learn", "command", "training", "sides")
+BY_NAME = (
+    "padded", "column", "peaks", "build", "learn", "command", "training", "models", "sides"
+)  # fmt: skip
 
 
 def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:

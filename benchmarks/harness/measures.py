@@ -10,6 +10,7 @@ own modules would hide what an engine's import costs, in time and in memory.
 from __future__ import annotations
 
 import gc
+import hashlib
 import sys
 import time
 from collections import deque
@@ -355,6 +356,38 @@ def training(run: Run) -> Iterator[Value]:
     yield Value("peak", peak, "MB")
 
 
+#: One line of this many is held out.
+HELD_OUT = 20
+
+
+def models(run: Run) -> Iterator[Value]:
+    """Yields seconds from lines to a tokenizer of a model, the peak of memory, and bytes a token of
+    lines that were held out. Trainers that give tokens must agree on them.
+    """
+    from ..cases.training_texts import text_file
+    from ..peers.model_trainers import TRAINERS
+
+    if run.plan.name not in TRAINERS:
+        raise Unsupported("no trainer")
+    path = text_file(run.options["text"], run.options["megabytes"], run.corpora, run.cache)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    held_out = lines[HELD_OUT - 1 :: HELD_OUT]
+    del lines[HELD_OUT - 1 :: HELD_OUT]
+    train = TRAINERS[run.plan.name](run.options["model"])
+    seconds, (tokens, encode) = timed(train, lines, run.options["size"], run.threads)
+    peak = resident()["peak"]
+    judged = {} if tokens is None else {"tokens": len(tokens), **_digest(tokens)}
+    yield Value("time", seconds, "s", "tokens", **judged)
+    yield Value("peak", peak, "MB")
+    total = sum(len(line.encode()) for line in held_out)
+    yield Value("held out", total / sum(len(encode(line)) for line in held_out), "bytes/token")
+
+
+def _digest(tokens: list[str]) -> dict[str, str]:
+    text = "\n".join(tokens).encode()
+    return {"digest": hashlib.blake2b(text, digest_size=8).hexdigest()}
+
+
 def growth(run: Run) -> Iterator[Value]:
     """Yields milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
     call = run.warmed()
@@ -381,6 +414,6 @@ MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
         throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth,
-        held, building, learning, command, training, sides,
+        held, building, learning, command, training, models, sides,
     )
 }  # fmt: skip

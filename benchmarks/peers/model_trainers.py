@@ -1,0 +1,93 @@
+"""Adapters of trainers of Unigram, WordPiece and BPE over characters, on lines of text.
+
+Each imports its package, and returns a function of lines, a size and threads, whose result is the
+tokens, if two trainers must agree on them, and what encodes a line. All mark spaces by U+2581 and cut there, but WordPiece, which cuts as BERT does.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Encode = Callable[[str], list[int]]
+Trained = tuple[list[str] | None, Encode]
+Train = Callable[[list[str], int, int], Trained]
+
+_TYPES = {"unigram": "Unigram", "wordpiece": "WordPiece", "bpe": "BPE"}
+
+
+def _pipeline(package: Any, model: str, models: Any) -> Any:
+    fields = {} if model == "unigram" else {"unk_token": "[UNK]"}
+    tokenizer = package.Tokenizer(getattr(models, _TYPES[model])(**fields))
+    cut = package.pre_tokenizers
+    tokenizer.pre_tokenizer = cut.BertPreTokenizer() if model == "wordpiece" else cut.Metaspace()
+    return tokenizer
+
+
+def _ours(model: str) -> Train:
+    from bpe_engine import hf
+    from vocab_tools import train_model
+
+    def train(lines: list[str], size: int, threads: int) -> Trained:
+        with tempfile.TemporaryDirectory() as folder:
+            like, text = Path(folder, "like.json"), Path(folder, "text.txt")
+            _pipeline(hf, model, hf).save(str(like))
+            text.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+            options: dict[str, Any] = {"min_frequency": 1, "special_tokens": ["[UNK]"]}
+            trained = train_model([text], size, like=like, num_threads=threads, **options)
+        return _result(model, trained.tokenizer)
+
+    return train
+
+
+def _tokenizers(model: str) -> Train:
+    import tokenizers
+    from tokenizers import trainers
+
+    def train(lines: list[str], size: int, threads: int) -> Trained:
+        made = _pipeline(tokenizers, model, tokenizers.models)
+        options = {"unk_token": "[UNK]"} if model == "unigram" else {}
+        kind = getattr(trainers, f"{_TYPES[model].replace('BPE', 'Bpe')}Trainer")
+        trainer = kind(vocab_size=size, special_tokens=["[UNK]"], show_progress=False, **options)
+        made.train_from_iterator(lines, trainer)
+        return _result(model, made)
+
+    return train
+
+
+def _result(model: str, tokenizer: Any) -> Trained:
+    vocab = tokenizer.get_vocab()
+    # The order of a hash table decides between pairs of WordPiece, and rounds sums of Unigram.
+    tokens = sorted(vocab, key=vocab.__getitem__) if model == "bpe" else None
+    return tokens, lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids)
+
+
+def _sentencepiece(model: str) -> Train:
+    import sentencepiece
+
+    from .engines import Unsupported
+
+    if model == "wordpiece":
+        raise Unsupported("no trainer of WordPiece")
+
+    def train(lines: list[str], size: int, threads: int) -> Trained:
+        file = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=file, vocab_size=size, model_type=model,
+            num_threads=threads, character_coverage=1.0, normalization_rule_name="identity",
+            remove_extra_whitespaces=False, max_sentence_length=1 << 20, minloglevel=2,
+        )  # fmt: skip
+        made = sentencepiece.SentencePieceProcessor(model_proto=file.getvalue())
+        return None, made.encode
+
+    return train
+
+
+TRAINERS: dict[str, Callable[[str], Train]] = {
+    "bpe_engine": _ours,
+    "tokenizers": _tokenizers,
+    "sentencepiece": _sentencepiece,
+}
