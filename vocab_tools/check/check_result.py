@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..bases import Recognized
-from ..brief import Reported
 from ..corpus.effect import CorpusEffect
-from .findings import Finding
+from .findings import Finding, WithFindings
 
 #: The round-trip classes, as the literature on glitch tokens names them (Land and Bartolo, "Fishing
 #: for Magikarp", 2024). A token is in the first of these that fits: the text of the token is
@@ -27,7 +26,7 @@ ROUND_TRIP_CLASSES = (
 
 
 @dataclass(repr=False)
-class CheckResult(Reported):
+class CheckResult(WithFindings):
     """All findings, and the class of every token."""
 
     findings: list[Finding]
@@ -50,19 +49,10 @@ class CheckResult(Reported):
     tokens: dict[int, bytes] = field(default_factory=dict)
 
     @property
-    def ok(self) -> bool:
-        """True if no finding is an error."""
-        return not any(finding.severity == "error" for finding in self.findings)
-
-    @property
     def round_trip_counts(self) -> dict[str, int]:
         """The number of ids in each class."""
         counts = Counter(self.round_trip.values())
         return {name: counts[name] for name in ROUND_TRIP_CLASSES}
-
-    def finding(self, code: str) -> Finding | None:
-        """Returns the finding with this code."""
-        return next((finding for finding in self.findings if finding.code == code), None)
 
     def to_plain(self) -> dict[str, Any]:
         """Returns everything as plain types, for JSON. Ids that no list names are OK."""

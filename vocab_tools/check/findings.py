@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
-from ..brief import Brief
+from ..brief import Brief, Reported
 from .context import Context
 
 Severity = Literal["error", "warning", "info"]
@@ -48,6 +48,21 @@ class Finding(Brief):
         '1,448, 2 of them new'
         """
         return f"{self.count:,}" + (f", {self.new:,} of them new" if self.new else "")
+
+
+class WithFindings(Reported):
+    """The result of a check."""
+
+    findings: list[Finding]
+
+    @property
+    def ok(self) -> bool:
+        """True if no finding is an error."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    def finding(self, code: str) -> Finding | None:
+        """Returns the finding with this code."""
+        return next((finding for finding in self.findings if finding.code == code), None)
 
 
 @dataclass(frozen=True)

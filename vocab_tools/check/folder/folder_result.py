@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...brief import Reported
-from ..findings import Finding
+from ..findings import Finding, WithFindings
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class CheckedSource:
 
 
 @dataclass(repr=False)
-class FolderResult(Reported):
+class FolderResult(WithFindings):
     """All findings, and the tokenizers that were compared."""
 
     #: The folder.
@@ -38,15 +37,6 @@ class FolderResult(Reported):
     sources: list[CheckedSource] = field(default_factory=list)
     #: The fingerprint of the first tokenizer; None if its file does not give one.
     fingerprint: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """True if no finding is an error."""
-        return not any(finding.severity == "error" for finding in self.findings)
-
-    def finding(self, code: str) -> Finding | None:
-        """Returns the finding with this code."""
-        return next((finding for finding in self.findings if finding.code == code), None)
 
     def to_plain(self) -> dict[str, Any]:
         """Returns everything as plain types, for JSON."""
