@@ -432,7 +432,7 @@ def around(contents: dict[str, Any]) -> dict[str, Any]:
     return {**contents, "post_processor": template}
 
 
-CONFIG, MODEL, GENERATION = "tokenizer_config.json", "config.json", "generation_config.json"
+CONFIG, MODEL_CONFIG, GENERATION = "tokenizer_config.json", "config.json", "generation_config.json"
 PLAIN = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 OTHER_END = {CONFIG: {"chat_template": TEMPLATE.replace("<|end|>", "<|user|>")}}
 
@@ -464,7 +464,7 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
         },
     ),
     (
-        {MODEL: {"eos_token_id": 264}, GENERATION: {"eos_token_id": [263, 264], "bos_token_id": 9}},
+        {MODEL_CONFIG: {"eos_token_id": 264}, GENERATION: {"eos_token_id": [263, 264], "bos_token_id": 9}},
         {"MODEL_ID_DISAGREES": ["bos_token is 262 ('<|begin|>'), and 9 in generation_config.json",
                                 "eos_token is 263 ('<|end|>'), and 264 ('<|user|>') in config.json"]},
     ),
