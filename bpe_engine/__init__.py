@@ -16,12 +16,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 try:
-    from . import _core
+    from . import _core as _core
 except ImportError as _error:
     from ._unbuilt import explained
 
     raise explained(_error) from None
 
+from . import _tiktoken as _tiktoken
 from . import core, model, registry
 from ._alias import install, uninstall
 from ._core import StreamPool, StreamStop, TokenTable
@@ -29,9 +30,6 @@ from .abilities.stream import StreamDecoder
 from .core import Encoding
 from .model import encoding_for_model, encoding_name_for_model
 from .registry import get_encoding, list_encoding_names
-
-# The native module's name in tiktoken, for `from tiktoken import _tiktoken`.
-_tiktoken = _core
 
 __version__ = "0.1.0"
 

@@ -30,9 +30,6 @@ _ALIAS = "tiktoken"
 _PLUGINS = "tiktoken_ext"
 _PACKAGE = __name__.rpartition(".")[0]
 
-# tiktoken's name for the native module.
-_RENAMED = {"_tiktoken": "_core"}
-
 
 class _Loader(Loader):
     """Returns a loaded module unchanged."""
@@ -58,7 +55,7 @@ class _Finder(MetaPathFinder):
         alias, _, name = fullname.partition(".")
         if alias != _ALIAS or not name or not _is_ours(sys.modules.get(_ALIAS)):
             return None
-        real = f"{_PACKAGE}.{_RENAMED.get(name, name)}"
+        real = f"{_PACKAGE}.{name}"
         try:
             module = importlib.import_module(real)
         except ModuleNotFoundError as error:

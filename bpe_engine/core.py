@@ -18,15 +18,10 @@ from typing import (
     Sequence,
 )
 
-from ._arguments import (
-    check_errors,
-    check_pattern,
-    copied_dict,
-    copied_special_tokens,
-)
-from ._core import CoreBPE, disallowed_special_message
-from ._core import Encoding as NativeEncoding
-from ._engine import EngineMethods
+from ._arguments import check_errors, check_pattern, copied_dict, copied_special_tokens
+from ._core import Pipeline, disallowed_special_message
+from ._tiktoken import CoreBPE
+from .face import Face
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,11 +40,11 @@ class _LazyRanks:
     """
 
     def __get__(self, encoding: Encoding, owner: type[Encoding]) -> dict[bytes, int]:
-        encoding._mergeable_ranks = ranks = encoding._core_bpe.mergeable_ranks()
+        encoding._mergeable_ranks = ranks = encoding._ranks_dict()
         return ranks
 
 
-class Encoding(EngineMethods, NativeEncoding):
+class Encoding(Face):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
@@ -129,7 +124,7 @@ class Encoding(EngineMethods, NativeEncoding):
         self._special_token_values = set(special_tokens.values())
         self._normalization = normalization
         self._core_bpe = core_bpe
-        self.max_token_value: int = max(core_bpe.max_rank, *self._special_token_values, 0)
+        self.max_token_value: int = max(self._max_rank, *self._special_token_values, 0)
 
     @classmethod
     def _from_core(
@@ -148,11 +143,11 @@ class Encoding(EngineMethods, NativeEncoding):
         return self
 
     def _check_n_vocab(self, explicit_n_vocab: int) -> None:
-        count = self._core_bpe.rank_count + len(self._special_tokens)
+        count = self._rank_count + len(self._special_tokens)
         if count != explicit_n_vocab:
             raise ValueError(
                 f"explicit_n_vocab is {explicit_n_vocab}, but there are {count} tokens: "
-                f"{self._core_bpe.rank_count} mergeable and {len(self._special_tokens)} special "
+                f"{self._rank_count} mergeable and {len(self._special_tokens)} special "
                 "ones; correct it or leave it out"
             )
         if self.max_token_value != explicit_n_vocab - 1:
@@ -165,7 +160,40 @@ class Encoding(EngineMethods, NativeEncoding):
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r} {self.fingerprint[:12]}>"
 
-    # ---- Encoding (`encode` and `encode_ordinary` are native, in `NativeEncoding`) ----
+    # ---- The engine ----
+
+    @property
+    def _core_bpe(self) -> CoreBPE:
+        """The engine under tiktoken's name. Can be set."""
+        core: CoreBPE | None = self.__dict__.get("_core_bpe")
+        if core is None:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute '_core_bpe'; has "
+                f"{type(self).__name__}.__init__ been called?"
+            )
+        return core
+
+    @_core_bpe.setter
+    def _core_bpe(self, core: CoreBPE) -> None:
+        # Objects that receive the `__dict__` of this one find the engine there.
+        self.__dict__["_core_bpe"] = core
+        self._share(core)
+
+    # ---- Native methods under tiktoken's names ----
+
+    encode = Pipeline._encode_ids
+    encode_ordinary = Pipeline._encode_ordinary
+    encode_with_unstable = Pipeline._encode_with_unstable
+    encode_single_token = Pipeline._encode_single_token
+    split = Pipeline._split
+    decode = Pipeline._decode_text
+    decode_single_token_bytes = Pipeline._decode_single_token_bytes
+    decode_tokens_bytes = Pipeline._decode_tokens_bytes
+    token_byte_values = Pipeline._token_byte_values
+    _encode_single_piece = Pipeline._encode_single_piece
+    _encode_bytes = Pipeline._encode_bytes
+
+    # ---- Batches ----
 
     def encode_ordinary_batch(self, text: list[str], *, num_threads: int = 8) -> list[list[int]]:
         """Returns `encode_ordinary` of each text, on up to `num_threads` threads.
@@ -178,7 +206,7 @@ class Encoding(EngineMethods, NativeEncoding):
         """
         if self._overrides("encode_ordinary"):
             return _on_threads(self.encode_ordinary, text, num_threads)
-        return self._core_bpe.encode_batch(text, num_threads, set(), ())
+        return self._encode_each(text, num_threads, allowed_special=(), disallowed_special=())
 
     def encode_batch(
         self,
@@ -207,57 +235,17 @@ class Encoding(EngineMethods, NativeEncoding):
                 disallowed_special=frozenset(disallowed_special),
             )
             return _on_threads(encode, text, num_threads)
-        return self._core_bpe.encode_batch(text, num_threads, allowed_special, disallowed_special)
+        return self._encode_each(
+            text,
+            num_threads,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+        )
 
     def _overrides(self, name: str) -> bool:
         """True if a subclass or this instance overrides a method."""
         method = getattr(type(self), name, None)
-        return name in self.__dict__ or method is not getattr(NativeEncoding, name)
-
-    def encode_with_unstable(
-        self,
-        text: str,
-        *,
-        allowed_special: Literal["all"] | AbstractSet[str] = set(),  # noqa: B006
-        disallowed_special: Literal["all"] | Collection[str] = "all",
-    ) -> tuple[list[int], list[list[int]]]:
-        """Returns the stable ids of an unfinished text, and the possible completions of its rest.
-
-        Takes the arguments of `encode`, and raises the same errors.
-
-        Returns:
-            The ids of a prefix that stay the same whatever follows, and every sequence of ids that
-            the rest of the text may become. Each sequence covers the rest and ends with the token
-            that reaches or passes its end. Their order has no meaning.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> stable, completions = gpt2.encode_with_unstable("hello fan")
-        >>> stable, gpt2.encode(" fantastic") in completions
-        ([31373], True)
-        """
-        return self._core_bpe.encode_with_unstable(text, allowed_special, disallowed_special)
-
-    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """Returns the id of one token, special or not, given as text or as bytes.
-
-        Raises:
-            KeyError: The token does not exist.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
-        31373
-        """
-        return self._core_bpe.encode_single_token(text_or_bytes)
-
-    # ---- What `EngineMethods` needs; it has the other abilities ----
-
-    _allowed_by_default = frozenset()
-    _disallowed_by_default = "all"
-
-    @property
-    def _native_engine(self) -> CoreBPE:
-        return self._core_bpe
+        return name in self.__dict__ or method is not _NATIVE[name]
 
     @property
     def _label(self) -> str:
@@ -266,67 +254,6 @@ class Encoding(EngineMethods, NativeEncoding):
     @property
     def _special_ids(self) -> set[int]:
         return self._special_token_values
-
-    def split(
-        self,
-        text: str,
-        *,
-        allowed_special: Literal["all"] | AbstractSet[str] = frozenset(),
-        disallowed_special: Literal["all"] | Collection[str] = (),
-    ) -> list[str]:
-        """Returns the pieces of a text, which are encoded one by one.
-
-        Each allowed special token is a piece. Where the encoding normalizes text, the normalized
-        text is split.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
-        ['It', "'s", ' 10', ' o', "'", 'clock', '.']
-        """
-        return self._core_bpe.split(text, allowed_special, disallowed_special)
-
-    # ---- Decoding ----
-
-    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """Decodes ids to text.
-
-        Args:
-            tokens: A list, tuple, numpy array or other sequence of ids.
-            errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
-                become U+FFFD, which loses information.
-
-        Raises:
-            KeyError: An id is not a token's.
-            OverflowError: A number is outside the range of ids.
-            UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
-        'hello world'
-        """
-        check_errors(errors)
-        return self._core_bpe.decode(tokens, errors)
-
-    def decode_single_token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one token, special or not.
-
-        Raises:
-            KeyError: The id is not a token's.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
-        b'hello'
-        """
-        return self._core_bpe.decode_single_token_bytes(token)
-
-    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
-        """Returns the bytes of each token.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
-        [b'hello', b' world']
-        """
-        return self._core_bpe.decode_tokens_bytes(tokens)
 
     def decode_batch(
         self,
@@ -345,10 +272,8 @@ class Encoding(EngineMethods, NativeEncoding):
         """
         check_errors(errors)
         if (ragged := _as_ragged(batch)) is not None:
-            return self._core_bpe.decode_ragged(
-                ragged.values, ragged.row_splits, errors, num_threads
-            )
-        return self._core_bpe.decode_batch(batch, errors, num_threads)
+            return self._decode_ragged(ragged.values, ragged.row_splits, errors, num_threads)
+        return self._decode_batch(batch, errors, num_threads)
 
     def decode_bytes_batch(
         self,
@@ -363,8 +288,8 @@ class Encoding(EngineMethods, NativeEncoding):
         [b'hello world']
         """
         if (ragged := _as_ragged(batch)) is not None:
-            return self._core_bpe.decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
-        return self._core_bpe.decode_bytes_batch(batch, num_threads)
+            return self._decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
+        return self._decode_bytes_batch(batch, num_threads)
 
     # ---- The vocabulary ----
 
@@ -403,24 +328,6 @@ class Encoding(EngineMethods, NativeEncoding):
         """
         return MappingProxyType(self._mergeable_ranks)
 
-    def token_byte_values(self) -> list[bytes]:
-        """Returns the bytes of all tokens but the special ones, sorted."""
-        return self._core_bpe.token_byte_values()
-
-    @property
-    def fingerprint(self) -> str:
-        """The encoding's fingerprint: a SHA-256, in hexadecimal, of all that decides its ids.
-
-        Encodings with the same pattern, ranks, special tokens and normalization have the same one,
-        on every machine and in every version. The name is not in it. Computed on first use.
-
-        >>> import bpe_engine
-        >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")
-        >>> gpt2.fingerprint == r50k.fingerprint, gpt2
-        (True, <Encoding 'gpt2' bc98d100a6f5>)
-        """
-        return self._core_bpe.fingerprint()
-
     @property
     def eot_token(self) -> int:
         """The id of ``<|endoftext|>``; raises KeyError if the encoding lacks it."""
@@ -453,20 +360,12 @@ class Encoding(EngineMethods, NativeEncoding):
 
     # ---- Private in tiktoken, but used by programs ----
 
-    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
-        """Encodes a text as one piece, without special tokens."""
-        return self._core_bpe.encode_single_piece(text_or_bytes)
-
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """`encode_ordinary` with pieces from the package `regex`, for comparison."""
         import regex  # type: ignore[import-untyped,unused-ignore]
 
         pieces = regex.findall(self._pat_str, text)
-        return [id for piece in pieces for id in self._core_bpe.encode_single_piece(piece)]
-
-    def _encode_bytes(self, text: bytes) -> list[int]:
-        """Encodes bytes that need not be UTF-8."""
-        return self._core_bpe._encode_bytes(text)
+        return [id for piece in pieces for id in self._encode_single_piece(piece)]
 
     # ---- Pickle and copy ----
 
@@ -498,6 +397,10 @@ class Encoding(EngineMethods, NativeEncoding):
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self
+
+
+# What `encode_batch` and `encode_ordinary_batch` call, unless it is overridden.
+_NATIVE = {name: vars(Encoding)[name] for name in ("encode", "encode_ordinary")}
 
 
 def _as_ragged(batch: object) -> TokenBatch | None:

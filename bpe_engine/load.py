@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, Union
 
 from . import _core
 from ._arguments import check_pattern, copied_special_tokens, with_text
+from ._tiktoken import CoreBPE
 from .atomic_write import write_at_once
 from .core import Encoding
 from .read import byte_level
@@ -383,7 +384,7 @@ def _blame_files(files: list[tuple[str, bytes]]) -> None:
     """Raises the ValueError that the rank files alone cause, if any, with their names in it."""
     names = " and ".join(name for name, _ in files)
     try:
-        _core.CoreBPE.from_rank_files(files, {}, r"\w+|\W+")
+        CoreBPE.from_rank_files(files, {}, r"\w+|\W+")
     except ValueError as error:
         message = str(error)
         # Errors in one line already name the file and the line.
@@ -497,7 +498,7 @@ def load_encoding(
         _refuse_misspelt_name(pattern, BUILTIN)
     pat_str = pattern if known is None else known.pattern
     try:
-        core_bpe = _core.CoreBPE.from_rank_files(files, special, pat_str, normalization)
+        core_bpe = CoreBPE.from_rank_files(files, special, pat_str, normalization)
     except ValueError as error:
         _blame_files(files)
         raise error

@@ -96,5 +96,5 @@ def count_tokens(encoding: Encoding, texts: list[str]) -> tuple[list[int], dict[
     >>> count_tokens(bpe_engine.get_encoding("gpt2"), ["hello world", "world"])
     ([2, 1], {995: 1, 6894: 1, 31373: 1})
     """
-    lengths, times = _core.count_tokens(encoding._core_bpe, texts)
+    lengths, times = _core.count_tokens(encoding, texts)
     return lengths, dict(times)

@@ -6,10 +6,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyString, PyTuple, PyType};
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{collected, new_bytearray};
+use crate::pipeline::PyPipeline;
 use crate::prompt::read;
 use crate::{buffer_pool, gil, ids, int_cache};
 
@@ -23,11 +23,11 @@ pub struct AuditedIds {
 /// Encodes segments, and keeps the origin of each id.
 #[pyfunction]
 pub fn audit_segments(
-    source: &PyEngine,
+    source: &Bound<'_, PyPipeline>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<AuditedIds> {
-    let engine = &*source.current();
+    let engine = &*PyPipeline::current(source)?;
     let prompt = read(engine, segments, is_joined)?;
     let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     let mut origins = Origins::new();

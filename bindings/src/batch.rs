@@ -1,4 +1,4 @@
-//! Encodes batches for `bpe_engine.Tokenizer` and for transformers: texts and pairs become rows of ids,
+//! Encodes batches for `bpe_engine.Pipeline` and for transformers: texts and pairs become rows of ids,
 //! truncated and padded.
 
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use pyo3::types::{PyByteArray, PyDict, PyList, PyTuple};
 
 use crate::errors::{OrRaise, to_python};
 use crate::hf::input::{GivenInput, Surrogates};
-use crate::hf::{self, HfEncoding, HfTokenizer};
+use crate::hf::{self, HfEncoding};
 use crate::objects::{
     collected, filled_bytearray, list_of_spans, new_dict, new_int, new_list, new_tuple, push,
 };
+use crate::pipeline::PyPipeline;
 use crate::{gil, ids, int_cache, request, rows, text};
 
 /// A tokenizer and the arguments of calls, read once.
@@ -91,7 +92,7 @@ impl RowEncoder {
         num_threads, allowed_special, disallowed_special))]
     #[allow(clippy::too_many_arguments)]
     fn new(
-        tokenizer: &Bound<'_, HfTokenizer>,
+        tokenizer: &Bound<'_, PyPipeline>,
         is_pretokenized: bool,
         add_special_tokens: bool,
         truncation: Option<&Bound<'_, PyAny>>,
@@ -102,7 +103,7 @@ impl RowEncoder {
         disallowed_special: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let threads = rows::threads(num_threads)?;
-        let base = tokenizer.get().current();
+        let base = PyPipeline::tokenizer(tokenizer)?;
         let mut tokenizer = Pipeline::clone(&base);
         let truncation = truncation.map(|given| read_truncation(given, overflow)).transpose()?;
         tokenizer.set_truncation(truncation).or_raise()?;
@@ -129,11 +130,11 @@ impl RowEncoder {
     /// tokens are text is an argument: other threads may set the tokenizer's own meanwhile.
     #[staticmethod]
     fn of_settings(
-        tokenizer: &Bound<'_, HfTokenizer>,
+        tokenizer: &Bound<'_, PyPipeline>,
         add_special_tokens: bool,
         encode_special_tokens: bool,
     ) -> PyResult<Self> {
-        let base = tokenizer.get().current();
+        let base = PyPipeline::tokenizer(tokenizer)?;
         let mut whole = base.clone();
         if base.encodes_special_tokens() != encode_special_tokens {
             Arc::make_mut(&mut whole).set_encode_special_tokens(encode_special_tokens);
@@ -155,8 +156,8 @@ impl RowEncoder {
     }
 
     /// Whether the tokenizer is as it was when the arguments were read.
-    fn is_current(&self, tokenizer: &Bound<'_, HfTokenizer>) -> bool {
-        Arc::ptr_eq(&tokenizer.get().current(), &self.base)
+    fn is_current(&self, tokenizer: &Bound<'_, PyPipeline>) -> PyResult<bool> {
+        Ok(Arc::ptr_eq(&PyPipeline::tokenizer(tokenizer)?, &self.base))
     }
 
     /// Encodes inputs to rows. With `detailed`, rows have offsets.

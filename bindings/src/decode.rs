@@ -1,30 +1,46 @@
-//! Decodes ids: methods of `Engine`.
+//! Decodes ids: methods of `Pipeline`.
 
 use bpe_core::abilities::shown::{self, ByteRuns};
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::engine::PyEngine;
+use crate::caches::shown;
 use crate::errors::OrRaise;
 use crate::interned::interned;
-use crate::objects::{check_signals, new_bytes, new_list, push};
+use crate::objects::{Argument, check_signals, new_bytes, new_list, push};
+use crate::pipeline::PyPipeline;
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
-impl PyEngine {
+/// Reads the argument `errors`, if given.
+fn error_handler<'a, 'py>(
+    py: Python<'py>,
+    errors: Option<&'a Bound<'py, PyAny>>,
+) -> PyResult<&'a Bound<'py, PyString>>
+where
+    'py: 'a,
+{
+    let Some(errors) = errors else { return Ok(interned!(py, "replace")) };
+    errors.cast().map_err(|_| {
+        let given = shown(errors);
+        PyTypeError::new_err(format!("errors must be a str such as \"replace\", not {given}"))
+    })
+}
+
+impl PyPipeline {
     /// Passes the bytes of ids to `make`, and returns its result.
     fn decoded<T>(
-        &self,
+        slf: &Bound<'_, Self>,
         tokens: &Bound<'_, PyAny>,
         make: impl FnOnce(&[u8]) -> PyResult<T>,
     ) -> PyResult<T> {
         let ids = ids::read(tokens)?;
         let mut bytes = buffer_pool::TEXT.borrow(buffer_pool::likely_bytes(ids.len()));
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         gil::run(tokens.py(), ids.len(), || engine.append_bytes(&ids, &mut bytes))?;
         buffer_pool::IDS.give(ids);
         let made = make(&bytes);
@@ -34,35 +50,83 @@ impl PyEngine {
 }
 
 #[pymethods]
-impl PyEngine {
-    fn decode_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+impl PyPipeline {
+    /// Decodes ids to bytes.
+    ///
+    /// Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
+    /// not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
+    ///
+    /// Raises:
+    ///     KeyError: An id is not a token's.
+    ///     OverflowError: A number is outside the range of ids.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode_bytes([31373, 995])
+    /// b'hello world'
+    fn decode_bytes<'py>(
+        slf: &Bound<'py, Self>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let py = tokens.py();
-        self.decoded(tokens, |bytes| new_bytes(py, bytes))
+        Self::decoded(slf, tokens, |bytes| new_bytes(py, bytes))
     }
 
-    fn decode<'py>(
-        &self,
+    /// Decodes ids to text.
+    ///
+    /// Args:
+    ///     tokens: A list, tuple, numpy array or other sequence of ids.
+    ///     errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
+    ///         become U+FFFD, which loses information.
+    ///
+    /// Raises:
+    ///     KeyError: An id is not a token's.
+    ///     OverflowError: A number is outside the range of ids.
+    ///     UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
+    /// 'hello world'
+    #[pyo3(signature = (tokens, errors=Argument::Absent), text_signature = "($self, tokens, errors='replace')")]
+    fn _decode_text<'py>(
+        slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
-        errors: &Bound<'py, PyString>,
+        errors: Argument<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = tokens.py();
-        self.decoded(tokens, |bytes| decode_utf8(py, bytes, errors))
+        let errors = error_handler(py, errors.get())?;
+        Self::decoded(slf, tokens, |bytes| decode_utf8(py, bytes, errors))
     }
 
-    fn decode_single_token_bytes<'py>(
-        &self,
+    /// Returns the bytes of one token, special or not.
+    ///
+    /// Raises:
+    ///     KeyError: The id is not a token's.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
+    /// b'hello'
+    fn _decode_single_token_bytes<'py>(
+        slf: &Bound<'py, Self>,
         token: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        self.current().append_token(ids::read_one(token)?, &mut bytes).or_raise()?;
+        Self::current(slf)?.append_token(ids::read_one(token)?, &mut bytes).or_raise()?;
         new_bytes(token.py(), &bytes)
     }
 
-    fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    /// Returns the bytes of each token.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
+    /// [b'hello', b' world']
+    fn _decode_tokens_bytes<'py>(
+        slf: &Bound<'py, Self>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
         // Appended one by one: making a list of a known length panics when memory runs out.
         let list = new_list::<PyAny>(py, Vec::new())?;
-        let (engine, mut bytes) = (self.current(), Vec::new());
+        let (engine, mut bytes) = (Self::current(slf)?, Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
             check_signals(py, index)?;
             bytes.clear();
@@ -72,13 +136,24 @@ impl PyEngine {
         Ok(list)
     }
 
+    /// Decodes ids to text, and returns the index of the character at which each token starts.
+    ///
+    /// A token that starts inside a character has the index of that character. Bytes that are
+    /// not UTF-8 become U+FFFD, as in `decode`.
+    ///
+    /// Raises:
+    ///     KeyError: An id is not a token's.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
+    /// ('hello world', [0, 5])
     fn decode_with_offsets<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         let (bytes, offsets) = gil::run(py, ids.len(), || {
             let (bytes, starts) = shown::decode(&*engine, &ids, true)?;
             let offsets = lossy_characters(&bytes, &starts);
@@ -89,71 +164,71 @@ impl PyEngine {
     }
 
     /// Returns the bytes of ids, and the first byte of each.
-    fn decode_with_starts<'py>(
-        &self,
+    fn _decode_with_starts<'py>(
+        slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         let (bytes, starts) = gil::run(py, ids.len(), || engine.decode_with_starts(&ids))?;
         Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
     }
 
     /// How text shows tokens of single bytes: None if they are decoded together with all others.
     #[getter]
-    fn byte_runs(&self) -> Option<&'static str> {
-        self.current().byte_runs().map(|runs| match runs {
+    fn _byte_runs(slf: &Bound<'_, Self>) -> PyResult<Option<&'static str>> {
+        Ok(Self::current(slf)?.byte_runs().map(|runs| match runs {
             ByteRuns::Bytes => "bytes",
             ByteRuns::Whole => "whole",
-        })
+        }))
     }
 
     /// Returns how many of the first ids have text that no later id changes.
-    fn settled(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn _settled(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = ids::read_iterable(tokens)?;
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         gil::run(tokens.py(), ids.len(), || shown::settled(&*engine, &ids))
     }
 
     /// Returns the UTF-8 of the text of ids from one of them on, at the beginning of a text or after
     /// other ids.
-    fn decode_shown<'py>(
-        &self,
+    fn _decode_shown<'py>(
+        slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
         is_first: bool,
         start: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         let decode = || shown::decode_from(&*engine, &ids, is_first, start);
         new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 
-    fn decode_batch<'py>(
-        &self,
+    fn _decode_batch<'py>(
+        slf: &Bound<'py, Self>,
         batch: &Bound<'py, PyAny>,
         errors: &Bound<'py, PyString>,
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = batch.py();
         let mut texts = Vec::new();
-        rows::decode_each(&*self.current(), batch, num_threads, |bytes| {
+        rows::decode_each(&*Self::current(slf)?, batch, num_threads, |bytes| {
             let text = decode_utf8(py, bytes, errors)?;
             push(&mut texts, text)
         })?;
         new_list(py, texts)
     }
 
-    fn decode_bytes_batch<'py>(
-        &self,
+    fn _decode_bytes_batch<'py>(
+        slf: &Bound<'py, Self>,
         batch: &Bound<'py, PyAny>,
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = batch.py();
         let mut rows = Vec::new();
-        rows::decode_each(&*self.current(), batch, num_threads, |bytes| {
+        rows::decode_each(&*Self::current(slf)?, batch, num_threads, |bytes| {
             let row = new_bytes(py, bytes)?;
             push(&mut rows, row)
         })?;
@@ -161,8 +236,8 @@ impl PyEngine {
     }
 
     /// Decodes consecutive rows of ids to texts, or to bytes if `errors` is None.
-    fn decode_ragged<'py>(
-        &self,
+    fn _decode_ragged<'py>(
+        slf: &Bound<'py, Self>,
         values: &Bound<'py, PyAny>,
         row_splits: &Bound<'py, PyAny>,
         errors: Option<&Bound<'py, PyString>>,
@@ -188,7 +263,7 @@ impl PyEngine {
             })?);
         }
         let mut decoded = Vec::new();
-        let (engine, threads) = (self.current(), rows::threads(num_threads)?);
+        let (engine, threads) = (Self::current(slf)?, rows::threads(num_threads)?);
         let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
         rows::decode_rows(py, &rows, threads, decode, |bytes| {
             let row = match errors {

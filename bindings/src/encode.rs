@@ -1,13 +1,17 @@
-//! Encodes texts: methods of `Engine`.
+//! Encodes texts: methods of `Pipeline`.
 
+use bpe_core::Request;
 use bpe_core::memory::reserve;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::types::{PyByteArray, PyList, PyTuple};
 
 use crate::buffer::{self, TokenBuffer};
-use crate::engine::PyEngine;
+use crate::engine::Current;
 use crate::errors::OrRaise;
-use crate::objects::{check_signals, new_bytearray, new_list, new_span};
+use crate::objects::{Argument, check_signals, new_bytearray, new_list, new_span};
+use crate::pipeline::PyPipeline;
+use crate::request::Gives;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Ids, and the span of each as `(start, end)` in characters.
@@ -46,38 +50,130 @@ impl Ragged {
     }
 }
 
-#[pymethods]
-impl PyEngine {
-    #[pyo3(signature = (text, allowed_special, disallowed_special=None))]
-    fn encode<'py>(
-        &self,
+impl PyPipeline {
+    /// Encodes a text to a list with an engine that has this request.
+    #[inline]
+    fn list<'py>(
+        slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        (engine, request): &(Current<'_>, Request),
     ) -> PyResult<Bound<'py, PyList>> {
-        let none = text.py().None().into_bound(text.py());
-        let (engine, request) = self.ask(allowed_special, disallowed_special.unwrap_or(&none))?;
-        let ids = self.run(text, |text| {
+        let ids = Self::shared(slf)?.run(text, |text| {
             let mut ids = buffer_pool::IDS.borrow(buffer_pool::likely_ids(text.len()));
-            engine.encode_text(text, &request, &mut ids)?;
+            engine.encode_text(text, request, &mut ids)?;
             Ok(ids)
         })?;
         let list = int_cache::list(text.py(), &ids);
         buffer_pool::IDS.give(ids);
         list
     }
+}
 
-    /// Encodes a text on up to `num_threads` threads, to an array of numpy.
-    fn encode_to_numpy<'py>(
-        &self,
+/// Raises the `TypeError` of a Python function for surplus positional arguments.
+fn refuse(name: &str, surplus: &Bound<'_, PyTuple>) -> PyResult<()> {
+    if surplus.is_empty() {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!(
+        "Encoding.{name}() takes 2 positional arguments but {} were given",
+        2 + surplus.len()
+    )))
+}
+
+#[pymethods]
+impl PyPipeline {
+    /// Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
+    /// [31373, 995]
+    #[pyo3(signature = (text, *surplus), text_signature = "($self, text)")]
+    fn _encode_ordinary<'py>(
+        slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        num_threads: &Bound<'_, PyAny>,
-        allowed_special: &Bound<'_, PyAny>,
-        disallowed_special: &Bound<'_, PyAny>,
+        surplus: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        refuse("encode_ordinary", surplus)?;
+        if let Some(pipeline) = Self::shared(slf)?.fixed_pipeline()
+            && pipeline.direct().is_some()
+        {
+            return Self::list(slf, text, &(Current::Fixed(pipeline), Request::ORDINARY));
+        }
+        let none = Some(surplus.as_any());
+        Self::list(slf, text, &Self::ask(slf, none, none, Gives::Ids)?)
+    }
+
+    /// Encodes a text.
+    ///
+    /// Special tokens control a model, and their names in untrusted text could do the same. So a
+    /// special token's name in the text raises an error by default.
+    ///
+    /// Args:
+    ///     text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
+    ///     allowed_special: The names that become special tokens: a set, or ``"all"``.
+    ///     disallowed_special: The names that raise an error: a collection of str, or ``"all"`` for
+    ///         every special token that is not allowed. Other names are ordinary text, so ``()``
+    ///         turns the check off.
+    ///
+    /// Raises:
+    ///     ValueError: The text contains a disallowed name.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> gpt2.encode("hello world")
+    /// [31373, 995]
+    /// >>> gpt2.encode("<|endoftext|>", allowed_special={"<|endoftext|>"})
+    /// [50256]
+    /// >>> gpt2.encode("<|endoftext|>", disallowed_special=())
+    /// [27, 91, 437, 1659, 5239, 91, 29]
+    #[pyo3(
+        signature = (text, *surplus, allowed_special=None, disallowed_special=None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
+    )]
+    fn _encode_ids<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        surplus: &Bound<'py, PyTuple>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        refuse("encode", surplus)?;
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        Self::list(slf, text, &asked)
+    }
+
+    /// Returns the ids of a text as a numpy array of uint32, without making Python ints.
+    ///
+    /// Needs numpy. Errors are those of `encode`.
+    ///
+    /// Args:
+    ///     text, allowed_special, disallowed_special: As in `encode`.
+    ///     num_threads: How many threads may work on the text, or None for as many as the machine
+    ///         runs at once. Texts under some 128 KB, and patterns without a known safe place to
+    ///         cut, are left to one thread. The ids are the same.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> gpt2.encode_to_numpy("hello world").tolist()
+    /// [31373, 995]
+    /// >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
+    /// 150001
+    #[pyo3(
+        signature = (text, *, allowed_special=None, disallowed_special=None,
+            num_threads=Argument::Absent),
+        text_signature = "($self, text, *, allowed_special=None, disallowed_special=None, \
+                          num_threads=1)"
+    )]
+    fn encode_to_numpy<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+        num_threads: Argument<'_, '_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let threads = rows::threads(num_threads)?;
-        let (engine, request) = self.ask(allowed_special, disallowed_special)?;
-        let ids = self.run(text, |text| {
+        let threads = num_threads.get().map_or(Ok(1), rows::threads)?;
+        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        let ids = Self::shared(slf)?.run(text, |text| {
             let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
             engine.encode_on_threads(text, &request, threads, &mut ids)?;
             Ok(ids)
@@ -85,18 +181,20 @@ impl PyEngine {
         buffer::array(text.py(), ids, "encode_to_numpy", "encode")
     }
 
-    fn encode_batch<'py>(
-        &self,
+    /// Returns the ids of each text, on up to `num_threads` threads.
+    #[pyo3(signature = (texts, num_threads, *, allowed_special=None, disallowed_special=None))]
+    fn _encode_each<'py>(
+        slf: &Bound<'py, Self>,
         texts: &Bound<'py, PyAny>,
         num_threads: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = texts.py();
-        let request = self.ask(allowed_special, disallowed_special)?;
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
         let mut lists = Vec::new();
         let parts = [rows::Part::objects(texts)?];
-        rows::encode_parts(self, &parts, num_threads, &request, |ids, _| {
+        rows::encode_parts(Self::shared(slf)?, &parts, num_threads, &asked, |ids, _| {
             int_cache::append_lists(py, ids.rows(), &mut lists)
         })?;
         new_list(py, lists)
@@ -104,49 +202,110 @@ impl PyEngine {
 
     /// Returns all ids in one buffer and the row splits as the bytes of 64-bit numbers. A part is an
     /// iterable of `str`, or a tuple with the buffers of a column.
-    fn encode_ragged<'py>(
-        &self,
+    #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
+    fn _encode_ragged<'py>(
+        slf: &Bound<'py, Self>,
         parts: &Bound<'py, PyList>,
         num_threads: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
-        let request = self.ask(allowed_special, disallowed_special)?;
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
         let read = rows::Part::read_all(parts)?;
         let mut ragged = Ragged::default();
         let append = |part: &_, size| ragged.append(part, size);
-        rows::encode_parts(self, &read, num_threads, &request, append)?;
+        rows::encode_parts(Self::shared(slf)?, &read, num_threads, &asked, append)?;
         ragged.into_python(parts.py())
     }
 
-    /// Returns the ids of a text, and the span of each: in characters; in bytes of its UTF-8; or, as
-    /// `align` has them, with all bytes that it comes from.
-    #[pyo3(signature = (text, allowed_special, disallowed_special, unit="characters"))]
+    /// Returns the ids of a text, and the span of the text that each comes from.
+    ///
+    /// Args:
+    ///     text, allowed_special, disallowed_special: As in `encode`.
+    ///     unit: The unit of spans: ``"characters"``, or ``"bytes"`` of the text's UTF-8.
+    ///
+    /// Returns:
+    ///     The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
+    ///     only some bytes of a character has the whole character, so spans may overlap. In bytes,
+    ///     it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
+    ///     whole characters where a tokenizer file normalizes the text or puts a space before it.
+    ///     Spans refer to the text as given, also where a normalizer changes it. Those of a
+    ///     SentencePiece ``.model`` are sentencepiece's own, in both units.
+    ///
+    /// Raises:
+    ///     ValueError: `unit` is something else, or an error of `encode`.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> gpt2.encode_with_offsets("hello world")
+    /// ([31373, 995], [(0, 5), (5, 11)])
+    /// >>> gpt2.encode_with_offsets("🦜"), gpt2.encode_with_offsets("🦜", unit="bytes")[1]
+    /// (([8582, 99, 250], [(0, 1), (0, 1), (0, 1)]), [(0, 2), (2, 3), (3, 4)])
+    #[pyo3(signature = (text, *, unit="characters", allowed_special=None, disallowed_special=None))]
     fn encode_with_offsets<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        allowed_special: &Bound<'py, PyAny>,
-        disallowed_special: &Bound<'py, PyAny>,
         unit: &str,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Offsets<'py>> {
-        let py = text.py();
-        let (engine, request) = self.ask(allowed_special, disallowed_special)?;
-        let stored = text::read(text)?;
-        let original = stored.utf8().or_raise()?;
-        let in_bytes = unit != "characters";
-        let work = || match unit {
-            "characters" => engine.encode_with_spans(&original, &request),
-            "bytes" => engine.encode_with_places(&original, &request),
-            _ => engine.encode_with_bytes(&original, &request),
+        let unit = match unit {
+            "characters" => Unit::Characters,
+            "bytes" => Unit::Bytes,
+            other => {
+                let text = format!("unit must be 'characters' or 'bytes', not '{other}'");
+                return Err(PyValueError::new_err(text));
+            }
         };
-        let (ids, places) = gil::run(py, stored.size(), work)?;
-        let spans = new_list::<PyAny>(py, Vec::new())?;
-        let mut characters = text::CharacterSpans::new(&original);
-        for (index, span) in places.into_iter().enumerate() {
-            check_signals(py, index)?;
-            let span = if in_bytes { (span.start, span.end) } else { characters.next(span) };
-            spans.append(new_span(py, span)?)?;
-        }
-        Ok((int_cache::list(py, &ids)?, spans))
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        with_offsets(text, &asked, unit)
     }
+
+    /// Returns ids as `encode_with_offsets`, with spans of all bytes that a token comes from.
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
+    fn _encode_with_origins<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Offsets<'py>> {
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        with_offsets(text, &asked, Unit::Origins)
+    }
+}
+
+/// The unit of spans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Characters,
+    Bytes,
+    /// Bytes, all that a token comes from.
+    Origins,
+}
+
+fn with_offsets<'py>(
+    text: &Bound<'py, PyAny>,
+    (engine, request): &(Current<'_>, Request),
+    unit: Unit,
+) -> PyResult<Offsets<'py>> {
+    let py = text.py();
+    let stored = text::read(text)?;
+    let original = stored.utf8().or_raise()?;
+    let work = || match unit {
+        Unit::Characters => engine.encode_with_spans(&original, request),
+        Unit::Bytes => engine.encode_with_places(&original, request),
+        Unit::Origins => engine.encode_with_bytes(&original, request),
+    };
+    let (ids, places) = gil::run(py, stored.size(), work)?;
+    let spans = new_list::<PyAny>(py, Vec::new())?;
+    let mut characters = text::CharacterSpans::new(&original);
+    for (index, span) in places.into_iter().enumerate() {
+        check_signals(py, index)?;
+        let span = match unit {
+            Unit::Characters => characters.next(span),
+            _ => (span.start, span.end),
+        };
+        spans.append(new_span(py, span)?)?;
+    }
+    Ok((int_cache::list(py, &ids)?, spans))
 }

@@ -1,5 +1,4 @@
-//! The class `Engine`: what every tokenizer class of Python works with. Its methods are in other
-//! files, one for each ability.
+//! What the objects of one tokenizer share.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +11,8 @@ use pyo3::prelude::*;
 use crate::errors::OrRaise;
 use crate::{environment, gil, request, text};
 
-/// A pipeline, which a tokenizer object of Python shares.
-#[pyclass(frozen, subclass, name = "Engine", module = "bpe_engine._core")]
-pub struct PyEngine(Place);
-
-const _: () = assert!(align_of::<PyEngine>() <= 16);
+/// The pipeline that tokenizer objects of Python share.
+pub struct Shared(Place);
 
 enum Place {
     /// An encoding: calls take no lock and no reference.
@@ -57,7 +53,7 @@ impl Current<'_> {
     }
 }
 
-impl PyEngine {
+impl Shared {
     /// Wraps a pipeline that never changes; `image` is the bytes of a built-in vocabulary.
     pub fn fixed(pipeline: Arc<Pipeline>, image: Option<&'static [u8]>) -> Self {
         Self(Place::Fixed { pipeline, image, is_prefaulted: AtomicBool::new(false) })
@@ -81,6 +77,15 @@ impl PyEngine {
             Place::Changing(place) => {
                 Current::Shared(place.read().unwrap_or_else(PoisonError::into_inner).clone())
             }
+        }
+    }
+
+    /// Returns the pipeline if it never changes.
+    #[inline]
+    pub fn fixed_pipeline(&self) -> Option<&Arc<Pipeline>> {
+        match &self.0 {
+            Place::Fixed { pipeline, .. } => Some(pipeline),
+            Place::Changing(_) => None,
         }
     }
 

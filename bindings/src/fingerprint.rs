@@ -1,18 +1,31 @@
-//! Fingerprints in hexadecimal, with the SHA-256 of Python's `hashlib`: a method of `Engine`.
+//! Fingerprints in hexadecimal, with the SHA-256 of Python's `hashlib`: a property of `Pipeline`.
 
 use bpe_core::fingerprint::Digest;
 use bpe_core::{Error, Result};
 use pyo3::prelude::*;
 
-use crate::engine::PyEngine;
 use crate::errors::to_python;
 use crate::objects::new_bytes;
+use crate::pipeline::PyPipeline;
 
 #[pymethods]
-impl PyEngine {
-    /// Returns the fingerprint: the SHA-256 of all that decides the ids, in hexadecimal.
-    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
-        hexadecimal(py, |sha256| self.current().fingerprint(sha256))
+impl PyPipeline {
+    /// The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids.
+    ///
+    /// Of an encoding: the pattern, ranks, special tokens and normalization. Of a tokenizer file:
+    /// the model, the added tokens, the normalizer, the pre-tokenizer, the post-processor, truncation,
+    /// padding and `encode_special_tokens`, as they are now. The name is not in it. Tokenizers that
+    /// agree in these have the same fingerprint, however their files are written, on every machine and
+    /// in every version.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")
+    /// >>> gpt2.fingerprint == r50k.fingerprint, gpt2
+    /// (True, <Encoding 'gpt2' bc98d100a6f5>)
+    #[getter]
+    fn fingerprint(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let pipeline = Self::current(slf)?;
+        hexadecimal(slf.py(), |sha256| pipeline.fingerprint(sha256))
     }
 }
 

@@ -1,33 +1,74 @@
-//! Counts and searches texts, and checks ids: methods of `Engine`.
+//! Counts and searches texts, and checks ids: methods of `Pipeline`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{check_signals, new_list, new_named_span};
+use crate::pipeline::PyPipeline;
+use crate::request::Gives;
+use crate::truncate::whole_number;
 use crate::{gil, ids, text};
 
 #[pymethods]
-impl PyEngine {
+impl PyPipeline {
+    /// Returns the number of tokens of a text, without making a list of them.
+    ///
+    /// A name that is not allowed is counted as ordinary text, unless `disallowed_special` asks for
+    /// an error.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").count("hello world")
+    /// 2
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
     fn count(
-        &self,
+        slf: &Bound<'_, Self>,
         text: &Bound<'_, PyAny>,
-        limit: Option<usize>,
-        allowed_special: &Bound<'_, PyAny>,
-        disallowed_special: &Bound<'_, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let (engine, request) = self.ask(allowed_special, disallowed_special)?;
-        let limit = limit.unwrap_or(usize::MAX);
-        self.run(text, |text| engine.count(text, limit, &request))
+        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        Self::shared(slf)?.run(text, |text| engine.count(text, usize::MAX, &request))
     }
 
-    /// Returns `(name, start, end)` of every special token's name in the text, in characters.
-    fn find_special<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    /// Returns the number of tokens of a text, or None if it is over `limit`.
+    ///
+    /// Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
+    /// is merged as a whole, and text that is not normalized is normalized as a whole.)
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
+    /// (2, None)
+    #[pyo3(signature = (text, limit, *, allowed_special=None, disallowed_special=None))]
+    fn count_till_limit(
+        slf: &Bound<'_, Self>,
+        text: &Bound<'_, PyAny>,
+        limit: &Bound<'_, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<usize>> {
+        let limit = whole_number("limit", limit, 0)?;
+        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        let count = Self::shared(slf)?.run(text, |text| engine.count(text, limit, &request))?;
+        Ok((count <= limit).then_some(count))
+    }
+
+    /// Returns ``(name, start, end)`` of each special token's name in a text, in characters.
+    ///
+    /// Of overlapping names, the leftmost counts; of those that start together, the longest.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
+    /// [('<|endoftext|>', 1, 14)]
+    fn find_special<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let py = text.py();
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise()?;
-        let engine = self.current();
+        let engine = Self::current(slf)?;
         let found = gil::run(py, stored.size(), || engine.find_special(&original))?;
         let mut characters = text::CharacterSpans::new(&original);
         let list = new_list::<PyAny>(py, Vec::new())?;
@@ -38,10 +79,21 @@ impl PyEngine {
         Ok(list)
     }
 
-    /// Returns true if decoding and encoding `tokens` gives `tokens`, with special tokens as
-    /// special tokens and all else as ordinary text.
-    fn is_canonical(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (ids, engine) = (ids::read(tokens)?, self.current());
+    /// True if decoding and encoding these ids gives the same ids.
+    ///
+    /// Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
+    /// are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
+    /// back as it was, such as those of a file that lowercases and whose token is in capitals.
+    ///
+    /// Raises:
+    ///     KeyError: An id is not a token's.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> gpt2.is_canonical([31373]), gpt2.is_canonical([258, 18798])
+    /// (True, False)
+    fn is_canonical(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (ids, engine) = (ids::read(tokens)?, Self::current(slf)?);
         gil::run(tokens.py(), ids.len(), || engine.is_canonical(&ids))
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `facade` | the base class of `bpe_engine.Encoding`, with the methods that need little overhead |
-//! | `engine` | the class `Engine`, which all tokenizer classes work with |
+//! | `pipeline` | the class `Pipeline`, the base class of every tokenizer class |
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
-//! | `core_bpe` | the class `CoreBPE`, an engine under tiktoken's name |
+//! | `ranks_only` | its methods that need ranks |
+//! | `hf` | its methods under the names of `tokenizers`; parts of tokenizer.json files |
+//! | `engine` | what the objects of one tokenizer share |
 //! | `environment` | configures caches from environment variables |
-//! | `request` | reads `allowed_special` and `disallowed_special` |
+//! | `request` | reads `allowed_special` and `disallowed_special`, and has their defaults |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
 //! | `columns` | reads texts in Arrow's memory |
 //! | `strings` | decodes bytes into a Python `str` |
@@ -33,7 +34,6 @@
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |
 //! | `progress` | reports progress of long work |
-//! | `hf` | tokenizer.json files |
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
 
@@ -44,13 +44,11 @@ mod buffer_pool;
 mod builtin;
 mod caches;
 mod columns;
-mod core_bpe;
 mod decode;
 mod encode;
 mod engine;
 mod environment;
 mod errors;
-mod facade;
 mod fingerprint;
 mod gil;
 mod hf;
@@ -61,10 +59,12 @@ mod interned;
 mod labels;
 mod methods;
 mod objects;
+mod pipeline;
 mod prefix_cache;
 mod progress;
 mod prompt;
 mod ranks;
+mod ranks_only;
 mod request;
 mod rows;
 mod stream_pool;
@@ -93,24 +93,20 @@ mod _core {
     #[pymodule_export]
     use super::buffer::TokenBuffer;
     #[pymodule_export]
-    use super::core_bpe::CoreBpe;
-    #[pymodule_export]
-    use super::engine::PyEngine;
-    #[pymodule_export]
     use super::errors::{UnsupportedTokenizer, disallowed_special_message};
-    #[pymodule_export]
-    use super::facade::NativeEncoding;
     #[pymodule_export]
     use super::gil::work_done;
     #[pymodule_export]
     use super::hf::{
-        HfEncoding, HfTokenizer, hf_added_tokens, hf_component, hf_content_hash, hf_decode,
-        hf_normalize, hf_pre_tokenize, hf_process,
+        HfEncoding, hf_added_tokens, hf_component, hf_content_hash, hf_decode, hf_normalize,
+        hf_pre_tokenize, hf_process,
     };
     #[pymodule_export]
     use super::labels::Labels;
     #[pymodule_export]
     use super::methods::{call_method, strip_traced};
+    #[pymodule_export]
+    use super::pipeline::PyPipeline;
     #[pymodule_export]
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]
@@ -145,7 +141,7 @@ mod _core {
         bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
             .map_err(pyo3::exceptions::PyValueError::new_err)?;
         gil::prepare(module.py())?;
-        NativeEncoding::prepare(module.py());
+        PyPipeline::prepare(module.py());
         Ok(())
     }
 }

@@ -1,11 +1,36 @@
 //! Makes small Python objects. PyO3's own constructors panic when memory runs out; these raise
 //! `MemoryError`.
 
+use std::convert::Infallible;
+
 use bpe_core::memory::{self, reserve};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
+
+/// An optional argument. Unlike `Option`, it tells a missing argument from `None`.
+pub enum Argument<'a, 'py> {
+    Absent,
+    Given(Borrowed<'a, 'py, PyAny>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'a, 'py> {
+    type Error = Infallible;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
+        Ok(Self::Given(value))
+    }
+}
+
+impl<'py> Argument<'_, 'py> {
+    pub fn get(&self) -> Option<&Bound<'py, PyAny>> {
+        match self {
+            Self::Absent => None,
+            Self::Given(value) => Some(value),
+        }
+    }
+}
 
 /// Handles signals now and then in a loop that makes objects, depending on the `index` of the
 /// object.

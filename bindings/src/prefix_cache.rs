@@ -9,9 +9,10 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyList;
 
 use crate::buffer::TokenBuffer;
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
+use crate::pipeline::PyPipeline;
 use crate::prompt::read;
+use crate::request::Gives;
 use crate::{gil, int_cache, text};
 
 /// Encodes prompts, each beginning once. Only a thread that holds the interpreter holds the lock, so
@@ -66,12 +67,13 @@ impl SharedPrefixCache {
 impl SharedPrefixCache {
     #[new]
     fn new(
-        source: &PyEngine,
+        source: &Bound<'_, PyPipeline>,
         max_memory: usize,
-        allowed_special: &Bound<'_, PyAny>,
-        disallowed_special: &Bound<'_, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+        let (engine, request) =
+            PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
         let cache = PrefixCache::new(max_memory);
         let engine = engine.share();
         Ok(Self { engine, request, seeds: cache.seeds(), cache: Mutex::new(cache) })

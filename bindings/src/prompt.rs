@@ -16,9 +16,10 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString,
 use crate::buffer::TokenBuffer;
 use crate::buffer_pool::BufferPool;
 use crate::columns::Column;
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::interned::interned;
+use crate::pipeline::PyPipeline;
+use crate::request::Gives;
 use crate::{buffer_pool, gil, ids, int_cache, text};
 
 // ---- Segments ----
@@ -26,11 +27,11 @@ use crate::{buffer_pool, gil, ids, int_cache, text};
 /// Encodes segments.
 #[pyfunction]
 pub fn encode_segments<'py>(
-    source: &Bound<'py, PyEngine>,
+    source: &Bound<'py, PyPipeline>,
     segments: &Bound<'py, PyAny>,
     is_joined: bool,
 ) -> PyResult<Bound<'py, PyList>> {
-    let ids = segment_ids(source.get(), segments, is_joined, BufferPool::borrow)?;
+    let ids = segment_ids(source, segments, is_joined, BufferPool::borrow)?;
     let list = int_cache::list(source.py(), &ids);
     buffer_pool::IDS.give(ids);
     list
@@ -39,23 +40,23 @@ pub fn encode_segments<'py>(
 /// Encodes segments to a buffer for numpy.
 #[pyfunction]
 pub fn encode_segments_to_buffer(
-    source: &Bound<'_, PyEngine>,
+    source: &Bound<'_, PyPipeline>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    Ok(TokenBuffer::new(segment_ids(source.get(), segments, is_joined, BufferPool::take)?))
+    Ok(TokenBuffer::new(segment_ids(source, segments, is_joined, BufferPool::take)?))
 }
 
 fn segment_ids(
-    source: &PyEngine,
+    source: &Bound<'_, PyPipeline>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
     buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
 ) -> PyResult<Vec<u32>> {
-    let engine = source.current();
+    let engine = PyPipeline::current(source)?;
     let prompt = read(&*engine, segments, is_joined)?;
     let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
-    source.prefault_vocabulary(prompt.size());
+    PyPipeline::shared(source)?.prefault_vocabulary(prompt.size());
     let work = || prompt.encode(&*engine, is_joined, &mut ids);
     gil::run(segments.py(), prompt.size(), work)?;
     Ok(ids)
@@ -279,8 +280,8 @@ const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationS
 impl NameFinder {
     /// Builds a finder for normalized names. If several names have the same form, the first counts.
     #[new]
-    fn new(source: &PyEngine, names: Vec<String>) -> PyResult<Self> {
-        let engine = source.current().share();
+    fn new(source: &Bound<'_, PyPipeline>, names: Vec<String>) -> PyResult<Self> {
+        let engine = PyPipeline::current(source)?.share();
         let mut by_form = BTreeMap::new();
         for name in names {
             let form = engine.control_form(&name).or_raise()?.0.into_owned();
@@ -292,8 +293,8 @@ impl NameFinder {
     }
 
     /// Returns true if the engine is the one that the finder was built for.
-    fn is_current(&self, source: &PyEngine) -> bool {
-        std::ptr::addr_eq(&raw const *source.current(), &raw const *self.engine)
+    fn is_current(&self, source: &Bound<'_, PyPipeline>) -> PyResult<bool> {
+        Ok(std::ptr::addr_eq(&raw const *PyPipeline::current(source)?, &raw const *self.engine))
     }
 
     /// Finds the names in a text. Returns each with its start and end, in characters.
@@ -458,11 +459,12 @@ impl ConversationState {
 impl ConversationState {
     #[new]
     fn new(
-        source: &PyEngine,
-        allowed_special: &Bound<'_, PyAny>,
-        disallowed_special: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyPipeline>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+        let (engine, request) =
+            PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
         Ok(Self { engine: engine.share(), request, state: Mutex::default() })
     }
 
@@ -561,13 +563,14 @@ impl ConversationState {
 /// The ids of a text that no following text can change, and the number of characters they cover.
 #[pyfunction]
 pub fn stable_prefix<'py>(
-    source: &PyEngine,
+    source: &Bound<'_, PyPipeline>,
     text: &Bound<'py, PyAny>,
-    allowed_special: &Bound<'py, PyAny>,
-    disallowed_special: &Bound<'py, PyAny>,
+    allowed_special: Option<&Bound<'py, PyAny>>,
+    disallowed_special: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = text.py();
-    let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+    let (engine, request) =
+        PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
     let original = text::read(text)?.utf8().or_raise()?;
     let work = || conversation::stable_prefix(&*engine, &original, &request);
     let (ids, bytes) = gil::run(py, original.len(), work)?;

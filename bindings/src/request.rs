@@ -14,24 +14,70 @@ use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::text;
 
+/// The interface of an object, which decides what is allowed and disallowed by default:
+///
+/// | | `Encoding` | others |
+/// |---|---|---|
+/// | allowed | none | all; none of a tokenizer that encodes their names as text |
+/// | disallowed, where a method returns ids | all others | none |
+/// | disallowed, where it counts or cuts | none | none |
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Face {
+    /// tiktoken's.
+    Encoding,
+    /// That of `tokenizers`.
+    File,
+    /// That of transformers, whose attribute `split_special_tokens` counts, too.
+    Calls,
+}
+
+/// What a method gives, which decides whether it raises by default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gives {
+    Ids,
+    /// A number, or parts of the text.
+    Counts,
+}
+
+/// Returns the defaults of the two arguments. `is_text` says that the object encodes the names of
+/// special tokens as text.
+pub fn defaults(
+    py: Python<'_>,
+    face: Face,
+    gives: Gives,
+    is_text: bool,
+) -> (Bound<'_, PyAny>, Bound<'_, PyAny>) {
+    let none = PyTuple::empty(py).into_any();
+    let all = interned!(py, "all").as_any();
+    let raises = face == Face::Encoding && gives == Gives::Ids;
+    let allowed = if is_text || face == Face::Encoding { &none } else { all }.clone();
+    (allowed, if raises { all.clone() } else { none })
+}
+
 /// Reads the two arguments: `"all"`, or names.
 pub fn read(
     special: &SpecialTokens,
     allowed: &Bound<'_, PyAny>,
     disallowed: &Bound<'_, PyAny>,
 ) -> PyResult<Request> {
-    read_optional(special, Some(allowed), Some(disallowed))
+    read_optional(special, Some(allowed), Some(disallowed), Gives::Ids)
 }
 
-/// Reads the two arguments if given. By default no name is allowed, and all others are disallowed.
+/// Reads the two arguments of a method of `Encoding`, if given.
+#[inline]
 pub fn read_optional(
     special: &SpecialTokens,
     allowed: Option<&Bound<'_, PyAny>>,
     disallowed: Option<&Bound<'_, PyAny>>,
+    gives: Gives,
 ) -> PyResult<Request> {
+    let default = || match gives {
+        Gives::Ids => Disallowed::AllOthers,
+        Gives::Counts => Disallowed::None,
+    };
     Ok(Request {
         allowed: allowed.map_or(Ok(Selection::None), |names| read_allowed(special, names))?,
-        disallowed: disallowed.map_or(Ok(Disallowed::AllOthers), read_disallowed)?,
+        disallowed: disallowed.map_or_else(|| Ok(default()), read_disallowed)?,
     })
 }
 

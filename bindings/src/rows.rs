@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::columns::{Column, ColumnText};
-use crate::engine::{Current, PyEngine};
+use crate::engine::{Current, Shared};
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, push};
 use crate::text::{self, Text};
@@ -119,7 +119,7 @@ impl RowText<'_> {
 /// Encodes the texts of parts with an engine and its request. `take` receives the ids share by
 /// share, and the size of all texts.
 pub fn encode_parts<'py>(
-    native: &PyEngine,
+    native: &Shared,
     parts: &[Part<'py>],
     num_threads: &Bound<'py, PyAny>,
     (engine, request): &(Current<'_>, Request),

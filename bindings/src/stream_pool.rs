@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyString};
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_list, new_str, push};
+use crate::pipeline::PyPipeline;
 use crate::{ids, text};
 
 /// The number of ids to prefetch ahead.
@@ -61,8 +61,8 @@ impl StreamStop {
 #[pymethods]
 impl PyStreamPool {
     #[new]
-    fn new(source: &PyEngine) -> PyResult<Self> {
-        let engine = source.current();
+    fn new(source: &Bound<'_, PyPipeline>) -> PyResult<Self> {
+        let engine = PyPipeline::current(source)?;
         let tables = engine.stream_tables().or_raise()?;
         let table = tables.after.clone();
         let pool = StreamPool::new(tables);

@@ -9,9 +9,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView};
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::new_bytes;
+use crate::pipeline::PyPipeline;
 use crate::{ids, int_cache};
 
 /// The bytes that each id adds to a text after others, in one buffer, and the kind of each id.
@@ -33,8 +33,8 @@ fn name(kind: Kind) -> &'static str {
 #[pymethods]
 impl PyTokenTable {
     #[new]
-    fn new(source: &PyEngine) -> PyResult<Self> {
-        Ok(Self(source.current().token_table().or_raise()?.clone()))
+    fn new(source: &Bound<'_, PyPipeline>) -> PyResult<Self> {
+        Ok(Self(PyPipeline::current(source)?.token_table().or_raise()?.clone()))
     }
 
     fn __len__(&self) -> usize {

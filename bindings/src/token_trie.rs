@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_bytes, new_list};
+use crate::pipeline::PyPipeline;
+use crate::request::Gives;
 use crate::{gil, ids, int_cache, prompt, text};
 
 /// The tokens of a tokenizer in the order of their bytes.
@@ -24,8 +25,8 @@ pub struct PyTokenTrie(Arc<TokenTable>);
 #[pymethods]
 impl PyTokenTrie {
     #[new]
-    fn new(source: &Bound<'_, PyEngine>) -> PyResult<Self> {
-        let table = source.get().current().token_table().or_raise()?.clone();
+    fn new(source: &Bound<'_, PyPipeline>) -> PyResult<Self> {
+        let table = PyPipeline::current(source)?.token_table().or_raise()?.clone();
         gil::run(source.py(), table.bytes().len(), || table.trie().map(drop))?;
         Ok(Self(table))
     }
@@ -96,12 +97,13 @@ impl PyHealed {
     /// Heals a `str`, `bytes` or segments.
     #[new]
     fn new(
-        source: &PyEngine,
+        source: &Bound<'_, PyPipeline>,
         given: &Bound<'_, PyAny>,
-        allowed_special: &Bound<'_, PyAny>,
-        disallowed_special: &Bound<'_, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) = source.ask(allowed_special, disallowed_special)?;
+        let (engine, request) =
+            PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Counts)?;
         let py = given.py();
         let state = if given.is_instance_of::<PyString>() {
             let text = text::read(given)?;
@@ -118,11 +120,11 @@ impl PyHealed {
 
     /// Makes a prompt without ids of the bytes that the next tokens must begin with.
     #[staticmethod]
-    fn of_rests(source: &PyEngine, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of_rests(source: &Bound<'_, PyPipeline>, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
         let rests = Rests::of(rests.iter().map(|rest| rest.as_bytes()));
         let state = Healed { ids: Vec::new(), rests };
-        let table = source.current().token_table().or_raise()?.clone();
+        let table = PyPipeline::current(source)?.token_table().or_raise()?.clone();
         Ok(Self { table, state: Mutex::new(state) })
     }
 

@@ -13,7 +13,7 @@ use pyo3::pybacked::PyBackedStr;
 
 use crate::errors::OrRaise;
 use crate::gil;
-use crate::hf::HfTokenizer;
+use crate::pipeline::PyPipeline;
 use crate::progress::ProgressReporter;
 
 /// Tokens, and the two tokens of each merge.
@@ -82,8 +82,8 @@ type Progress<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 #[pymethods]
 impl WordCounts {
     #[new]
-    fn new(py: Python<'_>, tokenizer: &Bound<'_, HfTokenizer>) -> PyResult<Self> {
-        let tokenizer = tokenizer.get().current();
+    fn new(py: Python<'_>, tokenizer: &Bound<'_, PyPipeline>) -> PyResult<Self> {
+        let tokenizer = PyPipeline::tokenizer(tokenizer)?;
         let counter = py.detach(|| WordCounter::new(&tokenizer)).or_raise()?;
         Ok(Self { counter: Box::new(counter), counts: Mutex::default() })
     }

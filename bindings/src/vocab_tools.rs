@@ -11,9 +11,9 @@ use bpe_core::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::objects::{ROW, ask_for, collected, new_bytes, push};
+use crate::pipeline::PyPipeline;
 use crate::progress::ProgressReporter;
 use crate::{gil, ranks};
 
@@ -107,10 +107,10 @@ type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 #[pyfunction]
 pub fn count_tokens(
     py: Python<'_>,
-    source: &PyEngine,
+    source: &Bound<'_, PyPipeline>,
     texts: Vec<String>,
 ) -> PyResult<TokenCounts> {
-    let engine = &*source.current();
+    let engine = &*PyPipeline::current(source)?;
     let counted: bpe_core::Result<_> = gil::detached(py, || {
         let mut lengths = Vec::new();
         reserve(&mut lengths, texts.len())?;

@@ -5,25 +5,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._arguments import numpy_for
+from .._core import Pipeline
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .._core import Engine
-    from .._engine import Names
+    from ..face import Names
 
 __all__ = ["AlignedBatch", "Alignment", "align", "align_batch"]
-
-
-class _Tokenizer(Protocol):
-    @property
-    def _native_engine(self) -> Engine: ...
-
-    def _names(self, allowed: Names | None, disallowed: Names | None) -> tuple[Names, Names]: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -107,8 +100,8 @@ class AlignedBatch:
 
 
 def align(
-    a: _Tokenizer,
-    b: _Tokenizer,
+    a: Pipeline,
+    b: Pipeline,
     text: str,
     *,
     a_ids: Sequence[int] | None = None,
@@ -154,8 +147,8 @@ def align(
 
 
 def align_batch(
-    a: _Tokenizer,
-    b: _Tokenizer,
+    a: Pipeline,
+    b: Pipeline,
     texts: Iterable[str],
     *,
     a_ids: Sequence[Sequence[int]] | None = None,
@@ -183,7 +176,7 @@ def align_batch(
     """
     np = numpy_for("align", "encode_with_offsets")
     for name, given in (("a", a), ("b", b)):
-        if not hasattr(given, "_native_engine"):
+        if not issubclass(type(given), Pipeline):
             kind = type(given).__name__
             raise TypeError(
                 f"{name} must be a tokenizer, not {kind}; bpe_engine.open_tokenizer opens names and files"
@@ -195,10 +188,8 @@ def align_batch(
         kind = type(texts).__name__
         raise TypeError(f"texts must be a list of str, not pyarrow.{kind}; pass column.to_pylist()")
     texts = list(texts)
-    sides = [
-        (one, one._names(allowed_special, disallowed_special), _rows(given, len(texts)))
-        for one, given in ((a, a_ids), (b, b_ids))
-    ]
+    names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
+    sides = [(one, names, _rows(given, len(texts))) for one, given in ((a, a_ids), (b, b_ids))]
     found = []
     for row, text in enumerate(texts):
         try:
@@ -226,16 +217,14 @@ def _rows(given: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequenc
     return [None] * count if given is None else given
 
 
-def _placed(tokenizer: _Tokenizer, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
+def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
     """Returns the ids of a text, and the bytes of the text that each comes from."""
     import numpy as np
 
-    native = tokenizer._native_engine
     if ids is None:
-        allowed, disallowed = names
-        ids, spans = native.encode_with_offsets(text, allowed, disallowed, "origins")
+        ids, spans = tokenizer._encode_with_origins(text, **names)
         return np.array(ids, np.uint32), np.array(spans, np.int64).reshape(-1, 2)
-    decoded, starts = native.decode_with_starts(ids)
+    decoded, starts = tokenizer._decode_with_starts(ids)
     if decoded != text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode():
         raise ValueError(
             "the ids do not decode to the text; give the ids of this text, without special tokens "

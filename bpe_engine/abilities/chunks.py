@@ -57,14 +57,20 @@ class EncodedChunk(NamedTuple):
 _Chunk = TypeVar("_Chunk", ChunkSpan, EncodedChunk)
 
 
-def counted(encoding: Any, allowed_special: Names, text: str, start: int, end: int) -> ChunkSpan:
+def counted(
+    encoding: Any, allowed_special: Names | None, text: str, start: int, end: int
+) -> ChunkSpan:
     """Returns a chunk with its number of tokens."""
     return ChunkSpan(start, end, encoding.count(text[start:end], allowed_special=allowed_special))
 
 
-def encoded(encoding: Any, allowed_special: Names, text: str, start: int, end: int) -> EncodedChunk:
+def encoded(
+    encoding: Any, allowed_special: Names | None, text: str, start: int, end: int
+) -> EncodedChunk:
     """Returns a chunk with its ids."""
-    ids = encoding._native_engine.encode(text[start:end], allowed_special, ())
+    ids = encoding._encode_ids(
+        text[start:end], allowed_special=allowed_special, disallowed_special=()
+    )
     return EncodedChunk(start, end, ids)
 
 
@@ -73,9 +79,9 @@ def chunk_spans(
     text: str,
     max_tokens: int,
     overlap: int,
-    allowed_special: Names,
+    allowed_special: Names | None,
     whole: Whole | None,
-    chunk: Callable[[Any, Names, str, int, int], _Chunk],
+    chunk: Callable[[Any, Names | None, str, int, int], _Chunk],
 ) -> list[_Chunk]:
     """Returns the chunks of `Encoding.chunk_spans`, whose arguments are checked, each as `chunk`
     (`counted` or `encoded`) makes it."""
@@ -83,7 +89,7 @@ def chunk_spans(
     # A character may not fit after the best place, but after another one.
     with suppress(ValueError):
         return list(_preferred(encoding, text, max_tokens, overlap, allowed_special, whole, made))
-    spans = encoding._native_engine.chunk(text, max_tokens, overlap, allowed_special, ())
+    spans = encoding._chunk_spans(text, max_tokens, overlap, allowed_special=allowed_special)
     return [made(start, end) for start, end in spans]
 
 
@@ -92,7 +98,7 @@ def _preferred(
     text: str,
     max_tokens: int,
     overlap: int,
-    allowed_special: Names,
+    allowed_special: Names | None,
     whole: Whole | None,
     made: Callable[[int, int], _Chunk],
 ) -> Iterator[_Chunk]:
@@ -101,14 +107,16 @@ def _preferred(
     Raises:
         ValueError: A character does not fit into a chunk.
     """
-    names = encoding.special_tokens_set if allowed_special == "all" else allowed_special
+    names = allowed_special
+    if names is None or names == "all":
+        names = encoding.special_tokens_set
     margin = max(_MARGIN, *map(len, names), 0)
 
     def longest(part: str) -> int:
         return len(encoding.truncate(part, max_tokens, allowed_special=allowed_special))
 
     def first(part: str) -> int:
-        spans = encoding._native_engine.chunk(part, max_tokens, 0, allowed_special, ())
+        spans = encoding._chunk_spans(part, max_tokens, 0, allowed_special=allowed_special)
         return spans[0][1]  # type: ignore[no-any-return]
 
     start = reached = apart = 0

@@ -12,7 +12,7 @@ _ONE_COLUMN = 'texts must be one column, not a table; pick one, as in table["tex
 
 
 def parts_of(texts: Any) -> list[Any]:
-    """Returns lists of ``str`` and the buffers of Arrow arrays, for `Engine.encode_ragged`.
+    """Returns lists of ``str`` and the buffers of Arrow arrays, for `Pipeline._encode_ragged`.
 
     Args:
         texts: ``str`` in a list or another iterable; a numpy array of strings; or a column of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._arguments import numpy_for
@@ -12,23 +12,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .._core import Engine
-
 __all__ = ["Healed", "TokenTrie"]
 
 #: The most bytes of a prompt that its `repr` shows.
 _SHOWN = 60
 
 
-class _Tokenizer(Protocol):
-    """A tokenizer of any class."""
-
-    @property
-    def _native_engine(self) -> Engine: ...
-
-
 class TokenTrie:
-    """The tokens of a tokenizer in the order of their bytes. Made by `EngineMethods.token_trie`.
+    """The tokens of a tokenizer in the order of their bytes. Made by `Encoding.token_trie`.
 
     Bytes come from the token table: the text that an id adds after others. Control tokens, the
     token for unknown text and ids without a token are never found.
@@ -41,8 +32,8 @@ class TokenTrie:
 
     __slots__ = ("_native",)
 
-    def __init__(self, engine: Engine):
-        self._native = _core.TokenTrie(engine)
+    def __init__(self, tokenizer: _core.Pipeline):
+        self._native = _core.TokenTrie(tokenizer)
 
     def __copy__(self) -> TokenTrie:
         return self
@@ -97,7 +88,7 @@ class TokenTrie:
 
 
 class Healed:
-    """A prompt that ends inside a word, for a model to continue. Made by `EngineMethods.heal`.
+    """A prompt that ends inside a word, for a model to continue. Made by `Encoding.heal`.
 
     Give the model `ids`. Of each token that it samples next, take only those that `allowed` permits,
     and pass it to `advance`, until the prompt is `done`.
@@ -121,7 +112,7 @@ class Healed:
         self._native = native
 
     @classmethod
-    def of_rests(cls, tokenizer: _Tokenizer, rests: Iterable[bytes]) -> Healed:
+    def of_rests(cls, tokenizer: _core.Pipeline, rests: Iterable[bytes]) -> Healed:
         """Returns a prompt without ids whose next tokens must begin with one of `rests`, as another
         process has them of `Healed.rests`.
 
@@ -130,7 +121,7 @@ class Healed:
             rests: The bytes.
 
         Raises:
-            UnsupportedTokenizer, ValueError: As `EngineMethods.token_table`.
+            UnsupportedTokenizer, ValueError: As `Encoding.token_table`.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -138,7 +129,7 @@ class Healed:
         >>> healed.ids, healed.rest
         ([], b' wor')
         """
-        return cls(_core.Healed.of_rests(tokenizer._native_engine, rests))
+        return cls(_core.Healed.of_rests(tokenizer, rests))
 
     @property
     def ids(self) -> list[int]:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
-from .._core import Engine
+from .._core import Pipeline
 
 __all__ = ["StreamDecoder"]
-
-
-class _Tokenizer(Protocol):
-    """An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`."""
-
-    @property
-    def _native_engine(self) -> Engine: ...
 
 
 class StreamDecoder:
@@ -46,16 +38,16 @@ class StreamDecoder:
 
     def __init__(
         self,
-        tokenizer: _Tokenizer,
+        tokenizer: Pipeline,
         errors: str = "replace",
         prompt: int | Sequence[int] = (),
         skipped: Collection[int] = (),
     ):
-        self._engine = tokenizer._native_engine
+        self._engine = tokenizer
         self._errors = errors
         self._skipped = skipped
         # How U+FFFD is shown, if not for the bytes of all ids together.
-        self._runs = self._engine.byte_runs if errors == "replace" else None
+        self._runs = self._engine._byte_runs if errors == "replace" else None
         # The first ids, until they give text: decoding may leave out the space that they begin with.
         self._first: list[int] | None = []
         # Ids whose text later ids may change, and how many of the first of them are the prompt's.
@@ -66,12 +58,12 @@ class StreamDecoder:
         ids = self._listed(prompt)
         if self._runs is not None:
             parts = self._parts(ids)
-            self._waiting = parts[-1][self._engine.settled(parts[-1]) :]
+            self._waiting = parts[-1][self._engine._settled(parts[-1]) :]
             self._known = len(self._waiting)
             self._first = None if any(parts) else []
         elif ids := self._shown(ids):
             self._first = None
-            self._pending = _unfinished(b"".join(self._engine.decode_tokens_bytes(ids)), errors)
+            self._pending = _unfinished(b"".join(self._engine._decode_tokens_bytes(ids)), errors)
         self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
@@ -123,12 +115,12 @@ class StreamDecoder:
         if self._runs is not None:
             *ended, last = self._parts(ids)
             if ended:
-                self._engine.settled(ids)  # Fails on anything but an id, before any is taken.
+                self._engine._settled(ids)  # Fails on anything but an id, before any is taken.
             before = [self._settled(part, final=True) for part in ended]
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)
         if self._first is None:
-            return b"".join(self._engine.decode_tokens_bytes(ids))
+            return b"".join(self._engine._decode_tokens_bytes(ids))
         first = [*self._first, *ids]
         data = self._engine.decode_bytes(first)
         self._first = None if data else first
@@ -136,13 +128,13 @@ class StreamDecoder:
 
     def _settled(self, ids: list[int], final: bool) -> bytes:
         """Returns the text of ids that no later id changes, and keeps the others waiting."""
-        if self._runs == "whole" and not final and not self._engine.settled(ids):
+        if self._runs == "whole" and not final and not self._engine._settled(ids):
             self._waiting += ids
             return b""
         ids = [*self._waiting, *ids]
-        count = len(ids) if final else self._engine.settled(ids)
+        count = len(ids) if final else self._engine._settled(ids)
         now = [*(self._first or ()), *ids[:count]]
-        data = self._engine.decode_shown(now, self._first is not None, self._known)
+        data = self._engine._decode_shown(now, self._first is not None, self._known)
         if self._first is not None:
             self._first = None if data else now
         self._waiting, self._known = ids[count:], max(self._known - count, 0)

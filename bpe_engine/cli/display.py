@@ -276,7 +276,7 @@ def describe(name: str) -> dict[str, Any]:
     built_in = BUILTIN.get(name)
     return {
         "name": name,
-        "tokens": encoding._core_bpe.rank_count,
+        "tokens": encoding._rank_count,
         "special_tokens": len(encoding.special_tokens_set),
         "max_id": encoding.max_token_value,
         "models": models_of(name),

@@ -113,8 +113,10 @@ class Coder:
         """
         import numpy as np
 
-        native: Any = self.text_engine._native_engine
-        buffer, splits = native.encode_ragged(parts_of(texts), num_threads, self._allowed, ())
+        buffer: Any
+        buffer, splits = self.text_engine._encode_ragged(
+            parts_of(texts), num_threads, allowed_special=self._allowed, disallowed_special=()
+        )
         return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
 
     def count_controls(self, column: Any) -> list[tuple[str, int, int]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from .._arguments import with_text
-from .._core import HfTokenizer
+from .._core import Pipeline
 from ..atomic_write import write_at_once
 from ..read.gpt2_files import read_merges, read_text, read_vocab
 from .components import Token
@@ -49,7 +49,7 @@ class Model:
     and of Unigram with ``alpha``: with a seed, one text always becomes the same tokens.
     """
 
-    _tokenizer: HfTokenizer
+    _tokenizer: Pipeline
     #: The fields that can be set.
     _FIELDS: ClassVar[tuple[str, ...]] = ()
     #: The most tokens, and the most merges, that a repr shows.
@@ -63,7 +63,7 @@ class Model:
         return found
 
     @classmethod
-    def _of(cls: type[_Own], tokenizer: HfTokenizer) -> _Own:
+    def _of(cls: type[_Own], tokenizer: Pipeline) -> _Own:
         self = object.__new__(cls)
         object.__setattr__(self, "_tokenizer", tokenizer)
         return self
@@ -81,7 +81,8 @@ class Model:
         parts |= {name: _field_json(name, value) for name, value in given.items()} | lists
         contents = ",".join(f'"{name}":{value}' for name, value in parts.items())
         try:
-            tokenizer = HfTokenizer(f'{{"model":{{{contents}}}}}')
+            tokenizer = Pipeline()
+            tokenizer._read_json(f'{{"model":{{{contents}}}}}')
         except ValueError as error:
             # The message would name a file.
             raise with_text(error, str(error).removeprefix(_NO_FILE)) from None
@@ -477,7 +478,7 @@ _CLASSES: dict[str, type[Model]] = {
 }
 
 
-def model_of(tokenizer: HfTokenizer) -> Model:
+def model_of(tokenizer: Pipeline) -> Model:
     """Returns the model of a tokenizer, which changes with it."""
     return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
 
@@ -494,7 +495,7 @@ def model_json(value: Any) -> str:
     return state.decode()
 
 
-def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
+def restore_scores(tokenizer: Pipeline, contents: str) -> None:
     """Sets the scores of a Unigram model exactly as its file has them. Reading a file rounds some, as
     `tokenizers` does; classes of transformers do not."""
     if json.loads(tokenizer._model_fields())["type"] != "Unigram":
@@ -506,8 +507,10 @@ def restore_scores(tokenizer: HfTokenizer, contents: str) -> None:
 
 def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
     contents = f'{{"model":{contents}}}'
-    model = kind._of(HfTokenizer(contents))
-    restore_scores(model._tokenizer, contents)
+    tokenizer = Pipeline()
+    tokenizer._read_json(contents)
+    restore_scores(tokenizer, contents)
+    model = kind._of(tokenizer)
     for name, value in later.items():
         setattr(model, name, value)
     return model

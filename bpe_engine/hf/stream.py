@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Any, Iterable, Sequence
-
-if TYPE_CHECKING:
-    from .._core import HfTokenizer
+from typing import Any, Iterable, Sequence
 
 __all__ = ["DecodeStream"]
 
@@ -50,7 +47,7 @@ class DecodeStream:
         self._prefix = ""
         self._prefix_length = 0
 
-    def step(self, tokenizer: HfTokenizer, id: int | Sequence[int]) -> str | None:
+    def step(self, tokenizer: Any, id: int | Sequence[int]) -> str | None:
         """Takes the next id, or the next ids.
 
         Args:
@@ -80,7 +77,7 @@ class DecodeStream:
                 "Invalid prefix encountered while decoding stream. Token ID: "
                 f"{self._ids[-1]}, Expected prefix: '{self._prefix}', Actual string: '{text}'"
             )
-        new = text[len(self._prefix) :]
+        new: str = text[len(self._prefix) :]
         length = len(self._ids) - self._prefix_length
         self._ids = self._ids[self._prefix_length :]
         self._prefix = tokenizer.decode(self._ids, self._skip)

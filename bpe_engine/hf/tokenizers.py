@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
-from .._core import Engine, HfEncoding, HfTokenizer
-from .._engine import EngineMethods
+from .._core import HfEncoding, Pipeline
 from ..atomic_write import write_at_once
+from ..face import Face
 from ..read.gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
 from ..read.sources import existing_folder
 from . import decoders, processors
@@ -31,7 +31,7 @@ __all__ = ["Tokenizer", "is_ours"]
 _PIECES = b"\n"
 
 
-class Tokenizer(EngineMethods, HfTokenizer):
+class Tokenizer(Face):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
     Any number of threads may use one at once, and change it meanwhile: a call sees it as it was
@@ -48,20 +48,65 @@ class Tokenizer(EngineMethods, HfTokenizer):
     """
 
     def __new__(cls, json: Any, *args: Any) -> Tokenizer:
-        # A copy of a model as it is: its JSON would round scores.
-        source = json._tokenizer if issubclass(type(json), Model) else json
+        made = super().__new__(cls)
         if type(json).__module__ == "tokenizers.models":
             contents = f'{{"model":{model_json(json)}}}'
-            made = super().__new__(cls, contents, *args)
+            made._read_json(contents)
             restore_scores(made, contents)
             return made
+        # A copy of a model as it is: its JSON would round scores.
+        source = json._tokenizer if issubclass(type(json), Model) else json
+        if issubclass(type(source), Pipeline):
+            made._copy(source, *args)
+            return made
         try:
-            return super().__new__(cls, source, *args)
+            made._read_json(source)
         except ValueError as error:
             if isinstance(source, str) and _looks_like_a_path(source):
                 hint = "the class takes the contents of a file; Tokenizer.from_file takes its path"
                 raise with_text(error, f"{error}: {hint}") from None
             raise
+        return made
+
+    # ---- Native methods under the names of `tokenizers` ----
+
+    encode = Pipeline._hf_encode
+    encode_batch = Pipeline._hf_encode_batch
+    encode_batch_fast = Pipeline._hf_encode_batch_fast
+    post_process = Pipeline._hf_post_process
+    decode = Pipeline._hf_decode
+    decode_batch = Pipeline._hf_decode_batch
+    token_to_id = Pipeline._hf_token_to_id
+    id_to_token = Pipeline._hf_id_to_token
+    get_vocab = Pipeline._hf_get_vocab
+    get_vocab_size = Pipeline._hf_get_vocab_size
+    add_tokens = Pipeline._hf_add_tokens
+    add_special_tokens = Pipeline._hf_add_special_tokens
+    num_special_tokens_to_add = Pipeline._hf_num_special_tokens_to_add
+    enable_truncation = Pipeline._hf_enable_truncation
+    no_truncation = Pipeline._hf_no_truncation
+    enable_padding = Pipeline._hf_enable_padding
+    no_padding = Pipeline._hf_no_padding
+    to_str = Pipeline._hf_to_str
+
+    @property
+    def truncation(self) -> dict[str, Any] | None:
+        """The truncation as a dict, or None."""
+        return self._hf_truncation
+
+    @property
+    def padding(self) -> dict[str, Any] | None:
+        """The padding as a dict, or None."""
+        return self._hf_padding
+
+    @property
+    def encode_special_tokens(self) -> bool:
+        """Whether the names of special tokens in texts are encoded as ordinary text. Can be set."""
+        return self._encodes_special_tokens
+
+    @encode_special_tokens.setter
+    def encode_special_tokens(self, value: bool) -> None:
+        self._encodes_special_tokens = value
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]
@@ -106,7 +151,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
 
     @classmethod
     def from_sentencepiece(
-        cls, path: str | os.PathLike[str], version: Literal["0.2.1", "0.2.3"] = "0.2.3"
+        cls, path: str | os.PathLike[str] | bytes, version: Literal["0.2.1", "0.2.3"] = "0.2.3"
     ) -> Tokenizer:
         """Reads a ``.model`` of SentencePiece: ids, offsets and decoded text equal SentencePiece's.
 
@@ -114,7 +159,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
         False: segments put them into prompts, and a post-processor puts them around texts.
 
         Args:
-            path: The file.
+            path: The file, or its contents as bytes.
             version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` the ids
                 of older versions, which differ where paths of a Unigram model have nearly the same
                 score.
@@ -127,11 +172,15 @@ class Tokenizer(EngineMethods, HfTokenizer):
         >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP
         ['▁Hello', '▁world']
         """
-        contents = Path(path).read_bytes()
+        contents = path if isinstance(path, bytes) else Path(path).read_bytes()
         try:
-            return cls(contents, None, version)
+            made = super().__new__(cls)
+            made._read_sentencepiece(contents, version)
         except ValueError as error:
+            if isinstance(path, bytes):
+                raise
             raise with_text(error, f"{os.fspath(path)}: {error}") from None
+        return made
 
     @classmethod
     def from_files(
@@ -324,7 +373,7 @@ class Tokenizer(EngineMethods, HfTokenizer):
         """
         write_at_once(path, self.to_str(pretty).encode())
 
-    # ---- What `EngineMethods` needs; it has the other abilities ----
+    # ---- What `Face` needs; it has the other abilities ----
 
     @property
     def _label(self) -> str:
@@ -501,9 +550,8 @@ def is_ours(tokenizer: object) -> bool:
     >>> is_ours(bpe_engine.get_encoding("gpt2")), is_ours(object())
     (True, False)
     """
-    engine = getattr(tokenizer, "_native_engine", None)
     inner = getattr(tokenizer, "_tokenizer", None)
-    return issubclass(type(engine), Engine) or issubclass(type(inner), HfTokenizer)
+    return issubclass(type(tokenizer), Pipeline) or issubclass(type(inner), Pipeline)
 
 
 def _restore(

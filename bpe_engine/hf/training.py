@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .._arguments import shown
-from .._core import HfTokenizer, WordCounts
+from .._core import Pipeline, WordCounts
 from .trainers import Trainer, as_trainer, trainer_of
 
 __all__ = ["count_texts", "texts_of_files", "texts_of_iterator", "train"]
@@ -21,7 +21,7 @@ BLOCK = 1 << 20
 
 
 def train(
-    tokenizer: HfTokenizer,
+    tokenizer: Pipeline,
     trainer: Any,
     texts: Iterator[list[str]],
     lines: str,

@@ -370,7 +370,7 @@ def account_prompt(
 
 def _encoded(segments: list[Any], messages: list[Any], tools: list[Any], engine: Any) -> _Prompt:
     # The state of the native audit is its ids, and five numbers for each run of them.
-    audited: Any = audit_segments(engine._native_engine, segments, True).__reduce__()
+    audited: Any = audit_segments(engine, segments, True).__reduce__()
     ids, runs = audited[1]
     counts, joints, start = [0] * len(segments), [], 0
     for end, owner, first, last in zip(runs[::5], runs[1::5], runs[2::5], runs[3::5]):

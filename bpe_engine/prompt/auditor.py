@@ -28,7 +28,7 @@ from .template import ChatTemplate
 from .template_audit import TemplateAudit
 
 if TYPE_CHECKING:
-    from .._engine import EngineMethods
+    from ..face import Face
 
 __all__ = ["audit_template"]
 
@@ -48,7 +48,7 @@ _NO_TEXTS = ("messages", "tools", "documents", "add_generation_prompt")
 
 def audit_template(
     template: str | ChatTemplate,
-    tokenizer: EngineMethods,
+    tokenizer: Face,
     *,
     max_seconds: float = 600.0,
     **variables: Any,
@@ -91,7 +91,7 @@ def audit_template(
     return auditor.result()
 
 
-def _roles(tokenizer: EngineMethods) -> dict[str, Segment]:
+def _roles(tokenizer: Face) -> dict[str, Segment]:
     """Returns the tokens that begin and end texts, as the template gets them."""
     named = getattr(tokenizer, "special_tokens_map", {})
     known = tokenizer.special_tokens_set
@@ -101,7 +101,7 @@ def _roles(tokenizer: EngineMethods) -> dict[str, Segment]:
     return {name: (special if text in known else trusted)(text) for name, text in texts.items()}
 
 
-def _controls(tokenizer: EngineMethods) -> dict[int, str]:
+def _controls(tokenizer: Face) -> dict[int, str]:
     """Returns the special tokens by id, without white space and the token of unknown characters,
     which any text may become."""
     unknown = tokenizer.encode_segments([untrusted(_UNKNOWN)])
@@ -123,9 +123,7 @@ class _Encoded(NamedTuple):
 class _Auditor:
     """Tries places of conversations, and keeps what came of it."""
 
-    def __init__(
-        self, sample: Sample, tokenizer: EngineMethods, own: frozenset[str], max_seconds: float
-    ):
+    def __init__(self, sample: Sample, tokenizer: Face, own: frozenset[str], max_seconds: float):
         self.max_seconds = max_seconds
         self.deadline: float = time.monotonic() + max_seconds
         self.sample = sample

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from .._core import ConversationState, stable_prefix
+from .._core import ConversationState, Pipeline, stable_prefix
 from .segments import Segment
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .encode import Engine
 
 __all__ = ["Change", "Conversation", "stable"]
 
@@ -48,12 +47,12 @@ class Conversation:
 
     def __init__(
         self,
-        engine: Engine,
-        allowed_special: Literal["all"] | Collection[str] = frozenset(),
-        disallowed_special: Literal["all"] | Collection[str] = "all",
+        engine: Pipeline,
+        allowed_special: Literal["all"] | Collection[str] | None = None,
+        disallowed_special: Literal["all"] | Collection[str] | None = None,
     ):
         self._engine = engine
-        self._state = ConversationState(engine._native_engine, allowed_special, disallowed_special)
+        self._state = ConversationState(engine, allowed_special, disallowed_special)
 
     def update(self, prompt: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
         """Replaces the prompt.
@@ -151,13 +150,13 @@ def _segments(prompt: Any) -> Iterable[Any]:
 
 
 def stable(
-    engine: Engine,
+    engine: Pipeline,
     text: str,
-    allowed_special: Literal["all"] | Collection[str],
-    disallowed_special: Literal["all"] | Collection[str],
+    allowed_special: Literal["all"] | Collection[str] | None,
+    disallowed_special: Literal["all"] | Collection[str] | None,
 ) -> tuple[list[int], int]:
     """See `Encoding.stable_prefix`."""
     if text and isinstance(text, str) and "\ud800" <= text[-1] <= "\udbff":
         # It may turn out to be the first half of a character.
         text = text[:-1]
-    return stable_prefix(engine._native_engine, text, allowed_special, disallowed_special)
+    return stable_prefix(engine, text, allowed_special, disallowed_special)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, AbstractSet, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from .._core import Engine as NativeEngine
 from .._core import (
     NameFinder,
+    Pipeline,
     audit_segments,
     encode_segments,
     encode_segments_to_buffer,
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+
 __all__ = [
-    "Engine",
     "OnControl",
     "audit",
     "count",
@@ -30,19 +30,8 @@ __all__ = [
 ]
 
 
-class Engine(Protocol):
-    """An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`."""
-
-    @property
-    def _native_engine(self) -> NativeEngine: ...
-
-    @property
-    def special_tokens_set(self) -> AbstractSet[str]:
-        """The names of the tokens that untrusted text never becomes."""
-
-
 # Searchers for control strings, by engine, then by `control` and the special tokens.
-_FINDERS: WeakKeyDictionary[Engine, dict[Any, NameFinder]] = WeakKeyDictionary()
+_FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
 # How deep control strings may be nested for "strip" to remove them.
 _MOST_NESTED = 15
@@ -53,7 +42,7 @@ _Segments: TypeAlias = "Iterable[Segment | tuple[Any, ...]]"
 
 
 def encode(
-    engine: Engine,
+    engine: Pipeline,
     segments: _Segments,
     join: bool = True,
     on_control: OnControl = "encode",
@@ -61,11 +50,11 @@ def encode(
 ) -> list[int]:
     """See `Encoding.encode_segments`."""
     segments = _prepared(engine, segments, on_control, control)
-    return encode_segments(engine._native_engine, segments, bool(join))
+    return encode_segments(engine, segments, bool(join))
 
 
 def encode_to_numpy(
-    engine: Engine,
+    engine: Pipeline,
     segments: _Segments,
     join: bool = True,
     on_control: OnControl = "encode",
@@ -73,14 +62,14 @@ def encode_to_numpy(
 ) -> npt.NDArray[np.uint32]:
     """See `Encoding.encode_segments_to_numpy`."""
     segments = _prepared(engine, segments, on_control, control)
-    buffer = encode_segments_to_buffer(engine._native_engine, segments, bool(join))
+    buffer = encode_segments_to_buffer(engine, segments, bool(join))
     import numpy as np
 
     return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
 
 def count(
-    engine: Engine,
+    engine: Pipeline,
     segments: _Segments,
     join: bool = True,
     on_control: OnControl = "encode",
@@ -88,15 +77,15 @@ def count(
 ) -> int:
     """See `Encoding.count_segments`."""
     segments = _prepared(engine, segments, on_control, control)
-    return len(encode_segments_to_buffer(engine._native_engine, segments, bool(join)))
+    return len(encode_segments_to_buffer(engine, segments, bool(join)))
 
 
 def audit(
-    engine: Engine, segments: _Segments, join: bool = True, control: Collection[str] = ()
+    engine: Pipeline, segments: _Segments, join: bool = True, control: Collection[str] = ()
 ) -> Audit:
     """See `Encoding.audit_segments`."""
     segments = _listed(segments)
-    ids = audit_segments(engine._native_engine, segments, bool(join))
+    ids = audit_segments(engine, segments, bool(join))
     names = _named(control)
     unmarked = frozenset(names) - frozenset(engine.special_tokens_set) if names else frozenset()
 
@@ -111,7 +100,7 @@ def audit(
 
 
 def _prepared(
-    engine: Engine, segments: _Segments, on_control: OnControl, control: Collection[str]
+    engine: Pipeline, segments: _Segments, on_control: OnControl, control: Collection[str]
 ) -> _Segments:
     """Applies the policy for control strings to untrusted segments."""
     if control != ():
@@ -124,7 +113,7 @@ def _prepared(
         )
     segments = _listed(segments)
     # Malformed segments raise before their text does.
-    encode_segments(engine._native_engine, [_shape(segment) for segment in segments], True)
+    encode_segments(engine, [_shape(segment) for segment in segments], True)
     finder = _finder(engine, control)
     for run in _untrusted_runs(segments):
         found = _find(finder, run)
@@ -240,15 +229,15 @@ def _replacement(place: ControlString, replace: Callable[[ControlString], str]) 
     return new
 
 
-def _finder(engine: Engine, control: Collection[str]) -> NameFinder:
+def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
     """Returns a searcher for control strings."""
     names, special = frozenset(_named(control)), frozenset(engine.special_tokens_set)
     found = _FINDERS.setdefault(engine, {})
     finder = found.get((names, special))
     # The normalizer of a file may have changed.
-    if finder is None or not finder.is_current(engine._native_engine):
+    if finder is None or not finder.is_current(engine):
         # If names have the same normalized form, those that are not special tokens come first.
-        finder = NameFinder(engine._native_engine, [*sorted(names - special), *sorted(special)])
+        finder = NameFinder(engine, [*sorted(names - special), *sorted(special)])
         if len(found) >= _MOST_FINDERS:
             found.clear()
         found[names, special] = finder

@@ -34,7 +34,7 @@ from .segments import Segment, special
 from .template import ChatTemplate
 
 if TYPE_CHECKING:
-    from .encode import Engine
+    from .._core import Pipeline
 
 __all__ = ["Sample", "TemplateReport", "stable_prefix_check"]
 
@@ -56,7 +56,7 @@ class Sample:
     def __init__(
         self,
         template: str | ChatTemplate,
-        tokenizer: Engine | None,
+        tokenizer: Pipeline | None,
         variables: Mapping[str, Any],
     ):
         if not isinstance(template, ChatTemplate):
@@ -194,7 +194,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def stable_prefix_check(
-    template: str | ChatTemplate, tokenizer: Engine | None = None, **variables: Any
+    template: str | ChatTemplate, tokenizer: Pipeline | None = None, **variables: Any
 ) -> TemplateReport:
     """Checks whether a template keeps the earlier part of a conversation as it grows.
 
@@ -251,7 +251,7 @@ def stable_prefix_check(
     )
 
 
-def lost_tokens(tokenizer: Engine, prompts: Iterable[Sequence[Segment]]) -> tuple[str, ...]:
+def lost_tokens(tokenizer: Pipeline, prompts: Iterable[Sequence[Segment]]) -> tuple[str, ...]:
     """Returns the special tokens that a template writes where the tokenizer does not find them.
 
     A tokenizer may find a name only at the start of a text, or only beside spaces.
@@ -278,7 +278,7 @@ def lost_tokens(tokenizer: Engine, prompts: Iterable[Sequence[Segment]]) -> tupl
     )
 
 
-def _is_known(name: str, tokenizer: Engine) -> bool:
+def _is_known(name: str, tokenizer: Pipeline) -> bool:
     return name not in (BOS, EOS) and name in tokenizer.special_tokens_set
 
 

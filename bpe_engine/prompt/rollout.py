@@ -6,15 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, chain, takewhile, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
-from .._core import StreamPool, encode_segments
+from .._core import Pipeline, StreamPool, encode_segments
 from .fields import FIELDS
 from .segments import Segment, tokens, trusted
 from .template import ChatTemplate
-
-if TYPE_CHECKING:
-    from .encode import Engine
 
 __all__ = ["Drift", "Joint", "Rollout", "TemplateNotStable", "joined", "not_stable"]
 
@@ -123,7 +120,7 @@ class Rollout:
     def __init__(
         self,
         template: str | ChatTemplate,
-        tokenizer: Engine,
+        tokenizer: Pipeline,
         messages: _Messages,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -137,11 +134,11 @@ class Rollout:
         self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
         self._messages: list[Mapping[str, Any]] = list(messages)
         self._max_tokens = max_tokens
-        StreamPool(tokenizer._native_engine)  # Raises if an id may change the text before it.
+        StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
         #: The rendered text in front of what was sampled last.
         self._said = _text(segments)
-        ids = tuple(encode_segments(tokenizer._native_engine, segments, True))
+        ids = tuple(encode_segments(tokenizer, segments, True))
         self._parts = [_Part(ids, False, None)]
         self._length = len(ids)
         self._parsed: Mapping[str, Any] | None = None
@@ -160,7 +157,7 @@ class Rollout:
         )
 
     def _decoded(self, ids: Sequence[int]) -> bytes:
-        return self._engine._native_engine.decode_bytes(ids)
+        return self._engine.decode_bytes(ids)
 
     # ---- Results ----
 
@@ -222,7 +219,7 @@ class Rollout:
         [Drift(start=3, end=5, ids=[932, 5439], encoded=[23748])]
         """
         before = self.ids
-        after = encode_segments(self._engine._native_engine, [trusted(self.text())], True)
+        after = encode_segments(self._engine, [trusted(self.text())], True)
         sizes = [self._sizes(ids) for ids in (before, after)]
         found: list[Drift] = []
         first = second = 0
@@ -285,7 +282,7 @@ class Rollout:
         """
         self._check_open()
         segment = tokens(ids)
-        encode_segments(self._engine._native_engine, [segment], True)  # Raises for no token.
+        encode_segments(self._engine, [segment], True)  # Raises for no token.
         new = segment.ids
         values = None if logprobs is None else tuple(float(value) for value in logprobs)
         if values is not None and len(values) != len(new):
@@ -330,7 +327,7 @@ class Rollout:
         joint = joined(
             self._rendered, self._messages, self._said, body, end, self._parsed, messages
         )
-        ids = tuple(encode_segments(self._engine._native_engine, joint.behind, True))
+        ids = tuple(encode_segments(self._engine, joint.behind, True))
         if self._max_tokens is not None and self._length + len(ids) > self._max_tokens:
             self._is_finished = True
             return False

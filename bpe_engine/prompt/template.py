@@ -1,4 +1,4 @@
-"""Chat templates of Hugging Face, rendered to segments instead of to one string."""
+"""Chat templates of Hugging Pipeline, rendered to segments instead of to one string."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .._core import Labels, collect_segments
-from .encode import Engine
+from .._core import Labels, Pipeline, collect_segments
 from .segments import Segment, special
 
 try:
@@ -52,10 +51,10 @@ def render_template(
     tools: Sequence[Mapping[str, Any]] | None = None,
     documents: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = False,
-    tokenizer: Engine | None = None,
+    tokenizer: Pipeline | None = None,
     **variables: Any,
 ) -> list[Segment]:
-    """Renders a chat template of Hugging Face to segments.
+    """Renders a chat template of Hugging Pipeline to segments.
 
     Their joined texts are what transformers renders. The template's own text is trusted. Every
     string that comes with a call is untrusted, whatever the template does with it: names and
@@ -171,7 +170,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         documents: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = False,
-        tokenizer: Engine | None = None,
+        tokenizer: Pipeline | None = None,
         **variables: Any,
     ) -> list[Segment]:
         """See `render_template`."""
@@ -283,7 +282,7 @@ def _key(value: Any) -> Any:
     return value if type(value) in (str, int, bool, float, type(None), Segment) else type(value)
 
 
-def _as_special(name: str, value: Any, tokenizer: Engine | None) -> Any:
+def _as_special(name: str, value: Any, tokenizer: Pipeline | None) -> Any:
     """Returns a variable that names a special token.
 
     Raises:

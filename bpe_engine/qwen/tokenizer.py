@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
+from .._tiktoken import CoreBPE
 from ..core import Encoding
 from ..load import dump_tiktoken_bpe, load_tiktoken_bpe, read_file
 from ..read import byte_level
@@ -245,7 +246,7 @@ def _encoding(vocab_file: _Path | None) -> Encoding:
 
 
 def _of_ranks(ranks: dict[bytes, int]) -> Encoding:
-    core = _core.CoreBPE(ranks, dict(_QWEN.special_tokens), _QWEN.pattern, _QWEN.normalization)
+    core = CoreBPE(ranks, dict(_QWEN.special_tokens), _QWEN.pattern, _QWEN.normalization)
     return Encoding._from_core(
         "qwen, extended",
         core,

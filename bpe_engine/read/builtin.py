@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import patterns
-from .._core import CoreBPE
+from .._tiktoken import CoreBPE
 from ..core import Encoding
 
 __all__ = ["BUILTIN", "RANK_FILE_SHA256", "BuiltIn"]
@@ -44,7 +44,7 @@ class BuiltIn:
         arguments: dict[str, Any] = {
             "name": self.name,
             "pat_str": self.pattern,
-            "mergeable_ranks": self._core_bpe().mergeable_ranks(),
+            "mergeable_ranks": self._core_bpe()._ranks_dict(),
             "special_tokens": dict(self.special_tokens),
         }
         if self.explicit_n_vocab is not None:
@@ -64,7 +64,7 @@ class BuiltIn:
         )
 
     def _core_bpe(self) -> CoreBPE:
-        return CoreBPE.builtin(
+        return CoreBPE.of_builtin(
             self.vocabulary, self.special_tokens, self.pattern, self.normalization
         )
 

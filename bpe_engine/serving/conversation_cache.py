@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
-from .._core import PrefixCache
+from .._core import Pipeline, PrefixCache
 from ..prompt.segments import Segment
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .._engine import EngineMethods
+    from ..face import Face
 
 __all__ = ["CacheStats", "ConversationCache"]
 
@@ -77,22 +77,20 @@ class ConversationCache:
 
     def __init__(
         self,
-        tokenizer: EngineMethods,
+        tokenizer: Face,
         *,
         max_bytes: int = 1 << 30,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
     ):
-        engine = getattr(tokenizer, "_native_engine", None)
-        if engine is None:
+        if not issubclass(type(tokenizer), Pipeline):
             raise TypeError(
                 "tokenizer must be an Encoding, a bpe_engine.hf.Tokenizer or a "
                 f"bpe_engine.Tokenizer, not {type(tokenizer).__name__}"
             )
-        allowed_special, disallowed_special = tokenizer._names(allowed_special, disallowed_special)
         self._max_bytes = whole_number("max_bytes", max_bytes)
         self._tokenizer = tokenizer
-        self._cache = PrefixCache(engine, self._max_bytes, allowed_special, disallowed_special)
+        self._cache = PrefixCache(tokenizer, self._max_bytes, allowed_special, disallowed_special)
 
     def encode(self, prompt: _Prompt) -> list[int]:
         """Encodes a prompt.

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from .._engine import Names
 from .._tensors import framework
+from ..face import Names
 from . import rows
 from .batch_encoding import BatchEncoding
 from .decoding import Decoding

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core import CoreBPE
+from .._tiktoken import CoreBPE
 from ..core import Encoding
 from ..hf.components import AddedToken
 from ..hf.models import restore_scores

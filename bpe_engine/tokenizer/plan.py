@@ -6,7 +6,7 @@ import operator
 from typing import Any, NamedTuple
 
 from .._core import RowEncoder
-from .._engine import Names
+from ..face import Names
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .options import LARGEST, Layout, RowPadding, RowTruncation, Strategies, checked_side
 

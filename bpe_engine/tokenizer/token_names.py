@@ -6,9 +6,9 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._core import Engine as NativeEngine
-from .._engine import EngineMethods, Names
+from .._tiktoken import CoreBPE
 from ..core import Encoding
+from ..face import Face
 from ..hf.components import AddedToken
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .plan import Plan
@@ -17,7 +17,7 @@ from .special import SpecialTokens, content_of, plain_token
 __all__ = ["TokenNames"]
 
 
-class TokenNames(EngineMethods):
+class TokenNames(Face):
     """The vocabulary of a `Tokenizer`, and its special tokens as attributes."""
 
     #: The encoding without and with added tokens; None for a tokenizer file.
@@ -212,7 +212,7 @@ class TokenNames(EngineMethods):
 
     def _add(self, tokens: Sequence[AddedToken]) -> int:
         count = self._engine.add_tokens(tokens)
-        core = self._engine._core_bpe()
+        core = CoreBPE.of_tokenizer(self._engine)
         if count and core is not None and self._base is not None:
             base = self._base
             self._encoding = Encoding._from_core(
@@ -232,11 +232,7 @@ class TokenNames(EngineMethods):
     def _id_to_token(self, id: int) -> str | bytes | None:
         return self._engine.id_to_token(id) if 0 <= id < 2**32 else None
 
-    # ---- What `EngineMethods` needs ----
-
-    @property
-    def _allowed_by_default(self) -> Names:
-        return () if self.split_special_tokens else self._engine._allowed_by_default
+    # ---- What `Face` needs ----
 
     @property
     def _errors(self) -> str:  # type: ignore[override]
@@ -249,10 +245,6 @@ class TokenNames(EngineMethods):
     @property
     def _special_ids(self) -> set[int]:
         return self._engine._special_ids
-
-    @property
-    def _native_engine(self) -> NativeEngine:
-        return self._engine._native_engine
 
     @property
     def special_tokens_set(self) -> set[str]:

@@ -397,7 +397,7 @@ class Tokenizer(Calling):
 def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileTokenizer]:
     """Returns the values of `_base`, `_encoding` and `_engine` for a source."""
     if isinstance(source, Encoding):
-        return source, source, FileTokenizer(source._core_bpe, dict(source.special_tokens))
+        return source, source, FileTokenizer(source, dict(source.special_tokens))
     if isinstance(source, FileTokenizer):
         return None, None, copy.copy(source)
     hint = ""

@@ -26,6 +26,7 @@ NOT_LISTED = {
     "registry",
     "ordinary_text",
     "brief",
+    "face",
     "cli",
     "columns",
     "suggest",

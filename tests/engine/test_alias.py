@@ -50,7 +50,7 @@ for name in ("core", "load", "model", "registry"):
     assert sys.modules["tiktoken." + name] is ours is getattr(tiktoken, name)
     assert ours.__name__ == ours.__spec__.name == "bpe_engine." + name
 assert Encoding is Same is bpe_engine.Encoding
-assert tiktoken._tiktoken is bpe_engine._core
+assert tiktoken._tiktoken is bpe_engine._tiktoken
 
 gpt2 = tiktoken.get_encoding("gpt2")
 assert ENCODINGS["gpt2"] is gpt2 is bpe_engine.get_encoding("gpt2")

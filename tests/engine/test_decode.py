@@ -68,11 +68,7 @@ def test_borders_at_any_place(at: int) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_any_ids(name: str) -> None:
     enc = bpe_engine.get_encoding(name)
-    ids = (
-        np.random.default_rng(seed_for("any ids"))
-        .integers(0, enc._core_bpe.rank_count, 50_000)
-        .tolist()
-    )
+    ids = np.random.default_rng(seed_for("any ids")).integers(0, enc._rank_count, 50_000).tolist()
     ids[100:100] = [enc.eot_token] * 3
     expected = b"".join(map(enc.decode_single_token_bytes, ids))
     for tokens in (ids, tuple(ids), np.array(ids), np.array(ids, dtype=np.uint32)):

@@ -45,7 +45,7 @@ def check_chunks(enc, text: str, limit: int, overlap: int, allowed="all") -> Non
     def count(part: str) -> int:
         return len(enc.encode(part, **rules))
 
-    spans = enc._core_bpe.chunk(text, limit, overlap, allowed, ())
+    spans = enc._chunk_spans(text, limit, overlap, allowed_special=allowed)
     chunks = enc.chunk(text, limit, overlap, allowed_special=allowed)
     assert chunks == [text[start:end] for start, end in spans]
     ends = sorted(token_ends(enc, text, allowed))

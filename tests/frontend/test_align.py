@@ -51,8 +51,7 @@ def test_groups(faces, one, other):
     assert len(batch) == len(given)
     for text, found in zip(given, batch):
         (a_ids, a_spans), (b_ids, b_spans) = (
-            face._native_engine.encode_with_offsets(text, face._names(None, ())[0], (), "origins")
-            for face in (a, b)
+            face._encode_with_origins(text, disallowed_special=()) for face in (a, b)
         )
         assert (found.a_ids.tolist(), found.b_ids.tolist()) == (a_ids, b_ids)
         assert [found.a_splits.tolist(), found.b_splits.tolist()] == defined(a_spans, b_spans)

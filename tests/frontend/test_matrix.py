@@ -35,7 +35,7 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine import hf
-from bpe_engine._engine import EngineMethods
+from bpe_engine.face import Face
 from bpe_engine.prompt import special, trusted, untrusted
 from bpe_engine.qwen import QwenTokenizer
 from bpe_engine.read import byte_level
@@ -223,7 +223,7 @@ def test_bytes_of_any_ids(name: str) -> None:
             assert made.decode() == text, ids
         except UnicodeDecodeError:
             assert "\ufffd" in text, ids
-            whole = b"".join(case.face._native_engine.decode_tokens_bytes(ids))
+            whole = b"".join(case.face._decode_tokens_bytes(ids))
             assert whole.endswith(made) and not whole[: len(whole) - len(made)].strip(b" "), ids
         stream = case.face.stream_decoder()
         assert "".join([*map(stream.push, ids), stream.finish()]) == text, ids
@@ -399,16 +399,14 @@ def test_the_environment_turns_caches_of_files_off() -> None:
 
 
 def abilities() -> list[str]:
-    return [name for name in vars(EngineMethods) if not name.startswith("_")]
+    return [name for name in dir(Face) if not name.startswith("_")]
 
 
 def test_every_class_has_every_ability() -> None:
     for one in (bpe_engine.Encoding, hf.Tokenizer, bpe_engine.Tokenizer, QwenTokenizer):
-        assert issubclass(one, EngineMethods)
+        assert issubclass(one, Face)
         for name in abilities():
-            theirs, ours = (
-                inspect.getattr_static(owner, name, None) for owner in (EngineMethods, one)
-            )
+            theirs, ours = (inspect.getattr_static(owner, name, None) for owner in (Face, one))
             assert ours is not None, (one, name)
             if callable(theirs) and theirs is not ours:
                 # An own version takes what the common one takes.

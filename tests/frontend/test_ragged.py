@@ -179,7 +179,7 @@ def test_damaged_columns(wide: bool) -> None:
     """Offsets and validity are checked against the sizes of the buffers."""
 
     def encode(*args: Any, **kwargs: Any) -> Any:
-        return GPT2._core_bpe.encode_ragged(parts(*args, wide=wide, **kwargs), 1, set(), ())
+        return GPT2._encode_ragged(parts(*args, wide=wide, **kwargs), 1)
 
     assert len(encode([0, 1, 2], b"ab", 2)[0]) == 2
     for offsets in ([0, 1, 3], [1, 0, 2], [-1, 1, 2], [0, 2**31 - 1, 2], [0, 1]):
@@ -207,7 +207,7 @@ def test_any_buffers_give_rows_or_an_error(offsets: list[int], text: bytes, coun
         0 <= start <= end <= len(text) for start, end in zip(offsets, offsets[1 : count + 1])
     )
     try:
-        ids, splits = GPT2._core_bpe.encode_ragged(column, 1, set(), ())
+        ids, splits = GPT2._encode_ragged(column, 1)
     except ValueError as error:
         assert not sound or "not UTF-8" in str(error)
     else:
@@ -396,10 +396,9 @@ def test_invalid_batches() -> None:
 
 
 def test_decoding_damaged_batches() -> None:
-    core = GPT2._core_bpe
     for splits in ([0, 3], [-1, 1], [1, 0]):
         with pytest.raises(ValueError, match="are not a span of the 2 values"):
-            core.decode_ragged(np.array([1, 2], np.uint32), np.array(splits), "replace", 1)
+            GPT2._decode_ragged(np.array([1, 2], np.uint32), np.array(splits), "replace", 1)
     with pytest.raises(KeyError):
         GPT2.decode_batch(TokenBatch([4_000_000], [0, 1]))
 

@@ -31,15 +31,14 @@ ours = hf.Tokenizer(json.dumps({
     "version": "1.0", "added_tokens": added, "pre_tokenizer": level, "post_processor": level,
     "decoder": level, "model": {"type": "BPE", "vocab": vocab, "merges": merges},
 }))
-engine = ours._native_engine
 text = "Ein schöner anAN, 東京 cpCP e\\u0301 <7> " * 40_000
 plain = text.replace("<7> ", "")
 many = [f"anAN {place} <3> of many" for place in range(60_000)]
-ids = engine.encode(text, "all", ())
+ids = ours._encode_ids(text, allowed_special="all", disallowed_special=())
 rows = [ids[:20]] * 40_000
 encoding = ours.encode(text)
 encoding.offsets
-grown = _core.ConversationState(engine, "all", ())
+grown = _core.ConversationState(ours, "all", ())
 grown.append_text(plain)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
@@ -64,27 +63,27 @@ else:
 
 #: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
 CALLS = {
-    "Engine.encode": "engine.encode(text, 'all', ())",
-    "Engine.encode_to_numpy": "engine.encode_to_numpy(plain, 2, 'all', ())",
-    "Engine.encode_batch": "engine.encode_batch(many, 2, 'all', ())",
-    "Engine.encode_ragged": "engine.encode_ragged([many], 2, 'all', ())",
-    "Engine.decode": "engine.decode(ids, 'replace')",
-    "Engine.decode_bytes": "engine.decode_bytes(ids)",
-    "Engine.decode_batch": "engine.decode_batch(rows, 'replace', 2)",
+    "Pipeline._encode_ids": "ours._encode_ids(text)",
+    "Pipeline.encode_to_numpy": "ours.encode_to_numpy(plain, num_threads=2)",
+    "Pipeline._encode_each": "ours._encode_each(many, 2)",
+    "Pipeline._encode_ragged": "ours._encode_ragged([many], 2)",
+    "Pipeline._decode_text": "ours._decode_text(ids)",
+    "Pipeline.decode_bytes": "ours.decode_bytes(ids)",
+    "Pipeline._decode_batch": "ours._decode_batch(rows, 'replace', 2)",
     "RowEncoder.encode": "made().encode(many, False)",
     "EncodedRows.fields, as matrices": "made(padding=wide).encode(many[:20_000], False).fields(('input_ids',), True, True)",
-    "ConversationState.update_text": "_core.ConversationState(engine, 'all', ()).update_text(plain)",
-    "ConversationState.append_text": "_core.ConversationState(engine, 'all', ()).append_text(plain)",
+    "ConversationState.update_text": "_core.ConversationState(ours, 'all', ()).update_text(plain)",
+    "ConversationState.append_text": "_core.ConversationState(ours, 'all', ()).append_text(plain)",
     "ConversationState.append_text, of a branch": "(grown.fork(), grown.append_text('a'))",
     "HfEncoding.pad": "encoding.pad(1_000_000)",
     "HfEncoding.merge": "hf.Encoding.merge([encoding, encoding])",
-    "HfTokenizer.__new__": "hf.Tokenizer.from_str(ours.to_str())",
-    "HfTokenizer.encode": "ours.encode(text)",
-    "HfTokenizer.encode_batch": "ours.encode_batch(many)",
-    "HfTokenizer.encode_batch_fast": "ours.encode_batch_fast(many)",
-    "HfTokenizer.decode": "ours.decode(ids)",
-    "HfTokenizer.decode_batch": "ours.decode_batch(rows)",
-    "HfTokenizer.add_tokens": "ours.add_tokens([f'new {place}' for place in range(20_000)])",
+    "Pipeline._read_json": "hf.Tokenizer.from_str(ours.to_str())",
+    "Pipeline._hf_encode": "ours.encode(text)",
+    "Pipeline._hf_encode_batch": "ours.encode_batch(many)",
+    "Pipeline._hf_encode_batch_fast": "ours.encode_batch_fast(many)",
+    "Pipeline._hf_decode": "ours.decode(ids)",
+    "Pipeline._hf_decode_batch": "ours.decode_batch(rows)",
+    "Pipeline._hf_add_tokens": "ours.add_tokens([f'new {place}' for place in range(20_000)])",
 }
 
 

@@ -40,7 +40,7 @@ REAL = [
 
 
 def opened(contents: bytes, version: Any = VERSION) -> hf.Tokenizer:
-    return hf.Tokenizer(contents, None, version)
+    return hf.Tokenizer.from_sentencepiece(contents, version)
 
 
 def assert_same(ours: hf.Tokenizer, theirs: Any, text: str) -> None:

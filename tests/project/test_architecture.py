@@ -102,9 +102,9 @@ BINDINGS_ROOMS = [
     "interned", "buffer_pool", "objects", "errors", "int_cache", "strings", "columns", "text",
     "gil", "ids", "request", "ranks", "builtin", "buffer", "environment", "json", "labels", "traced",
     "template", "methods", "unchanged",
-    "progress", "train", "engine", "fingerprint", "core_bpe", "rows", "encode", "decode",
-    "truncate", "inspect",
-    "caches", "facade", "vocab_tools", "hf", "train_words", "prompt", "audit", "prefix_cache",
+    "progress", "train", "engine", "pipeline", "fingerprint", "ranks_only", "rows", "encode",
+    "caches", "decode", "truncate", "inspect",
+    "vocab_tools", "hf", "train_words", "prompt", "audit", "prefix_cache",
     "batch",
     "token_table", "token_trie", "stream_pool",
 ]  # fmt: skip

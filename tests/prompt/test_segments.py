@@ -125,7 +125,7 @@ def test_nothing_is_special_across_a_border(enc: bpe_engine.Encoding) -> None:
 
 def test_nothing_that_normalization_makes_is_special() -> None:
     ranks = {bytes([i]): i for i in range(256)}
-    core = bpe_engine._core.CoreBPE(ranks, {"<|K|>": 300, "<|é|>": 301}, r"\w+|\W", "NFC")
+    core = bpe_engine._tiktoken.CoreBPE(ranks, {"<|K|>": 300, "<|é|>": 301}, r"\w+|\W", "NFC")
     enc = bpe_engine.Encoding._from_core(
         "nfc",
         core,

@@ -27,7 +27,7 @@ PATTERNS = [
 def custom(pattern: str, normalization: str | None) -> bpe_engine.Encoding:
     some = {token: rank for token, rank in ranks("r50k_base").items() if rank < 2000}
     names = {"<|endoftext|>": 3000, "<|im_start|>": 3001, "<|im_start|>a": 3002, "|": 3003}
-    core = bpe_engine._core.CoreBPE(some, names, pattern, normalization)
+    core = bpe_engine._tiktoken.CoreBPE(some, names, pattern, normalization)
     return bpe_engine.Encoding._from_core(
         "custom", core, pat_str=pattern, special_tokens=names, normalization=normalization
     )

@@ -186,7 +186,9 @@ def pieces_case(name: str, make: Callable[[hf.Tokenizer], Any]) -> Case:
         place_of = {end: place for place, end in enumerate(ends)}
         return [it.id for it in found], [(place_of[it.start], place_of[it.end]) for it in found]
 
-    return Case(make(hf.Tokenizer(contents, None, package.VERSION)), oracle, theirs.decode)
+    return Case(
+        make(hf.Tokenizer.from_sentencepiece(contents, package.VERSION)), oracle, theirs.decode
+    )
 
 
 def same(it: Any) -> Any:

@@ -139,7 +139,7 @@ def load_pieces(path: str | Path) -> Tokenizer:
         + _number(5, True),
     )
     try:
-        return Tokenizer(contents, None, "0.2.3")
+        return Tokenizer.from_sentencepiece(contents)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::encoding::HfEncoding;
-use super::tokenizer::HfTokenizer;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_list, new_span, new_str, new_tuple};
+use crate::pipeline::PyPipeline;
 
 fn json<'py, T: serde::Serialize>(
     py: Python<'py>,
@@ -119,15 +119,15 @@ pub fn hf_decode<'py>(
 }
 
 #[pymethods]
-impl HfTokenizer {
+impl PyPipeline {
     /// Returns the JSON of a component: `normalizer`, `pre_tokenizer`, `post_processor` or
     /// `decoder`.
     fn _component<'py>(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         name: &str,
     ) -> PyResult<Option<Bound<'py, PyString>>> {
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         match name {
             "normalizer" => json(py, tokenizer.normalizer_spec()),
             "pre_tokenizer" => json(py, tokenizer.pre_tokenizer_spec()),
@@ -138,49 +138,58 @@ impl HfTokenizer {
     }
 
     /// Sets the scores of all tokens of a Unigram model.
-    fn _set_scores(&self, scores: Vec<f64>) -> PyResult<()> {
-        self.change(|tokenizer| tokenizer.set_scores(scores))
+    fn _set_scores(slf: &Bound<'_, Self>, scores: Vec<f64>) -> PyResult<()> {
+        Self::change(slf, |tokenizer| tokenizer.set_scores(scores))
     }
 
     /// Returns the JSON of the model, as in a file.
-    fn _model_json<'py>(&self, py: Python<'py>, pretty: bool) -> PyResult<Bound<'py, PyString>> {
-        let tokenizer = self.current();
+    fn _model_json<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+        pretty: bool,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let tokenizer = Self::tokenizer(slf)?;
         new_str(py, &py.detach(|| tokenizer.model_json(pretty)).or_raise()?)
     }
 
     /// Returns the JSON of the model's fields, without its lists.
-    fn _model_fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        new_str(py, &self.current().model_fields().or_raise()?.to_string())
+    fn _model_fields<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        new_str(py, &Self::tokenizer(slf)?.model_fields().or_raise()?.to_string())
     }
 
     /// Sets a component, the `model`, or a field of it such as `model.unk_token`, given as JSON.
     #[pyo3(signature = (name, json))]
-    fn _set_component(&self, name: &str, json: Option<&str>) -> PyResult<()> {
+    fn _set_component(slf: &Bound<'_, Self>, name: &str, json: Option<&str>) -> PyResult<()> {
         match name {
             "normalizer" => {
                 let spec = json.map(|json| component(json, name)).transpose()?;
-                self.change(|tokenizer| tokenizer.set_normalizer(spec))
+                Self::change(slf, |tokenizer| tokenizer.set_normalizer(spec))
             }
             "pre_tokenizer" => {
                 let spec = json.map(|json| component(json, name)).transpose()?;
-                self.change(|tokenizer| tokenizer.set_pre_tokenizer(spec))
+                Self::change(slf, |tokenizer| tokenizer.set_pre_tokenizer(spec))
             }
             "post_processor" => {
                 let spec = json.map(|json| component(json, name)).transpose()?;
-                self.change(|tokenizer| tokenizer.set_post_processor(spec))
+                Self::change(slf, |tokenizer| tokenizer.set_post_processor(spec))
             }
             "decoder" => {
                 let spec = json.map(|json| component(json, name)).transpose()?;
-                self.change(|tokenizer| tokenizer.set_decoder(spec))
+                Self::change(slf, |tokenizer| tokenizer.set_decoder(spec))
             }
-            "model" => self.change(|tokenizer| tokenizer.set_model_json(json.unwrap_or("null"))),
+            "model" => {
+                Self::change(slf, |tokenizer| tokenizer.set_model_json(json.unwrap_or("null")))
+            }
             _ => {
                 let Some(field) = name.strip_prefix("model.") else {
                     return Err(PyValueError::new_err(format!("no component is called {name:?}")));
                 };
                 let value = serde_json::from_str(json.unwrap_or("null"))
                     .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))?;
-                self.change(|tokenizer| tokenizer.set_model_field(field, value))
+                Self::change(slf, |tokenizer| tokenizer.set_model_field(field, value))
             }
         }
     }

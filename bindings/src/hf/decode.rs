@@ -1,50 +1,50 @@
-//! Methods of `HfTokenizer` that decode ids.
+//! Methods of `Pipeline` that decode ids.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::input::items;
-use super::tokenizer::HfTokenizer;
 use crate::objects::{collected, new_bytes, new_list, new_str, push};
+use crate::pipeline::PyPipeline;
 use crate::{gil, ids, rows};
 
 #[pymethods]
-impl HfTokenizer {
+impl PyPipeline {
     /// Decodes ids to text. Skips unknown ids.
     ///
     /// Args:
     ///     ids: The ids.
     ///     skip_special_tokens: Whether to skip special tokens.
     #[pyo3(signature = (ids, skip_special_tokens=true))]
-    fn decode<'py>(
-        &self,
+    fn _hf_decode<'py>(
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         ids: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
     ) -> PyResult<Bound<'py, PyString>> {
         let ids = ids::read(ids)?;
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         let text = gil::run(py, ids.len(), || tokenizer.decode(&ids, skip_special_tokens))?;
         new_str(py, &text)
     }
 
     /// Decodes ids to bytes; only for the decoder ``ByteLevel``.
     fn _decode_bytes<'py>(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
         skip_special_tokens: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let ids = ids::read(ids)?;
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         let bytes = gil::run(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
         new_bytes(py, &bytes)
     }
 
     /// Decodes a batch of sequences of ids.
     #[pyo3(signature = (sequences, skip_special_tokens=true, *, num_threads=None))]
-    fn decode_batch<'py>(
-        &self,
+    fn _hf_decode_batch<'py>(
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         sequences: &Bound<'_, PyAny>,
         skip_special_tokens: bool,
@@ -52,7 +52,7 @@ impl HfTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let sequences = items(sequences)?.map(|ids| ids::read(&ids?));
         let sequences = collected(sequences)?;
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let rows = collected(sequences.iter().map(|ids| Ok(ids.as_slice())))?;
         let decode = |ids: &[u32], bytes: &mut Vec<u8>| {

@@ -1,4 +1,4 @@
-//! Methods of `HfTokenizer` that encode texts.
+//! Methods of `Pipeline` that encode texts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,10 +12,11 @@ use pyo3::types::PyList;
 use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput, Surrogates, items};
 use super::state::State;
-use super::tokenizer::{HfTokenizer, SHARE};
+use super::tokenizer::SHARE;
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, new_list};
+use crate::pipeline::PyPipeline;
 use crate::{gil, rows};
 
 /// The results of a share, and the error of the input after them. Locked to take them out.
@@ -92,7 +93,7 @@ pub fn encode_all<'py>(
 }
 
 #[pymethods]
-impl HfTokenizer {
+impl PyPipeline {
     /// Encodes a sequence or a pair.
     ///
     /// Args:
@@ -105,8 +106,8 @@ impl HfTokenizer {
     ///     TypeError: A sequence is not a ``str``, or not a list of ``str``.
     ///     ValueError: Truncation cannot reach its ``max_length``.
     #[pyo3(signature = (sequence, pair=None, is_pretokenized=false, add_special_tokens=true))]
-    fn encode(
-        &self,
+    fn _hf_encode(
+        slf: &Bound<'_, Self>,
         py: Python<'_>,
         sequence: &Bound<'_, PyAny>,
         pair: Option<&Bound<'_, PyAny>>,
@@ -117,7 +118,7 @@ impl HfTokenizer {
         let read = |item: &Bound<'_, PyAny>| Given::read(item, is_pretokenized, surrogates);
         let (first, second) = (read(sequence)?, pair.map(read).transpose()?);
         let given = GivenInput { first, second, surrogates };
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         let mut encoded = {
             let read = given.utf8(py)?;
             let input = read.input();
@@ -140,8 +141,8 @@ impl HfTokenizer {
     ///     num_threads: The maximum number of threads; None for one per core. Threads end with
     ///         the call. A small batch uses one.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
-    fn encode_batch<'py>(
-        &self,
+    fn _hf_encode_batch<'py>(
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         input: &Bound<'_, PyAny>,
         is_pretokenized: bool,
@@ -150,32 +151,32 @@ impl HfTokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let threads = num_threads.map_or(Ok(usize::MAX), rows::threads)?;
         let inputs = GivenInput::read_all(py, items(input)?, is_pretokenized, Surrogates::Refused)?;
-        encode_all(py, &self.current(), inputs, add_special_tokens, threads)
+        encode_all(py, &Self::tokenizer(slf)?, inputs, add_special_tokens, threads)
     }
 
     /// Alias of `encode_batch`, which already makes costly fields on request only.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
-    fn encode_batch_fast<'py>(
-        &self,
+    fn _hf_encode_batch_fast<'py>(
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         input: &Bound<'_, PyAny>,
         is_pretokenized: bool,
         add_special_tokens: bool,
         num_threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.encode_batch(py, input, is_pretokenized, add_special_tokens, num_threads)
+        Self::_hf_encode_batch(slf, py, input, is_pretokenized, add_special_tokens, num_threads)
     }
 
     /// Truncates one or two encoded sequences, adds special tokens, and pads.
     #[pyo3(signature = (encoding, pair=None, add_special_tokens=true))]
-    fn post_process(
-        &self,
+    fn _hf_post_process(
+        slf: &Bound<'_, Self>,
         py: Python<'_>,
         encoding: &Bound<'_, HfEncoding>,
         pair: Option<&Bound<'_, HfEncoding>>,
         add_special_tokens: bool,
     ) -> PyResult<HfEncoding> {
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         let sequences = std::iter::once(encoding).chain(pair).map(|part| part.get().to_core(py));
         let sequences = sequences.collect::<PyResult<_>>()?;
         let mut encoding =

@@ -17,4 +17,4 @@ pub use components::{
 pub use encode::{encode_all, encode_each};
 pub use encoding::{HfEncoding, direction, list_of_encodings};
 pub use settings::truncation_strategy;
-pub use tokenizer::{HfTokenizer, SHARE};
+pub use tokenizer::SHARE;

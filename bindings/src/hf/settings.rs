@@ -1,13 +1,12 @@
-//! Methods of `HfTokenizer` for truncation, padding and special tokens.
+//! Methods of `Pipeline` for truncation, padding and special tokens.
 
 use bpe_core::components::spec::{Padding, PaddingStrategy, Truncation, TruncationStrategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use super::encoding::direction;
-use super::tokenizer::HfTokenizer;
-use crate::interned::interned;
+use crate::pipeline::PyPipeline;
 
 /// `"longest_first"`, `"only_first"` or `"only_second"`.
 pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
@@ -23,7 +22,7 @@ pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
 }
 
 #[pymethods]
-impl HfTokenizer {
+impl PyPipeline {
     /// Enables truncation.
     ///
     /// Args:
@@ -36,8 +35,8 @@ impl HfTokenizer {
     /// Raises:
     ///     ValueError: The stride leaves no new tokens, or a name is unknown.
     #[pyo3(signature = (max_length, stride=0, strategy="longest_first", direction="right"))]
-    fn enable_truncation(
-        &self,
+    fn _hf_enable_truncation(
+        slf: &Bound<'_, Self>,
         max_length: usize,
         stride: usize,
         strategy: &str,
@@ -47,18 +46,21 @@ impl HfTokenizer {
         let strategy = truncation_strategy(strategy)?;
         let truncation =
             Truncation { direction, max_length, strategy, stride, discards_overflow: false };
-        self.change(|tokenizer| tokenizer.set_truncation(Some(truncation)))
+        Self::change(slf, |tokenizer| tokenizer.set_truncation(Some(truncation)))
     }
 
     /// Disables truncation.
-    fn no_truncation(&self) -> PyResult<()> {
-        self.change(|tokenizer| tokenizer.set_truncation(None))
+    fn _hf_no_truncation(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::change(slf, |tokenizer| tokenizer.set_truncation(None))
     }
 
     /// The truncation as a dict, or None.
     #[getter]
-    fn truncation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let tokenizer = self.current();
+    fn _hf_truncation<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let tokenizer = Self::tokenizer(slf)?;
         let Some(truncation) = tokenizer.truncation() else { return Ok(None) };
         let strategy = match truncation.strategy {
             TruncationStrategy::LongestFirst => "longest_first",
@@ -81,8 +83,8 @@ impl HfTokenizer {
     ///     length: The length to pad to; None for the longest text of the batch.
     ///     pad_to_multiple_of: Rounds the length up to a multiple of this number.
     #[pyo3(signature = (direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]", length=None, pad_to_multiple_of=None))]
-    fn enable_padding(
-        &self,
+    fn _hf_enable_padding(
+        slf: &Bound<'_, Self>,
         direction: &str,
         pad_id: u32,
         pad_type_id: u32,
@@ -98,15 +100,15 @@ impl HfTokenizer {
             pad_type_id,
             pad_token: pad_token.to_owned(),
         };
-        self.change(|tokenizer| {
+        Self::change(slf, |tokenizer| {
             tokenizer.set_padding(Some(padding));
             Ok(())
         })
     }
 
     /// Disables padding.
-    fn no_padding(&self) -> PyResult<()> {
-        self.change(|tokenizer| {
+    fn _hf_no_padding(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::change(slf, |tokenizer| {
             tokenizer.set_padding(None);
             Ok(())
         })
@@ -114,8 +116,11 @@ impl HfTokenizer {
 
     /// The padding as a dict, or None.
     #[getter]
-    fn padding<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let tokenizer = self.current();
+    fn _hf_padding<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let tokenizer = Self::tokenizer(slf)?;
         let Some(padding) = tokenizer.padding() else { return Ok(None) };
         let length = match padding.strategy {
             PaddingStrategy::BatchLongest => None,
@@ -131,24 +136,15 @@ impl HfTokenizer {
         Ok(Some(dict))
     }
 
-    /// The value of `allowed_special` in calls without one.
-    #[getter]
-    fn _allowed_by_default<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        match self.current().encodes_special_tokens() {
-            true => PyTuple::empty(py).into_any(),
-            false => interned!(py, "all").clone().into_any(),
-        }
-    }
-
     /// Whether the names of special tokens in texts are encoded as ordinary text.
     #[getter]
-    fn get_encode_special_tokens(&self) -> bool {
-        self.current().encodes_special_tokens()
+    fn _encodes_special_tokens(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::tokenizer(slf)?.encodes_special_tokens())
     }
 
-    #[setter]
-    fn set_encode_special_tokens(&self, value: bool) -> PyResult<()> {
-        self.change(|tokenizer| {
+    #[setter(_encodes_special_tokens)]
+    fn set_encodes_special_tokens(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
+        Self::change(slf, |tokenizer| {
             tokenizer.set_encode_special_tokens(value);
             Ok(())
         })
@@ -157,13 +153,13 @@ impl HfTokenizer {
     /// Whether the model leaves out added tokens that ordinary text would become. `encode` does not
     /// ask, the abilities of the engine do.
     #[getter]
-    fn _keeps_out_control(&self) -> bool {
-        self.current().keeps_out_control()
+    fn _keeps_out_control(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(Self::tokenizer(slf)?.keeps_out_control())
     }
 
     #[setter(_keeps_out_control)]
-    fn set_keeps_out_control(&self, value: bool) -> PyResult<()> {
-        self.change(|tokenizer| {
+    fn set_keeps_out_control(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
+        Self::change(slf, |tokenizer| {
             tokenizer.set_keeps_out_control(value);
             Ok(())
         })

@@ -1,6 +1,4 @@
-//! Methods of `HfTokenizer` that look up tokens and ids.
-
-use std::sync::Arc;
+//! Methods of `Pipeline` that look up tokens and ids.
 
 use bpe_core::components::AddedToken;
 use bpe_core::memory::ask_for;
@@ -9,11 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::input::items;
-use super::tokenizer::HfTokenizer;
-use crate::core_bpe::CoreBpe;
-use crate::environment;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_dict, new_int, new_list, new_span, new_str, new_tuple};
+use crate::pipeline::PyPipeline;
 use crate::ranks;
 
 /// Bytes of memory for a token in a list.
@@ -67,25 +63,29 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
 }
 
 #[pymethods]
-impl HfTokenizer {
+impl PyPipeline {
     /// The id of a token, or None.
-    fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.current().token_to_id(token)
+    fn _hf_token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {
+        Ok(Self::tokenizer(slf)?.token_to_id(token))
     }
 
     /// The token of an id, or None.
-    fn id_to_token<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<Bound<'py, PyString>>> {
-        self.current().id_to_token(id).map(|token| new_str(py, &token)).transpose()
+    fn _hf_id_to_token<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+        id: u32,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        Self::tokenizer(slf)?.id_to_token(id).map(|token| new_str(py, &token)).transpose()
     }
 
     /// The tokens and their ids.
     #[pyo3(signature = (with_added_tokens=true))]
-    fn get_vocab<'py>(
-        &self,
+    fn _hf_get_vocab<'py>(
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         with_added_tokens: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let tokenizer = self.current();
+        let tokenizer = Self::tokenizer(slf)?;
         // Tokens take many small allocations, so checks for the sum first.
         ask_for(tokenizer.vocab_size(true).saturating_mul(TOKEN)).or_raise()?;
         let vocab = new_dict(py)?;
@@ -97,25 +97,25 @@ impl HfTokenizer {
 
     /// The number of tokens.
     #[pyo3(signature = (with_added_tokens=true))]
-    fn get_vocab_size(&self, with_added_tokens: bool) -> usize {
-        self.current().vocab_size(with_added_tokens)
+    fn _hf_get_vocab_size(slf: &Bound<'_, Self>, with_added_tokens: bool) -> PyResult<usize> {
+        Ok(Self::tokenizer(slf)?.vocab_size(with_added_tokens))
     }
 
     /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
-    fn add_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn _hf_add_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, false)?;
-        self.change(|tokenizer| tokenizer.add_tokens(tokens))
+        Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
     /// Adds special tokens, which decoding can skip. Returns how many are new.
-    fn add_special_tokens(&self, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn _hf_add_special_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, true)?;
-        self.change(|tokenizer| tokenizer.add_tokens(tokens))
+        Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
     /// The added tokens as `(id, (content, single_word, lstrip, rstrip, normalized, special))`.
-    fn _added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let tokenizer = self.current();
+    fn _added_tokens<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let tokenizer = Self::tokenizer(slf)?;
         let rows = tokenizer.added_tokens_by_id().into_iter().map(|(id, token)| {
             let AddedToken { content, single_word, lstrip, rstrip, normalized, special } = token;
             let flag = |flag: &bool| PyBool::new(py, *flag).to_owned().into_any();
@@ -127,13 +127,17 @@ impl HfTokenizer {
     }
 
     /// The number of tokens that the post-processor adds to one sequence, or to a pair.
-    fn num_special_tokens_to_add(&self, is_pair: bool) -> usize {
-        self.current().added_tokens(is_pair)
+    fn _hf_num_special_tokens_to_add(slf: &Bound<'_, Self>, is_pair: bool) -> PyResult<usize> {
+        Ok(Self::tokenizer(slf)?.added_tokens(is_pair))
     }
 
     /// Runs only the model on a text. Returns `(id, token, (start, end))` for each token.
-    fn _tokenize<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
-        let tokens = self.current().tokenize(text).or_raise()?;
+    fn _tokenize<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+        text: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let tokens = Self::tokenizer(slf)?.tokenize(text).or_raise()?;
         let rows = tokens.into_iter().map(|(id, token, span)| {
             let (id, token) = (new_int(py, id as usize)?, new_str(py, &token)?);
             new_tuple(py, [id, token.into_any(), new_span(py, span)?.into_any()])
@@ -143,30 +147,24 @@ impl HfTokenizer {
 
     /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
     /// pattern is None if the pre-tokenizer does more than split by one pattern.
-    fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
-        let tokenizer = self.current();
+    fn _ranks<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
+        let tokenizer = Self::tokenizer(slf)?;
         let ranks = ranks::to_dict(py, tokenizer.ranks().or_raise()?)?;
         Ok((ranks, tokenizer.pattern().map(str::to_owned)))
     }
 
-    /// The `CoreBPE` that gives the ids of the file, over the same vocabulary. With `any_flags`, the
-    /// flags of added tokens are ignored.
-    #[pyo3(signature = (any_flags=false))]
-    fn _as_ranks<'py>(&self, py: Python<'py>, any_flags: bool) -> PyResult<Bound<'py, CoreBpe>> {
-        let pipeline = self.current().as_ranks(any_flags).or_raise()?;
-        environment::configure_caches(pipeline.workspaces())?;
-        CoreBpe::of_current(py, Arc::new(pipeline))
-    }
-
-    fn _model_token_to_id(&self, token: &str) -> Option<u32> {
-        self.current().model_token_to_id(token)
+    fn _model_token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {
+        Ok(Self::tokenizer(slf)?.model_token_to_id(token))
     }
 
     fn _model_id_to_token<'py>(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'py>,
         id: u32,
     ) -> PyResult<Option<Bound<'py, PyString>>> {
-        self.current().model_id_to_token(id).map(|token| new_str(py, &token)).transpose()
+        Self::tokenizer(slf)?.model_id_to_token(id).map(|token| new_str(py, &token)).transpose()
     }
 }

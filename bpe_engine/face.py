@@ -1,14 +1,13 @@
-"""`EngineMethods`: the abilities that every tokenizer class has."""
+"""`Face`: the abilities of every tokenizer class that are written in Python."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Literal, overload
 
-from ._arguments import memory_size, numpy_for, truth, whole_number
-from ._core import Engine, StreamPool, TokenTable
+from ._arguments import numpy_for, truth
+from ._core import Pipeline, StreamPool, TokenTable
 from .abilities.stream import StreamDecoder
 from .prompt import encode
 from .prompt.conversation import Conversation, stable
@@ -25,91 +24,46 @@ if TYPE_CHECKING:
     from .prompt.encode import OnControl
     from .prompt.segments import Segment
 
-__all__ = ["EngineMethods"]
+__all__ = ["Face", "Names"]
 
 Names = Literal["all"] | Collection[str]
 
-# No text has more tokens, so a larger limit has no further effect.
-_NO_LIMIT = sys.maxsize
 
+class Face(Pipeline):
+    """The base class of `Encoding`, `bpe_engine.hf.Tokenizer` and `bpe_engine.Tokenizer`.
 
-class EngineMethods:
-    """Counts, cuts, shows, encodes and decodes for `Encoding`, `bpe_engine.hf.Tokenizer` and
-    `bpe_engine.Tokenizer`.
+    Abilities work on what ``encode`` gives for a text before the post-processor of a tokenizer file:
+    without the special tokens around the text, and once if a template repeats the text; and without
+    the truncation and padding of the file. Places are places in the text as given, also where a
+    normalizer changes the text.
 
-    All is about what ``encode`` gives for a text before the post-processor of a tokenizer file: without
-    the special tokens around it, and once if a template repeats the text; and without the truncation and
-    padding of the file. Places are those in the text as given, also where a normalizer changes it.
+    ``allowed_special`` has the names in a text that become special tokens: a collection of names, or
+    ``"all"``. ``disallowed_special`` has the names that raise ValueError, or ``"all"`` that are not
+    allowed. Other names are ordinary text. Added tokens of a file that are not special are always
+    looked for. Without these arguments:
 
-    ``allowed_special`` has the names in a text that become special tokens: a collection of names,
-    or ``"all"``. By default an `Encoding` allows none, and the other classes allow all; a tokenizer
-    file can allow all or none. ``disallowed_special`` has the names that raise ValueError, or
-    ``"all"`` that are not allowed. Other names are ordinary text. Added tokens of a file that are
-    not special are always looked for.
+    | | `Encoding` | the other classes |
+    |---|---|---|
+    | allowed | none | all; none if `encode_special_tokens` or `split_special_tokens` is set |
+    | disallowed, in methods that return ids | all that are not allowed | none |
+    | disallowed, in methods that count or cut | none | none |
+
+    A tokenizer file can allow all of its special tokens or none.
     """
 
     __slots__ = ()
 
-    #: For methods that give ids; those that count and cut disallow nothing.
-    _disallowed_by_default: ClassVar[Names] = ()
     _errors: ClassVar[str] = "replace"
 
     if TYPE_CHECKING:
 
         @property
-        def _allowed_by_default(self) -> Names: ...
-
-        @property
-        def _native_engine(self) -> Engine: ...
-
-        @property
         def _label(self) -> str: ...
-
-        @property
-        def fingerprint(self) -> str: ...
-
-        @property
-        def special_tokens_set(self) -> AbstractSet[str]: ...
 
         @property
         def _special_ids(self) -> AbstractSet[int]: ...
 
-    def _names(self, allowed: Names | None, disallowed: Names | None) -> tuple[Names, Names]:
-        return (
-            self._allowed_by_default if allowed is None else allowed,
-            self._disallowed_by_default if disallowed is None else disallowed,
-        )
-
     # ---- Ids of a text ----
-
-    def encode_to_numpy(
-        self,
-        text: str,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names | None = None,
-        num_threads: int | None = 1,
-    ) -> npt.NDArray[np.uint32]:
-        """Returns the ids of a text as a numpy array of uint32, without making Python ints.
-
-        Needs numpy. Errors are those of `encode`.
-
-        Args:
-            text, allowed_special, disallowed_special: As in `encode`.
-            num_threads: How many threads may work on the text, or None for as many as the machine
-                runs at once. Texts under some 128 KB, and patterns without a known safe place to
-                cut, are left to one thread. The ids are the same.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode_to_numpy("hello world").tolist()
-        [31373, 995]
-        >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
-        150001
-        """
-        # A tuple of all arguments would take as long as a word.
-        allowed, disallowed = self._names(allowed_special, disallowed_special)
-        return self._native_engine.encode_to_numpy(text, num_threads, allowed, disallowed)
 
     def encode_batch_to_numpy(
         self,
@@ -149,48 +103,15 @@ class EngineMethods:
         from .abilities.columns import parts_of
         from .abilities.ragged import TokenBatch
 
-        names = self._names(allowed_special, disallowed_special)
-        buffer, splits = self._native_engine.encode_ragged(parts_of(texts), num_threads, *names)
+        buffer, splits = self._encode_ragged(
+            parts_of(texts),
+            num_threads,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+        )
         return TokenBatch._of(
             np.frombuffer(buffer, dtype=np.uint32), np.frombuffer(splits, dtype=np.int64)
         )
-
-    def encode_with_offsets(
-        self,
-        text: str,
-        *,
-        unit: Literal["characters", "bytes"] = "characters",
-        allowed_special: Names | None = None,
-        disallowed_special: Names | None = None,
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids of a text, and the span of the text that each comes from.
-
-        Args:
-            text, allowed_special, disallowed_special: As in `encode`.
-            unit: The unit of spans: ``"characters"``, or ``"bytes"`` of the text's UTF-8.
-
-        Returns:
-            The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
-            only some bytes of a character has the whole character, so spans may overlap. In bytes,
-            it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
-            whole characters where a tokenizer file normalizes the text or puts a space before it.
-            Spans refer to the text as given, also where a normalizer changes it. Those of a
-            SentencePiece ``.model`` are sentencepiece's own, in both units.
-
-        Raises:
-            ValueError: `unit` is something else, or an error of `encode`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode_with_offsets("hello world")
-        ([31373, 995], [(0, 5), (5, 11)])
-        >>> gpt2.encode_with_offsets("🦜"), gpt2.encode_with_offsets("🦜", unit="bytes")[1]
-        (([8582, 99, 250], [(0, 1), (0, 1), (0, 1)]), [(0, 2), (2, 3), (3, 4)])
-        """
-        if unit not in ("characters", "bytes"):
-            raise ValueError(f"unit must be 'characters' or 'bytes', not {unit!r}")
-        names = self._names(allowed_special, disallowed_special)
-        return self._native_engine.encode_with_offsets(text, *names, unit)
 
     def conversation(
         self,
@@ -206,7 +127,7 @@ class EngineMethods:
         >>> conversation.update("hello world").ids
         [31373, 995]
         """
-        return Conversation(self, *self._names(allowed_special, disallowed_special))
+        return Conversation(self, allowed_special, disallowed_special)
 
     def stable_prefix(
         self,
@@ -222,131 +143,9 @@ class EngineMethods:
         >>> bpe_engine.get_encoding("gpt2").stable_prefix("hello world, how are y")
         ([31373, 995, 11, 703, 389], 20)
         """
-        return stable(self, text, *self._names(allowed_special, disallowed_special))
+        return stable(self, text, allowed_special, disallowed_special)
 
     # ---- Counting, cutting, searching ----
-
-    def count(
-        self,
-        text: str,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names = (),
-    ) -> int:
-        """Returns the number of tokens of a text, without making a list of them.
-
-        A name that is not allowed is counted as ordinary text, unless `disallowed_special` asks for
-        an error.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").count("hello world")
-        2
-        """
-        names = self._names(allowed_special, disallowed_special)
-        return self._native_engine.count(text, None, *names)
-
-    def count_till_limit(
-        self,
-        text: str,
-        limit: int,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names = (),
-    ) -> int | None:
-        """Returns the number of tokens of a text, or None if it is over `limit`.
-
-        Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
-        is merged as a whole, and text that is not normalized is normalized as a whole.)
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
-        (2, None)
-        """
-        limit = min(whole_number("limit", limit), _NO_LIMIT)
-        names = self._names(allowed_special, disallowed_special)
-        total = self._native_engine.count(text, limit, *names)
-        return total if total <= limit else None
-
-    def truncate(
-        self,
-        text: str,
-        max_tokens: int,
-        *,
-        side: Literal["right", "left"] = "right",
-        allowed_special: Names | None = None,
-        disallowed_special: Names = (),
-    ) -> str:
-        """Truncates text to at most `max_tokens` tokens.
-
-        Keeps a prefix (suffix) that ends (begins) where a token of the text's own encoding ends
-        and that encodes to at most `max_tokens` tokens. Text that fits is returned as it is.
-        Characters, surrogate pairs, allowed special tokens and characters that normalization
-        rewrites together are not cut apart; if the first (last) of them does not fit, nothing is
-        kept. If no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very
-        long word), it may begin inside a token of the text.
-
-        Args:
-            text: The text.
-            max_tokens: The largest number of tokens of the result when it is encoded.
-            side: The side that is cut off: ``"right"`` keeps a prefix, ``"left"`` a suffix.
-            allowed_special, disallowed_special: As in `count`.
-
-        Raises:
-            ValueError: `max_tokens` is negative, or `side` is something else.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
-        ('one two', ' two three')
-        """
-        max_tokens = min(whole_number("max_tokens", max_tokens), _NO_LIMIT)
-        if side not in ("right", "left"):
-            raise ValueError(f"side must be 'right' or 'left', not {side!r}")
-        kept = self._native_engine.truncate(
-            text, max_tokens, side == "left", *self._names(allowed_special, disallowed_special)
-        )
-        return text[:kept] if side == "right" else text[len(text) - kept :]
-
-    def chunk(
-        self,
-        text: str,
-        max_tokens: int,
-        overlap: int = 0,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names = (),
-    ) -> list[str]:
-        """Cuts text into chunks of at most `max_tokens` tokens each.
-
-        Args:
-            text: The text.
-            max_tokens: The largest number of tokens of a chunk when it is encoded.
-            overlap: The largest number of tokens at the end of a chunk that the next one repeats.
-            allowed_special, disallowed_special: As in `count`. Allowed special tokens are not cut
-                apart.
-
-        Returns:
-            Slices of the text that end where tokens of the text's own encoding end. Without
-            overlap they are the text when they are joined; an empty text has none. Characters
-            that share a token, or that normalization rewrites together, are cut apart only if
-            they do not fit into one chunk.
-
-        Raises:
-            ValueError: `max_tokens` is not positive or too small for a character of the text, or
-                `overlap` is negative or not smaller than `max_tokens`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.chunk("one two three four", 2)
-        ['one two', ' three four']
-        >>> gpt2.chunk("one two three four", 2, overlap=1)
-        ['one two', ' two three', ' three four']
-        """
-        max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
-        names = self._names(allowed_special, disallowed_special)
-        spans = self._native_engine.chunk(text, max_tokens, overlap, *names)
-        return [text[start:end] for start, end in spans]
 
     @overload
     def chunk_spans(
@@ -420,10 +219,9 @@ class EngineMethods:
         from .abilities._markdown import Whole
         from .abilities.chunks import chunk_spans, counted, encoded
 
-        max_tokens, overlap = _chunk_sizes(max_tokens, overlap)
-        allowed, _ = self._names(allowed_special, ())
+        max_tokens, overlap = self._chunk_sizes(max_tokens, overlap)
         whole = Whole(text) if truth("markdown", markdown) else None
-        cut = partial(chunk_spans, self, text, max_tokens, overlap, allowed, whole)
+        cut = partial(chunk_spans, self, text, max_tokens, overlap, allowed_special, whole)
         return cut(encoded) if truth("ids", ids) else cut(counted)
 
     def show(
@@ -451,74 +249,15 @@ class EngineMethods:
             ids, spans = self.encode_with_offsets(
                 text, allowed_special=allowed_special, disallowed_special=()
             )
-            tokens = self._native_engine.decode_tokens_bytes(ids)
+            tokens = self._decode_tokens_bytes(ids)
         else:
             ids = self.encode_segments(text)
-            tokens = self._native_engine.decode_tokens_bytes(ids)
+            tokens = self._decode_tokens_bytes(ids)
             text, spans = place_tokens(tokens)
         shown = shown_tokens(text, ids, tokens, spans, self._special_ids)
         return ShownTokens(self._label, shown)
 
-    def is_canonical(self, tokens: Sequence[int]) -> bool:
-        """True if decoding and encoding these ids gives the same ids.
-
-        Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
-        are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
-        back as it was, such as those of a file that lowercases and whose token is in capitals.
-
-        Raises:
-            KeyError: An id is not a token's.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.is_canonical([31373]), gpt2.is_canonical([258, 18798])
-        (True, False)
-        """
-        return self._native_engine.is_canonical(tokens)
-
-    def find_special(self, text: str) -> list[tuple[str, int, int]]:
-        """Returns ``(name, start, end)`` of each special token's name in a text, in characters.
-
-        Of overlapping names, the leftmost counts; of those that start together, the longest.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
-        [('<|endoftext|>', 1, 14)]
-        """
-        return self._native_engine.find_special(text)
-
     # ---- Decoding ----
-
-    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Decodes ids to bytes.
-
-        Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
-        not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
-
-        Raises:
-            KeyError: An id is not a token's.
-            OverflowError: A number is outside the range of ids.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_bytes([31373, 995])
-        b'hello world'
-        """
-        return self._native_engine.decode_bytes(tokens)
-
-    def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """Decodes ids to text, and returns the index of the character at which each token starts.
-
-        A token that starts inside a character has the index of that character. Bytes that are
-        not UTF-8 become U+FFFD, as in `decode`.
-
-        Raises:
-            KeyError: An id is not a token's.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
-        ('hello world', [0, 5])
-        """
-        return self._native_engine.decode_with_offsets(tokens)
 
     def stream_decoder(
         self,
@@ -547,62 +286,6 @@ class EngineMethods:
         return StreamDecoder(self, errors or self._errors, prompt, skipped)
 
     # ---- Caches ----
-
-    def clear_cache(self) -> None:
-        """Empties the caches of pieces. Results do not depend on them."""
-        self._native_engine.clear_cache()
-
-    def set_caching(self, caching: bool) -> None:
-        """Turns the caches of pieces on or off, and empties them.
-
-        They are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
-        tokenizer is made. Text that is cached takes less time, so one user could learn by timing
-        whether another one sent the same words. Turn the caches off where that matters: results
-        stay the same, and the memory is freed.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.set_caching(False)
-        >>> gpt2.is_caching, gpt2.encode("hello world")
-        (False, [31373, 995])
-        >>> gpt2.set_caching(True)
-        """
-        self._native_engine.set_caching(truth("caching", caching))
-
-    @property
-    def is_caching(self) -> bool:
-        """True if pieces of text are cached; see `set_caching`."""
-        return self._native_engine.is_caching
-
-    def set_cache_size(self, size: int) -> None:
-        """Sets the size of each cache of pieces, and empties the caches.
-
-        Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
-        processor; for texts of several MB with many different words (Chinese, many languages)
-        that are encoded more than once, 64 MiB take less time. Results are the same with any size.
-        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
-        number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
-
-        Args:
-            size: Bytes, from 65,536 (64 KiB) to 1,073,741,824 (1 GiB); rounded down to a power
-                of two.
-
-        Raises:
-            ValueError: The size is too small or too large. To turn caches off, use `set_caching`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.set_cache_size(64 * 2**20)
-        >>> gpt2.cache_size
-        67108864
-        >>> gpt2.set_cache_size(8 * 2**20)
-        """
-        self._native_engine.set_cache_size(memory_size("size", size))
-
-    @property
-    def cache_size(self) -> int:
-        """The size of one cache in bytes, a power of two; see `set_cache_size`."""
-        return self._native_engine.cache_size
 
     # ---- Prompts of trusted and untrusted parts ----
 
@@ -701,7 +384,7 @@ class EngineMethods:
         """
         from .abilities.healing import TokenTrie
 
-        return TokenTrie(self._native_engine)
+        return TokenTrie(self)
 
     def heal(
         self,
@@ -743,8 +426,7 @@ class EngineMethods:
             prompt = prompt[:-1]
         elif isinstance(prompt, (bytearray, memoryview)):
             prompt = bytes(prompt)
-        names = self._names(allowed_special, disallowed_special)
-        return Healed(_core.Healed(self._native_engine, prompt, *names))
+        return Healed(_core.Healed(self, prompt, allowed_special, disallowed_special))
 
     # ---- For servers ----
 
@@ -768,7 +450,7 @@ class EngineMethods:
         >>> [pool.close(slot) for slot in slots]
         ['', '']
         """
-        return StreamPool(self._native_engine)
+        return StreamPool(self)
 
     def token_table(self) -> TokenTable:
         """Returns a `TokenTable`: the bytes that each id adds to a text after other ids, in one
@@ -783,15 +465,4 @@ class EngineMethods:
         >>> len(table), table[995], table[50256], table.kind(50256)
         (50257, b' world', b'<|endoftext|>', 'special')
         """
-        return TokenTable(self._native_engine)
-
-
-def _chunk_sizes(max_tokens: int, overlap: int) -> tuple[int, int]:
-    """Checks the sizes of chunks. Raises ValueError where they cannot be."""
-    max_tokens = whole_number("max_tokens", max_tokens, at_least=1)
-    overlap = whole_number("overlap", overlap)
-    if overlap >= max_tokens:
-        raise ValueError(
-            f"overlap must be smaller than max_tokens, but is {overlap} of {max_tokens}"
-        )
-    return min(max_tokens, _NO_LIMIT), min(overlap, _NO_LIMIT - 1)
+        return TokenTable(self)

@@ -1,0 +1,309 @@
+//! The class `Pipeline`, the native base class of every tokenizer class. Its methods are in other
+//! files, one for each ability.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use bpe_core::pipeline::Version;
+use bpe_core::{Normalization, Pipeline, Request, Splitter, Vocabulary};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyUnicodeDecodeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::engine::{Current, Shared};
+use crate::errors::OrRaise;
+use crate::interned::interned;
+use crate::request::{self, Face, Gives};
+use crate::{builtin, ranks};
+
+/// The native base class of `Encoding`, `hf.Tokenizer` and `Tokenizer`. Use the subclasses.
+#[pyclass(frozen, subclass, name = "Pipeline", module = "bpe_engine._core")]
+pub struct PyPipeline {
+    /// An owned [`Held`], or null before it is set. Zeroed memory, as in a new object, is a valid
+    /// state: see [`Pipeline::prepare`].
+    held: AtomicPtr<Held>,
+}
+
+/// What an object works with.
+struct Held {
+    /// Shared by the faces of one tokenizer.
+    shared: Arc<Shared>,
+    face: Face,
+    /// What the object held before. Calls may still use it, so the object owns it until its end.
+    previous: AtomicPtr<Held>,
+}
+
+impl PyPipeline {
+    /// Lets `object` create the instances, so that Python subclasses inherit and pickle as if this
+    /// class did not exist.
+    pub fn prepare(py: Python<'_>) {
+        let class = py.get_type::<PyPipeline>().as_type_ptr();
+        let object = py.get_type::<PyAny>().as_type_ptr();
+        // SAFETY: attached, and these are live classes.
+        let sizes = unsafe { ((*class).tp_basicsize, (*object).tp_basicsize) };
+        assert_eq!(sizes.0, sizes.1 + size_of::<Self>() as ffi::Py_ssize_t, "one field");
+        // SAFETY: attached, and nobody has used the class yet. `object` fills the memory of a new
+        // instance with zeros, and with them it is complete: its one field is a null pointer.
+        unsafe { (*class).tp_new = (*object).tp_new };
+    }
+
+    #[inline]
+    fn held<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Held> {
+        let held = slf.get().held.load(Ordering::Acquire);
+        // SAFETY: null, or made by `set`, and freed only with the object, which `slf` keeps alive.
+        match unsafe { held.as_ref() } {
+            Some(held) => Ok(held),
+            None => Self::adopt(slf),
+        }
+    }
+
+    /// Takes what the object holds from its `__dict__`, which may be that of another object.
+    #[cold]
+    fn adopt<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Held> {
+        let py = slf.py();
+        if let Some(attributes) = slf.getattr_opt(interned!(py, "__dict__"))? {
+            let attributes = attributes.cast::<PyDict>()?;
+            let places = [
+                (interned!(py, "_core_bpe"), Face::Encoding),
+                (interned!(py, "_engine"), Face::Calls),
+            ];
+            for (name, face) in places {
+                if let Some(other) = attributes.get_item(name)? {
+                    let shared = Self::held(other.cast::<Self>()?)?.shared.clone();
+                    return Ok(slf.get().set(shared, face));
+                }
+            }
+        }
+        let class = slf.get_type().name()?;
+        Err(PyAttributeError::new_err(format!(
+            "'{class}' object has no attribute '_core_bpe'; has {class}.__init__ been called?"
+        )))
+    }
+
+    fn set(&self, shared: Arc<Shared>, face: Face) -> &Held {
+        let new = Box::into_raw(Box::new(Held { shared, face, previous: AtomicPtr::default() }));
+        let previous = self.held.swap(new, Ordering::AcqRel);
+        // SAFETY: the object owns what it holds until its end.
+        let new = unsafe { &*new };
+        new.previous.store(previous, Ordering::Release);
+        new
+    }
+
+    /// What the faces of the tokenizer share.
+    pub fn shared<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Shared> {
+        Ok(&Self::held(slf)?.shared)
+    }
+
+    /// Returns the engine as it is now.
+    pub fn current<'a>(slf: &'a Bound<'_, Self>) -> PyResult<Current<'a>> {
+        Ok(Self::shared(slf)?.current())
+    }
+
+    /// Returns the tokenizer as it is now. Changes replace it by a changed copy.
+    pub fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Arc<Pipeline>> {
+        Ok(Self::current(slf)?.share())
+    }
+
+    /// Replaces the tokenizer by a copy that `work` has changed.
+    pub fn change<T>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
+    ) -> PyResult<T> {
+        Self::shared(slf)?.change(work)?.ok_or_else(|| never_changes(slf))
+    }
+
+    /// Reads `allowed_special` and `disallowed_special`; None is the default of the object's class.
+    /// Returns the engine that has this request: a tokenizer of a file may be a copy.
+    #[inline]
+    pub fn ask<'a>(
+        slf: &'a Bound<'_, Self>,
+        allowed: Option<&Bound<'_, PyAny>>,
+        disallowed: Option<&Bound<'_, PyAny>>,
+        gives: Gives,
+    ) -> PyResult<(Current<'a>, Request)> {
+        let held = Self::held(slf)?;
+        if held.face == Face::Encoding
+            && let Some(pipeline) = held.shared.fixed_pipeline()
+            && let Some(direct) = pipeline.direct()
+        {
+            let special = direct.special_tokens();
+            let request = request::read_optional(special, allowed, disallowed, gives)?;
+            return Ok((Current::Fixed(pipeline), request));
+        }
+        let py = slf.py();
+        let is_text = held.shared.current().encodes_special_tokens()
+            || held.face == Face::Calls
+                && slf.getattr(interned!(py, "split_special_tokens"))?.is_truthy()?;
+        let own = request::defaults(py, held.face, gives, is_text);
+        held.shared.ask(allowed.unwrap_or(&own.0), disallowed.unwrap_or(&own.1))
+    }
+}
+
+#[cold]
+fn never_changes(slf: &Bound<'_, PyPipeline>) -> PyErr {
+    PyTypeError::new_err(format!("{} is not the tokenizer of a file", slf.get_type()))
+}
+
+impl Drop for PyPipeline {
+    fn drop(&mut self) {
+        let mut held = *self.held.get_mut();
+        while !held.is_null() {
+            // SAFETY: made by `set`; nobody else has it, since the object ends.
+            held = unsafe { Box::from_raw(held) }.previous.into_inner();
+        }
+    }
+}
+
+/// Builds an encoding.
+fn encoding(
+    vocabulary: Vocabulary,
+    special: &Bound<'_, PyDict>,
+    pattern: &str,
+    normalization: Option<&str>,
+    image: Option<&'static [u8]>,
+) -> PyResult<Shared> {
+    let normalization = match normalization {
+        None => Normalization::None,
+        Some("NFC") => Normalization::Nfc,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!(
+                "normalization must be None or \"NFC\", not {other:?}"
+            )));
+        }
+    };
+    let special = ranks::check_special(&vocabulary, ranks::special_tokens(special)?)?;
+    let splitter = Splitter::new(pattern).or_raise()?;
+    let pipeline = Pipeline::of_ranks(vocabulary, splitter, special, normalization).or_raise()?;
+    Shared::fixed(Arc::new(pipeline), image).configured()
+}
+
+/// Decodes UTF-8, or raises `UnicodeDecodeError`.
+fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
+    let contents = bytes.as_bytes();
+    // A file of 128,000 tokens in a fifteenth of the time; only the other tells what is wrong.
+    simdutf8::basic::from_utf8(contents).or_else(|_| std::str::from_utf8(contents)).map_err(
+        |error| match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
+            Ok(error) => PyErr::from_value(error.into_any()),
+            Err(error) => error,
+        },
+    )
+}
+
+fn version_of(version: &str) -> PyResult<Version> {
+    match version {
+        "0.2.1" => Ok(Version::V021),
+        "0.2.3" => Ok(Version::V023),
+        other => Err(PyValueError::new_err(format!(
+            "version {other:?}: give \"0.2.1\" for the ids of SentencePiece up to this version, or \
+             \"0.2.3\" for those from 0.2.2 on"
+        ))),
+    }
+}
+
+/// Each sets what a new object works with.
+#[pymethods]
+impl PyPipeline {
+    /// Builds an encoding from ranks `{token bytes: id}`, special tokens `{name: id}` and the
+    /// pattern that cuts text into pieces.
+    #[pyo3(signature = (ranks, special_tokens, pattern, normalization=None))]
+    fn _build(
+        &self,
+        ranks: &Bound<'_, PyDict>,
+        special_tokens: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<()> {
+        let vocabulary = ranks::build(ranks.py(), ranks::from_dict(ranks)?)?;
+        let made = encoding(vocabulary, special_tokens, pattern, normalization, None)?;
+        self.set(Arc::new(made), Face::Encoding);
+        Ok(())
+    }
+
+    /// Builds an encoding from rank files, given as `[(label for messages, contents)]`.
+    #[pyo3(signature = (files, special_tokens, pattern, normalization=None))]
+    fn _build_of_files(
+        &self,
+        py: Python<'_>,
+        files: Vec<(String, PyBackedBytes)>,
+        special_tokens: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<()> {
+        let vocabulary = ranks::build(py, ranks::from_files(py, &files)?)?;
+        let made = encoding(vocabulary, special_tokens, pattern, normalization, None)?;
+        self.set(Arc::new(made), Face::Encoding);
+        Ok(())
+    }
+
+    /// Builds an encoding from a vocabulary inside the module.
+    #[pyo3(signature = (vocabulary, special_tokens, pattern, normalization=None))]
+    fn _build_of_builtin(
+        &self,
+        vocabulary: &str,
+        special_tokens: &Bound<'_, PyDict>,
+        pattern: &str,
+        normalization: Option<&str>,
+    ) -> PyResult<()> {
+        let (vocabulary, image) = builtin::builtin_vocabulary(vocabulary)?;
+        let made = encoding(vocabulary, special_tokens, pattern, normalization, Some(image))?;
+        self.set(Arc::new(made), Face::Encoding);
+        Ok(())
+    }
+
+    /// Reads the JSON of a tokenizer file, as str or UTF-8 bytes.
+    fn _read_json(&self, py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<()> {
+        let json: &str = match json.cast::<PyBytes>() {
+            Ok(bytes) => utf8(bytes)?,
+            Err(_) => json.extract()?,
+        };
+        let tokenizer = py.detach(|| Pipeline::from_json(json)).or_raise()?;
+        self.set(Arc::new(Shared::changing(Arc::new(tokenizer)).configured()?), Face::File);
+        Ok(())
+    }
+
+    /// Reads a model of SentencePiece.
+    fn _read_sentencepiece(&self, contents: &Bound<'_, PyBytes>, version: &str) -> PyResult<()> {
+        let (bytes, version) = (contents.as_bytes(), version_of(version)?);
+        let tokenizer =
+            contents.py().detach(|| Pipeline::from_sentencepiece(bytes, version)).or_raise()?;
+        self.set(Arc::new(Shared::changing(Arc::new(tokenizer)).configured()?), Face::File);
+        Ok(())
+    }
+
+    /// Works with the encoding of another object.
+    fn _share(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.set(Self::held(other)?.shared.clone(), Face::Encoding);
+        Ok(())
+    }
+
+    /// Works with the encoding that a tokenizer was made from, with the tokens added since. Returns
+    /// false for the tokenizer of a file.
+    fn _share_encoding(&self, other: &Bound<'_, Self>) -> PyResult<bool> {
+        let pipeline = Self::tokenizer(other)?;
+        let has_ranks = pipeline.direct().is_some();
+        if has_ranks {
+            self.set(Arc::new(Shared::fixed(pipeline, None)), Face::Encoding);
+        }
+        Ok(has_ranks)
+    }
+
+    /// Works with a copy of a tokenizer; or with an encoding whose special tokens are given as
+    /// `{name: id}`, to which tokens can be added.
+    #[pyo3(signature = (other, special_tokens=None))]
+    fn _copy(
+        &self,
+        other: &Bound<'_, Self>,
+        special_tokens: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let mut tokenizer = Self::tokenizer(other)?;
+        if let (Some(direct), Some(special)) = (tokenizer.direct(), special_tokens) {
+            let special = special.iter().map(|(name, id)| Ok((name.extract()?, id.extract()?)));
+            let special: Vec<(String, u32)> = special.collect::<PyResult<_>>()?;
+            tokenizer = Arc::new(Pipeline::of_direct(direct.clone(), special));
+        }
+        self.set(Arc::new(Shared::changing(tokenizer)), Face::File);
+        Ok(())
+    }
+}

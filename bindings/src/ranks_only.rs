@@ -1,0 +1,225 @@
+//! Methods of `Pipeline` that need ranks: only an encoding has them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bpe_core::memory::reserve;
+use bpe_core::{Direct, Error};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::buffer::TokenBuffer;
+use crate::errors::OrRaise;
+use crate::objects::{collected, new_bytes, new_list, new_str};
+use crate::pipeline::PyPipeline;
+use crate::request::Gives;
+use crate::{buffer_pool, gil, int_cache, ranks, text};
+
+/// The number of completions that become lists between two checks for signals.
+const LISTS_BETWEEN_SIGNALS: usize = 1024;
+
+impl PyPipeline {
+    /// Returns the encoding of an object that has ranks.
+    fn ranked<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Arc<Direct>> {
+        let direct = Self::shared(slf)?.fixed_pipeline().and_then(|it| it.direct());
+        direct.ok_or_else(|| {
+            PyTypeError::new_err("this tokenizer has no ranks: it is the tokenizer of a file")
+        })
+    }
+}
+
+#[pymethods]
+impl PyPipeline {
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
+    fn _ids_in_buffer(
+        slf: &Bound<'_, Self>,
+        text: &Bound<'_, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<TokenBuffer> {
+        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        let ids = Self::shared(slf)?.run(text, |text| {
+            let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
+            engine.encode_text(text, &request, &mut ids)?;
+            Ok(ids)
+        })?;
+        Ok(TokenBuffer::new(ids))
+    }
+
+    /// Returns the stable ids of an unfinished text, and the possible completions of its rest.
+    ///
+    /// The arguments and errors are those of `encode`.
+    ///
+    /// Returns:
+    ///     The ids of a prefix that stay the same whatever follows, and every sequence of ids that
+    ///     the rest of the text may become. Each sequence covers the rest and ends with the token
+    ///     that reaches or passes its end. Their order has no meaning.
+    ///
+    /// >>> import bpe_engine
+    /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
+    /// >>> stable, completions = gpt2.encode_with_unstable("hello fan")
+    /// >>> stable, gpt2.encode(" fantastic") in completions
+    /// ([31373], True)
+    #[pyo3(
+        signature = (text, *, allowed_special=None, disallowed_special=None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
+    )]
+    fn _encode_with_unstable<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let py = text.py();
+        let encoding = Self::ranked(slf)?;
+        let (_, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        let stored = text::read(text)?;
+        // A short text may have very many completions, so its size does not predict the time.
+        let found = gil::detached(py, || {
+            let text = stored.utf8()?;
+            encoding.encode_with_unstable(&text, &request)
+        });
+        let (stable, completions) = found?.or_raise()?;
+        let mut rows = completions.iter().map(Vec::as_slice).peekable();
+        let mut lists = Vec::new();
+        while rows.peek().is_some() {
+            int_cache::append_lists(py, rows.by_ref().take(LISTS_BETWEEN_SIGNALS), &mut lists)?;
+            py.check_signals()?;
+        }
+        Ok((int_cache::list(py, &stable)?, new_list(py, lists)?))
+    }
+
+    /// Returns the id of one token, special or not, given as text or as bytes.
+    ///
+    /// Raises:
+    ///     KeyError: The token does not exist.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
+    /// 31373
+    fn _encode_single_token(
+        slf: &Bound<'_, Self>,
+        text_or_bytes: &Bound<'_, PyAny>,
+    ) -> PyResult<u32> {
+        let bytes = bytes_or_text(text_or_bytes)?;
+        let encoding = Self::ranked(slf)?;
+        let (vocabulary, special) = (encoding.vocabulary(), encoding.special_tokens());
+        let id = vocabulary.rank(&bytes).map(|rank| vocabulary.id(rank));
+        id.or_else(|| special.id(std::str::from_utf8(&bytes).ok()?))
+            .ok_or_else(|| Error::UnknownToken(bytes.to_vec()))
+            .or_raise()
+    }
+
+    /// Encodes a text as one piece, without special tokens.
+    fn _encode_single_piece<'py>(
+        slf: &Bound<'py, Self>,
+        text_or_bytes: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let bytes = bytes_or_text(text_or_bytes)?;
+        let encoding = Self::ranked(slf)?;
+        let ids = gil::run(py, bytes.len(), || {
+            let mut ids = Vec::new();
+            encoding.encode_piece(&bytes, &mut ids)?;
+            Ok(ids)
+        });
+        int_cache::list(py, &ids?)
+    }
+
+    /// Encodes bytes that need not be UTF-8.
+    fn _encode_bytes<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyBytes>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, bytes) = (slf.py(), text.as_bytes());
+        let encoding = Self::ranked(slf)?;
+        let ids = gil::run(py, bytes.len(), || encoding.encode_bytes(bytes))?;
+        int_cache::list(py, &ids)
+    }
+
+    /// Returns the pieces of a text, which are encoded one by one.
+    ///
+    /// Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
+    /// those of the normalized text.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
+    /// ['It', "'s", ' 10', ' o', "'", 'clock', '.']
+    #[pyo3(
+        signature = (text, *, allowed_special=None, disallowed_special=None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special=())"
+    )]
+    fn _split<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        disallowed_special: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let encoding = Self::ranked(slf)?;
+        let (_, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        let list = new_list::<PyAny>(text.py(), Vec::new())?;
+        let (pieces, mut failure) = (list.clone().unbind(), None);
+        let result = Self::shared(slf)?.run(text, |text| {
+            encoding.split(text, &request, |text, batch| {
+                // A batch of pieces becomes Python objects before the next batch is split.
+                let append = |py: Python<'_>| {
+                    let list = pieces.bind(py);
+                    let mut texts = batch.iter().map(|piece| &text[piece.start..piece.end]);
+                    texts.try_for_each(|text| list.append(new_str(py, text)?))
+                };
+                Python::attach(append).map_err(|error| {
+                    failure = Some(error);
+                    bpe_core::Error::Interrupted
+                })
+            })
+        });
+        failure.map_or(result, Err)?;
+        Ok(list)
+    }
+
+    /// Returns the bytes of all tokens but the special ones, sorted.
+    fn _token_byte_values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let vocabulary = Self::ranked(slf)?.vocabulary();
+        let ranks = 0..vocabulary.len() as u32;
+        let mut tokens = collected(ranks.map(|rank| Ok(vocabulary.token(rank))))?;
+        tokens.sort_unstable();
+        new_list(py, collected(tokens.into_iter().map(|token| new_bytes(py, token)))?)
+    }
+
+    /// Returns the ranks as `{token bytes: id}`.
+    fn _ranks_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        ranks::to_dict(slf.py(), Self::ranked(slf)?.vocabulary())
+    }
+
+    /// Returns the largest id, special tokens aside.
+    #[getter]
+    fn _max_rank(slf: &Bound<'_, Self>) -> PyResult<u32> {
+        Ok(Self::ranked(slf)?.vocabulary().max_id())
+    }
+
+    /// Returns the number of tokens, special tokens aside.
+    #[getter]
+    fn _rank_count(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Ok(Self::ranked(slf)?.vocabulary().len())
+    }
+}
+
+/// Returns the bytes of a `bytes`, or the UTF-8 of a `str` with surrogates repaired.
+fn bytes_or_text<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Cow::Borrowed(bytes.as_bytes()));
+    }
+    if !value.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(format!(
+            "expected str or bytes, not {}",
+            value.get_type().name()?
+        )));
+    }
+    let utf8 = text::read(value)?.utf8().or_raise()?;
+    let mut bytes = Vec::new();
+    reserve(&mut bytes, utf8.len()).or_raise()?;
+    bytes.extend_from_slice(utf8.as_bytes());
+    Ok(Cow::Owned(bytes))
+}

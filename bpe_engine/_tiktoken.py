@@ -1,0 +1,109 @@
+"""tiktoken's native module under its name: the class `CoreBPE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ._core import Pipeline, TokenBuffer
+
+__all__ = ["CoreBPE"]
+
+_Names = str | Iterable[str] | None
+
+
+class CoreBPE(Pipeline):
+    """The interface of tiktoken's ``CoreBPE``: an encoding whose special tokens are positional.
+
+    `Encoding._core_bpe` is one. The encoding and its `CoreBPE` share one engine.
+    """
+
+    def __init__(
+        self,
+        encoder: dict[bytes, int],
+        special_tokens_encoder: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> None:
+        """Builds an encoding from ranks ``{token bytes: id}``, special tokens ``{name: id}`` and the
+        pattern that cuts text into pieces."""
+        self._build(encoder, special_tokens_encoder, pattern, normalization)
+
+    @classmethod
+    def from_rank_files(
+        cls,
+        files: Sequence[tuple[str, bytes]],
+        special_tokens: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE:
+        """Builds an encoding from rank files, given as ``[(label for messages, contents)]``."""
+        made = cls.__new__(cls)
+        made._build_of_files(files, special_tokens, pattern, normalization)
+        return made
+
+    @classmethod
+    def of_builtin(
+        cls,
+        vocabulary: str,
+        special_tokens: dict[str, int],
+        pattern: str,
+        normalization: str | None = None,
+    ) -> CoreBPE:
+        """Builds an encoding from a vocabulary inside the native module."""
+        made = cls.__new__(cls)
+        made._build_of_builtin(vocabulary, special_tokens, pattern, normalization)
+        return made
+
+    @classmethod
+    def of_tokenizer(cls, tokenizer: Pipeline) -> CoreBPE | None:
+        """Returns the encoding that a tokenizer was made from, with the tokens added since; None for
+        the tokenizer of a file."""
+        made = cls.__new__(cls)
+        return made if made._share_encoding(tokenizer) else None
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """As `Encoding.encode_ordinary`."""
+        return self._encode_ordinary(text)
+
+    def encode(
+        self, text: str, allowed_special: _Names, disallowed_special: _Names = None
+    ) -> list[int]:
+        """As `Encoding.encode`, but disallows nothing by default."""
+        return self._encode_ids(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
+        )
+
+    def encode_to_tiktoken_buffer(
+        self, text: str, allowed_special: _Names, disallowed_special: _Names = None
+    ) -> TokenBuffer:
+        """Returns the ids of `encode` as a buffer of 32-bit numbers."""
+        return self._ids_in_buffer(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
+        )
+
+    def encode_with_unstable(
+        self, text: str, allowed_special: _Names, disallowed_special: _Names = None
+    ) -> tuple[list[int], list[list[int]]]:
+        """As `Encoding.encode_with_unstable`, but disallows nothing by default."""
+        return self._encode_with_unstable(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
+        )
+
+    def encode_single_token(self, piece: str | bytes) -> int:
+        """As `Encoding.encode_single_token`."""
+        return self._encode_single_token(piece)
+
+    def encode_single_piece(self, piece: str | bytes) -> list[int]:
+        """Encodes a text as one piece, without special tokens."""
+        return self._encode_single_piece(piece)
+
+    def _encode_bytes(self, bytes: bytes) -> list[int]:
+        return super()._encode_bytes(bytes)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """As `Encoding.decode_single_token_bytes`."""
+        return self._decode_single_token_bytes(token)
+
+    def token_byte_values(self) -> list[bytes]:
+        """As `Encoding.token_byte_values`."""
+        return self._token_byte_values()
