@@ -78,6 +78,23 @@ __all__ = [
 ]
 
 
+def _hf(encoding: Encoding) -> Any:
+    from .hf.tokenizers import Tokenizer
+
+    made = Tokenizer(encoding, dict(encoding.special_tokens))
+    made._set_label(encoding.name)
+    return made
+
+
+def _transformers(encoding: Encoding) -> Any:
+    from .tokenizer import Tokenizer
+
+    return Tokenizer(encoding)
+
+
+core.name_interfaces(_hf, _transformers)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

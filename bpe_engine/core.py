@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 import sys
@@ -55,6 +56,9 @@ class Encoding(Face):
     >>> gpt2.encode("hello world"), gpt2.count("hello world"), gpt2.decode([31373, 995])
     ([31373, 995], 2, 'hello world')
     """
+
+    #: The tokenizer of a file that the encoding was made from.
+    _file: Any = None
 
     def __init__(
         self,
@@ -141,6 +145,88 @@ class Encoding(Face):
         self = cls.__new__(cls)
         self._init(name, core_bpe, pat_str, special_tokens, normalization)
         return self
+
+    @classmethod
+    def _of_ranks_of(cls, tokenizer: Any, name: str, *, any_flags: bool = False) -> Encoding:
+        """Returns the encoding that gives the ids of a tokenizer file, over the same vocabulary. Its
+        added tokens are the special tokens.
+
+        Args:
+            tokenizer: The file.
+            name: The name of the encoding.
+            any_flags: Take added tokens for special tokens whatever their flags, but leave out those
+                that merging makes under the same id: for programs that need the ranks, the pattern
+                and the ids only.
+
+        Raises:
+            UnsupportedTokenizer: The file has what ranks cannot express; the message says where.
+        """
+        core = CoreBPE.__new__(CoreBPE)
+        core._share_ranks(tokenizer, any_flags)
+        pattern, special, normalization = core._description()
+        made = cls._from_core(
+            name, core, pat_str=pattern, special_tokens=special, normalization=normalization
+        )
+        made._file = tokenizer
+        return made
+
+    @classmethod
+    def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
+        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also for text
+        in which no special token is found."""
+        tokenizer = copy.copy(tokenizer)
+        added = tokenizer.get_added_tokens_decoder()
+        if all(token.special and not token.content.isspace() for token in added.values()):
+            try:
+                return cls._of_ranks_of(tokenizer, name)
+            except ValueError:
+                pass
+        made = cls.__new__(cls)
+        core = CoreBPE.__new__(CoreBPE)
+        core._share_file(tokenizer)
+        made.name = name
+        made._file = tokenizer
+        made._special_tokens = {token.content: id for id, token in added.items()}
+        made._special_tokens_set = set(made._special_tokens)
+        made._special_token_values = set(added)
+        made._core_bpe = core
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Returns what the tokenizer of a file has not, or not yet."""
+            if "_core_bpe" in self.__dict__:
+                if name == "max_token_value":
+                    self.max_token_value = top = max(self._file.get_vocab().values(), default=0)
+                    return top
+                if name in ("_pat_str", "_normalization"):
+                    self._check_ranks()
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # ---- The other interfaces ----
+
+    @property
+    def hf(self) -> Any:
+        """The tokenizer as a `bpe_engine.hf.Tokenizer`, the interface of `tokenizers`, over the same vocabulary. Each is new, and
+        can be changed.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").hf.encode("hello world").tokens
+        ['hello', 'Ġworld']
+        """
+        return copy.copy(self._file) if self._file is not None else _make_hf(self)
+
+    @property
+    def transformers(self) -> Any:
+        """The tokenizer as a `bpe_engine.Tokenizer`, the interface of transformers, over the same vocabulary. Each is new, and
+        can be changed.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").transformers("hello world").input_ids
+        [31373, 995]
+        """
+        return _make_transformers(self)
 
     def _check_n_vocab(self, explicit_n_vocab: int) -> None:
         count = self._rank_count + len(self._special_tokens)
@@ -373,6 +459,8 @@ class Encoding(Face):
         # Encodings from the registry are pickled as their names.
         if self is _named.get(self.name):
             return self.name
+        if self._file is not None:
+            return {"name": self.name, "file": self._file}
         state = {
             "name": self.name,
             "pat_str": self._pat_str,
@@ -385,6 +473,9 @@ class Encoding(Face):
     def __setstate__(self, value: Any) -> None:
         if isinstance(value, str):
             self.__dict__ = _get_encoding(value).__dict__
+            return
+        if "file" in value:
+            self.__dict__ = self._of_file(value["file"], value["name"]).__dict__
             return
         ranks, special = value["mergeable_ranks"], value["special_tokens"]
         normalization = value.get("normalization")
@@ -427,6 +518,18 @@ def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]
     """Sets where pickles find encodings by name; called by `registry`."""
     global _named, _get_encoding
     _named, _get_encoding = named, get
+
+
+# What makes the other interfaces of an encoding.
+_make_hf: Callable[[Encoding], Any]
+_make_transformers: Callable[[Encoding], Any]
+
+
+def name_interfaces(hf: Callable[[Encoding], Any], transformers: Callable[[Encoding], Any]) -> None:
+    """Sets what makes the other interfaces of an encoding; called by the package, whose other modules
+    need this one."""
+    global _make_hf, _make_transformers
+    _make_hf, _make_transformers = hf, transformers
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

@@ -397,8 +397,8 @@ def _load_json(
     path: str, special: dict[str, int], name: str, expected_hash: str | None, max_bytes: int
 ) -> Encoding:
     """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
-    from .hf.as_encoding import encoding_of_tekken, encoding_of_tokenizer
     from .hf.tokenizers import Tokenizer
+    from .read.tekken import encoding_of_tekken
 
     contents = _read_utf8(path, expected_hash, max_bytes)
     is_tekken = '"token_bytes"' in contents
@@ -411,7 +411,7 @@ def _load_json(
     except ValueError as error:
         raise with_text(error, f"{path}: {error}") from None
     try:
-        return encoding_of_tokenizer(tokenizer, name)
+        return Encoding._of_ranks_of(tokenizer, name)
     except ValueError as error:
         raise with_text(
             error, f"{path}: {error}; bpe_engine.open_tokenizer reads this file"

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.hf import UnsupportedTokenizer
-from bpe_engine.hf.as_encoding import encoding_of_tokenizer
 from bpe_engine.read import sources
-from bpe_engine.read.opening import open_source
+from bpe_engine.read.opening import encoding_of_ranks, open_source
 from bpe_engine.read.published_ranks import published_name
 from bpe_engine.read.sidecar import read_sidecar
 
@@ -150,7 +149,7 @@ def _opened(source: sources.Source) -> RankSource:
     if isinstance(tokenizer, bpe_engine.Encoding):
         return tokenizer
     try:
-        return encoding_of_tokenizer(tokenizer, source.name, any_flags=True)
+        return encoding_of_ranks(tokenizer, source.name)
     except UnsupportedTokenizer as error:
         raise NoRanksError(
             f"{source.path} is not a base, since it has no ranks ({error}); give an encoding, a rank "

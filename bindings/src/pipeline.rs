@@ -31,8 +31,51 @@ struct Held {
     /// Shared by the faces of one tokenizer.
     shared: Arc<Shared>,
     face: Face,
+    /// Of an `Encoding` that is the tokenizer of a file.
+    file: Option<File>,
     /// What the object held before. Calls may still use it, so the object owns it until its end.
     previous: AtomicPtr<Held>,
+}
+
+/// The tokenizer of a file that an `Encoding` works with when special tokens are allowed. What the
+/// objects share encodes their names as text.
+#[derive(Clone)]
+struct File {
+    special: Arc<Pipeline>,
+    /// The request of calls without arguments: special tokens are disallowed.
+    safe: Request,
+}
+
+impl File {
+    fn new(special: Arc<Pipeline>) -> PyResult<Self> {
+        let disallowed = request::disallow_special(&special)?;
+        Ok(Self { special, safe: Request { disallowed, ..Request::ORDINARY } })
+    }
+
+    /// As [`PyPipeline::ask`].
+    fn ask<'a>(
+        &self,
+        ordinary: &'a Shared,
+        allowed: Option<&Bound<'_, PyAny>>,
+        disallowed: Option<&Bound<'_, PyAny>>,
+        gives: Gives,
+        py: Python<'_>,
+    ) -> PyResult<(Current<'a>, Request)> {
+        let request = match (allowed, disallowed, gives) {
+            (None, None, Gives::Ids) => self.safe.clone(),
+            (None, None, Gives::Counts) => Request::ORDINARY,
+            _ => {
+                let own = request::defaults(py, Face::Encoding, gives, true);
+                let allowed = allowed.unwrap_or(&own.0);
+                request::read_for_file(&self.special, allowed, disallowed.unwrap_or(&own.1))?
+            }
+        };
+        let engine = match request.is_ordinary() {
+            true => ordinary.current(),
+            false => Current::Shared(self.special.clone()),
+        };
+        Ok((engine, request))
+    }
 }
 
 impl PyPipeline {
@@ -71,8 +114,7 @@ impl PyPipeline {
             ];
             for (name, face) in places {
                 if let Some(other) = attributes.get_item(name)? {
-                    let shared = Self::held(other.cast::<Self>()?)?.shared.clone();
-                    return Ok(slf.get().set(shared, face));
+                    return Ok(slf.get().set_like(Self::held(other.cast::<Self>()?)?, face));
                 }
             }
         }
@@ -83,7 +125,17 @@ impl PyPipeline {
     }
 
     fn set(&self, shared: Arc<Shared>, face: Face) -> &Held {
-        let new = Box::into_raw(Box::new(Held { shared, face, previous: AtomicPtr::default() }));
+        self.hold(Held { shared, face, file: None, previous: AtomicPtr::default() })
+    }
+
+    /// Holds what another object holds, for another face.
+    fn set_like(&self, other: &Held, face: Face) -> &Held {
+        let (shared, file) = (other.shared.clone(), other.file.clone());
+        self.hold(Held { shared, face, file, previous: AtomicPtr::default() })
+    }
+
+    fn hold(&self, held: Held) -> &Held {
+        let new = Box::into_raw(Box::new(held));
         let previous = self.held.swap(new, Ordering::AcqRel);
         // SAFETY: the object owns what it holds until its end.
         let new = unsafe { &*new };
@@ -131,6 +183,9 @@ impl PyPipeline {
             let special = direct.special_tokens();
             let request = request::read_optional(special, allowed, disallowed, gives)?;
             return Ok((Current::Fixed(pipeline), request));
+        }
+        if let Some(file) = &held.file {
+            return file.ask(&held.shared, allowed, disallowed, gives, slf.py());
         }
         let py = slf.py();
         let is_text = held.shared.current().encodes_special_tokens()
@@ -274,7 +329,31 @@ impl PyPipeline {
 
     /// Works with the encoding of another object.
     fn _share(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.set(Self::held(other)?.shared.clone(), Face::Encoding);
+        self.set_like(Self::held(other)?, Face::Encoding);
+        Ok(())
+    }
+
+    /// Works, as an `Encoding`, with the tokenizer of a file as it is now.
+    fn _share_file(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        let mut special = Self::tokenizer(other)?;
+        let mut ordinary = special.clone();
+        Arc::make_mut(&mut special).set_encode_special_tokens(false);
+        let changed = Arc::make_mut(&mut ordinary);
+        changed.set_encode_special_tokens(true);
+        changed.set_keeps_out_control(true);
+        let file = Some(File::new(special)?);
+        let shared = Arc::new(Shared::changing(ordinary));
+        self.hold(Held { shared, face: Face::Encoding, file, previous: AtomicPtr::default() });
+        Ok(())
+    }
+
+    /// Works with an encoding that gives the ids of the tokenizer of a file, over the same
+    /// vocabulary. With `any_flags`, the flags of added tokens are ignored.
+    #[pyo3(signature = (other, any_flags=false))]
+    fn _share_ranks(&self, other: &Bound<'_, Self>, any_flags: bool) -> PyResult<()> {
+        let pipeline = Self::tokenizer(other)?.as_ranks(any_flags).or_raise()?;
+        let shared = Shared::fixed(Arc::new(pipeline), None).configured()?;
+        self.set(Arc::new(shared), Face::Encoding);
         Ok(())
     }
 

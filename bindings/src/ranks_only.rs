@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bpe_core::memory::reserve;
-use bpe_core::{Direct, Error};
+use bpe_core::{Direct, Error, Normalization};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::buffer::TokenBuffer;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, UnsupportedTokenizer};
 use crate::objects::{collected, new_bytes, new_list, new_str};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
@@ -23,14 +23,43 @@ impl PyPipeline {
     /// Returns the encoding of an object that has ranks.
     fn ranked<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Arc<Direct>> {
         let direct = Self::shared(slf)?.fixed_pipeline().and_then(|it| it.direct());
-        direct.ok_or_else(|| {
-            PyTypeError::new_err("this tokenizer has no ranks: it is the tokenizer of a file")
-        })
+        if let Some(direct) = direct {
+            return Ok(direct);
+        }
+        let reason = match Self::tokenizer(slf)?.as_ranks(false) {
+            Err(error) => error.to_string(),
+            Ok(_) => "it finds added tokens in every text".to_owned(),
+        };
+        Err(UnsupportedTokenizer::new_err(format!("this tokenizer has no ranks: {reason}")))
     }
 }
 
 #[pymethods]
 impl PyPipeline {
+    /// Returns the pattern, the special tokens as `{name: id}` in the order of ids, and the
+    /// normalization.
+    fn _description<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(String, Bound<'py, PyDict>, Option<&'static str>)> {
+        let direct = Self::ranked(slf)?;
+        let mut special: Vec<_> = direct.special_tokens().iter().collect();
+        special.sort_unstable_by_key(|&(_, id)| id);
+        let names = PyDict::new(slf.py());
+        for (name, id) in special {
+            names.set_item(name, id)?;
+        }
+        let normalization = match direct.normalization() {
+            Normalization::None => None,
+            Normalization::Nfc => Some("NFC"),
+        };
+        Ok((direct.splitter().pattern().to_owned(), names, normalization))
+    }
+
+    /// Fails, with the reason, if the tokenizer has no ranks.
+    fn _check_ranks(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::ranked(slf).map(drop)
+    }
+
     #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
     fn _ids_in_buffer(
         slf: &Bound<'_, Self>,

@@ -1,6 +1,7 @@
 //! Reads the arguments `allowed_special` and `disallowed_special` for every method that takes them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bpe_core::Pipeline;
 use bpe_core::Request;
@@ -111,14 +112,20 @@ pub fn read_for_file(
         ));
     }
     let disallowed = match disallowed_names {
-        Disallowed::AllOthers => {
-            let others = special.difference(&found).map(|&name| name.to_owned());
-            Disallowed::Names(Box::new(Names::new(others).or_raise()?))
-        }
+        Disallowed::AllOthers if found.is_empty() => disallow_special(tokenizer)?,
+        Disallowed::AllOthers => Disallowed::None,
         names => names,
     };
     let allowed = if found.is_empty() { Selection::None } else { Selection::All };
     Ok(Request { allowed, disallowed })
+}
+
+/// Disallows the special tokens of a tokenizer file.
+pub fn disallow_special(tokenizer: &Pipeline) -> PyResult<Disallowed> {
+    let tokens = tokenizer.added_tokens_by_id();
+    let special = tokens.iter().filter(|(_, token)| token.special);
+    let names: BTreeSet<String> = special.map(|(_, token)| token.content.clone()).collect();
+    Ok(Disallowed::Names(Arc::new(Names::new(names).or_raise()?)))
 }
 
 fn is_all_special(allowed: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -153,7 +160,7 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     } else if names.iter().any(String::is_empty) {
         Ok(Disallowed::Everything)
     } else {
-        Ok(Disallowed::Names(Box::new(Names::new(names).or_raise()?)))
+        Ok(Disallowed::Names(Arc::new(Names::new(names).or_raise()?)))
     }
 }
 

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import Encoding, encoding_for_model, load_encoding, open_tokenizer
+from .. import Encoding, encoding_for_model, load_encoding
 from ..abilities.ordinary_text import AnyTokenizer, for_text, unknown_special
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
+from ..read.opening import open_for_commands
 from . import streams
 from .group import VOCABULARY, Existing, complete_encoding
 
@@ -159,7 +160,7 @@ def choose_tokenizer(
 
 def opened(source: str) -> AnyTokenizer:
     """Opens a tokenizer that makes no special token of ordinary text, as --allow-special promises."""
-    return for_text(open_tokenizer(source), Path(source).name)
+    return for_text(open_for_commands(source), Path(source).name)
 
 
 def _of_model(model: str) -> Encoding:

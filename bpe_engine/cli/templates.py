@@ -42,10 +42,10 @@ def read_template(path: str) -> str:
 
 def open_model(name: str) -> AnyTokenizer | Tokenizer:
     """Opens a tokenizer; of a folder, with its configuration, which names the roles of tokens."""
-    from ..read.opening import open_tokenizer
+    from ..read.opening import open_for_commands
     from ..tokenizer import Tokenizer
 
-    return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_tokenizer(name)
+    return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_for_commands(name)
 
 
 @contextlib.contextmanager

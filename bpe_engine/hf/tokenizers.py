@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, Collection, Iterable, Literal, Sequence
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Literal, Sequence
 
 from .._arguments import with_text
 from .._core import HfEncoding, Pipeline
@@ -24,6 +24,9 @@ from .models import Model, WordPiece, model_json, model_of, restore_scores
 from .normalizers import BertNormalizer, Normalizer
 from .pre_tokenizers import BertPreTokenizer, PreTokenizer
 from .processors import PostProcessor
+
+if TYPE_CHECKING:
+    from ..core import Encoding
 
 __all__ = ["Tokenizer", "is_ours"]
 
@@ -416,6 +419,18 @@ class Tokenizer(Face):
             )
         text = text if normalizer is None else normalizer.normalize_str(text)
         return [text[start:end] for _, (start, end) in step.pre_tokenize_str(text)]
+
+    @property
+    def encoding(self) -> Encoding:
+        """The tokenizer as it is now with tiktoken's interface, over the same vocabulary.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").hf.encoding.encode("hello world")
+        [31373, 995]
+        """
+        from ..core import Encoding
+
+        return Encoding._of_file(self, self._label)
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
         """The added tokens by id."""

@@ -13,8 +13,7 @@ from .. import encoding_for_model, get_encoding, list_encoding_names
 from ..abilities.ordinary_text import AnyTokenizer, for_text
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
-from ..hf.as_encoding import encoding_of_tokenizer
-from ..read.opening import open_tokenizer
+from ..read.opening import open_for_commands
 from ..read.sources import format_of_name, not_found
 from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
@@ -61,7 +60,7 @@ class Vocabulary:
         if isinstance(self.tokenizer, Encoding):
             return self.tokenizer
         try:
-            return encoding_of_tokenizer(self.tokenizer, self.name, any_flags=True)
+            return Encoding._of_ranks_of(self.tokenizer, self.name, any_flags=True)
         except UnsupportedTokenizer as error:
             return f"merges are shown for tokenizers with ranks, and {self.name} has none ({error})"
 
@@ -149,7 +148,7 @@ class Vocabularies:
             raise ValueError(f"{source!r} is an address; download it, and open the file")
         path = os.path.abspath(os.path.expanduser(source))
         if os.path.isfile(path) or os.path.isdir(path):
-            return self._add(path, open_tokenizer(path))
+            return self._add(path, open_for_commands(path))
         if os.path.exists(path):
             raise ValueError(f"{source!r} is a pipe or a device; open a file")
         if os.sep in source or format_of_name(source):
@@ -189,7 +188,7 @@ class Vocabularies:
             try:
                 for name, text in files.items():
                     Path(folder, name).write_bytes(text.encode("utf-8", "surrogatepass"))
-                tokenizer = open_tokenizer(path)
+                tokenizer = open_for_commands(path)
             except (ValueError, OSError) as error:
                 raise ValueError(str(error).replace(folder + os.sep, "")) from None
             title = first if len(files) == 1 else f"{first} and {len(files) - 1} more"

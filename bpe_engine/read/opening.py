@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .._arguments import with_text
 from ..core import Encoding
-from ..hf.as_encoding import same_encoding
 from ..hf.tokenizers import Tokenizer
 from ..load import load_encoding, read_file_cached
 from ..registry import get_encoding
@@ -19,11 +18,11 @@ from . import gpt2_files
 from .sidecar import beside, read_sidecar
 from .sources import CONFIG, NOT_OPENED, Source, recognize
 
-__all__ = ["open_source", "open_tokenizer"]
+__all__ = ["encoding_of_ranks", "open_for_commands", "open_source", "open_tokenizer"]
 
 
-def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
-    """Opens a tokenizer of any kind.
+def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
+    """Opens a tokenizer of any kind as an `Encoding`.
 
     Args:
         source: The name of an encoding; a ``.tiktoken`` file, ``tokenizer.json``, ``tekken.json``, a
@@ -32,9 +31,11 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
             of the same name.
 
     Returns:
-        An `Encoding` where it gives exactly the ids of the tokenizer, also for text in which no
-        special token is found; else a `bpe_engine.hf.Tokenizer`. What the post-processor of a file
-        adds around a text is not part of an encoding.
+        The tokenizer with tiktoken's methods: lists of ids, without the special tokens that the
+        post-processor of a file adds, and ValueError for the name of a special token in a text. Files
+        without ranks, such as WordPiece and Unigram, have no `mergeable_ranks`, `pattern`,
+        `encode_single_token` and `encode_with_unstable`: these raise, and say why. `Encoding.hf` and
+        `Encoding.transformers` are the tokenizer with the methods of those packages.
 
     Raises:
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
@@ -49,7 +50,24 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
     tokenizer = open_source(found)
     if isinstance(tokenizer, Encoding):
         return tokenizer
-    return same_encoding(tokenizer, found.name) or tokenizer
+    return Encoding._of_file(tokenizer, found.name)
+
+
+def open_for_commands(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
+    """Opens a tokenizer as `open_tokenizer` does; but one without ranks as the tokenizer of its file,
+    whose special tokens commands allow or not."""
+    opened = open_tokenizer(source)
+    return opened if opened._file is None or "_pat_str" in vars(opened) else opened.hf
+
+
+def encoding_of_ranks(tokenizer: Tokenizer, name: str) -> Encoding:
+    """Returns the ranks, the pattern and the added tokens of a tokenizer file as an encoding. The flags
+    of added tokens are ignored, and those that merging makes under the same id are left out.
+
+    Raises:
+        UnsupportedTokenizer: The file has no ranks, or more than one pattern; the message says where.
+    """
+    return Encoding._of_ranks_of(tokenizer, name, any_flags=True)
 
 
 def open_source(source: Source) -> Encoding | Tokenizer:

@@ -134,6 +134,11 @@ class TokenNames(Face):
         return self._engine if self._encoding is None else self._encoding
 
     @property
+    def encoding(self) -> Encoding:
+        """The tokenizer as it is now with tiktoken's interface, over the same vocabulary."""
+        return self._engine.encoding if self._encoding is None else self._encoding
+
+    @property
     def fingerprint(self) -> str:
         """The fingerprint of `backend` and of the tokens that are added to each text. Arguments of
         calls, and roles of tokens, are not in it.

@@ -396,6 +396,8 @@ class Tokenizer(Calling):
 
 def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileTokenizer]:
     """Returns the values of `_base`, `_encoding` and `_engine` for a source."""
+    if isinstance(source, Encoding) and source._file is not None:
+        source = source._file
     if isinstance(source, Encoding):
         return source, source, FileTokenizer(source, dict(source.special_tokens))
     if isinstance(source, FileTokenizer):

@@ -1,5 +1,7 @@
 //! The caller's choice of which special tokens in a text are allowed, disallowed or ordinary text.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
 
@@ -21,7 +23,7 @@ pub enum Disallowed {
     /// Every special token that is not allowed.
     AllOthers,
     /// These, special tokens or not, allowed or not.
-    Names(Box<Names>),
+    Names(Arc<Names>),
     /// The empty name, which every text contains.
     Everything,
 }

@@ -808,7 +808,9 @@ def test_text_becomes_no_special_token(tmp_path: Path) -> None:
     path = tmp_path / "my-model.json"
     path.write_text(json.dumps(unigram_file()), encoding="utf-8")
     text, own = "a</s>b", ("-e", str(path))
-    tokenizer = bpe_engine.open_tokenizer(path)
+    encoding = bpe_engine.open_tokenizer(path)
+    assert 1 not in encoding.encode(text, disallowed_special=())
+    tokenizer = encoding.hf
     ids = tokenizer.encode_segments([(text, False)])
     assert 1 not in ids and 1 in tokenizer.encode(text).ids
     allowed = ("--allow-special", "all")

@@ -421,10 +421,13 @@ def test_from_wordpiece(tmp_path: Path, lowercase: bool) -> None:
         a, b = ours.encode(first, second), theirs.encode(first, second)
         assert (a.ids, a.type_ids, a.offsets, a.tokens) == (b.ids, b.type_ids, b.offsets, b.tokens)
     opened = bpe_engine.open_tokenizer(path)
-    assert opened.encode("What É?").ids == hf.Tokenizer.from_wordpiece(path).encode("What É?").ids  # type: ignore[union-attr]
+    assert (
+        opened.hf.encode("What É?").ids == hf.Tokenizer.from_wordpiece(path).encode("What É?").ids
+    )
     write(tmp_path, tokenizer_config__json={"do_lower_case": lowercase})
     for source in (path, tmp_path):
-        assert bpe_engine.open_tokenizer(source).encode("What É?").ids == ours.encode("What É?").ids  # type: ignore[union-attr]
+        opened = bpe_engine.open_tokenizer(source)
+        assert opened.hf.encode("What É?").ids == ours.encode("What É?").ids
 
 
 @pytest.mark.parametrize("kind", ["mistral", "phi3", "modernbert", "granite"])

@@ -1,8 +1,10 @@
-"""Tests `open_tokenizer`: every kind of file, and the class that it becomes."""
+"""Tests `open_tokenizer`: every kind of file becomes an `Encoding`."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +20,26 @@ from bpe_engine.read.sources import in_folder, recognize
 tokenizers = pytest.importorskip("tokenizers")
 
 NFC = {"type": "NFC"}
+#: A file, and whether its encoding has ranks.
 FILES = {
-    "plain": (byte_level_file(), bpe_engine.Encoding),
-    "nfc": (byte_level_file({"normalized": True}, normalizer=NFC), bpe_engine.Encoding),
+    "plain": (byte_level_file(), True),
+    "nfc": (byte_level_file({"normalized": True}, normalizer=NFC), True),
     "nested nfc": (
         byte_level_file(
             {"normalized": True}, normalizer={"type": "Sequence", "normalizers": [NFC]}
         ),
-        bpe_engine.Encoding,
+        True,
     ),
-    "nfc, and names that are found before": (byte_level_file(normalizer=NFC), hf.Tokenizer),
+    "nfc, and names that are found before": (byte_level_file(normalizer=NFC), False),
     "nfc, and a name that it changes": (
         byte_level_file({"normalized": True, "content": "<e\u0301>"}, normalizer=NFC),
-        hf.Tokenizer,
+        False,
     ),
-    "nfd": (byte_level_file(normalizer={"type": "NFD"}), hf.Tokenizer),
-    "not special": (byte_level_file({"special": False}), hf.Tokenizer),
-    "white space": (byte_level_file({"content": "   "}), hf.Tokenizer),
-    "lstrip": (byte_level_file({"lstrip": True}), hf.Tokenizer),
-    "characters": (character_file(), hf.Tokenizer),
+    "nfd": (byte_level_file(normalizer={"type": "NFD"}), False),
+    "not special": (byte_level_file({"special": False}), False),
+    "white space": (byte_level_file({"content": "   "}), False),
+    "lstrip": (byte_level_file({"lstrip": True}), False),
+    "characters": (character_file(), False),
 }
 
 ends = st.sampled_from(["<|end|>", "<e\u0301>", "<\xe9>", "\u0338", "   "])
@@ -59,9 +62,25 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any
 @pytest.mark.parametrize("name", FILES)
 def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) -> None:
     ours, theirs = opened[name]
-    assert type(ours) is FILES[name][1]
+    assert type(ours) is bpe_engine.Encoding
+    assert type(ours.hf) is hf.Tokenizer and type(ours.transformers) is bpe_engine.Tokenizer
+    assert ours.hf.fingerprint == ours.transformers.backend.fingerprint
     # Programs ask this.
-    assert ("tokenizers" in str(type(ours))) is isinstance(ours, hf.Tokenizer)
+    assert "tokenizers" in str(type(ours.hf))
+    has_ranks = FILES[name][1]
+    if has_ranks:
+        assert ours.mergeable_ranks and ours.pattern
+    else:
+        for use in (
+            lambda: ours.mergeable_ranks,
+            lambda: ours.pattern,
+            lambda: ours.encode_single_token(b"h"),
+            lambda: ours.encode_with_unstable("h"),
+            lambda: ours.token_byte_values(),
+        ):
+            with pytest.raises(hf.UnsupportedTokenizer, match="this tokenizer has no ranks: "):
+                use()
+    assert ours.n_vocab == max(theirs.get_vocab().values()) + 1
 
     @given(texts)
     def check(text: str) -> None:
@@ -69,8 +88,9 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
         found = ours.conversation(allowed_special="all", disallowed_special=())
         found.update(text)
         assert found.ids == expected
-        if isinstance(ours, bpe_engine.Encoding):
-            assert ours.encode(text, allowed_special="all") == expected
+        assert ours.encode(text, allowed_special="all") == expected
+        assert ours.hf.encode(text, add_special_tokens=False).ids == expected
+        assert ours.hf.encoding.encode(text, allowed_special="all") == expected
         # Where no special token is found, words of the tokenizer still are.
         theirs.encode_special_tokens = True
         ordinary = theirs.encode(text, add_special_tokens=False).ids
@@ -78,8 +98,25 @@ def test_the_class_and_its_ids(name: str, opened: dict[str, tuple[Any, Any]]) ->
         found = ours.conversation(allowed_special=(), disallowed_special=())
         found.update(text)
         assert found.ids == ordinary
+        assert ours.encode(text, disallowed_special=()) == ours.encode_ordinary(text) == ordinary
+        assert ours.encode_batch([text], disallowed_special=()) == [ordinary]
+        assert ours.count(text) == len(ordinary)
+        special = [
+            token.content for token in theirs.get_added_tokens_decoder().values() if token.special
+        ]
+        if any(name in text for name in special):
+            with pytest.raises(ValueError, match="disallowed special token"):
+                ours.encode(text)
+        else:
+            assert ours.encode(text) == ordinary
 
     check()
+    again = pickle.loads(pickle.dumps(ours))
+    assert again.name == ours.name
+    assert again.encode("hello 1", allowed_special="all") == ours.encode(
+        "hello 1", allowed_special="all"
+    )
+    assert copy.copy(ours).hf.to_str() == again.hf.to_str() == ours.hf.to_str()
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:
@@ -148,7 +185,8 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
         hf.Tokenizer.from_file(path)
     words = tmp_path / "words"
     words.write_text("[UNK]\nun\n", encoding="utf-8")
-    assert open_tokenizer(words).encode("un").tokens == ["[CLS]", "un", "[SEP]"]  # type: ignore[union-attr]
+    assert open_tokenizer(words).hf.encode("un").tokens == ["[CLS]", "un", "[SEP]"]
+    assert open_tokenizer(words).encode("un") == [1]
 
 
 def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:

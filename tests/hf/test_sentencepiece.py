@@ -332,8 +332,8 @@ def test_doors(tmp_path: Path) -> None:
     for other in (
         hf.Tokenizer.from_file(path),
         hf.Tokenizer.from_pretrained(tmp_path),
-        bpe_engine.open_tokenizer(path),
-        bpe_engine.open_tokenizer(tmp_path),
+        bpe_engine.open_tokenizer(path).hf,
+        bpe_engine.open_tokenizer(tmp_path).hf,
         copy.deepcopy(loaded),
         pickle.loads(pickle.dumps(loaded)),
         hf.Tokenizer.from_str(loaded.to_str()),
@@ -458,5 +458,5 @@ def test_names_of_files(tmp_path: Path, name: str) -> None:
     expected = processor(model_bytes("bpe llama")).encode("the token")
     opened = [path, tmp_path] if name == "tokenizer.model.v3" else [path]
     for source in opened:
-        tokenizer: Any = bpe_engine.open_tokenizer(source)
-        assert tokenizer.encode("the token").ids == expected
+        tokenizer = bpe_engine.open_tokenizer(source)
+        assert tokenizer.encode("the token") == tokenizer.hf.encode("the token").ids == expected

@@ -212,9 +212,7 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 def of_words(path: Path, shell: Shell) -> Source:
     """Reads a ``vocab.txt``: with the other parts of the folder's ``tokenizer.json`` of WordPiece,
     or as BERT's class does. Raises ValueError if it is malformed."""
-    tokenizer = bpe_engine.open_tokenizer(path)
-    assert isinstance(tokenizer, Tokenizer)
-    contents = json.loads(tokenizer.to_str())
+    contents = json.loads(bpe_engine.open_tokenizer(path).hf.to_str())
     settings, _ = shell
     if settings is not None and "continuing_subword_prefix" in settings["model"]:
         model = {**settings["model"], "vocab": contents["model"]["vocab"]}
