@@ -36,12 +36,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import hf, load, prompt
     from .abilities.alignment import align, align_batch
+    from .abilities.healing import TokenTrie
     from .load import load_encoding
     from .read.opening import open_tokenizer
     from .tokenizer import Tokenizer
 
 # Most programs need only the published encodings: the rest is imported when it is asked for.
 _MODULES = {
+    "TokenTrie": "abilities.healing",
     "Tokenizer": "tokenizer",
     "align": "abilities.alignment",
     "align_batch": "abilities.alignment",
@@ -58,6 +60,7 @@ __all__ = [
     "StreamPool",
     "StreamStop",
     "TokenTable",
+    "TokenTrie",
     "Tokenizer",
     "align",
     "align_batch",

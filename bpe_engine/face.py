@@ -7,17 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, AbstractSet, Any, ClassVar, Literal, overload
 
 from ._arguments import numpy_for, truth
-from ._core import Pipeline, StreamPool, TokenTable
+from ._core import Pipeline
 from .abilities.stream import StreamDecoder
 from .prompt import encode
-from .prompt.conversation import Conversation, stable
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from .abilities.chunks import ChunkSpan, EncodedChunk
-    from .abilities.healing import Healed, TokenTrie
+    from .abilities.healing import Healed
     from .abilities.ragged import TokenBatch
     from .abilities.shown import ShownTokens
     from .prompt.audit import Audit
@@ -112,38 +108,6 @@ class Face(Pipeline):
         return TokenBatch._of(
             np.frombuffer(buffer, dtype=np.uint32), np.frombuffer(splits, dtype=np.int64)
         )
-
-    def conversation(
-        self,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names | None = None,
-    ) -> Conversation:
-        """Returns a `bpe_engine.prompt.Conversation`, which encodes a growing prompt at the cost of
-        its changes. The arguments are those of `encode`.
-
-        >>> import bpe_engine
-        >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
-        >>> conversation.update("hello world").ids
-        [31373, 995]
-        """
-        return Conversation(self, allowed_special, disallowed_special)
-
-    def stable_prefix(
-        self,
-        text: str,
-        *,
-        allowed_special: Names | None = None,
-        disallowed_special: Names | None = None,
-    ) -> tuple[list[int], int]:
-        """Returns the ids that are known to stay whatever follows a text, and how many of its
-        characters they cover. The arguments and errors are those of `encode`.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").stable_prefix("hello world, how are y")
-        ([31373, 995, 11, 703, 389], 20)
-        """
-        return stable(self, text, allowed_special, disallowed_special)
 
     # ---- Counting, cutting, searching ----
 
@@ -285,8 +249,6 @@ class Face(Pipeline):
         skipped = self._special_ids if skip_special_tokens else ()
         return StreamDecoder(self, errors or self._errors, prompt, skipped)
 
-    # ---- Caches ----
-
     # ---- Prompts of trusted and untrusted parts ----
 
     def encode_segments(
@@ -325,28 +287,6 @@ class Face(Pipeline):
         """
         return encode.encode(self, segments, join, on_control, control)
 
-    def encode_segments_to_numpy(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        on_control: OnControl = "encode",
-        control: Collection[str] = (),
-    ) -> npt.NDArray[np.uint32]:
-        """Returns the ids of `encode_segments` as a numpy array of uint32. Needs numpy."""
-        return encode.encode_to_numpy(self, segments, join, on_control, control)
-
-    def count_segments(
-        self,
-        segments: Iterable[Segment | tuple[Any, ...]],
-        *,
-        join: bool = True,
-        on_control: OnControl = "encode",
-        control: Collection[str] = (),
-    ) -> int:
-        """Returns the number of ids of `encode_segments`."""
-        return encode.count(self, segments, join, on_control, control)
-
     def audit_segments(
         self,
         segments: Iterable[Segment | tuple[Any, ...]],
@@ -369,22 +309,6 @@ class Face(Pipeline):
         return encode.audit(self, segments, join, control)
 
     # ---- Bytes ----
-
-    def token_trie(self) -> TokenTrie:
-        """Returns a `TokenTrie`: which tokens begin with given bytes, and which agree with bytes to
-        come. The tokens are sorted once and kept.
-
-        Raises:
-            UnsupportedTokenizer: An id has no bytes of its own.
-            ValueError: An id is larger than 16,777,215.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").token_trie().next_bytes(b" worl")
-        b'd'
-        """
-        from .abilities.healing import TokenTrie
-
-        return TokenTrie(self)
 
     def heal(
         self,
@@ -410,7 +334,7 @@ class Face(Pipeline):
             UnsupportedTokenizer: The bytes of tokens are not those of the text, as under a
                 normalizer that lowercases, in a model of words, or where characters become the
                 unknown token.
-            ValueError: The bytes are not UTF-8, the text has a disallowed name, or as `token_table`.
+            ValueError: The bytes are not UTF-8, the text has a disallowed name, or as of `TokenTable`.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -427,42 +351,3 @@ class Face(Pipeline):
         elif isinstance(prompt, (bytearray, memoryview)):
             prompt = bytes(prompt)
         return Healed(_core.Healed(self, prompt, allowed_special, disallowed_special))
-
-    # ---- For servers ----
-
-    def stream_pool(self) -> StreamPool:
-        """Returns a `StreamPool`, which decodes the ids of many requests in one call for each step
-        of a model. Later changes of the tokenizer do not change the pool.
-
-        Raises:
-            UnsupportedTokenizer: The decoder of a tokenizer file is not ``ByteLevel``: an id may
-                change the text before it.
-            ValueError: An id is larger than 16,777,215.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> pool = gpt2.stream_pool()
-        >>> slots = [pool.open(), pool.open(stop=["wor"])]
-        >>> pool.step(slots, [31373, 31373])
-        (['hello', 'hello'], [None, None])
-        >>> pool.step(slots, [995, 995])
-        ([' world', ' '], [None, StreamStop(stop_index=0, id_index=1)])
-        >>> [pool.close(slot) for slot in slots]
-        ['', '']
-        """
-        return StreamPool(self)
-
-    def token_table(self) -> TokenTable:
-        """Returns a `TokenTable`: the bytes that each id adds to a text after other ids, in one
-        buffer. It is made once and kept.
-
-        Raises:
-            UnsupportedTokenizer: Under the decoder of a tokenizer file an id has no bytes of its own.
-            ValueError: An id is larger than 16,777,215.
-
-        >>> import bpe_engine
-        >>> table = bpe_engine.get_encoding("gpt2").token_table()
-        >>> len(table), table[995], table[50256], table.kind(50256)
-        (50257, b' world', b'<|endoftext|>', 'special')
-        """
-        return TokenTable(self)

@@ -73,6 +73,13 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
         parts = [special(name) for name in names[:1]] + [untrusted(text), trusted(" next: ")]
         return tokenizer.encode_segments([*parts, untrusted(text[::-1])])
 
+    def stable(tokenizer: Any, text: str) -> Any:
+        from bpe_engine import prompt
+
+        if hasattr(tokenizer, "stable_prefix"):  # Before 0.1.0.
+            return tokenizer.stable_prefix(text)
+        return prompt.stable_prefix(tokenizer, text)
+
     def stream(text: str) -> Any:
         decoder = tokenizer.stream_decoder()
         ids = plain(tokenizer.encode(text))
@@ -96,7 +103,7 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
             [tuple(span) for span in tokenizer.chunk_spans(text, 31, 4)],
         ),
         "segments": segments,
-        "stable": lambda text: tokenizer.stable_prefix(text),
+        "stable": lambda text: stable(tokenizer, text),
         "decode": lambda text: (
             tokenizer.decode(plain(tokenizer.encode(text))),
             tokenizer.decode_bytes(plain(tokenizer.encode(text))),

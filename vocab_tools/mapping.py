@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import bpe_engine
+
 from .brief import Reported
 from .text import plural, text_of
 
@@ -167,7 +169,7 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
         from bpe_engine import open_tokenizer
 
         return open_tokenizer(tokenizer)
-    if not hasattr(tokenizer, "token_table"):
+    if not hasattr(tokenizer, "decode_bytes"):
         kind = type(tokenizer).__name__
         raise TypeError(f"a and b must be tokenizers, or their names, files or folders, not {kind}")
     return tokenizer
@@ -182,7 +184,7 @@ def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
 
 def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
     """Returns the bytes of each id, and the ids of the ordinary tokens that have bytes."""
-    table = tokenizer.token_table()
+    table = bpe_engine.TokenTable(tokenizer)
     offsets, buffer = table.offsets.tolist(), bytes(table.buffer)
     tokens = [buffer[start:end] for start, end in zip(offsets, offsets[1:])]
     return tokens, [id for id in table.ids("ordinary") if tokens[id]]

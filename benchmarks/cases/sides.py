@@ -91,7 +91,10 @@ def prompts(run: Run) -> Rows:
         "".join(segment.text for segment in render_chat(messages(20, 300, last * 13), "chatml"))
         for last in range(2)
     ]
-    state, cycle = enc.conversation(allowed_special="all"), itertools.cycle(turns)
+    state, cycle = (
+        bpe_engine.prompt.Conversation(enc, allowed_special="all"),
+        itertools.cycle(turns),
+    )
     state.update(turns[0])
     ids = enc.encode(turns[1], allowed_special="all")
     assert state.update(turns[1]).kept > len(ids) * 0.9 and state.ids == ids
@@ -291,7 +294,7 @@ def streams(run: Run) -> Rows:
     ours, theirs = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
     ids = np.array(ours.encode(_english(run, 2_000_000), add_special_tokens=False).ids)
     steps = np.ascontiguousarray(np.resize(ids, (256, 256)).T)
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     for stop in ([], ["\n\nUser:", "</answer>", "<|im_end|>", "###"]):
 
         def own() -> list[list[str]]:

@@ -19,13 +19,13 @@ _SHOWN = 60
 
 
 class TokenTrie:
-    """The tokens of a tokenizer in the order of their bytes. Made by `Encoding.token_trie`.
+    """The tokens of a tokenizer in the order of their bytes. Sorted once and kept.
 
     Bytes come from the token table: the text that an id adds after others. Control tokens, the
     token for unknown text and ids without a token are never found.
 
     >>> import bpe_engine
-    >>> trie = bpe_engine.get_encoding("gpt2").token_trie()
+    >>> trie = bpe_engine.TokenTrie(bpe_engine.get_encoding("gpt2"))
     >>> trie.next_bytes(b" worl"), trie.tokens_with(b" worl")
     (b'd', [995, 43249, 11621, 29081, 8688])
     """
@@ -43,7 +43,7 @@ class TokenTrie:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "cannot pickle a TokenTrie; pickle the tokenizer, and call its token_trie()"
+            "cannot pickle a TokenTrie; pickle the tokenizer, and make another TokenTrie of it"
         )
 
     def next_bytes(self, prefix: bytes) -> bytes:
@@ -78,7 +78,7 @@ class TokenTrie:
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> mask = gpt2.token_trie().mask(b" worl")
+        >>> mask = bpe_engine.TokenTrie(gpt2).mask(b" worl")
         >>> [id for id in range(50_257) if mask[id // 32] >> (id % 32) & 1]
         [220, 266, 476, 995, 8688, 11621, 24486, 29081, 43249]
         """
@@ -121,7 +121,7 @@ class Healed:
             rests: The bytes.
 
         Raises:
-            UnsupportedTokenizer, ValueError: As `Encoding.token_table`.
+            UnsupportedTokenizer, ValueError: As `TokenTable`.
 
         >>> import bpe_engine
         >>> gpt2 = bpe_engine.get_encoding("gpt2")

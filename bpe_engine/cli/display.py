@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
+from .._core import TokenTable
 from ..abilities.alignment import Alignment
 from ..abilities.healing import Healed
 from ..abilities.ordinary_text import AnyTokenizer
@@ -169,7 +170,7 @@ def show_healed(
         most: The most tokens to draw that may come next.
         color, width: As in `show_tokens`.
     """
-    console, table = _console(color, width), tokenizer.token_table()
+    console, table = _console(color, width), TokenTable(tokenizer)
 
     def decoded(ids: Iterable[int]) -> Iterator[DecodedToken]:
         return (DecodedToken(id, table[id], table.kind(id) == "special", 0, 0) for id in ids)
@@ -244,7 +245,7 @@ class _Group:
 
 
 def _grouped(tokenizer: AnyTokenizer, ids: list[int], splits: list[int]) -> list[_Group]:
-    table = tokenizer.token_table()
+    table = TokenTable(tokenizer)
     shown = [
         CONTINUED * continued + visible_bytes(characters)
         for continued, characters in whole_characters(table[id] for id in ids)

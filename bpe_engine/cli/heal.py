@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .._core import TokenTable
 from ..abilities.healing import Healed
 from ..abilities.ordinary_text import AnyTokenizer
 from . import options, streams
@@ -63,7 +64,7 @@ def heal(
 
 def _described(tokenizer: AnyTokenizer, healed: Healed) -> dict[str, object]:
     """Returns a prompt for JSON: `next` is None where any token may come next."""
-    table = tokenizer.token_table()
+    table = TokenTable(tokenizer)
     allowed = None if healed.done else healed.allowed_ids().tolist()
     following = allowed and [{"id": id, **described(table[id])} for id in allowed]
     return {

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .. import Encoding
+from .._core import TokenTable
 from ..abilities.ordinary_text import AnyTokenizer
 from ..read.builtin import BUILTIN
 
@@ -60,7 +61,7 @@ def tokens_of(
 
     Names of special tokens that are not allowed are ordinary text.
     """
-    position, table = 0, tokenizer.token_table()
+    position, table = 0, TokenTable(tokenizer)
     for text in _parts(tokenizer, chunks, allowed_special):
         found = tokenizer.encode_with_offsets(
             text, allowed_special=allowed_special, disallowed_special=()

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..prompt import Segment, special, untrusted
+from ..prompt import Segment, encode_segments_to_numpy, special, untrusted
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 
@@ -101,7 +101,7 @@ def _encoded(options: Options, coder: Coder, value: Any, others: dict[str, Any])
         raise CorpusError(f"segments are a list, not {type(value).__name__}")
     segments = [_segment(item) for item in value]
     size = _size(segments)
-    return Row(coder.engine.encode_segments_to_numpy(segments), None, size)
+    return Row(encode_segments_to_numpy(coder.engine, segments), None, size)
 
 
 def _weighted(options: Options, messages: Any) -> list[int] | None:

@@ -25,8 +25,8 @@ class _Column:
 
     def __init__(self, vocabulary: Vocabulary, special: bool):
         self.vocabulary = vocabulary
-        self.conversation: Conversation = vocabulary.tokenizer.conversation(
-            allowed_special="all" if special else set(), disallowed_special=()
+        self.conversation: Conversation = Conversation(
+            vocabulary.tokenizer, allowed_special="all" if special else set(), disallowed_special=()
         )
         self.version = 0
         self.ids: list[int] = []

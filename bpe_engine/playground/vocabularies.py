@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
+from .._core import TokenTable
 from ..abilities.ordinary_text import AnyTokenizer, for_text
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
@@ -34,7 +35,7 @@ class Vocabulary:
         self.name = name
         self.tokenizer: AnyTokenizer = for_text(tokenizer)
         self.path = path
-        self._table = tokenizer.token_table()
+        self._table = TokenTable(tokenizer)
 
     def bytes_of(self, id: int) -> bytes:
         """Returns the bytes of an id."""

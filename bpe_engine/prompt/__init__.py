@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .audit import Audit, ControlString, Unseen
-from .conversation import Change, Conversation
+from .conversation import Change, Conversation, stable_prefix
+from .encode import count_segments, encode_segments_to_numpy
 from .segments import Origin, Segment, special, tokens, trusted, untrusted
 
 if TYPE_CHECKING:
@@ -61,10 +62,13 @@ __all__ = [
     "account_prompt",
     "audit_template",
     "count_chat_tokens",
+    "count_segments",
+    "encode_segments_to_numpy",
     "fit",
     "render_chat",
     "render_template",
     "special",
+    "stable_prefix",
     "stable_prefix_check",
     "tokens",
     "trusted",

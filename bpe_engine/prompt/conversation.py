@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from .._core import ConversationState, Pipeline, stable_prefix
+from .._core import ConversationState, Pipeline
+from .._core import stable_prefix as native_stable_prefix
 from .segments import Segment
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["Change", "Conversation", "stable"]
+__all__ = ["Change", "Conversation", "stable_prefix"]
 
 
 class Change(NamedTuple):
@@ -26,15 +27,19 @@ class Change(NamedTuple):
 
 
 class Conversation:
-    """The ids of a prompt that grows and changes. Made by `Encoding.conversation`.
+    """The ids of a prompt that grows and changes.
 
     An update costs the changes and a comparison with the previous text. Any number of threads may
     use a conversation; the last of several updates counts. The memory (see `memory`) holds the
     text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB of text
     and 56 bytes for each special token.
 
+    Args:
+        tokenizer: A tokenizer of any class.
+        allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`.
+
     >>> import bpe_engine
-    >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
+    >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))
     >>> conversation.update("Hello")
     Change(kept=0, ids=[15496])
     >>> conversation.update("Hello there")
@@ -47,19 +52,19 @@ class Conversation:
 
     def __init__(
         self,
-        engine: Pipeline,
+        tokenizer: Pipeline,
         allowed_special: Literal["all"] | Collection[str] | None = None,
         disallowed_special: Literal["all"] | Collection[str] | None = None,
     ):
-        self._engine = engine
-        self._state = ConversationState(engine, allowed_special, disallowed_special)
+        self._engine = tokenizer
+        self._state = ConversationState(tokenizer, allowed_special, disallowed_special)
 
     def update(self, prompt: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
         """Replaces the prompt.
 
         Args:
             prompt: A text, encoded as by ``encode`` with the arguments of
-                `Encoding.conversation`; or segments, encoded as by ``encode_segments``.
+                the class; or segments, encoded as by ``encode_segments``.
 
         Returns:
             How many ids stayed, and the ids after those.
@@ -75,7 +80,7 @@ class Conversation:
     def append(self, more: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
         """Appends to the prompt: as `update` with all of it, at the cost of the new text.
 
-        That is so where text can be cut (see `Encoding.stable_prefix`): otherwise the text after
+        That is so where text can be cut (see `stable_prefix`): otherwise the text after
         the last special token is encoded again. Three things cost as much as the whole: the first
         append after `fork`; the first text that is not in the normal form of its encoding; and each
         append of segments where the ids of text depend on the segment that it is in, as in
@@ -93,7 +98,7 @@ class Conversation:
                 prompt stays as it was.
 
         >>> import bpe_engine
-        >>> conversation = bpe_engine.get_encoding("gpt2").conversation()
+        >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))
         >>> conversation.append("Hello")
         Change(kept=0, ids=[15496])
         >>> conversation.append(" there")
@@ -149,14 +154,21 @@ def _segments(prompt: Any) -> Iterable[Any]:
     return prompt
 
 
-def stable(
-    engine: Pipeline,
+def stable_prefix(
+    tokenizer: Pipeline,
     text: str,
-    allowed_special: Literal["all"] | Collection[str] | None,
-    disallowed_special: Literal["all"] | Collection[str] | None,
+    *,
+    allowed_special: Literal["all"] | Collection[str] | None = None,
+    disallowed_special: Literal["all"] | Collection[str] | None = None,
 ) -> tuple[list[int], int]:
-    """See `Encoding.stable_prefix`."""
+    """Returns the ids that are known to stay whatever follows a text, and how many of its
+    characters they cover. Takes the arguments of the tokenizer's `encode`, and raises the same errors.
+
+    >>> import bpe_engine
+    >>> stable_prefix(bpe_engine.get_encoding("gpt2"), "hello world, how are y")
+    ([31373, 995, 11, 703, 389], 20)
+    """
     if text and isinstance(text, str) and "\ud800" <= text[-1] <= "\udbff":
         # It may turn out to be the first half of a character.
         text = text[:-1]
-    return stable_prefix(engine, text, allowed_special, disallowed_special)
+    return native_stable_prefix(tokenizer, text, allowed_special, disallowed_special)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OnControl",
     "audit",
-    "count",
+    "count_segments",
     "encode",
-    "encode_to_numpy",
+    "encode_segments_to_numpy",
 ]
 
 
@@ -53,14 +53,15 @@ def encode(
     return encode_segments(engine, segments, bool(join))
 
 
-def encode_to_numpy(
+def encode_segments_to_numpy(
     engine: Pipeline,
     segments: _Segments,
+    *,
     join: bool = True,
     on_control: OnControl = "encode",
     control: Collection[str] = (),
 ) -> npt.NDArray[np.uint32]:
-    """See `Encoding.encode_segments_to_numpy`."""
+    """Returns the ids of `Encoding.encode_segments` as a numpy array of uint32. Needs numpy."""
     segments = _prepared(engine, segments, on_control, control)
     buffer = encode_segments_to_buffer(engine, segments, bool(join))
     import numpy as np
@@ -68,14 +69,15 @@ def encode_to_numpy(
     return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
 
-def count(
+def count_segments(
     engine: Pipeline,
     segments: _Segments,
+    *,
     join: bool = True,
     on_control: OnControl = "encode",
     control: Collection[str] = (),
 ) -> int:
-    """See `Encoding.count_segments`."""
+    """Returns the number of ids of `Encoding.encode_segments`."""
     segments = _prepared(engine, segments, on_control, control)
     return len(encode_segments_to_buffer(engine, segments, bool(join)))
 

@@ -133,7 +133,7 @@ def _encoding(model: str) -> Encoding:
         raise KeyError(
             f"no encoding is known for the model {model!r}: count_chat_tokens counts for OpenAI's "
             "models. For another one, open its folder and count what its template renders: "
-            "t = bpe_engine.Tokenizer.from_pretrained(folder); t.count_segments(render_template("
+            "t = bpe_engine.Tokenizer.from_pretrained(folder); prompt.count_segments(t, prompt.render_template("
             "t.chat_template, messages, tools=tools, tokenizer=t)). For an estimate, name a model of "
             "OpenAI, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
         ) from None

@@ -118,6 +118,10 @@ def test_encoding(name):
         assert_added(ours[len(theirs) :], ADDED.get(name, []))
 
 
+def test_the_number_of_public_names():
+    assert len([name for name in dir(bpe_engine.Encoding) if not name.startswith("_")]) <= 46
+
+
 def test_native_class():
     from tiktoken._tiktoken import CoreBPE as Theirs
 

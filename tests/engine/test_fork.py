@@ -24,9 +24,9 @@ CALLS = {
     "audit_segments": "enc.audit_segments(segments)",
     "cache_size": "enc.cache_size",
     "clear_cache": "enc.clear_cache()",
-    "conversation": "enc.conversation().update(text)",
+    "Conversation": "bpe_engine.prompt.Conversation(enc).update(text)",
     "count": "enc.count(text)",
-    "count_segments": "enc.count_segments(segments)",
+    "count_segments": "bpe_engine.prompt.count_segments(enc, segments)",
     "count_till_limit": "enc.count_till_limit(text, 50_000)",
     "decode": "enc.decode(ids)",
     "decode_batch": "enc.decode_batch([ids] * 4)",
@@ -41,7 +41,7 @@ CALLS = {
     "encode_ordinary": "enc.encode_ordinary(text)",
     "encode_ordinary_batch": "enc.encode_ordinary_batch([text] * 4)",
     "encode_segments": "enc.encode_segments(segments)",
-    "encode_segments_to_numpy": "enc.encode_segments_to_numpy(segments)",
+    "encode_segments_to_numpy": "bpe_engine.prompt.encode_segments_to_numpy(enc, segments)",
     "encode_single_token": "enc.encode_single_token('hello')",
     "encode_to_numpy": "enc.encode_to_numpy(text, num_threads=2)",
     "encode_with_offsets": "enc.encode_with_offsets(text[:50_000])",
@@ -50,6 +50,8 @@ CALLS = {
     "find_special": "enc.find_special(text)",
     "fingerprint": "enc.fingerprint",
     "heal": "enc.heal(text[:50_000]).allowed()",
+    "hf": "enc.hf.encode(text).ids",
+    "transformers": "enc.transformers(text[:50_000]).input_ids",
     "is_caching": "enc.is_caching",
     "is_canonical": "enc.is_canonical(ids)",
     "is_special_token": "enc.is_special_token(5)",
@@ -63,12 +65,12 @@ CALLS = {
     "normalization": "enc.normalization",
     "chunk_spans": "enc.chunk_spans(text[:50_000], 100)",
     "show": "enc.show(text[:500])",
-    "stable_prefix": "enc.stable_prefix(text)",
+    "stable_prefix": "bpe_engine.prompt.stable_prefix(enc, text)",
     "split": "enc.split(text[:50_000])",
     "stream_decoder": "enc.stream_decoder().push(ids)",
-    "stream_pool": "pool = enc.stream_pool(); pool.step([pool.open()], ids[:1])",
-    "token_table": "enc.token_table()[5]",
-    "token_trie": "enc.token_trie().mask(b' a')",
+    "StreamPool": "pool = bpe_engine.StreamPool(enc); pool.step([pool.open()], ids[:1])",
+    "TokenTable": "bpe_engine.TokenTable(enc)[5]",
+    "TokenTrie": "bpe_engine.TokenTrie(enc).mask(b' a')",
     "token_byte_values": "enc.token_byte_values()",
     "truncate": "enc.truncate(text, 30_000, side='left')",
     "Encoding": "bpe_engine.Encoding('x', pat_str='.', mergeable_ranks=ranks, special_tokens={})",
@@ -160,6 +162,7 @@ def prepared() -> Iterator[Prepared]:
 def test_every_public_call_has_an_entry():
     public = {name for name in dir(bpe_engine.Encoding) if not name.startswith("_")}
     public |= {name for name in bpe_engine.__all__ if callable(getattr(bpe_engine, name))}
+    public |= {"Conversation", "count_segments", "encode_segments_to_numpy", "stable_prefix"}
     # `install`, `uninstall` and `load_encoding` are about modules and files; a decoder is made by
     # its method.
     public -= {
@@ -168,9 +171,7 @@ def test_every_public_call_has_an_entry():
         "load_encoding",
         "open_tokenizer",
         "StreamDecoder",
-        "StreamPool",
         "StreamStop",
-        "TokenTable",
     }
     assert public == CALLS.keys(), "give each public call an entry, and only those"
 

@@ -118,7 +118,7 @@ def test_conversations_that_another_thread_changes() -> None:
 
 def test_one_stream_pool_on_many_threads() -> None:
     encoding = bpe_engine.get_encoding("o200k_base")
-    pool, expected = encoding.stream_pool(), "日本語 and words " * 5
+    pool, expected = bpe_engine.StreamPool(encoding), "日本語 and words " * 5
     ids = encoding.encode(expected)
 
     def work(_: int) -> None:

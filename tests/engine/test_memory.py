@@ -67,7 +67,7 @@ def test_peaks_of_95_megabytes(name):
 STREAMS = """
 import resource
 import bpe_engine
-pool = bpe_engine.get_encoding("gpt2").stream_pool()
+pool = bpe_engine.StreamPool(bpe_engine.get_encoding("gpt2"))
 ids = bpe_engine.get_encoding("gpt2").encode("hello world, 日本語 ") * 4
 def serve(requests):
     slots = [pool.open(stop=["x" * 8192, "日" * 9], min_chars=count % 3) for count in range(8)]

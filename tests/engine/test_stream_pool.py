@@ -12,6 +12,7 @@ from pairs import pair, some_ids
 from seeds import seeded
 from strategies import texts
 
+import bpe_engine
 from bpe_engine import StreamDecoder, StreamPool, StreamStop, Tokenizer, get_encoding
 
 
@@ -38,7 +39,7 @@ def held_back(text: str, stops: list[str]) -> int:
 def test_texts_are_decoding_of_the_whole(name, data):
     ours = pair(name).ours
     rows = data.draw(st.lists(some_ids(name), min_size=1, max_size=4))
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slots = [pool.open() for _ in rows]
     joined = [""] * len(rows)
     rest = [list(row) for row in rows]
@@ -60,7 +61,7 @@ def test_prompts_are_those_of_a_stream_decoder(data):
     ids = data.draw(some_ids("qwen"))
     cut = data.draw(st.integers(0, len(ids)))
     decoder = StreamDecoder(ours, prompt=ids[:cut])
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slot = pool.open(ids[:cut])
     joined = expected = ""
     for id in ids[cut:]:
@@ -79,7 +80,7 @@ def test_prompts_are_those_of_a_stream_decoder(data):
 def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
     ours = pair("o200k_base").ours
     ids = ours.encode_ordinary("".join([*extra, text, *extra]))
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slot = pool.open(stop=stops)
     joined, stop = "", None
     for count, id in enumerate(ids):
@@ -110,7 +111,7 @@ def test_stop_strings_are_those_of_the_plain_way(text, stops, extra):
 def test_fewest_characters_wait():
     ours = get_encoding("gpt2")
     ids = ours.encode("one two three four five six")
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slot = pool.open(min_chars=8)
     given_texts = [pool.step([slot], [id])[0][0] for id in ids]
     assert [len(text) for text in given_texts if text] == [13, 10]
@@ -119,21 +120,21 @@ def test_fewest_characters_wait():
 
 def test_special_tokens_are_left_out_where_asked():
     ours = get_encoding("gpt2")
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     shown, skipped = pool.open(), pool.open(skip_special_tokens=True)
     ids = [31373, 50256, 995]
     assert pool.step([shown, skipped], [ids, ids])[0] == [
         "hello<|endoftext|> world",
         "hello world",
     ]
-    faces = Tokenizer(ours).stream_pool()
+    faces = bpe_engine.StreamPool(Tokenizer(ours))
     slot = faces.open(skip_special_tokens=True)
     assert faces.step([slot], [ids])[0] == ["hello world"]
 
 
 def test_streams_that_get_one_token_differ():
     """The pool keeps the text of a token; each stream still has separate options."""
-    pool = get_encoding("gpt2").stream_pool()
+    pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slots = [
         pool.open(),
         pool.open(skip_special_tokens=True),
@@ -167,14 +168,14 @@ def test_streams_that_get_one_token_differ():
     ],
 )
 def test_ids_of_every_form(make):
-    pool = get_encoding("gpt2").stream_pool()
+    pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slots = [pool.open(), pool.open()]
     for numbers in (slots, tuple(slots), np.array(slots)):
         assert pool.step(numbers, make([31373, 995]))[0] == ["hello", " world"]
 
 
 def test_several_ids_a_step():
-    pool = get_encoding("gpt2").stream_pool()
+    pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slots = [pool.open(), pool.open(), pool.open()]
     ragged = [[31373, 995], [], np.array([995])]
     assert pool.step(slots, ragged)[0] == ["hello world", "", " world"]
@@ -185,7 +186,7 @@ def test_several_ids_a_step():
 
 
 def test_refusals_name_the_value_and_take_nothing():
-    pool = get_encoding("gpt2").stream_pool()
+    pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slot, other = pool.open(), pool.open()
     with pytest.raises(KeyError, match="no open stream 7"):
         pool.step([slot, 7], [31373, 995])
@@ -226,7 +227,7 @@ def test_refusals_name_the_value_and_take_nothing():
 
 def test_threads_share_a_pool():
     ours = get_encoding("gpt2")
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     rng = seeded("threads", 1)
     words = ["hello", " world", "\n", "日本語", "😀", " stop"]
     rows = [ours.encode("".join(rng.choices(words, k=60))) for _ in range(4)]
@@ -243,8 +244,8 @@ def test_threads_share_a_pool():
 
 
 def test_objects_have_names():
-    assert isinstance(get_encoding("gpt2").stream_pool(), StreamPool)
-    pool = get_encoding("gpt2").stream_pool()
+    assert isinstance(bpe_engine.StreamPool(get_encoding("gpt2")), StreamPool)
+    pool = bpe_engine.StreamPool(get_encoding("gpt2"))
     slot = pool.open(stop=["x", "lo"])
     _, (stop,) = pool.step([slot], [31373])
     assert isinstance(stop, StreamStop)

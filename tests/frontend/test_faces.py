@@ -115,7 +115,9 @@ def test_segments_and_audits_are_the_same(faces: list[Any]) -> None:
         segments = [segment(rng) for _ in range(rng.randrange(7))]
         join = rng.random() < 0.8
         ids = same(faces, lambda face: face.encode_segments(segments, join=join), segments)
-        assert same(faces, lambda face: face.count_segments(segments, join=join), 0) == len(ids)
+        assert same(
+            faces, lambda face: bpe_engine.prompt.count_segments(face, segments, join=join), 0
+        ) == len(ids)
         assert same(faces, lambda face: audited(face, segments, join=join), segments)[0] == ids
         for policy in ("raise", lambda found: f"[{found.token}{found.offset}]"):
             same(
@@ -166,7 +168,7 @@ def test_names_that_overlap_are_found_the_same() -> None:
 def test_conversations_are_the_same(faces: list[Any]) -> None:
     rng = seeded(f"{faces[0].name} conversation")
     options = {"allowed_special": "all", "disallowed_special": ()}
-    running = [face.conversation(**options) for face in faces]
+    running = [bpe_engine.prompt.Conversation(face, **options) for face in faces]
     prompt: list[Any] = []
     old = ""
     for step in range(120):
@@ -197,7 +199,7 @@ def test_stable_prefixes_are_the_same(faces: list[Any]) -> None:
         for allowed in ("all", set()):
             options = {"allowed_special": allowed, "disallowed_special": ()}
             for face in faces:
-                ids, length = face.stable_prefix(given, **options)
+                ids, length = bpe_engine.prompt.stable_prefix(face, given, **options)
                 longer = encoding.encode(given + text(rng, 4), **options)
                 assert longer[: len(ids)] == ids, (face, given)
                 assert encoding.encode(given[:length], **options) == ids
@@ -226,9 +228,17 @@ def test_disallowed_names_raise_the_same(faces: list[Any]) -> None:
         {"allowed_special": set(), "disallowed_special": {"<|im_end|>", "never"}},
     ):
         for given in ("a<|im_end|>", "<|endoftext|>"):
-            same(faces, lambda face: face.conversation(**options).update(given), given)
+            same(
+                faces,
+                lambda face: bpe_engine.prompt.Conversation(face, **options).update(given),
+                given,
+            )
             if isinstance(outcome(faces[0].encode, given, **options), tuple):
-                same(faces, lambda face: face.stable_prefix(given, **options), given)
+                same(
+                    faces,
+                    lambda face: bpe_engine.prompt.stable_prefix(face, given, **options),
+                    given,
+                )
 
 
 # ---- Files with steps that look around ----
@@ -343,9 +353,12 @@ def test_odd_files_keep_the_promise(
     for name, tokenizer in files():
         rng = seeded(name)
         added = set(tokenizer.get_added_tokens_decoder())
-        conversation = tokenizer.conversation()
-        growing = tokenizer.conversation()
-        appended, longer_text = tokenizer.conversation(), tokenizer.conversation()
+        conversation = bpe_engine.prompt.Conversation(tokenizer)
+        growing = bpe_engine.prompt.Conversation(tokenizer)
+        appended, longer_text = (
+            bpe_engine.prompt.Conversation(tokenizer),
+            bpe_engine.prompt.Conversation(tokenizer),
+        )
         every: list[Any] = []
         all_text = ""
         old = ""
@@ -392,7 +405,7 @@ def test_odd_files_keep_the_promise(
                 name,
                 old,
             )
-            stable, _ = tokenizer.stable_prefix(old)
+            stable, _ = bpe_engine.prompt.stable_prefix(tokenizer, old)
             longer = tokenizer.encode(old + parts[3], add_special_tokens=False).ids
             assert longer[: len(stable)] == stable, (name, old, parts[3])
 
@@ -453,7 +466,7 @@ def test_normalizing_across_a_border_makes_no_token(
     assert id in tokenizer.encode_segments([trusted(whole)])
     assert id not in tokenizer.encode_segments(segments)
     assert id not in tokenizer.encode_segments([untrusted(whole)])
-    conversation = tokenizer.conversation()
+    conversation = bpe_engine.prompt.Conversation(tokenizer)
     conversation.update(segments)
     assert id not in conversation.ids
     assert tokenizer.audit_segments(segments).ids == conversation.ids
@@ -476,7 +489,7 @@ def test_an_unk_token_of_untrusted_text_is_refused(content: str, fuse_unk: bool)
     assert tokenizer.encode("bAc").ids[1] == id
     assert tokenizer.encode_segments([trusted("bAc")]) == tokenizer.encode("bAc").ids
     assert id not in tokenizer.encode_segments([untrusted("bc")])
-    for act in (tokenizer.encode_segments, tokenizer.conversation().update):
+    for act in (tokenizer.encode_segments, bpe_engine.prompt.Conversation(tokenizer).update):
         with pytest.raises(ValueError, match="cannot be kept out of untrusted text"):
             act([untrusted("bAc")])
 
@@ -499,7 +512,7 @@ def test_many_segments_take_linear_time() -> None:
     segments = [special("<a>"), trusted("b"), untrusted("<a>")] * 200_000
     ids = tokenizer.encode_segments(segments)
     assert ids.count(id) == 200_000
-    assert tokenizer.count_segments([trusted("b")] * 200_000) > 0
+    assert bpe_engine.prompt.count_segments(tokenizer, [trusted("b")] * 200_000) > 0
 
 
 # ---- Ids of no token ----
@@ -561,12 +574,12 @@ def test_streams_of_a_tokenizer_are_its_text() -> None:
 
 def test_pools_and_tables_of_the_faces_agree(faces: list[Any]) -> None:
     rng = seeded("pools")
-    tables = [face.token_table() for face in faces]
+    tables = [bpe_engine.TokenTable(face) for face in faces]
     assert all(list(table) == list(tables[0]) for table in tables)
     assert all(bytes(table.kinds) == bytes(tables[0].kinds) for table in tables)
     ids = [*tables[0].ids("ordinary"), *(tables[0].ids("special")[:3] * 5000)]
     for skips in (False, True):
-        pools = [face.stream_pool() for face in faces]
+        pools = [bpe_engine.StreamPool(face) for face in faces]
         slots = [pool.open(stop=["st\n"], skip_special_tokens=skips) for pool in pools]
         for _ in range(200):
             step = rng.choice(ids)

@@ -13,6 +13,7 @@ import pytest
 from hf_oracle import CHARACTER_FILES, tokenizer_path
 from pages import ROOT, Page
 
+import bpe_engine
 from bpe_engine import hf
 
 EOS = {"deepseek": "<｜end▁of▁sentence｜>", "mistral-7b-v0.3": "</s>"}
@@ -58,7 +59,7 @@ def example(program: str, ours: hf.Tokenizer, eos: int) -> Any:
 def document_ids(ours: hf.Tokenizer, document: str = DOCUMENT) -> list[int]:
     """The ids of a document after a line: at the start of a text it may get a space."""
     ids = ours.encode(f"\n{document}", add_special_tokens=False).ids
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     lengths = itertools.accumulate(len(table[id]) for id in reversed(ids))
     return ids[-list(lengths).index(len(document.encode())) - 1 :]
 
@@ -67,7 +68,7 @@ def test_xgrammar(name: str, ours: hf.Tokenizer, eos: int) -> None:
     xgrammar = pytest.importorskip("xgrammar")
     transformers = pytest.importorskip("transformers")
     fast = transformers.PreTrainedTokenizerFast(tokenizer_file=tokenizer_path(name))
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     infos = [
         example("xgrammar", ours, eos),
         xgrammar.TokenizerInfo.from_huggingface(fast, stop_token_ids=[eos]),
@@ -99,7 +100,7 @@ def test_llguidance(name: str, ours: hf.Tokenizer, eos: int) -> None:
     ]
     grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(SCHEMA))
     matchers = [llguidance.LLMatcher(engine, grammar) for engine in engines]
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     added = ours.get_added_tokens_decoder()
     ordinary = [id for id, token in added.items() if not token.special]
     for id in [*document_ids(ours), eos]:
@@ -138,7 +139,7 @@ def test_outlines_core(
     ]
     # Their loader takes special tokens for text that the model's vocabulary has as well.
     listed = json.loads(Path(tokenizer_path(name)).read_text("utf-8"))["model"]["vocab"].values()
-    as_text = set(ours.token_table().ids("special")).intersection(listed) - {eos}
+    as_text = set(bpe_engine.TokenTable(ours).ids("special")).intersection(listed) - {eos}
     assert len(as_text) == (7 if name == "dolma2" else 0)
     for id in document_ids(ours):
         allowed = [sorted(guide.get_tokens()) for guide in guides]

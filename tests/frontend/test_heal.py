@@ -52,7 +52,7 @@ def bits(mask: Any, count: int) -> list[int]:
 
 def ordinary(face: Any) -> list[tuple[int, bytes]]:
     """Returns the tokens that spell text: not that for unknown text in files of SentencePiece."""
-    table = face.token_table()
+    table = bpe_engine.TokenTable(face)
     tokens = [(id, table[id]) for id in table.ids("ordinary") if table[id]]
     return [(id, token) for id, token in tokens if token != UNKNOWN]
 
@@ -72,7 +72,7 @@ def healing(request: pytest.FixtureRequest) -> Any:
 
 
 def test_masks_and_next_bytes(face: Any) -> None:
-    trie, tokens = face.token_trie(), ordinary(face)
+    trie, tokens = bpe_engine.TokenTrie(face), ordinary(face)
     rng = seeded("trie")
     for text in [b"", b" ", b"t", *(t.encode() for t in texts(8, "trie"))]:
         start = rng.randrange(len(text) + 1)
@@ -87,7 +87,7 @@ def test_masks_and_next_bytes(face: Any) -> None:
 
 
 def test_masks_of_the_caller() -> None:
-    trie = bpe_engine.get_encoding("gpt2").token_trie()
+    trie = bpe_engine.TokenTrie(bpe_engine.get_encoding("gpt2"))
     wide = np.full(trie.words + 7, -1, np.int32)
     assert trie.mask(b" a", wide) is wide and not wide[trie.words :].any()
     assert (wide[: trie.words] == trie.mask(b" a")).all()
@@ -113,7 +113,7 @@ def check_cut(face: Any, whole: str, at: int, ids: list[int]) -> None:
 
 def is_plain(face: Any, whole: str, ids: list[int]) -> bool:
     """True if a text has no special token, and no added token whose bytes are not its text."""
-    table = face.token_table()
+    table = bpe_engine.TokenTable(face)
     has_added = "n\u00e9e" in unicodedata.normalize("NFC", whole)
     return not has_added and "<" not in whole and all(table.kind(id) == "ordinary" for id in ids)
 
@@ -140,7 +140,7 @@ def test_the_whole_passes_at_every_cut(healing: Any) -> None:
 def test_masks_of_healed_prompts_are_those_of_all_tokens(healing: Any) -> None:
     face, rng = healing, seeded("advance")
     tokens = ordinary(face)
-    table = face.token_table()
+    table = bpe_engine.TokenTable(face)
     refused = {*table.ids("special"), *table.ids("absent")}
     for text in ["the wor", "lorem ip", "日", "x y  ", "a\n"]:
         healed = face.heal(text)
@@ -160,7 +160,7 @@ def test_rest_and_ids_are_the_prompt() -> None:
     for text in texts(60, "rest"):
         healed = gpt2.heal(text)
         assert gpt2.decode_bytes(healed.ids) + healed.rest == text.encode()
-        assert healed.ids == gpt2.stable_prefix(text, disallowed_special=())[0]
+        assert healed.ids == bpe_engine.prompt.stable_prefix(gpt2, text, disallowed_special=())[0]
     assert gpt2.heal("a 日".encode()[:-1]).rest == " 日".encode()[:-1]
 
 
@@ -240,7 +240,7 @@ def test_many_ends_share_their_bytes() -> None:
         ordered = sorted(rests)
         assert not any(b.startswith(a) for a, b in zip(ordered, ordered[1:]))
         mask = qwen.heal(text).allowed_ids().tolist()
-        trie = qwen.token_trie()
+        trie = bpe_engine.TokenTrie(qwen)
         each = [set(bits(trie.mask(rest), len(trie.mask(rest)) * 32)) for rest in rests[:40]]
         assert set().union(*each) <= set(mask)
     healed = qwen.heal("e" + "\u0301" * 20_000)
@@ -253,9 +253,9 @@ def test_many_ends_share_their_bytes() -> None:
 
 def test_the_unknown_token_spells_no_text() -> None:
     face = CASES["hf.Tokenizer, SentencePiece BPE"]().face
-    unknown = face.token_table().ids("ordinary")[0]
-    assert face.token_table()[unknown] == UNKNOWN
-    assert face.token_trie().tokens_with(UNKNOWN) == []
+    unknown = bpe_engine.TokenTable(face).ids("ordinary")[0]
+    assert bpe_engine.TokenTable(face)[unknown] == UNKNOWN
+    assert bpe_engine.TokenTrie(face).tokens_with(UNKNOWN) == []
     healed = face.heal("say ")
     assert unknown not in healed.allowed_ids().tolist()
     with pytest.raises(ValueError, match="does not agree"):
@@ -264,7 +264,7 @@ def test_the_unknown_token_spells_no_text() -> None:
 
 def test_copies_and_pickles() -> None:
     gpt2 = bpe_engine.get_encoding("gpt2")
-    healed, trie = gpt2.heal("hello wor"), gpt2.token_trie()
+    healed, trie = gpt2.heal("hello wor"), bpe_engine.TokenTrie(gpt2)
     for other in (copy.copy(healed), copy.deepcopy([healed])[0]):
         other.advance(995)
         assert other.done and not healed.done

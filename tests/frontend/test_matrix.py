@@ -69,7 +69,9 @@ def bytes_of(text: str, span: tuple[int, int]) -> tuple[int, int]:
 
 def exact_bytes(case: Case, ids: list[int]) -> list[tuple[int, int]]:
     """Returns the bytes of each token, one after the other."""
-    ends = np.cumsum([len(token) for token in map(case.face.token_table().__getitem__, ids)])
+    ends = np.cumsum(
+        [len(token) for token in map(bpe_engine.TokenTable(case.face).__getitem__, ids)]
+    )
     return list(zip([0, *ends.tolist()], ends.tolist()))
 
 
@@ -80,7 +82,7 @@ def test_offsets_in_bytes(case: Case) -> None:
         assert found[0] == ids
         whole = [bytes_of(text, span) for span in spans]
         if found[1] != whole:
-            tokens = map(case.face.token_table().__getitem__, ids)
+            tokens = map(bpe_engine.TokenTable(case.face).__getitem__, ids)
             assert all(
                 text.encode()[start:end] == token or start <= first <= last <= end
                 for (start, end), token, (first, last) in zip(found[1], tokens, whole)
@@ -187,7 +189,7 @@ def test_decoding(case: Case) -> None:
 def test_decoding_of_any_ids(case: Case) -> None:
     """Streams and offsets have the text of `decode`, also where bytes are not UTF-8."""
     rng = seeded("matrix any ids")
-    table = case.face.token_table()
+    table = bpe_engine.TokenTable(case.face)
     known = table.ids("ordinary") + table.ids("special")
     # Bytes outside of ASCII, alone and at an end of a token.
     broken = [id for id in known if len(table[id]) < 4 and not table[id].isascii()]
@@ -247,7 +249,7 @@ def test_shown_tokens(case: Case) -> None:
 def test_segments_and_growing_texts(case: Case) -> None:
     for text in texts(20, "segments"):
         ids = ids_of(case, text)
-        conversation = case.face.conversation(disallowed_special=())
+        conversation = bpe_engine.prompt.Conversation(case.face, disallowed_special=())
         conversation.update(text[: len(text) // 2])
         conversation.update(text)
         assert conversation.ids == ids
@@ -256,7 +258,7 @@ def test_segments_and_growing_texts(case: Case) -> None:
             conversation.append(text[end : end + 5])
             conversation.append(text[end + 5 :])
             assert conversation.ids == ids, (text, end)
-        stable, length = case.face.stable_prefix(text, disallowed_special=())
+        stable, length = bpe_engine.prompt.stable_prefix(case.face, text, disallowed_special=())
         assert ids[: len(stable)] == stable and 0 <= length <= len(text)
         assert not set(case.face.encode_segments([untrusted(text)])) & special_ids(case.face)
 
@@ -265,8 +267,8 @@ def test_appends(case: Case) -> None:
     rng = seeded("matrix appends")
     names = sorted(name for name in case.face.special_tokens_set if name.strip())[:4]
     for _ in range(6):
-        conversation = case.face.conversation(disallowed_special=())
-        prompt, whole = case.face.conversation(), ""
+        conversation = bpe_engine.prompt.Conversation(case.face, disallowed_special=())
+        prompt, whole = bpe_engine.prompt.Conversation(case.face), ""
         segments: list[Any] = []
         for _ in range(12):
             more = "".join(rng.choices(PIECES, k=rng.randrange(5)))
@@ -288,7 +290,7 @@ def test_appends(case: Case) -> None:
 
 
 def special_ids(face: Any) -> set[int]:
-    table = face.token_table()
+    table = bpe_engine.TokenTable(face)
     return set(table.ids("special"))
 
 
@@ -300,13 +302,16 @@ def test_special_tokens_as_text_are_text_in_every_ability(
     file.encode_special_tokens = True
     ids = file.encode("the<a>word", add_special_tokens=False).ids
     face = make(file)
-    assert face.token_table().kind(file.token_to_id("<a>")) == "special"
+    assert bpe_engine.TokenTable(face).kind(file.token_to_id("<a>")) == "special"
     assert face.count("the<a>word") == len(ids)
     assert face.encode_to_numpy("the<a>word").tolist() == ids
     assert face.encode_with_offsets("the<a>word")[0] == ids
     assert face.encode_batch_to_numpy(["the<a>word"])[0].tolist() == ids
-    assert face.stable_prefix("the<a>word ")[0] == ids[: len(face.stable_prefix("the<a>word ")[0])]
-    conversation = face.conversation()
+    assert (
+        bpe_engine.prompt.stable_prefix(face, "the<a>word ")[0]
+        == ids[: len(bpe_engine.prompt.stable_prefix(face, "the<a>word ")[0])]
+    )
+    conversation = bpe_engine.prompt.Conversation(face)
     conversation.update("the<a>word")
     assert conversation.ids == ids
 

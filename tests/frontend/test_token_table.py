@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from pairs import pair
 
+import bpe_engine
 from bpe_engine import Encoding, Tokenizer, TokenTable, get_encoding
 
 
 @pytest.mark.parametrize("name", ["gpt2", "o200k_base", "o200k_harmony", "qwen"])
 def test_bytes_are_those_of_decoding(name):
     ours = pair(name).ours
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     assert len(table) == ours.max_token_value + 1
     special = set(ours.special_tokens.values())
     absent = set(table.ids("absent"))
@@ -27,7 +28,7 @@ def test_bytes_are_those_of_decoding(name):
 
 
 def test_arrays_are_the_table():
-    table = get_encoding("gpt2").token_table()
+    table = bpe_engine.TokenTable(get_encoding("gpt2"))
     offsets, kinds = np.asarray(table.offsets), np.asarray(table.kinds)
     assert offsets.dtype == np.uint32 and len(offsets) == len(table) + 1
     assert kinds.dtype == np.uint8 and len(kinds) == len(table)
@@ -47,16 +48,16 @@ def small(special: dict[str, int]) -> Encoding:
 
 
 def test_ids_have_gaps():
-    table = small({"<end>": 8}).token_table()
+    table = bpe_engine.TokenTable(small({"<end>": 8}))
     assert list(table) == [b"", b"", b"", b"a", b"", b"b", b"", b"", b"<end>"]
     assert table.ids("absent") == [0, 1, 2, 4, 6, 7]
     assert repr(table) == "<TokenTable of 9 ids>"
-    face = Tokenizer(small({"<end>": 8})).token_table()
+    face = bpe_engine.TokenTable(Tokenizer(small({"<end>": 8})))
     assert list(face) == list(table) and face.ids("special") == [8]
 
 
 def test_refusals():
-    table = small({}).token_table()
+    table = bpe_engine.TokenTable(small({}))
     for id in (-1, 6, 2**40):
         with pytest.raises(IndexError, match=f"the ids 0 to 5, not {id}"):
             table.kind(id)
@@ -68,6 +69,6 @@ def test_refusals():
     with pytest.raises(ValueError, match="'control'|\"control\""):
         table.ids("control")
     with pytest.raises(ValueError, match="the id 16777216 is too large"):
-        small({"<end>": 2**24}).token_table()
+        bpe_engine.TokenTable(small({"<end>": 2**24}))
     with pytest.raises(TypeError):
         TokenTable(1)

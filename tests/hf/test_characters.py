@@ -14,6 +14,7 @@ from seeds import seeded
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from work import work
 
+import bpe_engine
 from bpe_engine import hf
 from bpe_engine.prompt import tokens, untrusted
 from bpe_engine.serving import ConversationCache
@@ -275,7 +276,7 @@ def test_caches_and_prefixes_of_long_texts(kind):
         expected = theirs.encode(text, add_special_tokens=False).ids
         assert cache.encode(text) == expected
         for end in rng.choices(range(len(text)), k=20):
-            stable = list(ours.stable_prefix(text[:end])[0])
+            stable = list(bpe_engine.prompt.stable_prefix(ours, text[:end])[0])
             assert expected[: len(stable)] == stable, text[:end]
         if kind != "gemma, added runs":  # The model makes runs that are added tokens.
             segments = [tokens([5] * 100), untrusted(text)]
@@ -307,7 +308,7 @@ def test_stable_prefix_before_a_token_that_takes_spaces():
     text = "the spring. <t> x <t>\t\n\n y"
     ids = theirs.encode(text).ids
     for end in range(len(text) + 1):
-        stable = ours.stable_prefix(text[:end])[0]
+        stable = bpe_engine.prompt.stable_prefix(ours, text[:end])[0]
         assert ids[: len(stable)] == list(stable), text[:end]
 
 
@@ -343,7 +344,7 @@ def test_streams_across_fallback(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_token_tables_have_what_ids_add(kind):
     ours, theirs = made(kind)
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     for text in random_texts(kind, theirs, 300):
         ids = theirs.encode(text, add_special_tokens=False).ids
         joined = b"".join(table[id] for id in ids)
@@ -367,12 +368,12 @@ def test_token_tables_without_a_decoder():
     """Decoding joins tokens with spaces."""
     ours, theirs = made("gemma")
     ours.decoder = theirs.decoder = None
-    table = ours.token_table()
+    table = bpe_engine.TokenTable(ours)
     for text in [*random_texts("none", theirs, 100), "e\u0301\u2603 <s> the"]:
         ids = theirs.encode(text, add_special_tokens=False).ids
         joined = b"".join(table[id] for id in ids)
         assert theirs.decode(ids, False).encode() == joined.removeprefix(b" "), text
-        pool = ours.stream_pool()
+        pool = bpe_engine.StreamPool(ours)
         slot = pool.open(skip_special_tokens=False)
         shown = "".join(pool.step([slot], [id])[0][0] for id in ids)
         assert theirs.decode(ids, False) == shown, text
@@ -392,9 +393,9 @@ def test_token_tables_that_do_not_exist(decoder):
     ours, _ = made("gemma")
     ours.decoder = decoder
     with pytest.raises(hf.UnsupportedTokenizer, match="an id has no bytes of its own"):
-        ours.token_table()
+        bpe_engine.TokenTable(ours)
     with pytest.raises(hf.UnsupportedTokenizer, match="decode with a DecodeStream"):
-        ours.stream_pool()
+        bpe_engine.StreamPool(ours)
 
 
 @pytest.mark.thorough

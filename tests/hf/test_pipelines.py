@@ -38,6 +38,7 @@ from hypothesis import strategies as st
 from seeds import seeded
 from tokenizers import Regex, normalizers, pre_tokenizers
 
+import bpe_engine
 from bpe_engine import hf
 from bpe_engine.prompt import trusted, untrusted
 
@@ -420,5 +421,5 @@ def test_beginnings_that_a_normalizer_changes(normalizer: Any, is_cut: bool) -> 
         expected = theirs.encode(text).ids
         assert ours.encode(text).ids == expected
         assert ours.encode_segments([trusted(text)]) == expected
-        assert ours.conversation().update(text).ids == expected
+        assert bpe_engine.prompt.Conversation(ours).update(text).ids == expected
         assert ours.encode_with_offsets(text, unit="bytes")[0] == expected

@@ -8,6 +8,7 @@ import pytest
 from hf_oracle import FILES, TEXTS, tokenizer_path, tokenizers
 from seeds import seeded
 
+import bpe_engine
 from bpe_engine import hf
 
 
@@ -25,7 +26,7 @@ def test_texts_are_those_of_a_decode_stream(name, skip):
         for id in special:
             ids.insert(rng.randrange(len(ids) + 1), id)
         rows.append(ids)
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slots = [pool.open(skip_special_tokens=skip) for _ in rows]
     streams = [tokenizers.decoders.DecodeStream(skip_special_tokens=skip) for _ in rows]
     so_far, expected = [""] * len(rows), [""] * len(rows)
@@ -53,7 +54,7 @@ def test_texts_are_those_of_a_decode_stream(name, skip):
 
 def test_ids_without_a_token_are_skipped():
     ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
-    pool = ours.stream_pool()
+    pool = bpe_engine.StreamPool(ours)
     slot = pool.open([999_999])
     assert pool.step([slot], [[31373, 999_999, 995]])[0] == ["hello world"]
 
@@ -63,7 +64,7 @@ def test_a_prompt_ends_inside_a_character():
     ours, theirs = hf.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
     ids = theirs.encode("Hi 根本").ids
     for cut in range(len(ids)):
-        pool = ours.stream_pool()
+        pool = bpe_engine.StreamPool(ours)
         slot = pool.open(prompt_ids=ids[:cut])
         complete = theirs.decode(ids[:cut]).rstrip("\ufffd")
         assert pool.step([slot], [ids[cut:]])[0] == ["Hi 根本"[len(complete) :]]
@@ -73,20 +74,20 @@ def test_other_decoders_are_refused():
     ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
     ours.decoder = hf.decoders.Fuse() if hasattr(hf, "decoders") else tokenizers.decoders.Fuse()
     with pytest.raises(hf.UnsupportedTokenizer, match="decoder: .* decode with a DecodeStream"):
-        ours.stream_pool()
-    assert ours.token_table()[995] == ours.decode([995]).encode() == "Ġworld".encode()
+        bpe_engine.StreamPool(ours)
+    assert bpe_engine.TokenTable(ours)[995] == ours.decode([995]).encode() == "Ġworld".encode()
 
 
 def test_a_pool_keeps_the_tokenizer_as_it_was():
     ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
-    pool, table = ours.stream_pool(), ours.token_table()
+    pool, table = bpe_engine.StreamPool(ours), bpe_engine.TokenTable(ours)
     slot = pool.open()
     id = len(table)
     ours.add_tokens(["<new>"])
     assert pool.step([slot], [id])[0] == [""]
-    assert len(table) == id and len(ours.token_table()) == id + 1
-    assert ours.token_table()[id] == b"<new>"
-    later = ours.stream_pool()
+    assert len(table) == id and len(bpe_engine.TokenTable(ours)) == id + 1
+    assert bpe_engine.TokenTable(ours)[id] == b"<new>"
+    later = bpe_engine.StreamPool(ours)
     assert later.step([later.open()], [id])[0] == ["<new>"]
 
 
@@ -115,7 +116,7 @@ def test_decoders_that_change_the_first_token_only(decoder, skip):
     rng = seeded("first", 1)
     for _ in range(100):
         prompt, ids = (rng.choices(range(len(words) + 3), k=rng.randrange(8)) for _ in range(2))
-        pool, text = ours.stream_pool(), ""
+        pool, text = bpe_engine.StreamPool(ours), ""
         slot = pool.open(prompt, skip_special_tokens=skip)
         for id in ids:
             text += pool.step([slot], [id])[0][0]

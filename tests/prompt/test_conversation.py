@@ -49,7 +49,9 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
 
 def run_updates(enc: bpe_engine.Encoding, rng: random.Random, updates: int) -> None:
     allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
-    conversation = enc.conversation(allowed_special=allowed, disallowed_special=())
+    conversation = bpe_engine.prompt.Conversation(
+        enc, allowed_special=allowed, disallowed_special=()
+    )
     current, before = "", []
     for _ in range(updates):
         current = edited(rng, current)[-20_000:]
@@ -76,7 +78,7 @@ def run_appends(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> Non
     """Appends, between updates, in branches."""
     allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
     names: dict[str, Any] = {"allowed_special": allowed, "disallowed_special": ()}
-    branches = [(enc.conversation(**names), "")]
+    branches = [(bpe_engine.prompt.Conversation(enc, **names), "")]
     for _ in range(steps):
         place = rng.randrange(len(branches))
         conversation, current = branches[place]
@@ -118,7 +120,7 @@ def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
     ):
         work = []
         for size in (2_000, 200_000):
-            conversation = gpt2.conversation()
+            conversation = bpe_engine.prompt.Conversation(gpt2)
             more = make()
             conversation.update(
                 line * (size // 40) if isinstance(more, str) else [untrusted(line * (size // 40))]
@@ -135,7 +137,7 @@ def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
 
 
 def test_appends_of_the_other_kind_are_refused(gpt2: bpe_engine.Encoding) -> None:
-    conversation = gpt2.conversation()
+    conversation = bpe_engine.prompt.Conversation(gpt2)
     assert conversation.append("") == conversation.append([]) == (0, [])
     conversation.append("a text")
     with pytest.raises(TypeError, match="the prompt so far is a text: append a str"):
@@ -157,7 +159,7 @@ def test_appends_of_the_other_kind_are_refused(gpt2: bpe_engine.Encoding) -> Non
 def test_concurrent_appends_are_all_there() -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
     for size in (10, 40_000):
-        conversation = enc.conversation()
+        conversation = bpe_engine.prompt.Conversation(enc)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(lambda i: conversation.append(f"{i} " * size), range(12)))
         whole = enc.decode(conversation.ids)
@@ -168,7 +170,9 @@ def test_concurrent_appends_are_all_there() -> None:
 def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: int) -> float:
     allowed: Any = rng.choice([set(), "all"])
     begin = text(rng, 20)
-    ids, characters = enc.stable_prefix(begin, allowed_special=allowed, disallowed_special=())
+    ids, characters = bpe_engine.prompt.stable_prefix(
+        enc, begin, allowed_special=allowed, disallowed_special=()
+    )
     assert 0 <= characters <= len(begin)
     for _ in range(continuations):
         whole = enc.encode(begin + text(rng, 4), allowed_special=allowed, disallowed_special=())
@@ -199,7 +203,7 @@ def test_stable_prefix_of_a_text_that_grows_only_grows(gpt2: bpe_engine.Encoding
     whole = "It's 10 o'clock, and <|endoftext|> all is well.\n\n  Or not?"
     before: list[int] = []
     for end in range(len(whole) + 1):
-        ids, _ = gpt2.stable_prefix(whole[:end], allowed_special="all")
+        ids, _ = bpe_engine.prompt.stable_prefix(gpt2, whole[:end], allowed_special="all")
         assert ids[: len(before)] == before
         before = ids
     assert len(before) > 10
@@ -223,7 +227,7 @@ def segments_of(rng: random.Random, enc: bpe_engine.Encoding) -> list[Any]:
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
 def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -> None:
     rng = seeded("prompt")
-    conversation = enc.conversation(allowed_special="all")
+    conversation = bpe_engine.prompt.Conversation(enc, allowed_special="all")
     current: list[Any] = []
     before: list[int] = []
     for _ in range(120):
@@ -260,7 +264,7 @@ def test_updates_with_segments_equal_encode_segments(enc: bpe_engine.Encoding) -
 
 def test_only_what_changed_is_new() -> None:
     enc = bpe_engine.get_encoding("o200k_base")
-    conversation = enc.conversation()
+    conversation = bpe_engine.prompt.Conversation(enc)
     history = "One message after the other, and nothing new. " * 400
     conversation.update(history)
     change = conversation.update(history + "But this is.")
@@ -273,7 +277,7 @@ def test_only_what_changed_is_new() -> None:
 
 
 def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
-    conversation = gpt2.conversation()
+    conversation = bpe_engine.prompt.Conversation(gpt2)
     conversation.update("Hello <|endof")
     ids = conversation.ids
     with pytest.raises(ValueError) as ours:
@@ -285,9 +289,9 @@ def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
     assert conversation.ids == ids
     assert conversation.update("Hello <|endof") == (len(ids), [])
     with pytest.raises(ValueError):
-        gpt2.conversation(disallowed_special={"lo w"}).update("Hello world")
+        bpe_engine.prompt.Conversation(gpt2, disallowed_special={"lo w"}).update("Hello world")
     with pytest.raises(TypeError, match='must be "all" or a set of names'):
-        gpt2.conversation(allowed_special="<|endoftext|>")  # type: ignore[arg-type]
+        bpe_engine.prompt.Conversation(gpt2, allowed_special="<|endoftext|>")  # type: ignore[arg-type]
     for wrong in (None, 5, b"bytes"):
         with pytest.raises(TypeError):
             conversation.update(wrong)  # type: ignore[arg-type]
@@ -298,7 +302,7 @@ def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None
     rng = seeded("prompt")
     for _ in range(300):
         disallowed: Any = rng.choice(["all", {"ab c"}, {"<|endoftext|>", "x"}])
-        conversation = gpt2.conversation(disallowed_special=disallowed)
+        conversation = bpe_engine.prompt.Conversation(gpt2, disallowed_special=disallowed)
         current = ""
         for _ in range(6):
             more = rng.choice(["<|endof", "text|>", "ab", " c", "x", " y", "<|"])
@@ -318,7 +322,7 @@ def test_guards_find_names_across_what_stayed(gpt2: bpe_engine.Encoding) -> None
 
 
 def test_forks_go_their_own_ways(gpt2: bpe_engine.Encoding) -> None:
-    conversation = gpt2.conversation()
+    conversation = bpe_engine.prompt.Conversation(gpt2)
     conversation.update("Once upon a time")
     for other in (conversation.fork(), copy.copy(conversation), copy.deepcopy(conversation)):
         other.update("Once upon a hill")
@@ -328,7 +332,7 @@ def test_forks_go_their_own_ways(gpt2: bpe_engine.Encoding) -> None:
 
 def test_many_threads() -> None:
     enc = bpe_engine.get_encoding("cl100k_base")
-    conversation = enc.conversation()
+    conversation = bpe_engine.prompt.Conversation(enc)
     texts = [f"thread {i} " * 9000 for i in range(4)]
     expected = {i: enc.encode(text) for i, text in enumerate(texts)}
 

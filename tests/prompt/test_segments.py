@@ -42,8 +42,8 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
     segments = [(text.replace("\u0338", ""), trust) for text, trust in segments]
     rendered = "".join(text for text, _ in segments)
     ids = enc.encode_segments(segments)
-    assert enc.encode_segments_to_numpy(segments).tolist() == ids
-    assert enc.count_segments(segments) == len(ids)
+    assert bpe_engine.prompt.encode_segments_to_numpy(enc, segments).tolist() == ids
+    assert bpe_engine.prompt.count_segments(enc, segments) == len(ids)
     assert enc.audit_segments(segments).ids == ids
     apart = sum(holds_a_name(enc, text) for text, _ in segments)
     if apart == 0 and not holds_a_name(enc, rendered):
@@ -338,7 +338,7 @@ def test_both_halves_of_a_surrogate_pair_are_one_character(enc: bpe_engine.Encod
         for between in [[], [("", False)], [tokens([]), ("", True)]]:
             segments = [("a" + high, flags[0]), *between, (low + "b", flags[1])]
             assert enc.encode_segments(segments) == whole
-            assert enc.conversation().update(segments).ids == whole
+            assert bpe_engine.prompt.Conversation(enc).update(segments).ids == whole
             audit = enc.audit_segments(segments)
             assert audit.ids == whole and audit.segments[0] == 0
             assert audit.segments[-1] == len(segments) - 1
@@ -430,12 +430,16 @@ def test_wrong_shapes(
     for policy in ("encode", "raise", "strip", str):
         with pytest.raises(error, match=message):
             gpt2.encode_segments(segments, on_control=policy)
-    for method in (gpt2.count_segments, gpt2.encode_segments_to_numpy, gpt2.audit_segments):
+    for function in (
+        bpe_engine.prompt.count_segments,
+        bpe_engine.prompt.encode_segments_to_numpy,
+        bpe_engine.Encoding.audit_segments,
+    ):
         with pytest.raises(error, match=message):
-            method(segments)
+            function(gpt2, segments)
     if not isinstance(segments, str):
         with pytest.raises(error, match=message):
-            gpt2.conversation().update(segments)
+            bpe_engine.prompt.Conversation(gpt2).update(segments)
 
 
 def test_wrong_arguments(gpt2: bpe_engine.Encoding) -> None:
@@ -479,6 +483,6 @@ def test_segments_are_tuples() -> None:
 def test_generators_are_segments(gpt2: bpe_engine.Encoding) -> None:
     ids = gpt2.encode_segments(iter([("a", True), ("b", False)]))
     assert ids == gpt2.encode("ab")
-    assert gpt2.encode_segments_to_numpy([("a", True)]).dtype == np.uint32
+    assert bpe_engine.prompt.encode_segments_to_numpy(gpt2, [("a", True)]).dtype == np.uint32
     with pytest.raises(TypeError, match=r"segments\[1\] must be a tuple"):
         gpt2.encode_segments(iter([("a", True), "b"]))  # type: ignore[list-item]

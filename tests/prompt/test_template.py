@@ -302,7 +302,9 @@ def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[
 def check_hostile(name: str, case: int) -> bool:
     """Returns whether the template took the same branches for both conversations."""
     template, enc = TEMPLATES[name], encoding(name)
-    hostile, more, plain, plain_more = Hostile(case, chats.control_of(template)).conversation()
+    hostile, more, plain, plain_more = bpe_engine.prompt.Conversation(
+        Hostile(case, chats.control_of(template))
+    )
     segments = ours(template, hostile, **more)
     if isinstance(segments, Exception):
         return False

@@ -19,7 +19,7 @@ PAIRS = [("gpt2", "qwen2.5"), ("qwen2.5", "gpt2")]
 
 
 def ordinary(name: str) -> dict[int, bytes]:
-    table = bpe_engine.get_encoding(name).token_table()
+    table = bpe_engine.TokenTable(bpe_engine.get_encoding(name))
     return {id: table[id] for id in table.ids("ordinary")}
 
 
@@ -81,7 +81,7 @@ def test_rows_are_empty_where_text_becomes_unknown() -> None:
     b = hf.Tokenizer.from_str(FILES["WordPiece"]())
     b.add_special_tokens([b.id_to_token(b.encode("根").ids[0])])
     found = vocab_tools.map_vocabularies("gpt2", b)
-    [unknown], ordinary = b.encode("根").ids, set(b.token_table().ids("ordinary"))
+    [unknown], ordinary = b.encode("根").ids, set(bpe_engine.TokenTable(b).ids("ordinary"))
     assert unknown not in ordinary
     rows = found.decompositions
     assert ordinary.issuperset(found.rows.values.tolist())
