@@ -20,10 +20,10 @@ the encoding to which 1,000 tokens were added, or a file as it is, and ``added-o
 added token in every line; ``sentences`` is ``Tokenizer`` on 4,096 known lines of up to 100
 characters, padded to a matrix for each 64; ``template`` renders a chat template, whose messages, tool
 calls and their results are of the text, and ``turn`` the next two messages of such a conversation. The
-mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for those of WordPiece
-and Unigram, ``beginnings`` for those with many added tokens, ``chunks`` and ``settled`` for those of
-words, ``listed-splits`` for any;
-``chunks`` and ``margins`` are for a ``.model`` of Unigram. No other one is for files.
+mechanism ``cuts`` is for ``tokenizer.json`` files over characters, ``windows`` for WordPiece and
+Unigram, ``beginnings`` for files with many added tokens, ``chunks`` and ``settled`` for models of
+words, ``listed-splits`` for any; ``chunks`` and ``margins`` are for a ``.model`` of Unigram. No
+other one is for files.
 """
 
 from __future__ import annotations
@@ -81,24 +81,24 @@ class Mechanism:
 
 #: The mechanisms, in the order of docs/design.md.
 MECHANISMS = (
-    Mechanism("cache", ("first", "again", "documents")),
+    Mechanism("cache"),
     Mechanism("long-tables"),
     Mechanism("packed-ids"),
     Mechanism("pool", ("threads", "threads-again")),
-    Mechanism("miss-batches", ("fresh", "first", "documents")),
-    Mechanism("prefetch", ("fresh", "first", "again", "documents")),
-    Mechanism("huge-pages", ("fresh", "first", "again")),
+    Mechanism("miss-batches", ("fresh", "first")),
+    Mechanism("prefetch"),
+    Mechanism("huge-pages", ("fresh", "first")),
     Mechanism("int-cache", ("first", "again"), lists=True),
-    Mechanism("buffer-pool", ("first", "again", "prompts"), lists=True),
-    Mechanism("lanes", ("fresh", "first", "documents")),
-    Mechanism("boundaries", ("fresh", "first", "again")),
-    Mechanism("first-parts", ("fresh", "first", "documents")),
+    Mechanism("buffer-pool", ("first", "prompts"), lists=True),
+    Mechanism("lanes", ("fresh", "first")),
+    Mechanism("boundaries"),
+    Mechanism("first-parts", ("fresh", "first")),
     Mechanism("scan", ("first", "words")),
-    Mechanism("vectors", ("fresh", "first", "again")),
+    Mechanism("vectors"),
     Mechanism("rows", ("sentences",), lists=True),
     Mechanism("code-points", lists=True),
     Mechanism("beginnings", ("added", "added-often"), lists=True, files=("", ".json")),
-    Mechanism("cuts", ("fresh", "first", "again"), lists=True, files=(".json",)),
+    Mechanism("cuts", lists=True, files=(".json",)),
     Mechanism("chunks", ("documents", "again"), lists=True, files=(".json", ".model")),
     Mechanism("settled", ("documents", "again"), lists=True, files=(".json",)),
     Mechanism("margins", ("documents", "again"), lists=True, files=(".model",)),
@@ -111,7 +111,7 @@ MECHANISMS = (
 class Worker:
     """A process that times rows: all mechanisms in use but one, or all of them.
 
-    With a ``folder`` to run in, each figure comes from a process of its own: how fast memory comes
+    With a ``folder`` to run in, each figure comes from a new process: how fast memory comes
     from Python's allocator depends on what was freed before.
     """
 
