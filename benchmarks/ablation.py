@@ -1,4 +1,4 @@
-"""Measures what each mechanism of the engine gains, by encoding with it and without it.
+"""Measures the gain of each mechanism of the engine, by encoding with it and without it.
 
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only packed-ids,prefetch --rounds 15
@@ -49,7 +49,7 @@ from .harness.sides import seconds
 #: Bytes of a prompt and of a document, as in core/examples/ablation.rs.
 PARTS = {"prompts": 11, "documents": 4096}
 
-#: Does with messages, tool calls and their results what published templates do.
+#: Handles messages, tool calls and results like published templates.
 AGENT = """\
 {%- for tool in tools %}{{ tool | tojson(indent=4) }}{% endfor %}
 {%- for m in messages %}
@@ -70,8 +70,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A name of core/src/ablation.rs, the rows it is for, whether Python is needed, and the kinds of
-    files it is for, if not for encodings."""
+    """A name in core/src/ablation.rs, the rows to time, whether Python is needed, and suffixes of
+    files, if not encodings."""
 
     name: str
     rows: tuple[str, ...] = ("first", "again")
@@ -202,7 +202,7 @@ def serve_lists(encoding: str) -> None:
 
 
 def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], object]:
-    """Does what a row does before its call, and returns the call."""
+    """Prepares a row, and returns the call to time."""
     import bpe_engine
     from bpe_engine.hf import Tokenizer
 

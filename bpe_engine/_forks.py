@@ -1,11 +1,12 @@
-"""Lets one thread of a forked process begin anew what threads of its parent may have been using."""
+"""Lets one thread of a forked process rebuild state that threads of the parent may have been
+using."""
 
 from __future__ import annotations
 
 import os
 import threading
 
-#: Held by the thread that begins anew, or that changes what others read. A forked process has another.
+#: Held by the thread that rebuilds or changes shared state. A forked process has another.
 lock = threading.Lock()
 
 

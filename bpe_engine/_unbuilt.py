@@ -10,7 +10,7 @@ __all__ = ["explained"]
 
 
 def explained(error: ImportError) -> ImportError:
-    """Returns an error that says in one line what to do.
+    """Returns an error with the way out in one line.
 
     The sources of a clone have no native module unless it was built in place, and Python started in
     the clone finds them before an installed package.

@@ -516,7 +516,8 @@ class _Own(NamedTuple):
 
 
 def _own(path: str, contents: bytes) -> _Own:
-    """Returns what belongs to a rank file: from its sidecar, or by its tokens."""
+    """Returns the pattern and special tokens of a rank file: from its sidecar, or recognized by its
+    tokens."""
     found = read_sidecar(path) if _is_local(path) else None
     if found is not None:
         if not found.get("pattern"):

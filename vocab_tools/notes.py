@@ -66,7 +66,7 @@ class NoteGroup:
     """All notes of one kind, and the notes to show."""
 
     kind: str
-    #: Their number and kind.
+    #: Number and kind of the notes.
     title: str
     total: int
     shown: list[Note]

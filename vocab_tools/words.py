@@ -156,7 +156,7 @@ def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
         raise WordListError(
             f"line {line} of {name} is not UTF-8 (byte {error.start}); save the list as UTF-8"
         ) from error
-    # Only these end a line: str.splitlines would cut at form feeds and the like, too.
+    # Lines end here only: str.splitlines would cut at form feeds and the like, too.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

@@ -32,7 +32,7 @@ class ChunkSpan(NamedTuple):
 
     #: Its first character in the text.
     start: int
-    #: The character after its last.
+    #: One past its last character.
     end: int
     #: The number of its tokens, when it is encoded alone.
     tokens: int
@@ -43,7 +43,7 @@ class EncodedChunk(NamedTuple):
 
     #: Its first character in the text.
     start: int
-    #: The character after its last.
+    #: One past its last character.
     end: int
     #: Its ids, without special tokens around them.
     ids: list[int]

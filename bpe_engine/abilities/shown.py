@@ -31,7 +31,8 @@ class ShownToken(NamedTuple):
     start: int
     end: int
     is_special: bool
-    #: True where a character begins in an earlier token, and where it ends in a later one.
+    #: Whether the first character begins in an earlier token, and whether the last one ends in a
+    #: later one.
     continues: bool
     is_continued: bool
 

@@ -1,4 +1,5 @@
-"""The command `bpe-engine account`: what each part of a prompt costs, and what a cache keeps."""
+"""The command `bpe-engine account`: the cost of each part of a prompt, and the share that a cache
+keeps."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def _add_group(line: Text, group: _Group, style: Style, tokens: int, ids: int) -
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Returns what `encodings --json` prints: sizes, the models, and the rank file's sha256."""
+    """Returns the rows of `encodings --json`: sizes, models, and the rank file's sha256."""
     encoding = get_encoding(name)
     built_in = BUILTIN.get(name)
     return {

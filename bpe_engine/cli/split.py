@@ -28,7 +28,7 @@ def split(
     as_json: bool,
     **choice: Any,
 ) -> None:
-    """Print the pieces of a text, into which it is split before tokens are merged.
+    """Print the pieces that the pattern cuts a text into.
 
     One piece per line, with spaces as · and other invisible characters as escapes.
 

@@ -82,7 +82,7 @@ class Coder:
 
     @property
     def text_engine(self) -> Engine:
-        """The tokenizer that finds in text what `encode` finds."""
+        """The tokenizer that finds the same added tokens in text as `encode`."""
         return self.engine if isinstance(self.engine, Encoding) else self._core
 
     @property

@@ -24,9 +24,9 @@ _DOCUMENTS, _SAMPLE, _ROWS = 1 << 20, 80, (512, 1024, 2048, 4096, 8192)
 class Look:
     """The first documents of a corpus."""
 
-    #: How many they are.
+    #: Number of documents sampled.
     documents: int
-    #: By an upper limit of the number of ids, a power of two: the share of documents, in percent.
+    #: Histogram: upper bound of ids per document, a power of two, to percent of documents.
     lengths: dict[str, float]
     #: By the length of a row: the share of documents that fit whole, and of a row that is filled
     #: when rows hold one document each, in percent.
@@ -36,7 +36,7 @@ class Look:
 
 
 def look_at(plan: Plan) -> Look | None:
-    """Returns what the token files have; None until they are complete, or if they are damaged."""
+    """Returns figures of the token files; None until they are complete, or if they are damaged."""
     try:
         reader = CorpusReader(plan)
         count = min(reader.documents, _DOCUMENTS)

@@ -1,4 +1,4 @@
-"""`Manifest`: what a unit has written. A unit without a manifest does not exist."""
+"""`Manifest`: a record of the files of a unit. A unit without a manifest does not exist."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ UNIT_BYTES = 1 << 27
 
 _VERSION = 3
 
-#: Names that variables of a template cannot have: the conversation, and what the plan says itself.
+#: Names that variables of a template cannot have: the conversation, and fields of the plan.
 _NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
 
 #: Plans are UTF-8, and olmo's index has lines.
@@ -374,7 +374,7 @@ def _write(plan: Plan) -> None:
 
 
 def _difference(one: Plan, other: Plan) -> str:
-    """Names what differs in two plans."""
+    """Names the fields that differ in two plans."""
     for option in fields(Options):
         before, now = getattr(one.options, option.name), getattr(other.options, option.name)
         if before != now:

@@ -47,13 +47,13 @@ class CorpusReport:
     tokens: int = 0
     #: Ids of the token for unknown text.
     unknown: int = 0
-    #: What hardly anybody wants, one sentence each.
+    #: Warnings, one sentence each.
     notes: list[str] = field(default_factory=list)
     #: Rows that are not text, left out or kept as empty documents; ``OUT/refused`` lists them.
     rows_refused: int = 0
     #: The first of them: input, line, reason, and whether an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
-    #: How often, and the input and line of the first.
+    #: The count, and the input and line of the first occurrence.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     #: Ids, input, line.
     longest: list[tuple[int, str, int]] = field(default_factory=list)

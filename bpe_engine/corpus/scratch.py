@@ -16,7 +16,7 @@ __all__ = ["move", "remove_leftovers", "scratch_folder"]
 
 
 def _host() -> str:
-    """Returns a name for what the numbers of processes are of: a machine, or a container of one."""
+    """Returns a name for the scope of process ids: a machine, or a container."""
     try:
         namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:
@@ -53,7 +53,7 @@ def move(paths: list[str], folder: str) -> None:
 
 
 def remove_leftovers(out: str, *, of_all: bool = False) -> None:
-    """Removes what processes of this machine left when they were killed; with `of_all`, also the
+    """Removes temporary files of killed processes of this machine; with `of_all`, also the
     units of other machines. A process that is alive, and one that packs elsewhere, keep theirs."""
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(os.path.join(out, "unfinished")):

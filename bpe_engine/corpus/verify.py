@@ -226,7 +226,7 @@ def _check_ids(
 def _check_sample(
     plan: Plan, reader: CorpusReader, coder: Coder, sample: int, result: Verification
 ) -> None:
-    """Compares documents of some units with what their sources hold now."""
+    """Compares documents of some units with the current sources."""
     import numpy as np
 
     order = None
@@ -271,7 +271,7 @@ def _check_sample(
                 return
             if foreign is not None:
                 theirs = foreign[1](text)
-                # Their models make control tokens of text.
+                # These models make control tokens of text.
                 if theirs != bare and kept_out.isdisjoint({*theirs} - {*bare}):
                     result.problems.append(f"{where} has other ids than {foreign[0]} gives")
                     return

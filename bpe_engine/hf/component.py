@@ -257,7 +257,7 @@ class Component:
         return (self._kind, self._spec) == (other._kind, other._spec)
 
     def __hash__(self) -> int:
-        # Of what does not change.
+        # Kind and type never change.
         return hash((self._kind, self.type))
 
     def __repr__(self) -> str:

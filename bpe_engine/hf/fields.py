@@ -166,7 +166,7 @@ def character(**options: Any) -> Any:
 
 
 def behavior(**options: Any) -> Any:
-    """What becomes of the matches of a pattern. `tokenizers` shows the words without ``_``."""
+    """Treatment of the matches of a pattern. `tokenizers` shows the words without ``_``."""
     names = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
 
     def check(value: str) -> str:

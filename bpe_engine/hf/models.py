@@ -36,7 +36,7 @@ _WHITE = (
 #: The fields that are numbers, not whole ones.
 _NUMBERS = {"dropout": "from 0 to 1", "alpha": "finite"}
 _MOST_ID = 2**32 - 1
-#: How errors about JSON begin.
+#: The prefix of errors about JSON.
 _NO_FILE = "not a tokenizer file: "
 
 _Own = TypeVar("_Own", bound="Model")

@@ -80,7 +80,7 @@ class ByteLevel(PreTokenizer):
 
 
 class CharDelimiterSplit(PreTokenizer):
-    """Cuts at each of one character, which is removed.
+    """Cuts at every occurrence of one character, and removes it.
 
     Args:
         delimiter: The character.

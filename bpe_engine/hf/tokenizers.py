@@ -390,7 +390,7 @@ class Tokenizer(Face):
 
     @property
     def special_tokens_set(self) -> set[str]:
-        """The added tokens: what text from outside must not become."""
+        """The added tokens, which text from outside must not become."""
         return {token.content for token in self.get_added_tokens_decoder().values()}
 
     @property

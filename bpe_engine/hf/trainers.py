@@ -22,7 +22,7 @@ Progress = Callable[[int, int], object]
 
 
 class Trainer:
-    """What all trainers have: arguments as attributes, which can be set."""
+    """Base of all trainers: arguments are attributes, which can be set."""
 
     #: The type of the models that it trains.
     _MODEL: ClassVar[str]

@@ -28,14 +28,14 @@ except ImportError as _error:
 
 __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 
-# Their attributes are replaced, which the type checker would not have.
+# `Any`, because their attributes are replaced.
 _decoders: Any = tokenizers.decoders
 _backend: Any = transformers.TokenizersBackend
 _backends: Any = sys.modules[_backend.__module__]
 
 _logger = logging.getLogger(__name__)
 _lock = threading.RLock()
-# What `patch_transformers` replaced.
+# The attributes that `patch_transformers` replaced.
 _replaced: dict[str, Any] = {}
 
 
@@ -45,7 +45,7 @@ class _Backend(Tokenizer):
     Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` takes it.
     """
 
-    # Counts changes of what decoding depends on; the twin is as of the change with its number.
+    # Counts changes that affect decoding; the twin has the number of the change it was made after.
     _changes = 0
     _twin: tuple[int, Any] | None = None
 
@@ -257,7 +257,8 @@ class _Reader:
         return getattr(self._original, name)
 
     def from_str(self, json: str) -> Any:
-        """Reads what transformers trains: our object, if the tokenizer before it was ours."""
+        """Reads the tokenizer that transformers trains: our object, if the tokenizer before was
+        ours."""
         return (_Backend if _is_training.get() else self._original).from_str(json)
 
     def from_file(self, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""`Texts`: texts while they are edited; each edit encodes only what it changes."""
+"""`Texts`: texts while they are edited; each edit encodes only the changed text."""
 
 from __future__ import annotations
 

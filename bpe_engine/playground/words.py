@@ -16,7 +16,7 @@ __all__ = ["merge_steps", "search", "steps", "token_page"]
 _LONGEST_PIECE = 200
 _MOST_PIECES = 500
 _MOST_FOUND = 200
-#: Seconds for a search, which then returns what it has.
+#: Seconds for a search, which then returns the matches so far.
 _SECONDS = 3.0
 _NEIGHBORS = 4
 

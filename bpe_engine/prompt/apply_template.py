@@ -10,7 +10,7 @@ from .segments import Segment
 
 __all__ = ["choose", "named_templates", "render", "without_none"]
 
-# Marks the end of a message that is left open: the prompt ends there.
+# Sentinel for `continue_final_message`; the prompt is cut here.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 _Templates = dict[str, str]

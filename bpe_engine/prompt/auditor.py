@@ -226,7 +226,7 @@ class _Auditor:
             for spelling in dict.fromkeys(trick.spellings(name))
             if trick is TRICKS[0] or spelling not in self.names
         }
-        # The first one alone, as an example.
+        # Tries the first spelling alone, for an example.
         spellings = sorted(texts, key=lambda spelling: texts[spelling] not in self.written)
         forged = self._attack(given, trick, {place: _within(spellings[0])}) if texts else set()
         for first in range(0, len(spellings), _AT_ONCE):

@@ -82,7 +82,7 @@ class TracingGenerator(CodeGenerator):
             self._turns.append(turn)
         if not frame.soft_frame:
             # What a condition chooses counts with the block around it.
-            # As `use` does.
+            # As in `limits.use`.
             cost = _cost_of(nodes)
             self.writeline(f"traced_limits.room -= {cost}")
             self.writeline("if traced_limits.room < traced_limits.next_look:")

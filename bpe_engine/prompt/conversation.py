@@ -20,7 +20,7 @@ __all__ = ["Change", "Conversation", "stable_prefix"]
 class Change(NamedTuple):
     """The change of the ids by an update."""
 
-    #: How many of the previous ids stayed.
+    #: Number of previous ids that stayed.
     kept: int
     #: All ids after those.
     ids: list[int]

@@ -33,7 +33,7 @@ __all__ = [
 # Searchers for control strings, by engine, then by `control` and the special tokens.
 _FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
-# How deep control strings may be nested for "strip" to remove them.
+# The deepest nesting of control strings that "strip" removes.
 _MOST_NESTED = 15
 
 

@@ -38,7 +38,7 @@ class Escaped(Markup):
         return iter(_plain(self))
 
     def __repr__(self) -> str:
-        # As in a list of Markup.
+        # Like a list of Markup.
         return f"Markup({str.__repr__(self)})"
 
     def join(self, parts: Iterable[Any], /) -> Escaped:

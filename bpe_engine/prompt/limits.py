@@ -146,7 +146,7 @@ def _size_of(value: Any, known: dict[int, int]) -> int:
     else:
         return ITEM
     if id(value) not in known:
-        known[id(value)] = ITEM  # Where it holds itself.
+        known[id(value)] = ITEM  # For a container that contains itself.
         size = ITEM
         for item in items:
             size += _size_of(item, known)

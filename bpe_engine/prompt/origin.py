@@ -64,7 +64,7 @@ class Traced(str):
     """A string with the flags of its characters. Only `traced` makes them."""
 
     __slots__ = ("_flags",)
-    #: The flags of all characters, or the runs of those that differ.
+    #: One flag for the whole string, or (length, flag) runs.
     _flags: int | Runs
 
     @property

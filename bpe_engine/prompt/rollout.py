@@ -51,7 +51,7 @@ class Drift(NamedTuple):
     end: int
     #: The ids there.
     ids: list[int]
-    #: Those that their text is encoded to.
+    #: The ids that encoding their text gives.
     encoded: list[int]
 
 

@@ -85,7 +85,7 @@ def _fields(audit: Findings) -> Part:
         *(Column("field"), Column("rendered to one text"), Column("as segments")),
         *(Column("prompts", "number"), Column("refused", "number")),
     ]
-    # Those that forge tokens first, then those that are in the prompt.
+    # Fields that forge tokens first, then fields in the prompt.
     ranked = sorted(
         audit.fields, key=lambda tried: (not tried.segments, not tried.naive, not tried.is_shown)
     )

@@ -43,7 +43,7 @@ class Input(NamedTuple):
 class Part(NamedTuple):
     """A piece of an input: bytes of JSON lines, row groups of Parquet, record batches of Arrow."""
 
-    #: Its place in the plan.
+    #: The index of the input in the plan.
     input: int
     first: int
     #: None for the end of the input.

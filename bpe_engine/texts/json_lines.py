@@ -68,9 +68,9 @@ def line_blocks(
 class _Lines(NamedTuple):
     """Whole lines of a file."""
 
-    #: Their bytes, a ``pyarrow.Buffer``; None for one line that is too long.
+    #: The bytes of the lines, a ``pyarrow.Buffer``; None for one line that is too long.
     data: Any
-    #: Where each of them ends.
+    #: The end of each line.
     ends: npt.NDArray[np.int64]
     size: int
 

@@ -91,7 +91,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     return Loaded(encoding, settings, list(added.values()))
 
 
-# What else the classes of each format take.
+# Further arguments of the classes of each format.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "tokenizer.json": (),
     "gpt2": ("add_prefix_space", "trim_offsets"),

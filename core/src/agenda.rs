@@ -9,7 +9,7 @@ use crate::memory::reserve;
 
 /// No entry.
 const NOWHERE: usize = usize::MAX;
-/// How many rows may grow.
+/// The most rows that may grow.
 const OPEN: usize = 64;
 
 /// A priority queue: the lowest rank comes first, and of equal ones the lowest place.

@@ -59,7 +59,7 @@ pub enum Whole {
 /// The result of encoding the text of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundTrip {
-    /// The token.
+    /// The token itself.
     Ok,
     /// The token, which is special.
     OkSpecial,
@@ -88,7 +88,7 @@ pub struct TokenAudit {
     pub whole: Whole,
     /// The result of encoding its text.
     pub round_trip: RoundTrip,
-    /// The ids that its text is encoded to, if not the token; empty for a token without text.
+    /// Ids of the token's text if it does not round-trip; empty if it is not text.
     pub encoded: Vec<u32>,
 }
 

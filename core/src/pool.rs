@@ -68,7 +68,7 @@ pub struct Pool {
 /// A workspace that a call has for itself until it is dropped.
 #[derive(Debug)]
 pub(crate) enum Lease<'a> {
-    /// One of the pool.
+    /// A workspace of the pool.
     Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, generation: &'a AtomicUsize },
     /// A new one, without a cache.
     Own(Box<Workspace>),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
 
-/// How the names of special tokens in a text are treated. A name that is neither allowed nor
+/// Treatment of the names of special tokens in a text. A name that is neither allowed nor
 /// disallowed is ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {

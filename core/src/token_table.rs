@@ -114,7 +114,7 @@ impl TokenTable {
         }
     }
 
-    /// Says that no text with the bytes of this id becomes it: the token for unknown text.
+    /// Marks an id that no text encodes to: the token for unknown text.
     pub fn set_unspelled(&mut self, id: u32) {
         self.unspelled = Some(id);
         self.sorted = OnceBox::new();

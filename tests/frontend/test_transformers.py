@@ -183,7 +183,7 @@ def test_where_tokens_come_from(both: tuple[Any, Any]) -> None:
             for method in ("char_to_token", "word_to_tokens", "word_to_chars", "char_to_word"):
                 for place in range(8):
                     found = outcome_of(getattr(right, method), row, place)
-                    if found is TypeError:  # Theirs, for words that are not in the row.
+                    if found is TypeError:  # transformers' answer for words outside the row.
                         found = None
                     assert outcome_of(getattr(mine, method), row, place) == found
         assert mine[0].ids == right[0].ids

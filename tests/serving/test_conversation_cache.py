@@ -193,7 +193,7 @@ def test_the_longest_unused_is_dropped_first() -> None:
         return cache.stats().reused_tokens - before
 
     assert reused(0) > 9_000 and reused(3) > 7_000
-    # The beginning of a text outlives its end.
+    # Eviction drops tails before prefixes.
     assert 0 < reused(1) < 6_000
 
 

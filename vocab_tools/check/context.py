@@ -37,7 +37,7 @@ class Loaded:
     by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
     base: dict[bytes, int] = dataclasses.field(default_factory=dict)
     extra: dict[bytes, int] = dataclasses.field(default_factory=dict)
-    #: Lines that define a token or an id again, and what was there before.
+    #: Lines that define a token or an id again, and the earlier definition.
     repeated_tokens: list[str] = dataclasses.field(default_factory=list)
     repeated_ids: list[str] = dataclasses.field(default_factory=list)
     shadows: list[str] = dataclasses.field(default_factory=list)
@@ -143,7 +143,7 @@ class Context:
 
     @functools.cached_property
     def new_ids(self) -> frozenset[int]:
-        """The ids of what extends the base."""
+        """The ids of the extension."""
         return frozenset(self.loaded.extra.values())
 
     @functools.cached_property

@@ -101,7 +101,7 @@ class Rule(Generic[CheckedT]):
 
     code: str
     severity: Severity
-    #: Describes what was found, in the plural.
+    #: Describes the finding, in the plural.
     message: str
     look: _Look[CheckedT]
     #: Why it matters, and what to do.

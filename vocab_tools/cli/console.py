@@ -83,7 +83,7 @@ def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None
             if step != current:
                 current = step
                 bar.reset(task, description=step)
-            # What comes through a pipe has no size.
+            # Pipes have no size.
             bar.update(task, completed=done, total=total or None, amount=_amount(step, done, total))
 
         yield update

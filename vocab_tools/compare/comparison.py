@@ -138,7 +138,7 @@ class Comparison(Reported):
         }
 
     def conclusions(self) -> list[str]:
-        """Returns what was found, in sentences.
+        """Returns the findings in sentences.
 
         >>> from vocab_tools.compare import compare_texts, load_subject
         >>> found = compare_texts([load_subject("gpt2"), load_subject("qwen")], "a", ["一只猫\\n"])

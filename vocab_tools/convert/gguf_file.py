@@ -45,7 +45,7 @@ PATTERNS = {
     **dict.fromkeys(("starcoder", "refact", "command-r", "smollm", "codeshell"), DIGITS_IN_ONE),
 }
 
-#: Those for which a piece that is a token is that token, whatever the merges say.
+#: Pre-tokenizers under which a piece that is a token becomes that token, whatever the merges say.
 WHOLE_PIECES = {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2", "tekken"}
 
 #: Values of ``tokenizer.ggml.token_type``.

@@ -83,7 +83,7 @@ def _merge(merge: str | list[str]) -> Merge | None:
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """Returns the normalization form, and why no form does what the normalizer does."""
+    """Returns the Unicode form equal to the normalizer, or the reason why none is."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:

@@ -1,4 +1,4 @@
-"""Measures what an extended vocabulary changes on a corpus."""
+"""Measures the effect of an extended vocabulary on a corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans the rows of new tokens in an embedding table, and what each is made of.
+"""Plans the rows of new tokens in an embedding table, each a mean of rows of its parts.
 
 Four sizes are often taken for each other: how many *ranks* a vocabulary has, how many *special
 tokens*, its *largest id plus one* (ids have gaps), and the *rows* of the table (often padded). A

@@ -136,7 +136,7 @@ def effect_of(
     errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> CorpusEffect:
-    """Returns what the new tokens change on a corpus."""
+    """Returns the effect of the new tokens on a corpus."""
     return corpus_effect(
         corpus,
         result.pattern.encoding(result.base, {}),

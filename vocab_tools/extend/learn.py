@@ -260,7 +260,7 @@ def _note_results(result: LearnResult) -> None:
 
 
 def _words_without_spaced_form(result: LearnResult) -> list[str]:
-    """Returns words that running text has with a space before them, which is another piece."""
+    """Returns words whose space-prefixed form, the one in running text, is not listed."""
     listed = {*result.skipped, *(path.word for path in result.words)}
     splitter = result.pattern.splitter()
 

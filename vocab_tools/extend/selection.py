@@ -32,7 +32,7 @@ MOST_TRIES = 12
 
 @dataclass(frozen=True)
 class ProposedWord:
-    """A proposed word, and what it saves."""
+    """A proposed word, and the tokens it saves."""
 
     word: str
     #: Its count in the corpus.

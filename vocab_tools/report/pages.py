@@ -329,7 +329,7 @@ def folder_page(result: FolderResult) -> Page:
     tables = [TableView("sources", columns(heads), rows)]
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        # Their counts may be of texts or tokens, and their examples are lines about files.
+        # Findings whose counts may be of texts or tokens, and whose examples are lines about files.
         *_findings(result.findings, hides=False),
         Part("tokenizers", "Tokenizers", text, tables=tables),
     ]

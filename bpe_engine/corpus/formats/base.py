@@ -1,4 +1,4 @@
-"""`Format`, `Writer` and `Reader`: what every format of token files does."""
+"""`Format`, `Writer` and `Reader`: the interface of every format of token files."""
 
 from __future__ import annotations
 
@@ -173,12 +173,12 @@ class Format(ABC):
     """A format of token files."""
 
     name: str
-    #: Whether it has a place for loss masks, and for the names of documents.
+    #: Whether the format stores loss masks, and names of documents.
     has_loss = False
     has_names = False
     #: Whether EOD comes before a document, as in llm.c.
     eod_first = False
-    #: Whether it records the line of each document.
+    #: Whether the format stores the line of each document.
     needs_lines = False
     #: The largest id it can hold.
     largest_id = 2**31 - 1

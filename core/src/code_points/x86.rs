@@ -7,7 +7,7 @@ use super::Unit;
 use crate::error::Result;
 use crate::memory::reserve_text;
 
-/// How many units are written at once, and how many that are all ASCII.
+/// Units written at once, in general and if all are ASCII.
 const BLOCK: usize = 16;
 const STRETCH: usize = 64;
 /// Room for a block as UTF-8.

@@ -1,4 +1,4 @@
-//! Where words of text begin and end.
+//! Rules for the borders of words.
 
 /// Where words begin and end.
 #[derive(Debug, Clone, Copy, Default)]

@@ -39,7 +39,7 @@ impl Draft {
         Self { first: first.len(), pool: first, branches: Vec::new() }
     }
 
-    /// Adds a list: the beginning of the first one, up to byte `at`, and `bytes`.
+    /// Adds an alternative: `first[..at]` followed by `bytes`.
     pub(crate) fn add(&mut self, at: usize, bytes: &[u8]) {
         let start = self.pool.len();
         self.pool.extend_from_slice(bytes);
@@ -122,7 +122,7 @@ impl Rests {
         true
     }
 
-    /// Takes the bytes of a token, of which the first list has those up to byte `at`, and not `more`.
+    /// Consumes a token that matches the first alternative up to byte `at` and goes on with `more`.
     fn leave_first(&mut self, at: usize, more: &[u8]) -> bool {
         let Self { pool, branches, .. } = self;
         let agrees = |branch: &Branch| {

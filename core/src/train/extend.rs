@@ -53,7 +53,7 @@ pub struct Merge {
     pub left: Vec<u8>,
     /// The bytes of the second part.
     pub right: Vec<u8>,
-    /// The novelty of its token.
+    /// Whether the token is new.
     pub novelty: Novelty,
     /// The frequency of the pair when it was merged.
     pub frequency: i128,

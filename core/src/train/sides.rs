@@ -13,7 +13,7 @@ pub(super) struct Change {
 /// The neighbors at one side of a new token.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// By token.
+    /// Changes by the id of the neighbor.
     pub(super) changes: Vec<Change>,
     /// The tokens that have a change.
     pub(super) touched: Vec<u32>,

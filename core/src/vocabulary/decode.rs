@@ -12,7 +12,7 @@ const WIDE: usize = 16;
 /// The number of tokens copied between two checks of the output's capacity.
 const IDS_AT_ONCE: usize = 64;
 
-/// How many ids ahead the start of a token and its bytes are prefetched.
+/// Prefetch distances in ids: for the start of a token, and for its bytes.
 const START_AHEAD: usize = 96;
 const BYTES_AHEAD: usize = 48;
 

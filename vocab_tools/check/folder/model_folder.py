@@ -67,7 +67,7 @@ class Differing:
     other_ids: list[int]
 
 
-#: What a tokenizer and the earlier one have in common, the surest first.
+#: Keys that match a tokenizer with the earlier one, the surest first.
 _ALIKE: tuple[Callable[[Source], object], ...] = (
     lambda source: source.name,
     lambda source: (source.table.format, source.name.endswith(OLDER)),

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 15;
 
 /// Pieces by the places where they match, from the shortest.
 pub(super) struct Matches {
-    /// By place: the number of pieces.
+    /// The number of pieces at each place.
     counts: Vec<u8>,
     pieces: Vec<u32>,
     /// Start of the pieces of every [`STEP`]-th place.

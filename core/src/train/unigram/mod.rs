@@ -40,7 +40,7 @@ pub struct Options {
     pub initial_alphabet: Vec<char>,
     /// The part of the pieces that is left each time: above 0 and below 1.
     pub shrinking_factor: f64,
-    /// How often sums are taken before pieces are dropped.
+    /// Rounds of expectation maximization before pieces are pruned.
     pub sub_iterations: usize,
     /// The most characters of a piece, up to 255.
     pub max_piece_length: usize,

@@ -8,7 +8,7 @@ pub(super) struct Weighted {
     /// The logarithm of its probability.
     pub(super) score: f64,
     pub(super) probability: f64,
-    /// Its characters.
+    /// The length of the piece in characters.
     pub(super) length: u32,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Model {
     pub(super) unknown: Weighted,
 }
 
-/// How much lower an unknown character is than all pieces.
+/// The distance of an unknown character's score below the lowest score of a piece.
 const PENALTY: f64 = 10.0;
 
 /// Sums below this are multiplied by its inverse.

@@ -15,13 +15,13 @@ pub(super) const END: u32 = 0;
 pub(super) struct Words {
     /// The numbers of characters, with [`END`] after each word.
     pub(super) text: Vec<u32>,
-    /// By word.
+    /// The count of each word.
     pub(super) counts: Vec<u64>,
     /// Characters in their order; their numbers begin with 1.
     pub(super) characters: Vec<char>,
     /// The bits of a number.
     pub(super) width: usize,
-    /// By number: true for a character that is in no piece.
+    /// Indexed by character number: true for a character in no piece.
     is_border: Vec<bool>,
 }
 

@@ -1,4 +1,4 @@
-"""Rules about what has changed since an earlier version of a folder."""
+"""Rules about changes since an earlier version of a folder."""
 
 from __future__ import annotations
 

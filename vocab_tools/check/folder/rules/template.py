@@ -1,4 +1,4 @@
-"""Rules about the chat template, and about what stands before and after a text."""
+"""Rules about the chat template, and about tokens before and after a text."""
 
 from __future__ import annotations
 
