@@ -403,7 +403,7 @@ def _load_json(
     contents = _read_utf8(path, expected_hash, max_bytes)
     is_tekken = '"token_bytes"' in contents
     if special and not is_tekken:
-        raise ValueError(f"{path} brings its own special tokens; leave special_tokens out")
+        raise ValueError(f"{path} defines special tokens; leave special_tokens out")
     try:
         if is_tekken:
             return encoding_of_tekken(contents, name, special)
@@ -484,7 +484,7 @@ def load_encoding(
     if format != "tiktoken" and not names:
         for option, value in (("normalization", normalization), ("pattern", pattern)):
             if value is not None:
-                raise ValueError(f"{path} brings its own {option}; leave {option} out")
+                raise ValueError(f"{path} defines the {option}; leave {option} out")
         return _load_json(path, given or {}, name, expected_hash, max_bytes)
     contents = _read_ranks(path, expected_hash, max_bytes)
     files = [(path, contents)]

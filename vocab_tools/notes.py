@@ -10,7 +10,7 @@ from .text import few
 #: The kinds of notes, the grave and rare ones first, and what several of one kind are called.
 KINDS = {
     "not one token": "words do not become one token",
-    "own piece only": "words are one token as a piece of their own only",
+    "own piece only": "words are one token only as whole pieces",
     "other pattern": "remarks about the pattern",
     "start id": "remarks about ids",
     "encoding of the list": "remarks about the encoding of the list",

@@ -174,7 +174,7 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
         if number in tokens:
             raise ValueError(
                 f"{where}: two tokens have the id {number}, {show(tokens[number])} and "
-                f"{show(token)}; give one of them another id"
+                f"{show(token)}; give either another id"
             )
         ids[token] = number
         tokens[number] = token

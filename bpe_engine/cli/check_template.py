@@ -18,7 +18,7 @@ from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, tem
     "check-template", cls=Command, short_help="Check that a chat template keeps earlier turns."
 )
 @TEMPLATE
-@takes_tokenizer("Compare the template's control tokens with those of this tokenizer")
+@takes_tokenizer("Compare the template's control tokens with this tokenizer's")
 @JSON
 def check_template(path: str, tokenizer_name: str | None, as_json: bool) -> None:
     """Check whether a chat template is fit for training on several turns.

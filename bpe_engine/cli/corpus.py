@@ -179,7 +179,7 @@ _PLAN = [
     click.option(
         "--separator",
         metavar="TEXT",
-        help=r"Plain text: what is between documents; \n is a line end, also of Windows, and \r and \t "
+        help=r"Plain text: the separator of documents; \n is a line end, also of Windows, and \r and \t "
         "are known; '' for a document a file. By "
         "default that, and empty lines in files of more than a megabyte.",
     ),

@@ -68,7 +68,7 @@ def count(
         named = f"{shlex.join(words[:3])}{' ...' if len(words) > 3 else ''}"
         raise click.UsageError(
             f"{words[0]!r} is the name of a file. To count the tokens of the file: bpe-engine count "
-            f"-f {named}. To count those of its name: echo -n {named} | bpe-engine count"
+            f"-f {named}. To count the name itself: echo -n {named} | bpe-engine count"
         )
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)

@@ -95,7 +95,7 @@ _ENCODING = [
         metavar="PATTERN",
         shell_complete=complete_encoding,
         help="With --ranks: the regular expression that splits text into pieces, or the name of"
-        " an encoding that has it; by default that of the file, else of cl100k_base.",
+        " an encoding that has it; by default the file's, else cl100k_base's.",
     ),
     click.option(
         "--special-token",

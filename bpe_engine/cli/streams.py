@@ -80,7 +80,7 @@ def _notice_other_encodings(start: bytes, source: str) -> None:
         )
     elif encoding := _likely_utf16(start[:1024]):
         note = (
-            "has a zero byte beside nearly every other one, which counts as text; if it is "
+            "has a zero byte next to nearly every other byte, which counts as text; if it is "
             f"UTF-16, convert it: iconv -f {encoding} -t utf-8"
         )
     if note is not None:

@@ -294,7 +294,7 @@ class Tokenizer(Face):
         if not os.path.exists(model) and os.path.exists(words):
             # How to normalize is in another file.
             raise FileNotFoundError(
-                f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt beside it"
+                f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt in that folder"
             )
         return cls.from_file(model if os.path.exists(model) else path)
 
@@ -410,7 +410,7 @@ class Tokenizer(Face):
         names = self.special_tokens_set if allowed_special == "all" else allowed_special
         if found := next((name for name in names if name in text), None):
             raise ValueError(
-                f"the text has the special token {found!r}; split what is between them"
+                f"the text has the special token {found!r}; split the text between them"
             )
         step, normalizer = self.pre_tokenizer, self.normalizer
         if step is None:

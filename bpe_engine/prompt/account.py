@@ -586,7 +586,7 @@ _AGAIN = "All text after {} is computed again: "
 _ON_TOOLS = _AGAIN.format("the tools") + "offer the same tools, texts and order in every request."
 # The advice for each kind of change, or for a kind in one group.
 _ADVICE = {
-    "grown": "What is added at the end costs only its own tokens.",
+    "grown": "Text added at the end costs only the new tokens.",
     "added": _AGAIN.format("an added part") + "add new text at the end.",
     "removed": _AGAIN.format("a removed part") + "remove much at a time, and seldom.",
     "moved": _AGAIN.format("the first moved part") + "keep the earlier order.",

@@ -59,7 +59,7 @@ def _escaped(name: str) -> Iterator[str]:
 
 
 SPLIT = Trick("split", "parts of the name in fields, parts of content or messages that meet")
-COMPLETED = Trick("completed", "a part of the name that begins or ends in text beside the field")
+COMPLETED = Trick("completed", "a part of the name that begins or ends in text next to the field")
 
 #: All tricks.
 TRICKS: tuple[Trick, ...] = (

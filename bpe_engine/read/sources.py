@@ -267,5 +267,5 @@ def _other_json(contents: bytes) -> str:
     except (ValueError, RecursionError) as error:
         return f"is not a tokenizer file: the JSON is broken: {error}"
     if found and all(type(number) is int for number in found.values()):
-        return "holds tokens and ids; name it vocab.json, beside its merges.txt"
+        return "holds tokens and ids; name the file vocab.json, next to merges.txt"
     return "is JSON, but no tokenizer.json, tekken.json or vocab.json"

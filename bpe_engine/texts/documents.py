@@ -43,9 +43,9 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
             separator, limit = _EMPTY_LINES, _ONE_DOCUMENT
     if separator is None:
         found: Iterator[list[bytes | None]] = iter([[_whole(stream, start)]])
-        advice = r"; name what is between documents with --separator, such as '\n\n'"
+        advice = r"; name the separator of documents with --separator, such as '\n\n'"
     else:
-        advice = f", without {separator!r}; name what is between documents with --separator"
+        advice = f", without {separator!r}; name the separator of documents with --separator"
         found = _between(stream, start, separator, limit)
     if limit < LONGEST:
         advice = r", without an empty line; with --separator '\n' each line is a document"

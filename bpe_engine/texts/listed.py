@@ -34,7 +34,7 @@ def given_paths(paths: Paths) -> list[str]:
     given = list(paths)
     for path in given:
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"a corpus is a list of paths, and one of them is {_kind(path)}")
+            raise TypeError(f"a corpus is a list of paths, and an item is {_kind(path)}")
     return [os.fspath(path) for path in given]
 
 

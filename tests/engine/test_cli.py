@@ -740,7 +740,7 @@ def test_text_in_utf_16_or_with_a_byte_order_mark() -> None:
     for encoding in ("utf-16le", "utf-16be"):
         unmarked = Run("count", stdin="hello".encode(encoding))
         assert (unmarked.status, unmarked.out != "1\n") == (0, True)
-        assert "zero byte beside nearly every other one" in unmarked.err
+        assert "zero byte next to nearly every other byte" in unmarked.err
         assert f"iconv -f {encoding} -t utf-8" in unmarked.err
     for text in ("", "a", "a\0", "\0" * 8, "a\0bc" * 8):
         assert Run("count", stdin=text.encode()).err == ""

@@ -152,7 +152,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
     "name, contents, message",
     [
         ("x.json", "{", "x.json .* the JSON is broken"),
-        ("x.json", '{"a": 0}', "name it vocab.json, beside its merges.txt"),
+        ("x.json", '{"a": 0}', "name the file vocab.json, next to merges.txt"),
         ("x.json", '{"a": []}', "is JSON, but no tokenizer.json"),
         ("x.model", "\n\x0d\x0a", "x.model: not a SentencePiece model: it is cut off"),
         ("x.gguf", "GGUF", "x.gguf is a GGUF file; `vocab-tools convert`"),
@@ -179,7 +179,9 @@ def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:
         ValueError, match="is a word list of WordPiece, which has no ranks; bpe_eng"
     ):
         bpe_engine.load_encoding(path, "gpt2")
-    with pytest.raises(FileNotFoundError, match=r"open_tokenizer reads the vocab.txt beside it"):
+    with pytest.raises(
+        FileNotFoundError, match=r"open_tokenizer reads the vocab.txt in that folder"
+    ):
         hf.Tokenizer.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"expected value.*: the class takes the contents of a f"):
         hf.Tokenizer(str(path))

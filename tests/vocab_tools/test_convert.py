@@ -387,7 +387,7 @@ def test_load_encoding_takes_the_sidecar(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="normalization must be None or"):
         bpe_engine.load_encoding(path, "qwen", normalization="NFD")
     (tmp_path / "tokenizer.json").touch()
-    with pytest.raises(ValueError, match="brings its own normalization"):
+    with pytest.raises(ValueError, match="defines the normalization"):
         bpe_engine.load_encoding(tmp_path, normalization="NFC")
 
 
@@ -469,7 +469,7 @@ def test_chains_that_amount_to_one_pattern() -> None:
     ("name", "contents", "message"),
     [
         ("a.json", b"{", "JSON is broken|not a tokenizer file"),
-        ("a.json", b'{"a": 1}', "name it vocab.json"),
+        ("a.json", b'{"a": 1}', "name the file vocab.json"),
         ("a.json", b'{"a": "b"}', "no tokenizer.json, tekken.json or vocab.json"),
         ("a.json", b'{"model": {"type": "Neural", "vocab": {}}}', 'model.type: "Neural"'),
         ("a.json", b'{"model": {"type": "WordPiece", "vocab": {}}}', "field `unk_token`"),

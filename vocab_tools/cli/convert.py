@@ -50,7 +50,7 @@ EXAMPLES_SHOWN = 10
     help="Write the embedding plan for the new tokens: JSON, or .html or .md to look at.",
 )
 @pattern_options(
-    "[default: the pattern in IN, else that of the published vocabulary that IN is or begins with]"
+    "[default: the pattern in IN, else of the published vocabulary that IN is or begins with]"
 )
 @special_tokens_option
 @click.option("--corpus", type=FILE, multiple=True, help="Verify on this text as well; repeatable.")

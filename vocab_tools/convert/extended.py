@@ -35,8 +35,8 @@ def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
     unreached = [token for token in new if token not in splits]
     if unreached and not definition.whole_pieces and definition.unreached:
         raise ValueError(
-            f"merging does not reach {show(unreached[0])}, which is a token only as a piece of its "
-            f"own; looking pieces up whole would change what {show(definition.unreached[0])} "
+            f"merging does not reach {show(unreached[0])}, which is a token only as a whole "
+            f"piece; looking pieces up whole would change what {show(definition.unreached[0])} "
             f"of the base becomes"
         )
     whole = definition.whole_pieces or bool(unreached)

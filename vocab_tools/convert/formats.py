@@ -45,7 +45,7 @@ def locate_target(path: str | os.PathLike[str], format: Format | None = None) ->
     if found not in WRITABLE:
         raise ValueError(
             f"{path} has no ending of a format that can be written: use .tiktoken, tokenizer.json, "
-            f"vocab.json (merges.txt comes beside it), tekken.json or .model, or name one with --to"
+            f"vocab.json (with merges.txt), tekken.json or .model, or name one with --to"
         )
     if found == "gpt2" and pair(path) is None:
         raise ValueError(f"{path}: GPT-2's files end in vocab.json and merges.txt")
@@ -72,9 +72,9 @@ def load(
     """
     path, format, _ = location
     if format in ("tokenizer.json", "encoding") and (pattern is not None or special_tokens):
-        raise ValueError(f"{path} brings its own pattern and special tokens; leave the options out")
+        raise ValueError(f"{path} defines a pattern and special tokens; leave the options out")
     if format == "tekken" and pattern is not None:
-        raise ValueError(f"{path} brings its own pattern; leave the option out")
+        raise ValueError(f"{path} defines a pattern; leave the option out")
     if format == "encoding":
         return rank_file.from_encoding(bpe_engine.get_encoding(path))
     if format == "tokenizer.json":

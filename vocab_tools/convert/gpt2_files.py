@@ -50,7 +50,7 @@ def load(
         pattern = sidecar.get("pattern")
     if pattern is None:
         pattern = patterns.R50K
-        notes.append(f"no file beside {found[0].name} gives the pattern: GPT-2's is taken")
+        notes.append(f"no sidecar of {found[0].name} gives the pattern: GPT-2's is taken")
     if special_tokens is None:
         special_tokens = sidecar.get("special_tokens")
     if special_tokens is None:

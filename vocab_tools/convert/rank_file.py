@@ -29,7 +29,7 @@ class UnknownPatternError(ValueError):
     def __init__(self, path: str | Path, way_out: str = "give --pattern or --pattern-regex"):
         super().__init__(
             f"the pattern of {path} is unknown: it is not a published vocabulary, and "
-            f"{beside(path).name} is not beside it; {way_out}"
+            f"{beside(path).name} is missing; {way_out}"
         )
 
 
@@ -80,7 +80,7 @@ def _definition(
     for name, number in special_tokens.items():
         if number in taken:
             raise ValueError(
-                f"the special token {name!r} has the id {number}, which is that of "
+                f"the special token {name!r} has the id {number} of the token "
                 f"{show(taken[number])}; name the special tokens with --special-tokens"
             )
     normalization = "NFC" if pattern.nfc else None
@@ -93,7 +93,7 @@ def _with_sidecar(
     special_tokens: Mapping[str, int] | None,
 ) -> Definition:
     if not found.get("pattern"):
-        raise ValueError("the file beside it names no pattern; give --pattern or --pattern-regex")
+        raise ValueError("the sidecar names no pattern; give --pattern or --pattern-regex")
     pattern = Pattern(None, found["pattern"], {}, nfc=found.get("normalization") == "NFC")
     given = special_tokens is not None
     specials = special_tokens if special_tokens is not None else found.get("special_tokens", {})

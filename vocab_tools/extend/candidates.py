@@ -91,9 +91,9 @@ def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[
     help_pieces = f", or list pieces, which do become tokens: {listed}" if listed else ""
     text = (
         f"{plural(len(marked), 'word')} with combining marks (vowel signs of Hindi or Thai, accents "
-        f"without a letter of their own) cannot become one token, such as {shorten(marked[0])}: "
+        f"without a precomposed letter) cannot become one token, such as {shorten(marked[0])}: "
         f"the letters of the pattern {shorten(pattern.label)}, \\p{{L}}+, leave marks out, and a "
-        f"piece ends before each. What helps is a pattern that keeps them together, such as that "
-        f"of o200k_base, if the model is trained with it{help_pieces}"
+        f"piece ends before each. Use a pattern that keeps them together, such as "
+        f"o200k_base's, if the model is trained with it{help_pieces}"
     )
     notes.append(Note("marks", text))

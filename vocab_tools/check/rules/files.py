@@ -39,7 +39,7 @@ def duplicate_token(context: Context) -> Outcome:
     return context.loaded.repeated_tokens
 
 
-@RULES.rule("error", "ids with two tokens: one of them cannot be decoded")
+@RULES.rule("error", "ids with two tokens: only one can be decoded")
 def duplicate_id(context: Context) -> Outcome:
     """Only one of the two tokens can be decoded; text with the other comes back changed.
 

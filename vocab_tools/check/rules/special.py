@@ -7,7 +7,7 @@ from ..context import Context
 from ..findings import RULES, Outcome
 
 
-@RULES.rule("error", "tokens whose id is that of a special token")
+@RULES.rule("error", "tokens with the id of a special token")
 def special_id(context: Context) -> Outcome:
     """The id means a control token to the model and a piece of text to the tokenizer.
 

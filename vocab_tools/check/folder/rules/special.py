@@ -116,7 +116,7 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule(
     "warning",
-    "ids in the model's config that are not those of the tokenizer's special tokens",
+    "ids in the model's config that differ from the tokenizer's special tokens",
     needs=["tokenizer"],
 )
 def model_id_disagrees(folder: ModelFolder) -> Outcome:

@@ -96,7 +96,7 @@ def _policies(folder: ModelFolder) -> list[Source]:
     return [source for source in folder.sources if source.around is not None]
 
 
-@FOLDER_RULES.rule("warning", "different answers to what is added around a text")
+@FOLDER_RULES.rule("warning", "different tokens added around a text")
 def bos_policy(folder: ModelFolder) -> Outcome:
     """Whether a text begins with BOS depends on the program, and scores change with it.
 
