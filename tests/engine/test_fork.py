@@ -7,10 +7,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 
 import pytest
-from prepared import Prepared
+from prepared import prepared as fixture_of
 
 import bpe_engine
 
@@ -152,11 +151,7 @@ if failed:
 """
 
 
-@pytest.fixture(scope="module")
-def prepared() -> Iterator[Prepared]:
-    process = Prepared(PREPARATION)
-    yield process
-    process.close()
+prepared = fixture_of(PREPARATION)
 
 
 def test_every_public_call_has_an_entry():

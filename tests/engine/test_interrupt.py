@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-from prepared import Prepared
+from prepared import prepared as fixture_of
 from seeds import seeded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
@@ -87,11 +86,7 @@ else:
 MOST_WORK = 24 << 20
 
 
-@pytest.fixture(scope="module")
-def calling() -> Iterator[Prepared]:
-    process = Prepared(PREPARATION)
-    yield process
-    process.close()
+calling = fixture_of(PREPARATION)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -115,11 +110,7 @@ signal.signal(signal.SIGVTALRM, signal.default_int_handler)
 """
 
 
-@pytest.fixture(scope="module")
-def building() -> Iterator[Prepared]:
-    process = Prepared(RANK_FILE)
-    yield process
-    process.close()
+building = fixture_of(RANK_FILE)
 
 
 @pytest.mark.parametrize(

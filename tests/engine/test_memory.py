@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-from prepared import Prepared
+from prepared import prepared as fixture_of
+from prepared import with_room
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measured as Linux does")
 
@@ -110,7 +110,6 @@ CALLS = {
 }
 
 PREPARATION = """
-import resource
 import bpe_engine, numpy
 text = ("Ein schöner Tag, 東京 12 e\\u0301 " * 400_000)
 ids = numpy.full(3_000_000, 1000, dtype=numpy.uint32)
@@ -118,32 +117,13 @@ for name in ("cl100k_base", "qwen"):
     bpe_engine.get_encoding(name).encode("warm " * 100_000)
 """
 
-SCARCE = """
-enc = bpe_engine.get_encoding("ENCODING")
-with open("/proc/self/statm") as statm:
-    used = int(statm.read().split()[0]) * resource.getpagesize()
-limit = used + (MEGABYTES << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-try:
-    CALL
-except MemoryError:
-    print("MemoryError")
-else:
-    print("done")
-"""
-
-
-@pytest.fixture(scope="module")
-def prepared() -> Iterator[Prepared]:
-    process = Prepared(PREPARATION)
-    yield process
-    process.close()
+prepared = fixture_of(PREPARATION)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_failed_allocations_raise_memory_error(prepared, name):
     for encoding, megabytes in [("cl100k_base", 8), ("cl100k_base", 30), ("qwen", 75)]:
-        program = SCARCE.replace("ENCODING", encoding).replace("MEGABYTES", str(megabytes))
-        run = prepared.run(program.replace("CALL", CALLS[name]))
+        program = f"enc = bpe_engine.get_encoding({encoding!r})\n"
+        run = prepared.run(program + with_room(CALLS[name], megabytes << 10))
         assert run.status == 0, f"{encoding}, {megabytes} MB: {run.status} {run.output}"
         assert run.output in ("MemoryError\n", "done\n")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hf_oracle import tokenizer_path
+from prepared import with_room
 from work import work
 
 import bpe_engine
@@ -18,8 +19,8 @@ from bpe_engine.hf import Tokenizer as FileTokenizer
 
 GPT2 = bpe_engine.get_encoding("gpt2")
 
-SCARCE = """
-import resource, sys
+ROWS = """
+import sys
 import bpe_engine
 from bpe_engine.hf import Tokenizer as FileTokenizer
 source = FileTokenizer.from_file(sys.argv[1]) if sys.argv[1] else bpe_engine.get_encoding("gpt2")
@@ -27,16 +28,6 @@ tokenizer = bpe_engine.Tokenizer(source, pad_token="<|endoftext|>")
 text = "a b c " * 20_000
 texts = ["a b"] * 1_000_000
 tokenizer([text, "b"], padding=True)
-with open("/proc/self/statm") as statm:
-    used = int(statm.read().split()[0]) * resource.getpagesize()
-limit = used + (int(sys.argv[2]) << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-try:
-    result = CALL
-except MemoryError:
-    print("MemoryError")
-else:
-    print("done")
 """
 
 CALLS = {
@@ -57,9 +48,8 @@ def ended(program: str, *arguments: str) -> str:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
 @pytest.mark.parametrize("call", CALLS)
 def test_rows_that_exceed_memory(call: str) -> None:
-    files = [str(tokenizer_path("gpt2"))] if "source." in CALLS[call] else [""]
-    ends = [ended(SCARCE.replace("CALL", CALLS[call]), file, "24") for file in files]
-    assert ends == ["MemoryError\n"] * len(files)
+    file = str(tokenizer_path("gpt2")) if "source." in CALLS[call] else ""
+    assert ended(ROWS + with_room(CALLS[call], 24 << 10), file) == "MemoryError\n"
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are those of Linux")
@@ -68,7 +58,7 @@ def test_pairs_that_are_cut_take_the_room_of_their_texts(kind: str) -> None:
     """Overflow of one text is never combined with overflow of the other."""
     file = "" if kind == "encoding" else str(tokenizer_path("gpt2"))
     call = "tokenizer(text, text, truncation=True, max_length=64, stride=20)"
-    assert ended(SCARCE.replace("CALL", call), file, "200") == "done\n"
+    assert ended(ROWS + with_room(call, 200 << 10), file) == "done\n"
 
 
 def test_overflow_that_would_be_far_more_than_the_texts() -> None:

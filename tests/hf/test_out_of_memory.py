@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
-from prepared import Prepared
+from prepared import prepared as fixture_of
+from prepared import with_room
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 PREPARATION = """
-import json, resource, types
+import json, types
 import numpy
 from bpe_engine import _core, hf
 from bpe_engine.read import byte_level
@@ -48,19 +48,6 @@ wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=No
                              pad_type_id=0, pad_token="x")
 """
 
-SCARCE = """
-with open("/proc/self/statm") as statm:
-    used = int(statm.read().split()[0]) * resource.getpagesize()
-limit = used + (KILOBYTES << 10)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-try:
-    result = CALL
-except MemoryError:
-    print("MemoryError")
-else:
-    print("done")
-"""
-
 #: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
 CALLS = {
     "Pipeline._encode_ids": "ours._encode_ids(text)",
@@ -87,19 +74,14 @@ CALLS = {
 }
 
 
-@pytest.fixture(scope="module")
-def prepared() -> Iterator[Prepared]:
-    process = Prepared(PREPARATION)
-    yield process
-    process.close()
+prepared = fixture_of(PREPARATION)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_without_memory_raise_memory_error(prepared, name):
     outputs = []
     for kilobytes in (4_000, 9_000, 20_000, 45_000, 100_000, 220_000):
-        program = SCARCE.replace("KILOBYTES", str(kilobytes)).replace("CALL", CALLS[name])
-        run = prepared.run(program)
+        run = prepared.run(with_room(CALLS[name], kilobytes))
         assert run.status == 0, f"{kilobytes} kB: {run.status} {run.output}"
         outputs.append(run.output)
         assert run.output in ("MemoryError\n", "done\n"), run.output

@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
 
 # Reads lines of JSON: the preparation, then each program. Answers a program with its status and
 # its output.
@@ -72,3 +75,32 @@ class Prepared:
         assert self._server.stdin
         self._server.stdin.write(json.dumps(text) + "\n")
         self._server.stdin.flush()
+
+
+def prepared(preparation: str) -> Any:
+    """Makes a fixture: a prepared process for the tests of a module."""
+
+    @pytest.fixture(scope="module")
+    def process() -> Iterator[Prepared]:
+        process = Prepared(preparation)
+        yield process
+        process.close()
+
+    return process
+
+
+def with_room(call: str, kilobytes: int) -> str:
+    """Returns a program that prints how a call ends with so much memory left."""
+    return f"""
+import resource
+with open("/proc/self/statm") as statm:
+    used = int(statm.read().split()[0]) * resource.getpagesize()
+limit = used + {kilobytes << 10}
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    result = {call}
+except MemoryError:
+    print("MemoryError")
+else:
+    print("done")
+"""
