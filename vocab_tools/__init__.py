@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .bases import Base, open_base
-    from .check import CheckResult, Finding, check_vocabulary
-    from .check.folder import FolderResult, check_folder
+    from .check import check_vocabulary
+    from .check.check_result import CheckResult
+    from .check.findings import Finding
+    from .check.folder import check_folder
+    from .check.folder.folder_result import FolderResult
     from .compare import Comparison, compare_tokenizers, load_subject
-    from .convert import Conversion, NotAlikeError, convert_tokenizer
-    from .corpus import CorpusEffect, corpus_effect
-    from .embedding import EmbeddingPlan, embedding_plan, extend_embeddings, read_plan
-    from .extend import LearnResult, learn_merges
+    from .convert.conversion import Conversion, NotAlikeError, convert_tokenizer
+    from .corpus.effect import CorpusEffect, corpus_effect
+    from .corpus.piece_counts import CorpusCounts, count_corpus
+    from .embedding.plan import EmbeddingPlan, embedding_plan, read_plan
+    from .embedding.tables import extend_embeddings
     from .extend.extension import Extension, extend_vocabulary
+    from .extend.learn import learn_merges
+    from .extend.learn_result import LearnResult
     from .extend.propose import ExtendOptions, Proposal, propose_words
     from .mapping import VocabularyMap, map_vocabularies
     from .ranks import dump_ranks, load_ranks, read_special_tokens
     from .report import write_report
-    from .train import (
-        CorpusCounts,
-        TrainedModel,
-        TrainOptions,
-        TrainResult,
-        count_corpus,
-        count_pieces,
-        train_model,
-        train_vocabulary,
-    )
+    from .train.arrow import count_pieces
+    from .train.models import TrainedModel, train_model
+    from .train.train_result import TrainResult
+    from .train.training import TrainOptions, train_vocabulary
     from .words import WordListError, read_words
 
 __all__ = [
@@ -95,28 +95,28 @@ __all__ = [
 #: the command starts at once and answers to Ctrl-C from its first moment on.
 _NAMES = {
     "bases": ("Base", "open_base"),
-    "check": ("CheckResult", "Finding", "check_vocabulary"),
-    "check.folder": ("FolderResult", "check_folder"),
+    "check": ("check_vocabulary",),
+    "check.check_result": ("CheckResult",),
+    "check.findings": ("Finding",),
+    "check.folder": ("check_folder",),
+    "check.folder.folder_result": ("FolderResult",),
     "compare": ("Comparison", "compare_tokenizers", "load_subject"),
-    "convert": ("Conversion", "NotAlikeError", "convert_tokenizer"),
-    "corpus": ("CorpusEffect", "corpus_effect"),
-    "embedding": ("EmbeddingPlan", "embedding_plan", "extend_embeddings", "read_plan"),
-    "extend": ("LearnResult", "learn_merges"),
+    "convert.conversion": ("Conversion", "NotAlikeError", "convert_tokenizer"),
+    "corpus.effect": ("CorpusEffect", "corpus_effect"),
+    "corpus.piece_counts": ("CorpusCounts", "count_corpus"),
+    "embedding.plan": ("EmbeddingPlan", "embedding_plan", "read_plan"),
+    "embedding.tables": ("extend_embeddings",),
     "extend.extension": ("Extension", "extend_vocabulary"),
+    "extend.learn": ("learn_merges",),
+    "extend.learn_result": ("LearnResult",),
     "extend.propose": ("ExtendOptions", "Proposal", "propose_words"),
     "mapping": ("VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
     "report": ("write_report",),
-    "train": (
-        "CorpusCounts",
-        "TrainOptions",
-        "TrainResult",
-        "TrainedModel",
-        "count_corpus",
-        "count_pieces",
-        "train_model",
-        "train_vocabulary",
-    ),
+    "train.arrow": ("count_pieces",),
+    "train.models": ("TrainedModel", "train_model"),
+    "train.train_result": ("TrainResult",),
+    "train.training": ("TrainOptions", "train_vocabulary"),
     "words": ("WordListError", "read_words"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -85,7 +85,7 @@ def open_base(
         extra: more ranks of the base.
 
     Raises:
-        NoRanksError: it is a tokenizer without ranks, such as one over characters.
+        ValueError: it is a tokenizer without ranks, such as one over characters.
         ValueError: the pattern is neither the name of an encoding nor a valid expression, or ranks
             give a token two ids or an id two tokens.
         TypeError: an argument is of another type; the message names it.
@@ -123,7 +123,7 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
     a rank file stays one, for a linter.
 
     Raises:
-        NoRanksError: it is a tokenizer without ranks, such as one over characters.
+        ValueError: it is a tokenizer without ranks, such as one over characters.
         TypeError: it is not a source of ranks.
 
     >>> opened("gpt2")

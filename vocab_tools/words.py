@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
-from bpe_engine.texts import looks_like_text
+from bpe_engine.texts.listed import looks_like_text
 
 from .arguments import shown
 from .notes import Note

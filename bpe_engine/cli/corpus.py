@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..texts import STANDARD
+from ..texts.access import STANDARD
 from . import options, streams
 from .group import VOCABULARY, Command
 from .outputs import OutputFiles

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ..texts import STANDARD, has_rows, read_rows
+from ..texts.access import STANDARD
+from ..texts.reading import has_rows, read_rows
 from . import options, streams
 from .group import Command
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from ..atomic_write import is_special
-from ..texts import STANDARD, naming
+from ..texts.access import STANDARD, naming
 from .printing import write
 
 try:

@@ -12,8 +12,8 @@ from vocab_command import run
 import bpe_engine
 from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.corpus.cutting import cutting
+from vocab_tools.corpus.piece_counts import count_corpus
 from vocab_tools.ranks import load_ranks
-from vocab_tools.train import count_corpus
 from vocab_tools.train.arrow import write_counts
 
 

@@ -15,7 +15,7 @@ from vocab_command import COMMAND
 
 from bpe_engine.vocabulary import PieceCounts, train_bpe
 from vocab_tools.corpus.cutting import Cutting, cutting
-from vocab_tools.train import CorpusCounts, count_corpus
+from vocab_tools.corpus.piece_counts import CorpusCounts, count_corpus
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="Windows has other signals"),

@@ -12,11 +12,11 @@ from seeds import seeded
 import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.texts import stretches
+from bpe_engine.texts.listed import corpus_files
+from bpe_engine.texts.reading import read_texts
 from vocab_tools import TrainOptions, train_vocabulary
-from vocab_tools.corpus import corpus_files, read_texts
 from vocab_tools.corpus.cutting import cutting
-from vocab_tools.corpus.piece_counts import CorpusCounts, TooLittleMemory
-from vocab_tools.train import count_corpus
+from vocab_tools.corpus.piece_counts import CorpusCounts, TooLittleMemory, count_corpus
 
 COURSE = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
 

@@ -18,9 +18,10 @@ from vocab_command import run
 
 import bpe_engine
 from vocab_tools import CheckResult, check_vocabulary, dump_ranks, learn_merges, read_words
-from vocab_tools.check import ROUND_TRIP_CLASSES, RULES
+from vocab_tools.check.check_result import ROUND_TRIP_CLASSES
 from vocab_tools.check.explanations import explanations, sections
-from vocab_tools.check.folder import FOLDER_RULES
+from vocab_tools.check.findings import RULES
+from vocab_tools.check.folder.folder_rules import FOLDER_RULES
 
 
 def write(path: Path, rows: list[tuple[bytes, int]]) -> Path:

@@ -13,7 +13,7 @@ from sentencepiece_oracle import write_model
 from vocab_command import run
 
 from vocab_tools import FolderResult, check_folder
-from vocab_tools.convert import convert_tokenizer
+from vocab_tools.convert.conversion import convert_tokenizer
 from vocab_tools.text import quoted
 
 CHANGES = {"IDS_CHANGED", "TOKENS_CHANGED", "MERGES_CHANGED", "SETTINGS_CHANGED"}

@@ -18,7 +18,7 @@ from bpe_engine.hf import Tokenizer
 from bpe_engine.read import byte_level
 from vocab_tools import FolderResult, check_folder
 from vocab_tools.check.folder.model_folder import ModelFolder
-from vocab_tools.convert import convert_tokenizer
+from vocab_tools.convert.conversion import convert_tokenizer
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 

@@ -29,7 +29,7 @@ from vocab_tools import (
     read_plan,
     read_special_tokens,
 )
-from vocab_tools.convert import NotAlikeError
+from vocab_tools.convert.conversion import NotAlikeError
 from vocab_tools.convert.definition import without_second_names
 from vocab_tools.convert.pre_tokenizer import (
     pattern_of,
@@ -37,7 +37,7 @@ from vocab_tools.convert.pre_tokenizer import (
     without_possessive_counts,
 )
 from vocab_tools.convert.rank_file import from_encoding
-from vocab_tools.embedding import EmbeddingPlan
+from vocab_tools.embedding.plan import EmbeddingPlan
 
 tokenizers = pytest.importorskip("tokenizers")
 

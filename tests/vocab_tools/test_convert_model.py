@@ -12,7 +12,7 @@ from vocab_command import run
 
 from bpe_engine import hf
 from vocab_tools import train_model
-from vocab_tools.convert import NotAlikeError, convert_tokenizer
+from vocab_tools.convert.conversion import NotAlikeError, convert_tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
 

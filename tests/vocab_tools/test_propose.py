@@ -18,6 +18,7 @@ from vocab_command import COMMAND, run
 
 import bpe_engine
 from bpe_engine.texts import stretches
+from bpe_engine.texts.reading import read_texts
 from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     ExtendOptions,
@@ -30,8 +31,9 @@ from vocab_tools import (
     propose_words,
     read_words,
 )
-from vocab_tools.corpus import corpus_effect, count_corpus, read_texts
 from vocab_tools.corpus.cutting import Cutting, cutting
+from vocab_tools.corpus.effect import corpus_effect
+from vocab_tools.corpus.piece_counts import count_corpus
 from vocab_tools.extend import propose
 from vocab_tools.extend.selection import learned_tokens, savings_of
 from vocab_tools.patterns import named_pattern

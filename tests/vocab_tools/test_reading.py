@@ -16,7 +16,8 @@ from seeds import seeded
 
 import bpe_engine
 from bpe_engine.texts import stretches
-from vocab_tools.corpus import corpus_files, read_texts
+from bpe_engine.texts.listed import corpus_files
+from bpe_engine.texts.reading import read_texts
 
 PATTERNS = sorted(bpe_engine.list_encoding_names())
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 import bpe_engine
-from bpe_engine.texts import given_paths
+from bpe_engine.texts.listed import given_paths
 
 from ..arguments import checked_special_tokens
 from ..bases import Base, Recognized, identify, opened
@@ -27,15 +27,14 @@ from ..ranks import (
     read_special_tokens,
 )
 from ..words import WordSource, listed_words
-from . import rules
-from .check_result import ROUND_TRIP_CLASSES, CheckResult
+from . import rules  # noqa: F401 - fills RULES
+from .check_result import CheckResult
 from .context import Context, Loaded
-from .findings import RULES, Finding
+from .findings import RULES
 
 if TYPE_CHECKING:
     from ..extend.propose import Proposal
 
-__all__ = ["RULES", "ROUND_TRIP_CLASSES", "CheckResult", "Finding", "check_vocabulary", "rules"]
 
 Corpus = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 

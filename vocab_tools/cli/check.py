@@ -13,11 +13,13 @@ from rich.text import Text
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import printable, write
-from bpe_engine.texts import read_texts
+from bpe_engine.texts.reading import read_texts
 
 from ..bases import NoRanksError, opened
-from ..check import CheckResult, check_vocabulary
-from ..check.folder import FolderResult, check_folder
+from ..check import check_vocabulary
+from ..check.check_result import CheckResult
+from ..check.folder import check_folder
+from ..check.folder.folder_result import FolderResult
 from ..ranks import RankSource
 from ..report import as_json as json_of
 from ..report import page_of, render

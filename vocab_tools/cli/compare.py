@@ -10,10 +10,10 @@ import click
 from bpe_engine.cli.group import Command, complete_vocabulary
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
-from bpe_engine.texts import corpus_files
+from bpe_engine.texts.listed import corpus_files
 
 from ..compare import compare_tokenizers
-from ..convert import locate_source
+from ..convert.formats import locate_source
 from ..report import as_json as json_of
 from ..report import page_of, render
 from .console import console, print_report, progress_bar

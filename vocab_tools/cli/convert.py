@@ -12,7 +12,7 @@ from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 
-from ..convert import Conversion, convert_tokenizer
+from ..convert.conversion import Conversion, convert_tokenizer
 from ..convert.formats import WRITABLE, locate_source, locate_target
 from ..report import check_ending, render
 from ..text import plural

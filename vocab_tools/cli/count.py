@@ -13,12 +13,12 @@ import click
 from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import Command, ParamType
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.texts import STANDARD, corpus_files
+from bpe_engine.texts.access import STANDARD
+from bpe_engine.texts.listed import corpus_files
 
 from ..corpus.cutting import DEFAULT_PATTERN, cutting
-from ..corpus.piece_counts import dropped_note
+from ..corpus.piece_counts import count_corpus, dropped_note
 from ..text import plural
-from ..train import count_corpus
 from ..train.arrow import write_counts
 from ..train.models import count_words
 from .console import console, progress_bar, say

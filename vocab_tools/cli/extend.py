@@ -9,7 +9,7 @@ import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.texts import STANDARD, readable_again
+from bpe_engine.texts.access import STANDARD, readable_again
 
 from ..bases import open_base
 from ..extend.extension import extend_vocabulary

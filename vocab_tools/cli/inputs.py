@@ -13,7 +13,7 @@ from typing import Literal
 
 import click
 
-from bpe_engine.texts import STANDARD
+from bpe_engine.texts.access import STANDARD
 
 from ..words import WordSource
 

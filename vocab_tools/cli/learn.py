@@ -12,12 +12,13 @@ from rich.console import Console
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
-from bpe_engine.texts import STANDARD
+from bpe_engine.texts.access import STANDARD
 
 from ..bases import open_base
 from ..corpus.effect import CorpusEffect
-from ..extend import LearnResult, learn_merges
 from ..extend.extension import effect_of
+from ..extend.learn import learn_merges
+from ..extend.learn_result import LearnResult
 from ..notes import Note
 from ..report import as_json as json_of
 from ..report import page_of, render

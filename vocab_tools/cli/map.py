@@ -8,7 +8,7 @@ from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import write
 
-from ..convert import locate_source
+from ..convert.formats import locate_source
 from ..mapping import map_vocabularies
 from ..report import as_json as json_of
 from ..report import page_of, render

@@ -10,7 +10,7 @@ import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.texts import STANDARD
+from bpe_engine.texts.access import STANDARD
 
 from ..bases import open_base
 from ..extend.extension import no_words

@@ -15,17 +15,17 @@ from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.read.sidecar import beside
-from bpe_engine.texts import STANDARD
+from bpe_engine.texts.access import STANDARD
 
 from ..bases import Base, open_base
 from ..corpus.piece_counts import CorpusCounts
 from ..report import render
 from ..text import plural, show
-from ..train import TrainOptions, TrainResult, train_vocabulary
 from ..train.arrow import read_counts
 from ..train.models import LIKE, MODELS
 from ..train.superwords import MAX_WORDS
-from ..train.training import TIES, UNITS
+from ..train.train_result import TrainResult
+from ..train.training import TIES, UNITS, TrainOptions, train_vocabulary
 from .console import console, print_json, print_table, say, steps_bar
 from .count import count_files, counting_options, expanded, print_repeated
 from .inputs import base_inputs

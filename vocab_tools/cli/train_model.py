@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.texts import STANDARD
+from bpe_engine.texts.access import STANDARD
 
 from ..train.arrow import read_counts
 from ..train.models import LIKE, TrainedModel, train_model, words_of

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import Literal, Union
 
 from bpe_engine import Encoding
-from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
+from bpe_engine.texts.access import size_or_zero
+from bpe_engine.texts.listed import Paths, corpus_files
+from bpe_engine.texts.reading import read_texts
 
 from ..arguments import shown
 from ..corpus.piece_counts import ProgressFunction

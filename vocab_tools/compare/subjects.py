@@ -15,7 +15,8 @@ from bpe_engine.read import byte_level
 from bpe_engine.read.opening import open_source
 
 from ..arguments import checked_path, shown
-from ..convert import Definition, load, locate_source
+from ..convert.definition import Definition
+from ..convert.formats import load, locate_source
 from ..convert.rank_file import UnknownPatternError
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published

@@ -13,7 +13,9 @@ from typing import Any
 from bpe_engine.atomic_write import write_at_once
 from bpe_engine.hf import Tokenizer
 from bpe_engine.read.sources import Source
-from bpe_engine.texts import Paths, corpus_files, naming, read_texts
+from bpe_engine.texts.access import naming
+from bpe_engine.texts.listed import Paths, corpus_files
+from bpe_engine.texts.reading import read_texts
 
 from ..arguments import checked_path
 from ..brief import Brief

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import bpe_engine
-from bpe_engine.texts import Paths, given_paths, size_or_zero
+from bpe_engine.texts.access import size_or_zero
+from bpe_engine.texts.listed import Paths, given_paths
 
 from ..arguments import several_names, shown
 from ..brief import Brief

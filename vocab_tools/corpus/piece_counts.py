@@ -10,7 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
-from bpe_engine.texts import Paths, corpus_files, read_texts, size_or_zero
+from bpe_engine.texts.access import size_or_zero
+from bpe_engine.texts.listed import Paths, corpus_files
+from bpe_engine.texts.reading import read_texts
 
 from ..arguments import shown
 from ..brief import Brief

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_engine.atomic_write import write_at_once
-from bpe_engine.texts import Paths, given_paths
+from bpe_engine.texts.listed import Paths, given_paths
 
 from ..arguments import checked_options, checked_path
 from ..bases import Base, open_base
 from ..brief import Brief
-from ..check import CheckResult, check_vocabulary
+from ..check import check_vocabulary
+from ..check.check_result import CheckResult
 from ..corpus.effect import CorpusEffect, corpus_effect
 from ..ranks import RankSource
 from ..text import plural

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bpe_engine.atomic_write import write_at_once
-from bpe_engine.texts import Paths, given_paths
+from bpe_engine.texts.listed import Paths, given_paths
 
 from ..arguments import checked_options, checked_path, number_of, several_names
 from ..bases import Base, Recognized, open_base

@@ -14,21 +14,19 @@ from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
 
 from ..arguments import checked_path, shown
-from ..check import CheckResult
-from ..check.folder import FolderResult
+from ..check.check_result import CheckResult
+from ..check.folder.folder_result import FolderResult
 from ..compare.comparison import Comparison
 from ..corpus.effect import CorpusEffect
-from ..embedding import EmbeddingPlan
+from ..embedding.plan import EmbeddingPlan
 from ..extend.extension import Extension
 from ..extend.learn_result import LearnResult, to_plain
 from ..extend.propose import Proposal
 from ..mapping import VocabularyMap
 from ..text import show
-from ..train import TrainResult
+from ..train.train_result import TrainResult
 from . import pages
 from .comparison_page import comparison_page
-
-__all__ = ["ENDINGS", "as_json", "check_ending", "framed", "page_of", "render", "write_report"]
 
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")

@@ -23,17 +23,18 @@ from bpe_engine.html_report.page import (
 from bpe_engine.html_report.plots import Figure, bar_chart, growth, rank_frequency
 
 from ..bases import Recognized
-from ..check import CheckResult, Finding
+from ..check.check_result import CheckResult
 from ..check.explanations import explain
-from ..check.folder import FolderResult
+from ..check.findings import Finding
+from ..check.folder.folder_result import FolderResult
 from ..corpus.effect import CorpusEffect
-from ..embedding import EmbeddingPlan
+from ..embedding.plan import EmbeddingPlan
 from ..extend.learn_result import LearnResult, WordPath
 from ..extend.propose import Proposal
 from ..mapping import VocabularyMap
 from ..notes import NoteGroup, grouped
 from ..text import id_range, in_order, plural, shorten, token_text
-from ..train import TrainResult
+from ..train.train_result import TrainResult
 
 #: Examples of a kind of notes.
 MOST_NOTES = 50

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from bpe_engine import hf
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.hf.training import count_texts
-from bpe_engine.texts import Paths, corpus_files, read_texts
+from bpe_engine.texts.listed import Paths, corpus_files
+from bpe_engine.texts.reading import read_texts
 from bpe_engine.vocabulary import WordCounts
 
 from ..arguments import number_of, several_names

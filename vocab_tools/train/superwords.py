@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from bpe_engine.texts import STANDARD, corpus_files, read_texts
+from bpe_engine.texts.access import STANDARD
+from bpe_engine.texts.listed import corpus_files
+from bpe_engine.texts.reading import read_texts
 
 #: The most words of a superword: stretches without white space.
 MAX_WORDS = 4

@@ -14,13 +14,11 @@ from pathlib import Path
 from bpe_engine.read.sources import existing_folder
 
 from ...arguments import checked_path, given_texts
-from . import rules
+from . import rules  # noqa: F401 - fills FOLDER_RULES
 from .folder_result import CheckedSource, FolderResult
 from .folder_rules import FOLDER_RULES
 from .model_folder import Differing, ModelFolder
 from .sources import Source
-
-__all__ = ["FOLDER_RULES", "CheckedSource", "FolderResult", "check_folder", "rules"]
 
 
 def check_folder(

@@ -5,4 +5,4 @@ Findings are listed by severity, and then in the order in which the modules are 
 
 from . import files, special, ids, tokens, words, effects  # isort: skip
 
-__all__ = ["effects", "files", "ids", "special", "tokens", "words"]
+MODULES = (files, special, ids, tokens, words, effects)
