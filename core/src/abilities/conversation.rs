@@ -106,12 +106,12 @@ impl Conversation {
     /// Returns how many of the ids stayed. After an error nothing has changed.
     pub fn update_text(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         text: &str,
         request: &Request,
     ) -> Result<usize> {
         let same = common_prefix(&self.text, text);
-        let (normal, raw, same) = match engine.normalization() {
+        let (normal, raw, same) = match pipeline.normalization() {
             Normalization::None => (Cow::Borrowed(text), None, same),
             form if self.stays_normal(text, same, form)? => (Cow::Borrowed(text), None, same),
             form => {
@@ -120,7 +120,7 @@ impl Conversation {
                 (Cow::Owned(normal), Some(raw), same)
             }
         };
-        let kept = self.replace_text(engine, same, &normal[same..], request)?;
+        let kept = self.replace_text(pipeline, same, &normal[same..], request)?;
         self.raw = raw;
         Ok(kept)
     }
@@ -130,14 +130,14 @@ impl Conversation {
     /// that the text ends with.
     pub fn append_text(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         pair: Option<char>,
         more: &str,
         request: &Request,
     ) -> Result<usize> {
         let half = pair.map_or(0, |_| char::REPLACEMENT_CHARACTER.len_utf8());
         let end = self.text.len() - half;
-        let form = engine.normalization();
+        let form = pipeline.normalization();
         // The form of a text does not depend on whether the text before was normalized already.
         let start = match form {
             Normalization::None => end,
@@ -160,7 +160,7 @@ impl Conversation {
             reserve_text(&mut raw.text, given + more.len())?;
         }
         let same = start + common_prefix(&self.text[start..], &normal);
-        let kept = self.replace_text(engine, same, &normal[same - start..], request)?;
+        let kept = self.replace_text(pipeline, same, &normal[same - start..], request)?;
         if let Some(raw) = &mut self.raw {
             raw.text.truncate(raw.text.len() - half);
             let size = raw.text.len();
@@ -173,19 +173,19 @@ impl Conversation {
     /// Replaces the text after the first `same` bytes by `tail`, and searches for special tokens.
     fn replace_text(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         same: usize,
         tail: &str,
         request: &Request,
     ) -> Result<usize> {
         let known = if self.is_searched { same } else { 0 };
-        let special = engine.special_tokens()?;
-        let kept = self.apply(engine, same, tail, |text, earlier| {
+        let special = pipeline.special_tokens()?;
+        let kept = self.apply(pipeline, same, tail, |text, earlier| {
             // A name that was not there before ends after the known bytes.
             let from = known.saturating_sub(request.longest_disallowed(special));
             request.check(special, &text[floor(text, from)..])?;
             let earlier = if known == 0 { &[] } else { earlier };
-            engine.find_in_text(text, &request.allowed, known, earlier)
+            pipeline.find_in_text(text, &request.allowed, known, earlier)
         })?;
         (self.is_searched, self.end) = (true, End::default());
         Ok(kept)
@@ -204,36 +204,36 @@ impl Conversation {
 
     /// Replaces the text by a prompt's, without the call of [`Prompt::finish`]. Runs of text
     /// between the fixed positions are normalized.
-    pub fn update_prompt(&mut self, engine: &Pipeline, prompt: Prompt) -> Result<usize> {
-        self.replace_prompt(engine, prompt, 0, 0)
+    pub fn update_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
+        self.replace_prompt(pipeline, prompt, 0, 0)
     }
 
     /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
     /// the cost of the new ones. They come after [`Conversation::end`].
-    pub fn append_prompt(&mut self, engine: &Pipeline, prompt: Prompt) -> Result<usize> {
-        self.replace_prompt(engine, prompt, self.end.at, self.end.fixed)
+    pub fn append_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
+        self.replace_prompt(pipeline, prompt, self.end.at, self.end.fixed)
     }
 
     /// Replaces the text from byte `start` on, and the fixed positions but the first `before`.
     fn replace_prompt(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         mut prompt: Prompt,
         start: usize,
         before: usize,
     ) -> Result<usize> {
-        let mut end = End { prompt: prompt.end(engine)?, at: 0, fixed: 0 };
-        prompt.finish(engine)?;
-        if !engine.ignores_segments() {
+        let mut end = End { prompt: prompt.end(pipeline)?, at: 0, fixed: 0 };
+        prompt.finish(pipeline)?;
+        if !pipeline.ignores_segments() {
             let mut ids = Vec::new();
-            prompt.encode(engine, true, &mut ids)?;
+            prompt.encode(pipeline, true, &mut ids)?;
             let kept = self.ids.iter().zip(&ids).take_while(|(old, new)| old == new).count();
             *self = Self { ids, end, ..Self::default() };
             return Ok(kept);
         }
         let (text, fixed) = prompt.into_parts();
         let mut open = end.prompt.size();
-        let (text, mut fixed) = match engine.normalization() {
+        let (text, mut fixed) = match pipeline.normalization() {
             Normalization::None => (text, fixed),
             form => {
                 let (raw, places) = end.prompt.copy_from(0).into_parts();
@@ -246,7 +246,7 @@ impl Conversation {
             (place.start, place.end) = (place.start + start, place.end + start);
         }
         let same = start + common_prefix(&self.text[start..], &text);
-        let kept = self.apply(engine, same, &text[same - start..], |_, _| Ok((before, fixed)))?;
+        let kept = self.apply(pipeline, same, &text[same - start..], |_, _| Ok((before, fixed)))?;
         end.fixed = self.fixed.partition_point(|fixed| fixed.start < end.at);
         (self.raw, self.is_searched, self.end) = (None, false, end);
         Ok(kept)
@@ -256,7 +256,7 @@ impl Conversation {
     /// positions so far, `find` returns how many stay, and the positions after these.
     fn apply(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         same: usize,
         tail: &str,
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
@@ -266,7 +266,7 @@ impl Conversation {
         reserve_text(&mut self.text, tail.len().saturating_sub(removed.len()))?;
         self.text.truncate(same);
         self.text.push_str(tail);
-        let result = self.encode(engine, same, find);
+        let result = self.encode(pipeline, same, find);
         if result.is_err() {
             self.text.truncate(same);
             self.text.push_str(&removed);
@@ -277,7 +277,7 @@ impl Conversation {
     /// Encodes the text, whose first `same` bytes are as they were.
     fn encode(
         &mut self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         same: usize,
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
     ) -> Result<usize> {
@@ -295,7 +295,7 @@ impl Conversation {
 
         let (mut ids, mut checkpoints) = (Vec::new(), Vec::new());
         let places = self.fixed[from.fixed..alike].iter().chain(&fixed);
-        encode_from(engine, &self.text, places, from, &mut ids, &mut checkpoints)?;
+        encode_from(pipeline, &self.text, places, from, &mut ids, &mut checkpoints)?;
 
         let stay =
             self.ids[from.ids..].iter().zip(&ids).take_while(|(old, new)| old == new).count();
@@ -314,7 +314,7 @@ impl Conversation {
 
 /// Appends the ids after a checkpoint, and new checkpoints. `fixed` are the fixed positions after it.
 fn encode_from<'a>(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     mut fixed: impl Iterator<Item = &'a Fixed>,
     from: Checkpoint,
@@ -328,12 +328,12 @@ fn encode_from<'a>(
         let end = next.map_or(text.len(), |fixed| fixed.start);
         while position < end {
             let stretch = &text[position..end];
-            let cut = engine.beginning_cut(stretch, SPACING);
+            let cut = pipeline.beginning_cut(stretch, SPACING);
             let part = position..cut.map_or(end, |cut| position + cut);
             if is_inside {
-                continue_run(engine, text, part.clone(), ids)?;
+                continue_run(pipeline, text, part.clone(), ids)?;
             } else {
-                engine.encode_run(&text[part.clone()], position == 0 && index == 0, ids)?;
+                pipeline.encode_run(&text[part.clone()], position == 0 && index == 0, ids)?;
             }
             (position, is_inside) = (part.end, true);
             if cut.is_none() {
@@ -356,18 +356,18 @@ fn encode_from<'a>(
 /// Appends the ids of a part of a run after a cut. If text is put before each run, the part is encoded
 /// after the character before it, whose ids stay the same.
 fn continue_run(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     part: Range<usize>,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
-    if !engine.prepends(false) {
-        return engine.encode_run(&text[part], false, ids);
+    if !pipeline.prepends(false) {
+        return pipeline.encode_run(&text[part], false, ids);
     }
     let before = floor(text, part.start - 1);
     let (mut first, start) = (Vec::new(), ids.len());
-    engine.encode_run(&text[before..part.start], false, &mut first)?;
-    engine.encode_run(&text[before..part.end], false, ids)?;
+    pipeline.encode_run(&text[before..part.start], false, &mut first)?;
+    pipeline.encode_run(&text[before..part.end], false, ids)?;
     debug_assert!(ids[start..].starts_with(&first), "a cut in the middle of a token");
     ids.drain(start..start + first.len());
     Ok(())
@@ -437,29 +437,29 @@ impl Raw {
 /// Returns the ids of a text that stay the same whatever follows it, and the number of bytes of
 /// text that they cover.
 pub fn stable_prefix(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     request: &Request,
 ) -> Result<(Vec<u32>, usize)> {
-    request.check(engine.special_tokens()?, &engine.normalization().apply(text)?)?;
-    let Stable { normal, end, fixed, original } = Stable::of(engine, text, &request.allowed)?;
+    request.check(pipeline.special_tokens()?, &pipeline.normalization().apply(text)?)?;
+    let Stable { normal, end, fixed, original } = Stable::of(pipeline, text, &request.allowed)?;
     let mut ids = Vec::new();
     let start = Checkpoint::default();
-    encode_from(engine, &normal[..end], fixed.iter(), start, &mut ids, &mut Vec::new())?;
+    encode_from(pipeline, &normal[..end], fixed.iter(), start, &mut ids, &mut Vec::new())?;
     Ok((ids, original))
 }
 
 /// Appends the ids of a prompt that stay the same whatever text follows it. `text` is normalized.
 pub(crate) fn stable_ids(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     ids: &mut Vec<u32>,
 ) -> Result<()> {
     let after = fixed.last().map_or(0, |last| last.end);
-    let open = settled(engine.normalization(), text);
-    let end = last_cut(engine, text, after, open).unwrap_or(after);
-    encode_from(engine, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
+    let open = settled(pipeline.normalization(), text);
+    let end = last_cut(pipeline, text, after, open).unwrap_or(after);
+    encode_from(pipeline, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
 }
 
 /// Returns how many bytes two texts have in common, up to a character boundary of both.

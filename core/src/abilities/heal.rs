@@ -66,37 +66,37 @@ impl Healed {
 /// Heals a text. `part` is the first bytes of a character after it.
 ///
 /// Fails if the bytes of tokens are not the text, as under a normalizer that removes accents.
-pub fn heal(engine: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
-    engine.token_form()?;
-    let (stable, _) = stable_prefix(engine, text, request)?;
+pub fn heal(pipeline: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
+    pipeline.token_form()?;
+    let (stable, _) = stable_prefix(pipeline, text, request)?;
     let mut all = Vec::new();
-    engine.encode_text(text, &Request::allowing(request.allowed.clone()), &mut all)?;
-    healed(engine, all, &stable, part)
+    pipeline.encode_text(text, &Request::allowing(request.allowed.clone()), &mut all)?;
+    healed(pipeline, all, &stable, part)
 }
 
 /// Heals a prompt of segments.
 ///
 /// Fails as [`heal`] does.
-pub fn heal_prompt(engine: &Pipeline, prompt: Prompt) -> Result<Healed> {
-    engine.token_form()?;
+pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
+    pipeline.token_form()?;
     let (mut all, mut stable) = (Vec::new(), Vec::new());
-    prompt.encode(engine, true, &mut all)?;
-    if engine.ignores_segments() {
+    prompt.encode(pipeline, true, &mut all)?;
+    if pipeline.ignores_segments() {
         let (text, fixed) = prompt.into_parts();
-        let (text, fixed) = normalize_runs(engine.normalization(), &text, fixed)?;
-        stable_ids(engine, &text, &fixed, &mut stable)?;
+        let (text, fixed) = normalize_runs(pipeline.normalization(), &text, fixed)?;
+        stable_ids(pipeline, &text, &fixed, &mut stable)?;
     }
-    healed(engine, all, &stable, &[])
+    healed(pipeline, all, &stable, &[])
 }
 
 /// Heals a prompt with these ids, of which the first are `stable`.
-fn healed(engine: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
-    let table = engine.token_table()?;
+fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
+    let table = pipeline.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
     let special = ids[known..].iter().rposition(|&id| table.kind(id) == Kind::Special);
     let known = special.map_or(known, |last| known + last + 1);
     let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
-    engine.check_end(last, !part.is_empty())?;
+    pipeline.check_end(last, !part.is_empty())?;
     // The bytes of the tokens, not of the text: a mark of a space is a space there, and a normalizer may
     // know other characters than ours.
     let mut rest = Vec::new();
@@ -104,31 +104,31 @@ fn healed(engine: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> 
         rest.extend_from_slice(table.get(id));
     }
     ids.truncate(known);
-    Ok(Healed { rests: rests(engine, rest, part, ids.is_empty())?, ids })
+    Ok(Healed { rests: rests(pipeline, rest, part, ids.is_empty())?, ids })
 }
 
 /// Returns what the next tokens must begin with, for a text that ends with `rest` and the first bytes
 /// `part` of another character. `is_first` is true if no id comes before `rest`.
-fn rests(engine: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) -> Result<Rests> {
-    let is_nfc = engine.token_form()? == Normalization::Nfc;
+fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) -> Result<Rests> {
+    let is_nfc = pipeline.token_form()? == Normalization::Nfc;
     let mut changes = Vec::new();
     if is_nfc {
         let text = rest.utf8_chunks().last().filter(|last| last.invalid().is_empty());
         let text = text.map_or("", |last| last.valid());
-        add_changed(engine, text, rest.len() - text.len(), part, &mut changes);
+        add_changed(pipeline, text, rest.len() - text.len(), part, &mut changes);
     }
     let end = rest.len();
     if !part.is_empty() {
         if is_nfc {
             add_replaced(end, part, &mut changes);
         }
-        if begins(MARK, part) && becomes_space(engine)? {
+        if begins(MARK, part) && becomes_space(pipeline)? {
             changes.push(Change::new(end, ' '));
         }
     }
     rest.extend_from_slice(part);
     // Whether a space comes before depends on all of the character.
-    if end == 0 && !part.is_empty() && engine.prepends(is_first) {
+    if end == 0 && !part.is_empty() && pipeline.prepends(is_first) {
         rest.push(b' ');
         rest.rotate_right(1);
         let mut draft = Draft::new(rest);
@@ -175,11 +175,11 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
 }
 
 /// Returns true if a [`MARK`] in a text becomes a token that decodes to a space.
-fn becomes_space(engine: &Pipeline) -> Result<bool> {
+fn becomes_space(pipeline: &Pipeline) -> Result<bool> {
     let (mut ids, mut bytes) = (Vec::new(), Vec::new());
-    engine.encode_run("a\u{2581}", false, &mut ids)?;
+    pipeline.encode_run("a\u{2581}", false, &mut ids)?;
     ids.iter().try_for_each(|&id| {
-        bytes.extend_from_slice(engine.token_table()?.get(id));
+        bytes.extend_from_slice(pipeline.token_table()?.get(id));
         Ok(())
     })?;
     Ok(bytes.ends_with(b" "))
@@ -213,14 +213,14 @@ impl Change {
 /// Adds what changes first in `rest` under form C once a mark follows. With a `part`, a character that
 /// begins with it comes before the mark, or is it. `start` is added to the places.
 fn add_changed(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     rest: &str,
     start: usize,
     part: &[u8],
     changes: &mut Vec<Change>,
 ) {
     let tables = tables();
-    let class_of = |character| engine.mark_class(character);
+    let class_of = |character| pipeline.mark_class(character);
     let parts = || tables.combining.iter().filter(|(mark, _)| begins(*mark, part));
     if rest.is_empty() && part.is_empty() || parts().next().is_none() {
         return;

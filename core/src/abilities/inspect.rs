@@ -14,38 +14,38 @@ impl Pipeline {
     }
 }
 
-fn is_canonical(engine: &Pipeline, ids: &[u32]) -> Result<bool> {
-    let special = engine.special_tokens()?;
+fn is_canonical(pipeline: &Pipeline, ids: &[u32]) -> Result<bool> {
+    let special = pipeline.special_tokens()?;
     let mut prompt = Prompt::default();
     let mut is_first = true;
     for run in ids.chunk_by(|&a, &b| special.name(a).is_none() && special.name(b).is_none()) {
         if let Some(name) = special.name(run[0]) {
             prompt.push_special(name, run[0]);
         } else {
-            let Some(text) = text_of(engine, run, is_first)? else { return Ok(false) };
-            prompt.push_text(engine, &text, &Selection::None)?;
+            let Some(text) = text_of(pipeline, run, is_first)? else { return Ok(false) };
+            prompt.push_text(pipeline, &text, &Selection::None)?;
         }
         is_first = false;
     }
-    if engine.normalization().apply(prompt.text())? != prompt.text() {
+    if pipeline.normalization().apply(prompt.text())? != prompt.text() {
         return Ok(false);
     }
-    prompt.finish(engine)?;
+    prompt.finish(pipeline)?;
     let mut encoded = Vec::with_capacity(ids.len());
-    prompt.encode(engine, true, &mut encoded)?;
+    prompt.encode(pipeline, true, &mut encoded)?;
     Ok(encoded == ids)
 }
 
 /// Returns the text of a run of ids; `None` if it is not UTF-8.
-fn text_of(engine: &Pipeline, ids: &[u32], is_first: bool) -> Result<Option<String>> {
+fn text_of(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     for &id in ids {
         poll(1)?;
-        engine.append_token(id, &mut bytes)?;
+        pipeline.append_token(id, &mut bytes)?;
     }
     let Ok(mut text) = String::from_utf8(bytes) else { return Ok(None) };
-    if is_first || engine.prepends(false) {
-        text.drain(..engine.left_out(ids, text.as_bytes())?);
+    if is_first || pipeline.prepends(false) {
+        text.drain(..pipeline.left_out(ids, text.as_bytes())?);
     }
     Ok(Some(text))
 }

@@ -33,7 +33,7 @@ impl Pipeline {
 }
 
 fn encode(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     request: &Request,
     threads: usize,
@@ -41,23 +41,23 @@ fn encode(
 ) -> Result<()> {
     let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
     if threads <= 1 {
-        return engine.encode_text(text, request, ids);
+        return pipeline.encode_text(text, request, ids);
     }
-    engine.check(text, request)?;
-    let text = &*engine.normalization().apply(text)?;
+    pipeline.check(text, request)?;
+    let text = &*pipeline.normalization().apply(text)?;
     let share = text.len() / (threads * SHARES_PER_THREAD);
-    encode_in_shares(engine, text, &request.allowed, threads, share, ids)
+    encode_in_shares(pipeline, text, &request.allowed, threads, share, ids)
 }
 
 fn encode_in_shares(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     allowed: &Selection,
     threads: usize,
     share: usize,
     ids: &mut Vec<u32>,
 ) -> Result<()> {
-    let (stretches, shares) = shares(engine, text, allowed, share)?;
+    let (stretches, shares) = shares(pipeline, text, allowed, share)?;
     let work = |share: usize, part: &mut Part| {
         part.ids.clear();
         part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
@@ -65,7 +65,7 @@ fn encode_in_shares(
             let mut encode = || {
                 if start < end {
                     let is_first = start == 0;
-                    engine.encode_run(&text[start..end], is_first, &mut part.ids)?;
+                    pipeline.encode_run(&text[start..end], is_first, &mut part.ids)?;
                 }
                 stretch.special.map_or(Ok(()), |id| {
                     part.ids.push(id);
@@ -93,12 +93,12 @@ fn encode_in_shares(
 /// Cuts a normalized text into stretches that can each be encoded on their own. Returns them, and
 /// those of each share, which has at least `share` bytes.
 fn shares(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     allowed: &Selection,
     share: usize,
 ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
-    let (_, found) = engine.find_in_text(text, allowed, 0, &[])?;
+    let (_, found) = pipeline.find_in_text(text, allowed, 0, &[])?;
     let (mut stretches, mut shares) = (Vec::new(), Vec::new());
     // The first stretch and the first byte of the current share.
     let (mut first, mut begin) = (0, 0);
@@ -108,7 +108,7 @@ fn shares(
         let end = special.map_or(text.len(), |special| special.start);
         while begin + share < end {
             let near = (begin + share).max(position) - position;
-            let Some(cut) = engine.safe_cut(&text[position..end], near) else { break };
+            let Some(cut) = pipeline.safe_cut(&text[position..end], near) else { break };
             stretches.push(Stretch { text: position..position + cut, special: None });
             shares.push(first..stretches.len());
             (first, begin, position) = (stretches.len(), position + cut, position + cut);

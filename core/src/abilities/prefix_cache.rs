@@ -138,36 +138,41 @@ impl<'a> Plan<'a> {
     /// Plans a text with the special tokens of `request`, as a
     /// [`Conversation`](crate::abilities::conversation::Conversation) reads it.
     pub fn of_text(
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         text: &'a str,
         request: &Request,
         seeds: [u64; 2],
     ) -> Result<Self> {
         // The empty name, which every text contains, may be disallowed.
-        request.check(engine.special_tokens()?, "")?;
-        if let Some(blocks) = given_blocks(engine, text, request, seeds)? {
+        request.check(pipeline.special_tokens()?, "")?;
+        if let Some(blocks) = given_blocks(pipeline, text, request, seeds)? {
             return Ok(Self { text: text.into(), fixed: Vec::new(), blocks, root: GIVEN });
         }
-        let (text, fixed) = searched(engine, text, request)?;
-        Ok(Self::new(engine, text, fixed, seeds))
+        let (text, fixed) = searched(pipeline, text, request)?;
+        Ok(Self::new(pipeline, text, fixed, seeds))
     }
 
     /// Plans a prompt. The ids of its text must depend on its text alone
     /// ([`Pipeline::ignores_segments`]).
-    pub fn of_prompt(engine: &Pipeline, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
+    pub fn of_prompt(pipeline: &Pipeline, prompt: Prompt, seeds: [u64; 2]) -> Result<Self> {
         let (text, fixed) = prompt.into_parts();
-        let (text, fixed) = match engine.normalization() {
+        let (text, fixed) = match pipeline.normalization() {
             Normalization::None => (text, fixed),
             normalization => normalize_runs(normalization, &text, fixed)?,
         };
-        Ok(Self::new(engine, text.into(), fixed, seeds))
+        Ok(Self::new(pipeline, text.into(), fixed, seeds))
     }
 
-    fn new(engine: &Pipeline, text: Cow<'a, str>, fixed: Vec<Fixed>, seeds: [u64; 2]) -> Plan<'a> {
+    fn new(
+        pipeline: &Pipeline,
+        text: Cow<'a, str>,
+        fixed: Vec<Fixed>,
+        seeds: [u64; 2],
+    ) -> Plan<'a> {
         let mut blocks = Vec::new();
         let (mut position, mut index) = (0, 0);
         while position < text.len() || index < fixed.len() {
-            let block = next_block(engine, &text, &fixed, position, index, seeds);
+            let block = next_block(pipeline, &text, &fixed, position, index, seeds);
             (position, index) = (block.text.end, block.fixed.end);
             blocks.push(block);
         }
@@ -182,7 +187,7 @@ impl<'a> Plan<'a> {
     /// Encodes the unknown blocks of a text with the special tokens of `request`.
     pub fn encode(
         &self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         request: &Request,
         mut known: Known,
     ) -> Result<Encoded> {
@@ -191,13 +196,13 @@ impl<'a> Plan<'a> {
         let mut ends = Vec::new();
         for block in &self.blocks[known.blocks..] {
             if self.root == GIVEN {
-                let (text, fixed) = searched(engine, &self.text[block.text.clone()], request)?;
+                let (text, fixed) = searched(pipeline, &self.text[block.text.clone()], request)?;
                 let is_first = block.text.start == 0;
-                encode_part(engine, &text, &fixed, 0..text.len(), is_first, &mut ids)?;
+                encode_part(pipeline, &text, &fixed, 0..text.len(), is_first, &mut ids)?;
             } else {
                 let fixed = &self.fixed[block.fixed.clone()];
                 let is_first = block.text.start == 0 && block.fixed.start == 0;
-                encode_part(engine, &self.text, fixed, block.text.clone(), is_first, &mut ids)?;
+                encode_part(pipeline, &self.text, fixed, block.text.clone(), is_first, &mut ids)?;
             }
             ends.push(ids.len());
         }
@@ -212,20 +217,20 @@ impl<'a> Plan<'a> {
 
 /// Normalizes a text, checks it, and finds its special tokens.
 fn searched<'a>(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &'a str,
     request: &Request,
 ) -> Result<(Cow<'a, str>, Vec<Fixed>)> {
-    let text = engine.normalization().apply(text)?;
-    request.check(engine.special_tokens()?, &text)?;
-    let (_, fixed) = engine.find_in_text(&text, &request.allowed, 0, &[])?;
+    let text = pipeline.normalization().apply(text)?;
+    request.check(pipeline.special_tokens()?, &text)?;
+    let (_, fixed) = pipeline.find_in_text(&text, &request.allowed, 0, &[])?;
     Ok((text, fixed))
 }
 
 /// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
 /// nothing is before it.
 fn encode_part(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     part: Range<usize>,
@@ -235,31 +240,31 @@ fn encode_part(
     let mut position = part.start;
     for fixed in fixed {
         if position < fixed.start {
-            engine.encode_run(&text[position..fixed.start], is_first, ids)?;
+            pipeline.encode_run(&text[position..fixed.start], is_first, ids)?;
         }
         ids.extend_from_slice(fixed.ids.as_slice());
         (position, is_first) = (fixed.end, false);
     }
     if position < part.end {
-        engine.encode_run(&text[position..part.end], is_first, ids)?;
+        pipeline.encode_run(&text[position..part.end], is_first, ids)?;
     }
     Ok(())
 }
 
 /// Cuts given text into blocks. `None` if a place to cut is missing.
 fn given_blocks(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     request: &Request,
     seeds: [u64; 2],
 ) -> Result<Option<Vec<Block>>> {
-    let Some(names) = names(engine, request)? else { return Ok(None) };
+    let Some(names) = names(pipeline, request)? else { return Ok(None) };
     let mut blocks = Vec::new();
     let mut start = 0;
     while start < text.len() {
         let cut = match text.len() - start {
             0..=SPACING => None,
-            _ => given_cut(engine, &text[start..], SPACING, &names),
+            _ => given_cut(pipeline, &text[start..], SPACING, &names),
         };
         let end = cut.map_or(text.len(), |cut| start + cut);
         let most = match cut {
@@ -279,8 +284,8 @@ fn given_blocks(
 }
 
 /// Returns the names that text may not be cut at; `None` if one is too long to look for it.
-fn names<'a>(engine: &'a Pipeline, request: &'a Request) -> Result<Option<Vec<&'a Names>>> {
-    let mut names = vec![engine.special_tokens()?.all()];
+fn names<'a>(pipeline: &'a Pipeline, request: &'a Request) -> Result<Option<Vec<&'a Names>>> {
+    let mut names = vec![pipeline.special_tokens()?.all()];
     if let Disallowed::Names(more) = &request.disallowed {
         names.push(more);
     }
@@ -288,10 +293,10 @@ fn names<'a>(engine: &'a Pipeline, request: &'a Request) -> Result<Option<Vec<&'
 }
 
 /// Returns the first position from byte `near` on, of those tried, at which given text can be cut.
-fn given_cut(engine: &Pipeline, text: &str, mut near: usize, names: &[&Names]) -> Option<usize> {
+fn given_cut(pipeline: &Pipeline, text: &str, mut near: usize, names: &[&Names]) -> Option<usize> {
     for _ in 0..MOST_TRIES {
-        let cut = engine.safe_cut(text, near)?;
-        if is_given_cut(engine, text, cut, names) {
+        let cut = pipeline.safe_cut(text, near)?;
+        if is_given_cut(pipeline, text, cut, names) {
             return Some(cut);
         }
         near = cut + 1;
@@ -301,11 +306,11 @@ fn given_cut(engine: &Pipeline, text: &str, mut near: usize, names: &[&Names]) -
 
 /// Returns true if the text before and after a safe cut is a separate text: no name touches it, and
 /// it is amid characters that normalization keeps.
-fn is_given_cut(engine: &Pipeline, text: &str, cut: usize, names: &[&Names]) -> bool {
+fn is_given_cut(pipeline: &Pipeline, text: &str, cut: usize, names: &[&Names]) -> bool {
     /// Bytes in which a character that starts a stretch is looked for.
     const REACH: usize = 64;
     let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
-    let normalization = engine.normalization();
+    let normalization = pipeline.normalization();
     let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
     let (mut low, mut high) = (floor(text, low), ceil(text, high));
     if normalization != Normalization::None {
@@ -327,14 +332,14 @@ fn is_given_cut(engine: &Pipeline, text: &str, cut: usize, names: &[&Names]) -> 
 
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
 fn next_block(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     start: usize,
     first: usize,
     seeds: [u64; 2],
 ) -> Block {
-    let (end, index, is_closed) = block_end(engine, text, fixed, start, first);
+    let (end, index, is_closed) = block_end(pipeline, text, fixed, start, first);
     let block = &text[start..end];
     let mut hash = hash_bytes(block.as_bytes(), seeds);
     for fixed in &fixed[first..index] {
@@ -348,7 +353,7 @@ fn next_block(
 /// Returns where the block at byte `start` ends: a byte, the number of fixed places before that byte,
 /// and false if only the text ends there.
 fn block_end(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     fixed: &[Fixed],
     start: usize,
@@ -360,7 +365,8 @@ fn block_end(
         let next = fixed.get(index);
         let end = next.map_or(text.len(), |fixed| fixed.start);
         if end > near.max(position)
-            && let Some(cut) = engine.safe_cut(&text[position..end], near.saturating_sub(position))
+            && let Some(cut) =
+                pipeline.safe_cut(&text[position..end], near.saturating_sub(position))
         {
             return (position + cut, index, true);
         }

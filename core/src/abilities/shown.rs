@@ -12,18 +12,18 @@ use crate::stream_pool::is_incomplete;
 const BROKEN: &str = "\u{fffd}";
 
 /// Decodes `ids`, at the beginning of a text if `is_first`, or else after others. Returns the bytes of
-/// the text, and where those of each id start. They are UTF-8 if the engine has
+/// the text, and where those of each id start. They are UTF-8 if the pipeline has
 /// [byte runs](Pipeline::byte_runs).
-pub fn decode(engine: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
+pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
-        true => engine.decode_with_starts(ids)?,
-        false => after_others(engine, ids)?,
+        true => pipeline.decode_with_starts(ids)?,
+        false => after_others(pipeline, ids)?,
     };
-    let Some(runs) = engine.byte_runs() else { return Ok((bytes, starts)) };
+    let Some(runs) = pipeline.byte_runs() else { return Ok((bytes, starts)) };
     let (mut shown, mut places) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(ids.len()));
     let mut first = 0;
     while first < ids.len() {
-        let next = first + run_length(engine, &ids[first..])?.max(1);
+        let next = first + run_length(pipeline, &ids[first..])?.max(1);
         let part = starts[first]..starts.get(next).copied().unwrap_or(bytes.len());
         let kept = are_kept(runs, &bytes[part.clone()])?;
         let ends = starts[first + 1..next].iter().copied().chain([part.end]);
@@ -43,8 +43,13 @@ pub fn decode(engine: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>
 
 /// The text of [`decode`] from the id with the number `from` on, with all of the character that it
 /// starts in.
-pub fn decode_from(engine: &Pipeline, ids: &[u32], is_first: bool, from: usize) -> Result<Vec<u8>> {
-    let (mut bytes, starts) = decode(engine, ids, is_first)?;
+pub fn decode_from(
+    pipeline: &Pipeline,
+    ids: &[u32],
+    is_first: bool,
+    from: usize,
+) -> Result<Vec<u8>> {
+    let (mut bytes, starts) = decode(pipeline, ids, is_first)?;
     let mut start = starts.get(from).copied().unwrap_or(bytes.len());
     while bytes.get(start).is_some_and(|byte| byte & 0xC0 == 0x80) && start > 0 {
         start -= 1;
@@ -54,44 +59,44 @@ pub fn decode_from(engine: &Pipeline, ids: &[u32], is_first: bool, from: usize) 
 }
 
 /// Returns how many of the first of `ids` have text that no later id changes.
-pub fn settled(engine: &Pipeline, ids: &[u32]) -> Result<usize> {
-    let Some(runs) = engine.byte_runs() else { return Ok(ids.len()) };
+pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
+    let Some(runs) = pipeline.byte_runs() else { return Ok(ids.len()) };
     let mut open = ids.len();
-    while open > 0 && is_in_run(engine, ids[open - 1])? {
+    while open > 0 && is_in_run(pipeline, ids[open - 1])? {
         open -= 1;
     }
     if runs == ByteRuns::Whole {
         return Ok(open);
     }
-    let (bytes, starts) = after_others(engine, &ids[open..])?;
+    let (bytes, starts) = after_others(pipeline, &ids[open..])?;
     let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let end = if is_incomplete(last) { bytes.len() - last.len() } else { bytes.len() };
     Ok(open + starts.partition_point(|&start| start < end))
 }
 
 /// The bytes that ids add to a text after others, and where each id's bytes start.
-fn after_others(engine: &Pipeline, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+fn after_others(pipeline: &Pipeline, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
     for &id in ids {
         poll(1)?;
         starts.push(bytes.len());
-        engine.append_token(id, &mut bytes)?;
+        pipeline.append_token(id, &mut bytes)?;
     }
     Ok((bytes, starts))
 }
 
 /// The length of the run that begins `ids`.
-fn run_length(engine: &Pipeline, ids: &[u32]) -> Result<usize> {
+fn run_length(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     let mut length = 0;
-    while length < ids.len() && is_in_run(engine, ids[length])? {
+    while length < ids.len() && is_in_run(pipeline, ids[length])? {
         length += 1;
     }
     Ok(length)
 }
 
 /// Whether an id leaves a run as it is, or is part of it.
-fn is_in_run(engine: &Pipeline, id: u32) -> Result<bool> {
-    Ok(engine.is_byte(id)? || !engine.has_token(id))
+fn is_in_run(pipeline: &Pipeline, id: u32) -> Result<bool> {
+    Ok(pipeline.is_byte(id)? || !pipeline.has_token(id))
 }
 
 /// Whether each byte of a run, or of another token, is shown as it is.

@@ -93,7 +93,7 @@ struct Cut {
 
 /// Finds places to cut one text at.
 struct Cutter<'a> {
-    engine: &'a Pipeline,
+    pipeline: &'a Pipeline,
     text: &'a str,
     /// Whether the text ends where `text` does.
     is_all: bool,
@@ -104,16 +104,20 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    pub(crate) fn new(engine: &'a Pipeline, text: &'a str, request: &Request) -> Result<Self> {
-        engine.check(text, request)?;
+    pub(crate) fn new(pipeline: &'a Pipeline, text: &'a str, request: &Request) -> Result<Self> {
+        pipeline.check(text, request)?;
         let request = Request::allowing(request.allowed.clone());
-        let longest_name = engine.special_tokens()?.all().longest();
-        Ok(Self { engine, text, is_all: true, request, longest_name })
+        let longest_name = pipeline.special_tokens()?.all().longest();
+        Ok(Self { pipeline, text, is_all: true, request, longest_name })
     }
 
     /// A cutter for a text that is longer than `part`.
-    pub(crate) fn of_part(engine: &'a Pipeline, part: &'a str, request: &Request) -> Result<Self> {
-        Ok(Self { is_all: false, ..Self::new(engine, part, request)? })
+    pub(crate) fn of_part(
+        pipeline: &'a Pipeline,
+        part: &'a str,
+        request: &Request,
+    ) -> Result<Self> {
+        Ok(Self { is_all: false, ..Self::new(pipeline, part, request)? })
     }
 
     /// Returns the range that is kept of a part, if the rest of the text cannot change it.
@@ -267,7 +271,7 @@ impl<'a> Cutter<'a> {
         if ceil(self.text, end.saturating_add(self.reach())) == all {
             return (all, all);
         }
-        let is_local = self.engine.is_local();
+        let is_local = self.pipeline.is_local();
         let last = if is_local { end } else { floor(self.text, all - self.reach() - 1) };
         match self.independent_cut(size..last) {
             Some(cut) => (cut, cut),
@@ -289,7 +293,7 @@ impl<'a> Cutter<'a> {
                 return (self.start_for(cut), cut);
             }
         }
-        if !self.engine.is_local() {
+        if !self.pipeline.is_local() {
             return (0, 0);
         }
         let start = ceil(self.text, near.saturating_sub(self.margin()) + 1);
@@ -300,7 +304,7 @@ impl<'a> Cutter<'a> {
     /// Returns from where to encode for the tokens from an independent cut on: from an earlier one,
     /// if text is put before the text that begins there.
     fn start_for(&self, cut: usize) -> usize {
-        if cut == 0 || !self.engine.prepends(true) {
+        if cut == 0 || !self.pipeline.prepends(true) {
             return cut;
         }
         let before = |back| {
@@ -312,7 +316,7 @@ impl<'a> Cutter<'a> {
 
     /// Whether the text before `character` and the text from it on are normalized on their own.
     fn is_normal_before(&self, character: char) -> bool {
-        self.engine.normalization() == Normalization::None || starts_stretch(character)
+        self.pipeline.normalization() == Normalization::None || starts_stretch(character)
     }
 
     /// How much more is read where no cut is certain to be independent.
@@ -330,7 +334,7 @@ impl<'a> Cutter<'a> {
     fn independent_cut(&self, range: Range<usize>) -> Option<usize> {
         let mut from = range.start;
         loop {
-            let cut = self.engine.beginning_cut(&self.text[..range.end], from)?;
+            let cut = self.pipeline.beginning_cut(&self.text[..range.end], from)?;
             if self.is_independent(cut) {
                 return Some(cut);
             }
@@ -345,27 +349,27 @@ impl<'a> Cutter<'a> {
         let around = &self.text[start..ceil(self.text, cut.saturating_add(reach))];
         let after = self.text[cut..].chars().next();
         let starts = after.is_none_or(|character| self.is_normal_before(character));
-        if !starts || !self.engine.normalization().keeps(around) {
+        if !starts || !self.pipeline.normalization().keeps(around) {
             return false;
         }
         let ends_in_space = || self.text[..cut].ends_with(char::is_whitespace);
         let is_space = after.is_some_and(char::is_whitespace) && ends_in_space();
-        if is_space && self.engine.takes_space() {
+        if is_space && self.pipeline.takes_space() {
             return false;
         }
-        let special = self.engine.special_tokens();
+        let special = self.pipeline.special_tokens();
         special.is_ok_and(|special| !special.all().touches(around, cut - start))
     }
 
     /// Encodes a part of the text. Returns the ends of the tokens with the `wanted` numbers, and how
     /// many tokens there are.
     fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<(Vec<TokenEnd>, usize)> {
-        self.engine.token_ends(&self.text[part], &self.request.allowed, wanted)
+        self.pipeline.token_ends(&self.text[part], &self.request.allowed, wanted)
     }
 
     /// Counts the tokens of a part of the text.
     fn count(&self, part: Range<usize>) -> Result<usize> {
-        self.engine.count(&self.text[part], usize::MAX, &self.request)
+        self.pipeline.count(&self.text[part], usize::MAX, &self.request)
     }
 }
 

@@ -20,7 +20,7 @@ use super::header::Header;
 use super::pair_table::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
 use super::write_bpe::Merging;
-use super::{Found, LOST, Questions, Token};
+use super::{Barred, Found, LOST, Place, Questions, Token};
 use crate::components::bytes::{Spelling, spaced, try_bytes_of};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
@@ -207,7 +207,8 @@ impl Bpe {
                     ListBpe::new(self.header().clone(), &tokens, &merges).map(Box::new)
                 };
                 let over_characters = self.table.over_characters.get_or_try_init(make)?;
-                over_characters.encode_piece(piece, &mut |token| found(token.id, token.span.len()))
+                let found = &mut |token: Token| found(token.id, token.span.len());
+                over_characters.encode_piece(piece, None, found).map(drop)
             }
         }
     }
@@ -278,29 +279,19 @@ impl Merging for Bpe {
     }
 }
 
-impl Questions for Bpe {
-    fn workspaces(&self) -> &Pool {
-        self.core.workspaces()
+impl Bpe {
+    /// Returns the splitter, which cuts text where the plan is a pattern.
+    pub(crate) fn splitter(&self) -> &Splitter {
+        self.core.splitter()
     }
 
-    fn splitter(&self) -> Option<&Splitter> {
-        Some(self.core.splitter())
-    }
-
-    fn encode_stretch(
+    /// See [`Model::encode_marked`](super::Model::encode_marked).
+    pub(crate) fn encode_marked(
         &self,
         text: &str,
-        is_first: bool,
-        split: &Split,
+        is_prefixed: bool,
         ids: &mut Vec<u32>,
-    ) -> Result<()> {
-        if self.characters().is_some() {
-            return self.append_characters(text, is_first, split, ids);
-        }
-        self.append_bytes(text, split, ids)
-    }
-
-    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+    ) -> Result<bool> {
         if self.characters().is_none() {
             return Ok(false);
         }
@@ -308,13 +299,80 @@ impl Questions for Bpe {
         Ok(true)
     }
 
-    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
+    /// Returns the bytes of a token that merging makes of bytes.
+    pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.merged(id).filter(|_| self.is_byte_level())
+    }
+
+    /// See [`Model::ranks`](super::Model::ranks).
+    pub(crate) fn ranks(&self) -> Result<&Arc<Vocabulary>> {
+        let table = &*self.table;
+        let (path, feature) = if !table.is_core {
+            ("model.merges", "a list of merges that ranks cannot say")
+        } else if !self.is_byte_level() {
+            ("pre_tokenizer", "a vocabulary over characters")
+        } else if table.listed.is_some() {
+            ("model.vocab", "a vocabulary without a token for each byte")
+        } else if table.ids.is_some() {
+            ("model.vocab", "another order of ids than that of the merges")
+        } else {
+            return Ok(self.vocabulary());
+        };
+        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
+    }
+
+    /// See [`Model::unspelled`](super::Model::unspelled).
+    pub(crate) fn unspelled(&self) -> Option<u32> {
+        let unknown = self.table.header.unk_token.as_deref();
+        unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
+    }
+
+    /// Returns true if the tokens of a stretch are its bytes, one after the other.
+    pub(crate) fn keeps_bytes(&self, text: &str) -> bool {
+        self.is_byte_level() && !self.needs_list(text.as_bytes())
+    }
+
+    /// See [`Model::are_apart`](super::Model::are_apart).
+    pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        let characters = self.characters().filter(|_| !self.table.header.ignore_merges)?;
+        Some(characters.are_apart(before, after))
+    }
+}
+
+impl Questions for Bpe {
+    fn workspaces(&self) -> &Pool {
+        self.core.workspaces()
+    }
+
+    fn encode_stretch(
+        &self,
+        text: &str,
+        place: Place,
+        split: &Split,
+        ids: &mut Vec<u32>,
+    ) -> Result<()> {
+        if self.characters().is_some() {
+            return self.append_characters(text, place == Place::First, split, ids);
+        }
+        self.append_bytes(text, split, ids)
+    }
+
+    fn encode_piece(
+        &self,
+        piece: &str,
+        barred: Option<Barred<'_>>,
+        found: Found<'_>,
+    ) -> Result<bool> {
+        if barred.is_some() {
+            return Ok(false);
+        }
         let mut start = 0;
         self.each_token(piece, &mut |id, length| {
             let span = start..start + length;
             start = span.end;
             found(Token::new(id, span))
-        })
+        })?;
+        Ok(true)
     }
 
     fn size(&self) -> usize {
@@ -337,10 +395,6 @@ impl Questions for Bpe {
         }
     }
 
-    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
-        self.merged(id).filter(|_| self.is_byte_level())
-    }
-
     fn max_id(&self) -> Option<u32> {
         let ranks = 0..self.vocabulary().len() as u32;
         let of_core = ranks.map(|rank| self.file_id(self.vocabulary().id(rank)));
@@ -360,22 +414,6 @@ impl Questions for Bpe {
         tokens
     }
 
-    fn ranks(&self) -> Result<&Arc<Vocabulary>> {
-        let table = &*self.table;
-        let (path, feature) = if !table.is_core {
-            ("model.merges", "a list of merges that ranks cannot say")
-        } else if !self.is_byte_level() {
-            ("pre_tokenizer", "a vocabulary over characters")
-        } else if table.listed.is_some() {
-            ("model.vocab", "a vocabulary without a token for each byte")
-        } else if table.ids.is_some() {
-            ("model.vocab", "another order of ids than that of the merges")
-        } else {
-            return Ok(self.vocabulary());
-        };
-        Err(Error::refused(path, format!("{feature} cannot be part of an Encoding")))
-    }
-
     fn may_make(&self, id: u32) -> bool {
         let Table { header, others, listed, .. } = &*self.table;
         let is_other = others.by_id.contains_key(&id);
@@ -385,18 +423,9 @@ impl Questions for Bpe {
             || self.characters().is_some_and(|characters| characters.may_make(id))
     }
 
-    fn unspelled(&self) -> Option<u32> {
-        let unknown = self.table.header.unk_token.as_deref();
-        unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
-    }
-
     fn may_fail(&self) -> bool {
         let unknown = self.table.header.unk_token.as_deref().filter(|_| !self.has_all_bytes());
         unknown.is_some_and(|token| self.token_to_id(token).is_none())
-    }
-
-    fn keeps_bytes(&self, text: &str) -> bool {
-        self.is_byte_level() && !self.needs_list(text.as_bytes())
     }
 
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
@@ -405,11 +434,6 @@ impl Questions for Bpe {
             Some(characters) => !is_byte_level && characters.all_bytes().is_some(),
         };
         (!has_bytes).then(|| LOST.into())
-    }
-
-    fn are_apart(&self, before: char, after: char) -> Option<bool> {
-        let characters = self.characters().filter(|_| !self.table.header.ignore_merges)?;
-        Some(characters.are_apart(before, after))
     }
 
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {

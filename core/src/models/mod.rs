@@ -1,7 +1,8 @@
 //! Models: turn pieces of text into tokens.
 //!
-//! A tokenizer asks its model [`Questions`], and knows nothing else of it. To add a model type, write a
-//! file with the answers, add a variant of [`Model`], and read its fields in `file`.
+//! A pipeline asks its model [`Questions`]; shorter ways that few models have are methods of [`Model`]. To
+//! add a model type, write a file with the answers, add a variant of [`Model`], and read its fields in
+//! `file`.
 
 mod bpe;
 mod bpe_by_list;
@@ -34,15 +35,16 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use crate::Vocabulary;
 use crate::direct::Direct;
 use crate::fingerprint::Digest;
 use crate::pool::Pool;
-use crate::{Splitter, Vocabulary};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::components::bytes::bytes_of;
+use crate::components::sentencepiece::Normalizer;
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 use bpe::Bpe;
@@ -58,6 +60,7 @@ pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
 use word_level::WordLevel;
 use word_piece::WordPiece;
+use words::Words;
 use write_bpe::Merging;
 
 /// A model that is ready to run.
@@ -91,6 +94,17 @@ impl Token {
     }
 }
 
+/// The place of a stretch in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At the beginning.
+    First,
+    /// After a special token.
+    Later,
+    /// Inside a run, of which the cache has chunks.
+    Chunk,
+}
+
 /// Takes each token of a piece.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 
@@ -105,80 +119,26 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// The workspaces that calls borrow, with their caches.
     fn workspaces(&self) -> &Pool;
 
-    /// The splitter of the core, if the model uses it where the plan is a pattern.
-    fn splitter(&self) -> Option<&Splitter> {
-        None
-    }
-
-    /// Appends the ids of a stretch of text, which `split` cuts. `is_first` is true if it begins the
-    /// text.
+    /// Appends the ids of a stretch of text, which `split` cuts.
     fn encode_stretch(
         &self,
         text: &str,
-        is_first: bool,
+        place: Place,
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
-    /// [`Questions::encode_stretch`] of text inside a run, without the cache.
-    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
-        self.encode_stretch(text, false, split, ids)
-    }
-
-    /// Whether the model takes each piece alone, and always makes the same tokens of it.
-    fn takes_words(&self) -> bool {
-        false
-    }
-
-    /// Whether its cache may have text that is not normalized.
-    fn looks_up_runs(&self) -> bool {
-        self.takes_words()
-    }
-
-    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
-    fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.encode_piece(word, &mut |token| {
-            ids.push(token.id);
-            Ok(())
-        })
-    }
-
-    /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no
-    /// shorter way than all steps.
-    fn encode_run(
-        &self,
-        run: &str,
-        normalizer: &crate::components::sentencepiece::Normalizer,
-        ids: &mut Vec<u32>,
-    ) -> Result<bool> {
-        let _ = (run, normalizer, ids);
-        Ok(false)
-    }
-
-    /// Appends the ids of a stretch whose spaces become marks, after a mark if `is_prefixed`, and that
-    /// is not cut. Returns false if the model has no shorter way than these steps.
-    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
-        let _ = (text, is_prefixed, ids);
-        Ok(false)
-    }
-
-    /// Encodes one piece. Calls `found` with each token until it fails.
+    /// Encodes one piece without tokens that `barred` has at a place. Calls `found` with each token
+    /// until it fails. Returns false, without a call, if the model cannot do without a token.
     ///
     /// As in `tokenizers`, characters that BPE makes no token of are left out: tokens cover the bytes
     /// of the rest.
-    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()>;
-
-    /// Encodes one piece without tokens that `is_barred` has at a place. Returns false, without a call
-    /// of `found`, if the model cannot do without a token.
-    fn encode_piece_without(
+    fn encode_piece(
         &self,
         piece: &str,
-        is_barred: Barred<'_>,
+        barred: Option<Barred<'_>>,
         found: Found<'_>,
-    ) -> Result<bool> {
-        let _ = (piece, is_barred, found);
-        Ok(false)
-    }
+    ) -> Result<bool>;
 
     /// The number of tokens.
     fn size(&self) -> usize;
@@ -187,58 +147,21 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
 
     fn id_to_token(&self, id: u32) -> Option<String>;
 
-    /// The bytes that a token represents, if merging makes it; `None` if tokens are texts.
-    fn token_bytes(&self, id: u32) -> Option<&[u8]> {
-        let _ = id;
-        None
-    }
-
     /// The largest id; `None` without tokens.
     fn max_id(&self) -> Option<u32>;
 
     /// Every token and its id, by ascending id.
     fn vocab(&self) -> Vec<(String, u32)>;
 
-    /// The vocabulary, if tokens merge in the order of ids; otherwise fails.
-    fn ranks(&self) -> Result<&Arc<Vocabulary>> {
-        Err(Error::refused(
-            "model.type",
-            "a model that does not merge cannot be part of an Encoding",
-        ))
-    }
-
     /// Whether text may become the token with this id.
     fn may_make(&self, id: u32) -> bool;
-
-    /// The token for unknown text, if text with its bytes never becomes it.
-    fn unspelled(&self) -> Option<u32> {
-        None
-    }
 
     /// Whether encoding fails for some texts.
     fn may_fail(&self) -> bool;
 
-    /// Whether the tokens of a stretch are its bytes, one after the other.
-    fn keeps_bytes(&self, text: &str) -> bool {
-        let _ = text;
-        false
-    }
-
     /// Why tokens may have other bytes than the text; `None` if they never do, under a decoder of
     /// represented bytes if `is_byte_level`, or else of fallbacks.
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
-
-    /// Whether a piece can be cut between these two characters without changing a token; `None` if
-    /// no two characters decide that.
-    fn are_apart(&self, before: char, after: char) -> Option<bool> {
-        let _ = (before, after);
-        Some(false)
-    }
-
-    /// Sampling settings; `None` if encoding is deterministic.
-    fn sampling(&self) -> Option<&Sampling> {
-        None
-    }
 
     /// The digest of all that decides ids, which `sha256` computes on the first call.
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>;
@@ -263,6 +186,104 @@ impl Model {
     /// The model of a pipeline of ranks, for its tokens and ids.
     pub(crate) fn of_direct(direct: Arc<Direct>) -> Self {
         Self::Bpe(Bpe::of_direct(direct))
+    }
+
+    /// Whether the model takes each piece alone, and always makes the same tokens of it.
+    pub(crate) fn takes_words(&self) -> bool {
+        match self {
+            Self::Bpe(_) | Self::SentencePiece(_) => false,
+            _ => self.sampling().is_none(),
+        }
+    }
+
+    /// Whether the cache may have text that is not normalized.
+    pub(crate) fn looks_up_runs(&self) -> bool {
+        match self {
+            Self::SentencePiece(model) => model.looks_up_runs(),
+            _ => self.takes_words(),
+        }
+    }
+
+    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
+    pub(crate) fn append_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
+        match self {
+            Self::Bpe(_) | Self::SentencePiece(_) => Ok(()),
+            Self::ListBpe(bpe) => bpe.append_word(word, ids),
+            Self::WordPiece(model) => model.append_word(word, ids),
+            Self::WordLevel(model) => model.append_word(word, ids),
+            Self::Unigram(model) => model.append_word(word, ids),
+        }
+    }
+
+    /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no
+    /// shorter way than all steps.
+    pub(crate) fn encode_run(
+        &self,
+        run: &str,
+        normalizer: &Normalizer,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        match self {
+            Self::SentencePiece(model) => model.encode_run(run, normalizer, ids),
+            _ => Ok(false),
+        }
+    }
+
+    /// Appends the ids of a stretch that is not cut and whose spaces become marks, after a mark if
+    /// `is_prefixed`. Returns false if the model has no shorter way than these steps.
+    pub(crate) fn encode_marked(
+        &self,
+        text: &str,
+        is_prefixed: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        match self {
+            Self::Bpe(bpe) => bpe.encode_marked(text, is_prefixed, ids),
+            Self::SentencePiece(model) => model.encode_marked(text, is_prefixed, ids),
+            _ => Ok(false),
+        }
+    }
+
+    /// The byte pair encoding by ranks; `None` for every other model.
+    pub(crate) fn bpe_by_ranks(&self) -> Option<&Bpe> {
+        match self {
+            Self::Bpe(bpe) => Some(bpe),
+            _ => None,
+        }
+    }
+
+    /// The vocabulary, if tokens merge in the order of ids; otherwise fails.
+    pub(crate) fn ranks(&self) -> Result<&Arc<Vocabulary>> {
+        let reason = "a model that does not merge cannot be part of an Encoding";
+        self.bpe_by_ranks().ok_or_else(|| Error::refused("model.type", reason))?.ranks()
+    }
+
+    /// The token for unknown text, if text with its bytes never becomes it.
+    pub(crate) fn unspelled(&self) -> Option<u32> {
+        match self {
+            Self::Bpe(bpe) => bpe.unspelled(),
+            Self::SentencePiece(model) => model.unspelled(),
+            _ => None,
+        }
+    }
+
+    /// Whether a piece can be cut between these two characters without changing a token; `None` if
+    /// no two characters decide that.
+    pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        match self {
+            Self::Bpe(bpe) => bpe.are_apart(before, after),
+            Self::SentencePiece(model) => model.are_apart(before, after),
+            _ => self.sampling().is_none().then_some(false),
+        }
+    }
+
+    /// Sampling settings; `None` if encoding is deterministic.
+    pub(crate) fn sampling(&self) -> Option<&Sampling> {
+        match self {
+            Self::ListBpe(bpe) => bpe.sampling(),
+            Self::Unigram(model) => model.sampling(),
+            _ => None,
+        }
     }
 
     /// Whether the model comes from a SentencePiece `.model`.

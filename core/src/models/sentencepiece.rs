@@ -17,7 +17,7 @@ use super::scores::single;
 use super::sentencepiece_bpe::Core;
 use super::token_lists::TokenList;
 use super::viterbi::Viterbi;
-use super::{Barred, Found, LOST, Questions, Token};
+use super::{Barred, Found, LOST, Place, Questions, Token};
 use crate::components::bytes::MARK;
 use crate::components::json::json;
 use crate::components::offsets::limit;
@@ -196,33 +196,14 @@ fn check_split(split: &Split) -> Result<()> {
     }
 }
 
-impl Questions for SentencePiece {
-    fn workspaces(&self) -> &Pool {
-        match &self.search {
-            Search::Bpe(Some(core)) => core.workspaces(),
-            _ => &self.pool,
-        }
-    }
-
-    fn encode_stretch(&self, text: &str, _: bool, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
-        let is_done = match &self.search {
-            Search::Bpe(Some(core)) => {
-                core.append(&self.pieces, text, ids)?;
-                true
-            }
-            Search::Unigram(_) => self.append_words(text, None, ids)?,
-            _ => false,
-        };
-        if is_done {
-            return Ok(());
-        }
-        self.encode_piece(text, &mut |token| {
-            ids.push(token.id);
-            Ok(())
-        })
-    }
-
-    fn encode_run(&self, run: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<bool> {
+impl SentencePiece {
+    /// See [`Model::encode_run`](super::Model::encode_run).
+    pub(crate) fn encode_run(
+        &self,
+        run: &str,
+        normalizer: &Normalizer,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
         match &self.search {
             Search::Bpe(Some(core)) if normalizer.marks_spaces().is_none() => {
                 let Some(text) = normalizer.swapped(run)? else { return Ok(false) };
@@ -238,21 +219,25 @@ impl Questions for SentencePiece {
                 }
                 // The cache has words that are not normalized.
                 let text = normalizer.apply(run, limit(run.len()))?;
-                self.encode_piece(&text, &mut |token| {
-                    ids.push(token.id);
-                    Ok(())
-                })?;
+                self.append_piece(&text, ids)?;
                 Ok(true)
             }
             _ => Ok(false),
         }
     }
 
-    fn looks_up_runs(&self) -> bool {
+    /// See [`Model::looks_up_runs`](super::Model::looks_up_runs).
+    pub(crate) fn looks_up_runs(&self) -> bool {
         matches!(self.search, Search::Unigram(_))
     }
 
-    fn encode_marked(&self, text: &str, is_prefixed: bool, ids: &mut Vec<u32>) -> Result<bool> {
+    /// See [`Model::encode_marked`](super::Model::encode_marked).
+    pub(crate) fn encode_marked(
+        &self,
+        text: &str,
+        is_prefixed: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
         match &self.search {
             Search::Bpe(Some(core)) if self.pieces.user_defined.is_empty() => {
                 core.append_marked(&self.pieces, text, is_prefixed, ids)
@@ -261,21 +246,65 @@ impl Questions for SentencePiece {
         }
     }
 
-    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        let each = |found: Placed<'_>| match &self.search {
-            Search::Bpe(Some(core)) => core.each_piece(&self.pieces, piece, found),
-            _ => self.each_piece(piece, |_, _| false, found),
-        };
-        self.each_token(piece, each, found)
+    /// See [`Model::unspelled`](super::Model::unspelled).
+    pub(crate) fn unspelled(&self) -> Option<u32> {
+        self.pieces.unknown
     }
 
-    fn encode_piece_without(
+    /// See [`Model::are_apart`](super::Model::are_apart).
+    pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
+        match &self.search {
+            Search::Bpe(Some(core)) if self.pieces.user_defined.is_empty() => {
+                core.are_apart(before, after)
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends the ids of a text by all steps.
+    fn append_piece(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let take = &mut |token: Token| {
+            ids.push(token.id);
+            Ok(())
+        };
+        self.encode_piece(text, None, take).map(drop)
+    }
+}
+
+impl Questions for SentencePiece {
+    fn workspaces(&self) -> &Pool {
+        match &self.search {
+            Search::Bpe(Some(core)) => core.workspaces(),
+            _ => &self.pool,
+        }
+    }
+
+    fn encode_stretch(&self, text: &str, _: Place, _: &Split, ids: &mut Vec<u32>) -> Result<()> {
+        let is_done = match &self.search {
+            Search::Bpe(Some(core)) => {
+                core.append(&self.pieces, text, ids)?;
+                true
+            }
+            Search::Unigram(_) => self.append_words(text, None, ids)?,
+            _ => false,
+        };
+        if is_done {
+            return Ok(());
+        }
+        self.append_piece(text, ids)
+    }
+
+    fn encode_piece(
         &self,
         piece: &str,
-        is_barred: Barred<'_>,
+        barred: Option<Barred<'_>>,
         found: Found<'_>,
     ) -> Result<bool> {
-        let each = |found: Placed<'_>| self.each_piece(piece, is_barred, found);
+        let each = |found: Placed<'_>| match (&self.search, barred) {
+            (Search::Bpe(Some(core)), None) => core.each_piece(&self.pieces, piece, found),
+            (_, None) => self.each_piece(piece, |_, _| false, found),
+            (_, Some(is_barred)) => self.each_piece(piece, is_barred, found),
+        };
         self.each_token(piece, each, found)?;
         Ok(true)
     }
@@ -305,10 +334,6 @@ impl Questions for SentencePiece {
         kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
     }
 
-    fn unspelled(&self) -> Option<u32> {
-        self.pieces.unknown
-    }
-
     fn may_fail(&self) -> bool {
         let Pieces { version, kinds, .. } = &*self.pieces;
         match self.search {
@@ -320,15 +345,6 @@ impl Questions for SentencePiece {
 
     fn why_other_bytes(&self, _: bool) -> Option<String> {
         (!self.fields.byte_fallback).then(|| LOST.into())
-    }
-
-    fn are_apart(&self, before: char, after: char) -> Option<bool> {
-        match &self.search {
-            Search::Bpe(Some(core)) if self.pieces.user_defined.is_empty() => {
-                core.are_apart(before, after)
-            }
-            _ => None,
-        }
     }
 
     /// The version counts only where ids depend on it.

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::random::Sampling;
 use super::vocab::Vocab;
-use super::{Barred, Found, Questions};
+use super::{Barred, Found, Place, Questions};
 use crate::components::bytes::CHAR_OF;
 use crate::components::json::json;
 use crate::components::spec::Metaspace;
@@ -60,7 +60,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     /// [`Questions::why_other_bytes`].
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
-    /// [`Questions::sampling`].
+    /// Sampling settings; `None` if encoding is deterministic.
     fn sampling(&self) -> Option<&Sampling> {
         None
     }
@@ -100,39 +100,26 @@ impl<M: Words> Questions for M {
     fn encode_stretch(
         &self,
         text: &str,
-        is_first: bool,
+        place: Place,
         split: &Split,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        encode_stretch(self, Some(&self.state().pool), text, is_first, split, ids)
+        let pool = (place != Place::Chunk).then_some(&self.state().pool);
+        encode_stretch(self, pool, text, place == Place::First, split, ids)
     }
 
-    fn encode_chunk(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
-        encode_stretch(self, None, text, false, split, ids)
-    }
-
-    fn takes_words(&self) -> bool {
-        Words::sampling(self).is_none()
-    }
-
-    fn encode_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.append_word(word, ids)
-    }
-
-    fn encode_piece(&self, piece: &str, found: Found<'_>) -> Result<()> {
-        self.each_token(piece, |_, _| false, found)
-    }
-
-    fn encode_piece_without(
+    fn encode_piece(
         &self,
         piece: &str,
-        is_barred: Barred<'_>,
+        barred: Option<Barred<'_>>,
         found: Found<'_>,
     ) -> Result<bool> {
-        if self.can_bar() {
-            self.each_token(piece, is_barred, found)?;
+        match barred {
+            Some(_) if !self.can_bar() => return Ok(false),
+            Some(is_barred) => self.each_token(piece, is_barred, found)?,
+            None => self.each_token(piece, |_, _| false, found)?,
         }
-        Ok(self.can_bar())
+        Ok(true)
     }
 
     fn size(&self) -> usize {
@@ -164,19 +151,8 @@ impl<M: Words> Questions for M {
         Words::may_fail(self)
     }
 
-    fn sampling(&self) -> Option<&Sampling> {
-        Words::sampling(self)
-    }
-
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String> {
         Words::why_other_bytes(self, is_byte_level)
-    }
-
-    fn are_apart(&self, _: char, _: char) -> Option<bool> {
-        match Words::sampling(self) {
-            Some(_) => None,
-            None => Some(false),
-        }
     }
 
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {

@@ -20,7 +20,7 @@ use crate::components::normalize::{Ends, Normalizer};
 use crate::components::spec::{Metaspace, PrependScheme};
 use crate::components::split::{Plan, Split};
 use crate::error::Result;
-use crate::models::Model;
+use crate::models::{Model, Place};
 
 /// How a tokenizer cuts runs into chunks.
 #[derive(Debug)]
@@ -366,7 +366,7 @@ impl Unknown<'_> {
     /// Appends the ids of text by all steps, with a normalizer.
     fn append(&self, text: &str, normalizer: &Normalizer, ids: &mut Vec<u32>) -> Result<()> {
         let text = normalizer.apply(text.into())?;
-        self.model.encode_chunk(&text, self.split, ids)
+        self.model.encode_stretch(&text, Place::Chunk, self.split, ids)
     }
 
     /// Appends the ids of a chunk.
@@ -380,7 +380,7 @@ impl Unknown<'_> {
             &mut long[..]
         };
         match self.chunks.piece(self.split, chunk, room) {
-            Some(piece) => self.model.encode_word(piece, ids),
+            Some(piece) => self.model.append_word(piece, ids),
             None => self.append(chunk, &self.chunks.normalizer, ids),
         }
     }

@@ -66,7 +66,10 @@ impl Pipeline {
     /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
     /// kind; not for a tokenizer made from an encoding.
     fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
-        let other = match (self.added().text(id), self.model().token_bytes(id)) {
+        let other = match (
+            self.added().text(id),
+            self.model().bpe_by_ranks().and_then(|bpe| bpe.token_bytes(id)),
+        ) {
             (Some(text), _) => Cow::Borrowed(text),
             (None, Some(token)) => {
                 bytes.extend_from_slice(token);

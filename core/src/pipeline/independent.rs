@@ -14,17 +14,17 @@ const MOST_TRIES: usize = 64;
 /// name touches it, and no white space, which special tokens may take. Otherwise 0. `is_free` tells
 /// whether a place is one for the caller.
 pub fn quiet_place(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &str,
     known: usize,
     is_free: impl Fn(usize) -> bool,
 ) -> Result<usize> {
-    let names = engine.special_tokens()?.all();
+    let names = pipeline.special_tokens()?.all();
     let longest = names.longest();
     if longest > LONGEST_NAME {
         return Ok(0);
     }
-    let is_normalized = engine.normalization() != Normalization::None;
+    let is_normalized = pipeline.normalization() != Normalization::None;
     let mut after = None;
     // Whether a name counts may depend on the character after it, and the last U+FFFD may be half of
     // another.

@@ -390,7 +390,7 @@ impl Pipeline {
             return direct.keeps_text(run);
         }
         let is_plain = matches!(self.split().plan(), Plan::Pattern { prefix_space: false, .. })
-            && self.model().keeps_bytes(run);
+            && self.model().bpe_by_ranks().is_some_and(|bpe| bpe.keeps_bytes(run));
         match self.normalizer() {
             _ if !is_plain => Ok(false),
             None => Ok(true),
@@ -404,7 +404,7 @@ impl Pipeline {
         if let Some(direct) = self.direct() {
             return direct.text_size(id);
         }
-        self.model().token_bytes(id).map_or(0, <[u8]>::len)
+        self.model().bpe_by_ranks().and_then(|bpe| bpe.token_bytes(id)).map_or(0, <[u8]>::len)
     }
 
     /// Returns the first position in a run, from byte `near` on, where it can be cut without
@@ -423,7 +423,7 @@ impl Pipeline {
             return chunks.end(run, near);
         }
         let is_pattern = matches!(self.split().plan(), Plan::Pattern { .. });
-        let Some(splitter) = self.model().splitter().filter(|_| is_pattern) else {
+        let Some(bpe) = self.model().bpe_by_ranks().filter(|_| is_pattern) else {
             return self.cut_apart(run, near);
         };
         if self.normalizer().is_some_and(|normalizer| !Self::keeps_ascii(normalizer)) {
@@ -436,7 +436,7 @@ impl Pipeline {
         };
         let bytes = run.as_bytes();
         loop {
-            let cut = splitter.safe_cut(run, near)?;
+            let cut = bpe.splitter().safe_cut(run, near)?;
             if self.normalizer().is_none() || is_kept(bytes[cut - 1], bytes[cut]) {
                 return Some(cut);
             }

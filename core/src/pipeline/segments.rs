@@ -66,10 +66,10 @@ impl Prompt {
     }
 
     /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
-    pub fn of_text(engine: &Pipeline, text: &str, allowed: &Selection) -> Result<Self> {
+    pub fn of_text(pipeline: &Pipeline, text: &str, allowed: &Selection) -> Result<Self> {
         let mut prompt = Self { is_one_text: true, ..Self::default() };
-        prompt.push_text(engine, text, allowed)?;
-        prompt.finish(engine)?;
+        prompt.push_text(pipeline, text, allowed)?;
+        prompt.finish(pipeline)?;
         Ok(prompt)
     }
 
@@ -79,12 +79,17 @@ impl Prompt {
     }
 
     /// Adds text in which the names in `allowed` are special tokens.
-    pub fn push_text(&mut self, engine: &Pipeline, text: &str, allowed: &Selection) -> Result<()> {
+    pub fn push_text(
+        &mut self,
+        pipeline: &Pipeline,
+        text: &str,
+        allowed: &Selection,
+    ) -> Result<()> {
         poll(text.len())?;
         reserve_text(&mut self.text, text.len())?;
         if *allowed != Selection::None {
             let base = self.text.len();
-            for (name, id) in engine.find_in_segment(text, allowed)? {
+            for (name, id) in pipeline.find_in_segment(text, allowed)? {
                 self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id));
             }
             self.trusted.push((self.ends.len(), allowed.clone()));
@@ -134,20 +139,20 @@ impl Prompt {
 
     /// Finds the special tokens that depend on more than one segment. Call it after the last
     /// segment.
-    pub fn finish(&mut self, engine: &Pipeline) -> Result<()> {
-        engine.find_in_prompt(self)
+    pub fn finish(&mut self, pipeline: &Pipeline) -> Result<()> {
+        pipeline.find_in_prompt(self)
     }
 
     /// Returns the end of a prompt that is not finished: more segments change nothing before it.
-    pub(crate) fn end(&self, engine: &Pipeline) -> Result<Self> {
+    pub(crate) fn end(&self, pipeline: &Pipeline) -> Result<Self> {
         let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
         let is_free = |at: usize| {
             let index = place(at);
             let before = index.checked_sub(1).is_none_or(|last| self.fixed[last].end < at);
             before && self.fixed.get(index).is_none_or(|next| at < next.start)
         };
-        let start = match engine.ignores_segments() {
-            true => quiet_place(engine, &self.text, self.text.len(), is_free)?,
+        let start = match pipeline.ignores_segments() {
+            true => quiet_place(pipeline, &self.text, self.text.len(), is_free)?,
             false => 0,
         };
         Ok(self.copy_from(start))
@@ -267,8 +272,8 @@ impl Prompt {
     }
 
     /// Appends the ids.
-    pub fn encode(&self, engine: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
-        engine.encode_runs(self, &mut |encode| {
+    pub fn encode(&self, pipeline: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
+        pipeline.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
                 Some(index) => {
                     ids.extend_from_slice(self.fixed[index].ids.as_slice());
@@ -283,7 +288,7 @@ impl Prompt {
     /// characters. Those of given ids are empty.
     pub fn encode_with_spans(
         &self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         ids: &mut Vec<u32>,
         spans: &mut Vec<Range<usize>>,
     ) -> Result<()> {
@@ -294,15 +299,15 @@ impl Prompt {
                 spans.resize(ids.len(), span);
                 return Ok(());
             }
-            if !engine.keeps_text(&self.text[span.clone()])? {
-                return engine.encode_run_with_spans(self, span, ids, spans);
+            if !pipeline.keeps_text(&self.text[span.clone()])? {
+                return pipeline.encode_run_with_spans(self, span, ids, spans);
             }
             let (first, mut end) = (ids.len(), span.start);
-            engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+            pipeline.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
             reserve(spans, ids.len() - first)?;
             for &id in &ids[first..] {
                 let start = end;
-                end += engine.text_size(id);
+                end += pipeline.text_size(id);
                 spans.push(floor(&self.text, start)..ceil(&self.text, end));
             }
             Ok(())
@@ -312,12 +317,12 @@ impl Prompt {
     /// Appends the ids and their origins to empty vectors.
     pub fn encode_with_origins(
         &self,
-        engine: &Pipeline,
+        pipeline: &Pipeline,
         is_joined: bool,
         ids: &mut Vec<u32>,
         origins: &mut Origins,
     ) -> Result<()> {
-        let special = engine.special_tokens()?;
+        let special = pipeline.special_tokens()?;
         let mut spans = Vec::new();
         // Each run borrows its memory alone: a run that needs spans borrows more.
         self.walk(is_joined, |span, fixed| {
@@ -337,17 +342,17 @@ impl Prompt {
             }
             let segments = self.segments_at(span.clone());
             if segments.0 == segments.1 {
-                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                pipeline.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
                 add_origin(origins, ids.len(), Origin::of_text(segments));
                 return Ok(());
             }
-            if engine.keeps_text(&self.text[span.clone()])? {
-                engine.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
-                self.locate(|id| engine.text_size(id), span, ids, first, origins);
+            if pipeline.keeps_text(&self.text[span.clone()])? {
+                pipeline.encode_runs(self, &mut |encode| encode(span.clone(), ids))?;
+                self.locate(|id| pipeline.text_size(id), span, ids, first, origins);
                 return Ok(());
             }
             spans.clear();
-            engine.encode_run_with_spans(self, span, ids, &mut spans)?;
+            pipeline.encode_run_with_spans(self, span, ids, &mut spans)?;
             for (place, bytes) in (first..).zip(spans.drain(..)) {
                 add_origin(origins, place + 1, Origin::of_text(self.segments_at(bytes)));
             }

@@ -12,8 +12,8 @@ use crate::special_tokens::Selection;
 
 /// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
 /// own, are the first tokens of the text, whatever follows it.
-fn stable_length(engine: &Pipeline, text: &str, allowed: &Selection) -> Result<usize> {
-    Ok(Stable::of(engine, text, allowed)?.original)
+fn stable_length(pipeline: &Pipeline, text: &str, allowed: &Selection) -> Result<usize> {
+    Ok(Stable::of(pipeline, text, allowed)?.original)
 }
 
 /// The bytes of the first beginning that is tried, and of the room for a few tokens more.
@@ -22,7 +22,7 @@ const LEAST: usize = 1024;
 /// Finds a beginning of a text that has at least `most` tokens, all of them the first of the text.
 /// Leaves their ids in `ids`. `None` if that would not save half of the text.
 pub(crate) fn beginning<'a>(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     text: &'a str,
     most: usize,
     request: &Request,
@@ -32,13 +32,13 @@ pub(crate) fn beginning<'a>(
     let mut size = (most / 2).max(LEAST);
     while size <= text.len() / 2 {
         let window = &text[..floor(text, size)];
-        let length = stable_length(engine, window, &request.allowed)?;
+        let length = stable_length(pipeline, window, &request.allowed)?;
         // Without a place to cut, a larger window does not help.
         if length < window.len() / 2 {
             break;
         }
         ids.clear();
-        engine.encode_text(&text[..length], request, ids)?;
+        pipeline.encode_text(&text[..length], request, ids)?;
         if ids.len() >= most {
             return Ok(Some(&text[..length]));
         }
@@ -60,14 +60,14 @@ pub(crate) struct Stable<'a> {
 }
 
 impl<'a> Stable<'a> {
-    pub(crate) fn of(engine: &Pipeline, text: &'a str, allowed: &Selection) -> Result<Self> {
-        let normalization = engine.normalization();
+    pub(crate) fn of(pipeline: &Pipeline, text: &'a str, allowed: &Selection) -> Result<Self> {
+        let normalization = pipeline.normalization();
         let settled = settled(normalization, text);
         let (normal, alignment) = normalization.align(&text[..settled])?;
         let mut fixed = Vec::new();
-        let open = engine.find_settled(&normal, allowed, &mut fixed)?;
+        let open = pipeline.find_settled(&normal, allowed, &mut fixed)?;
         let after_special = fixed.last().map_or(0, |last| last.end);
-        let cuts = [last_cut(engine, &normal, after_special, open), Some(after_special)];
+        let cuts = [last_cut(pipeline, &normal, after_special, open), Some(after_special)];
         let places = cuts.into_iter().flatten();
         let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
         let (end, original) = found.unwrap_or_default();
@@ -100,14 +100,19 @@ fn original(alignment: &Alignment, position: usize) -> Option<usize> {
 
 /// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
 /// `open`.
-pub(crate) fn last_cut(engine: &Pipeline, text: &str, start: usize, open: usize) -> Option<usize> {
+pub(crate) fn last_cut(
+    pipeline: &Pipeline,
+    text: &str,
+    start: usize,
+    open: usize,
+) -> Option<usize> {
     let stretch = &text[start..open.max(start)];
     let mut back = 64;
     loop {
         let from = floor(stretch, stretch.len().saturating_sub(back));
         let mut found = None;
         let mut near = from.max(1);
-        while let Some(cut) = engine.beginning_cut(stretch, near) {
+        while let Some(cut) = pipeline.beginning_cut(stretch, near) {
             found = Some(start + cut);
             near = cut + 1;
         }

@@ -43,8 +43,8 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
         if text.text.is_empty() { Ok(()) } else { self.0(text, Some(id)) }
     }
 
-    fn stretch(&mut self, tokenizer: &Pipeline, text: Aligned, start: Option<usize>) -> Result<()> {
-        let pieces = tokenizer.split().steps().split(vec![text], start.is_some())?;
+    fn stretch(&mut self, pipeline: &Pipeline, text: Aligned, start: Option<usize>) -> Result<()> {
+        let pieces = pipeline.split().steps().split(vec![text], start.is_some())?;
         let mut pieces = pieces.iter().filter(|piece| !piece.text.is_empty());
         pieces.try_for_each(|piece| self.0(piece, None))
     }
@@ -116,7 +116,7 @@ impl Pipeline {
             let origin = piece.origin(span.clone());
             return found(models::Token { id, span, shows_piece: true }, origin);
         }
-        self.model().encode_piece(&piece.text, &mut |token| {
+        let take = &mut |token: models::Token| {
             poll(WORK)?;
             if token.span.is_empty() {
                 let origin = piece.empty_origin(token.span.start);
@@ -126,7 +126,8 @@ impl Pipeline {
             let end = token.span.end.min(piece.text.len());
             let start = token.span.start.min(end.saturating_sub(1));
             found(token, piece.origin(start..end))
-        })
+        };
+        self.model().encode_piece(&piece.text, None, take).map(drop)
     }
 
     /// The text of a token of a piece.
@@ -142,7 +143,7 @@ impl Pipeline {
     /// Characters that become no token are left out, as in `tokenizers`.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
         let mut tokens = Vec::new();
-        self.model().encode_piece(text, &mut |token| {
+        self.model().encode_piece(text, None, &mut |token| {
             let span = (token.span.start, token.span.end);
             tokens.push((token.id, self.token_text(&token, text)?, span));
             Ok(())

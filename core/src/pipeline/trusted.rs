@@ -205,7 +205,7 @@ impl Pipeline {
             };
             let mut is_kept_out = true;
             let can_bar =
-                self.model().encode_piece_without(&piece.text, &is_barred, &mut |token| {
+                self.model().encode_piece(&piece.text, Some(&is_barred), &mut |token| {
                     is_kept_out &= !is_barred(token.id, token.span.clone());
                     made.push((token.id, place(piece.origin(token.span))));
                     Ok(())

@@ -14,6 +14,7 @@ use crate::components::normalize::Normalizer;
 use crate::components::spec::{Metaspace, PrependScheme};
 use crate::components::split::Plan;
 use crate::error::Result;
+use crate::models::Place;
 use crate::pipeline::assembly::Pipeline;
 
 /// Takes the stretches that a walk finds.
@@ -40,7 +41,7 @@ pub(crate) trait Tracer {
     /// begins a text; `None` in other runs.
     fn stretch(
         &mut self,
-        tokenizer: &Pipeline,
+        pipeline: &Pipeline,
         text: Self::Text<'_>,
         start: Option<usize>,
     ) -> Result<()>;
@@ -160,29 +161,30 @@ impl Tracer for Vec<u32> {
 
     fn stretch(
         &mut self,
-        tokenizer: &Pipeline,
+        pipeline: &Pipeline,
         text: Cow<'_, str>,
         start: Option<usize>,
     ) -> Result<()> {
-        let (model, split) = (tokenizer.model(), tokenizer.split());
-        match tokenizer.chunks() {
-            // The cache has chunks.
-            Some(_) => model.encode_chunk(&text, split, self),
-            None => model.encode_stretch(&text, start == Some(0), split, self),
-        }
+        let (model, split) = (pipeline.model(), pipeline.split());
+        let place = match start {
+            _ if pipeline.chunks().is_some() => Place::Chunk,
+            Some(0) => Place::First,
+            _ => Place::Later,
+        };
+        model.encode_stretch(&text, place, split, self)
     }
 
-    fn shortcut(&mut self, tokenizer: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
-        if let Some(chunks) = tokenizer.chunks() {
-            if chunks.has_names(text, tokenizer.added())? {
+    fn shortcut(&mut self, pipeline: &Pipeline, text: &Cow<'_, str>) -> Result<bool> {
+        if let Some(chunks) = pipeline.chunks() {
+            if chunks.has_names(text, pipeline.added())? {
                 return Ok(false);
             }
-            let (model, split) = (tokenizer.model(), tokenizer.split());
-            chunks.append(text, model, split, tokenizer.normalizer(), self)?;
+            let (model, split) = (pipeline.model(), pipeline.split());
+            chunks.append(text, model, split, pipeline.normalizer(), self)?;
             return Ok(true);
         }
-        let (model, normalizer) = (tokenizer.model(), tokenizer.normalizer());
-        if tokenizer.added().has_normalized() || !tokenizer.split().cuts_at_spaces() {
+        let (model, normalizer) = (pipeline.model(), pipeline.normalizer());
+        if pipeline.added().has_normalized() || !pipeline.split().cuts_at_spaces() {
             return Ok(false);
         }
         if let Some(Normalizer::SentencePiece(normalizer)) = normalizer
