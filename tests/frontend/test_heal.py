@@ -269,7 +269,7 @@ def test_copies_and_pickles() -> None:
         other.advance(995)
         assert other.done and not healed.done
     assert copy.copy(trie) is trie and copy.deepcopy(trie) is trie
-    for it, way in ((healed, "Healed.of_rests"), (trie, "token_trie")):
+    for it, way in ((healed, "Healed.of_rests"), (trie, "make another TokenTrie")):
         with pytest.raises(TypeError, match=way):
             pickle.dumps(it)
 

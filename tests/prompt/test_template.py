@@ -302,9 +302,7 @@ def special_ids(enc: bpe_engine.Encoding, segments: Any) -> collections.Counter[
 def check_hostile(name: str, case: int) -> bool:
     """Returns whether the template took the same branches for both conversations."""
     template, enc = TEMPLATES[name], encoding(name)
-    hostile, more, plain, plain_more = bpe_engine.prompt.Conversation(
-        Hostile(case, chats.control_of(template))
-    )
+    hostile, more, plain, plain_more = Hostile(case, chats.control_of(template)).conversation()
     segments = ours(template, hostile, **more)
     if isinstance(segments, Exception):
         return False
