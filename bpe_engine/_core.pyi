@@ -36,6 +36,7 @@ __all__ = [
     "collect_segments",
     "cost_of_joining",
     "join_traced",
+    "mark_answers",
     "size_of_plain",
     "copy_plain",
     "count_tokens",
@@ -59,7 +60,6 @@ __all__ = [
     "PieceCounts",
     "WordCounts",
     "merge_counts",
-    "strip_traced",
     "train_bpe",
     "work_done",
 ]
@@ -910,6 +910,7 @@ class AuditedIds:
     def ids(self) -> list[int]: ...
     def segments(self) -> list[int]: ...
     def special(self) -> bytearray: ...
+    def totals(self, part_of: list[int], parts: int) -> tuple[list[int], list[int]]: ...
     def mask(
         self,
         segments: list[Any],
@@ -931,9 +932,6 @@ def size_of_plain(value: Any) -> int | None: ...
 def call_method(
     labels: Labels, limits: Any, context: Any, value: Any, name: str, args: tuple[Any, ...]
 ) -> Any: ...
-def strip_traced(
-    text: str, characters: str | None, sides: tuple[bool, bool], traced: type[str]
-) -> Any: ...
 def collect_segments(
     output: Iterator[Any],
     traced: type[str],
@@ -944,6 +942,9 @@ def collect_segments(
     has_tags: bool,
     limit: int,
 ) -> list[Segment] | None: ...
+def mark_answers(
+    segments: list[Segment], turns: list[int | None], headers: Sequence[tuple[str, list[str]]]
+) -> list[Segment]: ...
 
 @final
 class Labels:

@@ -106,6 +106,22 @@ impl AuditedIds {
         new_bytearray(py, &bits)
     }
 
+    /// Returns the ids of each of `parts` parts of a prompt, and how many of these ids end in another part.
+    /// `part_of` has the part of each segment. An id belongs to the part that has its first byte.
+    fn totals(&self, part_of: Vec<usize>, parts: usize) -> PyResult<(Vec<usize>, Vec<usize>)> {
+        let wrong = || PyValueError::new_err("the parts are not those of the prompt");
+        let (mut counts, mut crossing) = (vec![0; parts], vec![0; parts]);
+        for (ids, origin) in self.runs() {
+            let own = *part_of.get(origin.segment).ok_or_else(wrong)?;
+            let last = *part_of.get(origin.segments.1).ok_or_else(wrong)?;
+            *counts.get_mut(own).ok_or_else(wrong)? += ids.len();
+            if last != own {
+                crossing[own] += ids.len();
+            }
+        }
+        Ok((counts, crossing))
+    }
+
     /// Returns 1 for each id of a mask, 0 for others.
     fn mask<'py>(
         &self,
@@ -261,8 +277,9 @@ fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
     }
 }
 
+/// The field of an origin.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
+pub enum Field {
     Template,
     Content,
     Reasoning,
@@ -271,8 +288,25 @@ enum Field {
 }
 
 impl Field {
-    /// Whether it is what the speaker of a message says.
-    fn is_spoken(self) -> bool {
+    /// Reads the name of a field.
+    pub fn of(name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = name.py();
+        let names = [
+            (interned!(py, "template"), Self::Template),
+            (interned!(py, "content"), Self::Content),
+            (interned!(py, "reasoning"), Self::Reasoning),
+            (interned!(py, "tool_calls"), Self::Calls),
+        ];
+        for (known, field) in names {
+            if name.is(known) || name.eq(known)? {
+                return Ok(field);
+            }
+        }
+        Ok(Self::Other)
+    }
+
+    /// Whether the speaker of a message says the text of the field.
+    pub fn is_spoken(self) -> bool {
         matches!(self, Self::Content | Self::Reasoning | Self::Calls)
     }
 }
@@ -519,23 +553,14 @@ fn read_place(
     if origin.is_none() {
         return Ok(None);
     }
-    let py = origin.py();
     let origin = origin.cast::<PyTuple>()?;
     let message = origin.get_borrowed_item(0)?.extract()?;
     let is_role = origin.get_borrowed_item(1)?.eq(role)?;
-    let name = origin.get_borrowed_item(2)?;
+    let field = Field::of(&origin.get_item(2)?)?;
     *is_tagged |= is_assistant && origin.get_borrowed_item(4)?.is_truthy()?;
-    let is_answer = is_assistant && origin.len() > 5 && origin.get_borrowed_item(5)?.is_truthy()?;
-    let names = [
-        (interned!(py, "template"), Field::Template),
-        (interned!(py, "content"), Field::Content),
-        (interned!(py, "reasoning"), Field::Reasoning),
-        (interned!(py, "tool_calls"), Field::Calls),
-    ];
-    for (known, field) in names {
-        if name.is(known) || name.eq(known)? {
-            return Ok(Some(Place { message, field, is_role, is_answer }));
-        }
-    }
-    Ok(Some(Place { message, field: Field::Other, is_role, is_answer: false }))
+    let is_answer = is_assistant
+        && field != Field::Other
+        && origin.len() > 5
+        && origin.get_borrowed_item(5)?.is_truthy()?;
+    Ok(Some(Place { message, field, is_role, is_answer }))
 }

@@ -12,16 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::objects::{new_dict, new_tuple, new_tuple_of, push, untrack};
+use crate::objects::{new_dict, new_tuple, new_tuple_of, push};
+use crate::taint::{
+    GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, length, new_traced, plain_text,
+};
 
-/// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
-pub const TRUSTED: u64 = 1;
-pub const GENERATED: u64 = 2;
-/// The bits of the number of a caller's value, and of the first character in it.
-pub const GIVEN_SHIFT: u32 = 2;
-pub const START_SHIFT: u32 = 32;
-/// The start of text whose characters are not one by one those of its origin.
-pub const NOWHERE: u64 = (1 << 31) - 1;
 /// Numbers have so many bits.
 const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
 /// The keys of a message under which its reasoning may be inside its content.
@@ -608,29 +603,6 @@ impl Labels {
     }
 }
 
-/// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
-/// number for all characters, or a tuple of (length, number).
-pub fn new_traced<'py>(
-    traced: &Bound<'py, PyType>,
-    text: &Bound<'py, PyAny>,
-    flags: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = text.py();
-    let arguments = new_tuple(py, [text.clone()])?;
-    // SAFETY: attached. This is what `str.__new__` does for a subclass, which `traced` is: the call
-    // returns a new object, or null with an exception set.
-    let made = unsafe {
-        let new = (*std::ptr::addr_of!(ffi::PyUnicode_Type)).tp_new;
-        let make = new.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("str"))?;
-        let made = make(traced.as_type_ptr(), arguments.as_ptr(), std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(py, made)?
-    };
-    made.setattr(interned!(py, "_flags"), flags)?;
-    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
-    unsafe { untrack(&made) };
-    Ok(made)
-}
-
 /// Spreads addresses, which the caller does not choose, over a table.
 #[derive(Default)]
 pub struct Address(u64);
@@ -686,13 +658,6 @@ fn plain_key<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     plain_text(key.str()?.as_any())
 }
 
-/// Returns a `str` with the characters of one that may be of a subclass.
-pub fn plain_text<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: attached. The call copies a `str` of a subclass, and returns a new reference, or null
-    // with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(text.py(), ffi::PyUnicode_FromObject(text.as_ptr())) }
-}
-
 /// The index of the number in flags; `None` without one.
 fn number_of(flags: u64) -> Option<usize> {
     let number = (flags >> GIVEN_SHIFT) & MOST_LABELS as u64;
@@ -724,12 +689,4 @@ impl Drop for Depth {
         // that hold the interpreter.
         unsafe { ffi::Py_LeaveRecursiveCall() }
     }
-}
-
-/// Returns the number of characters of a `str`, or a TypeError for other values.
-pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
-    // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
-    // it is not a `str`.
-    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
-    usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }

@@ -37,6 +37,7 @@
 //! | `batch` | batches for `bpe_engine.Tokenizer` |
 //! | `errors` | converts errors of the core to Python exceptions |
 
+mod answers;
 mod audit;
 mod batch;
 mod buffer;
@@ -69,11 +70,11 @@ mod request;
 mod rows;
 mod stream_pool;
 mod strings;
+mod taint;
 mod template;
 mod text;
 mod token_table;
 mod token_trie;
-mod traced;
 mod train;
 mod train_words;
 mod truncate;
@@ -86,6 +87,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::answers::mark_answers;
     #[pymodule_export]
     use super::audit::{AuditedIds, audit_segments};
     #[pymodule_export]
@@ -104,7 +107,7 @@ mod _core {
     #[pymodule_export]
     use super::labels::Labels;
     #[pymodule_export]
-    use super::methods::{call_method, strip_traced};
+    use super::methods::{call_method, size_of_plain};
     #[pymodule_export]
     use super::pipeline::PyPipeline;
     #[pymodule_export]
@@ -119,13 +122,13 @@ mod _core {
     #[pymodule_export]
     use super::stream_pool::{PyStreamPool, StreamStop};
     #[pymodule_export]
+    use super::taint::{cost_of_joining, join_traced};
+    #[pymodule_export]
     use super::template::{collect_segments, copy_plain};
     #[pymodule_export]
     use super::token_table::PyTokenTable;
     #[pymodule_export]
     use super::token_trie::{PyHealed, PyTokenTrie};
-    #[pymodule_export]
-    use super::traced::{cost_of_joining, join_traced, size_of_plain};
     #[pymodule_export]
     use super::train::{CountReader, PieceCounts, merge_counts, train_bpe};
     #[pymodule_export]

@@ -1,16 +1,17 @@
 //! Calls methods of strings and dicts that chat templates often call, for `bpe_engine.prompt`.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
 use bpe_core::ablation::Mechanism;
-use pyo3::ffi;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::string::PyStringData;
-use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::interned::interned;
-use crate::labels::{GIVEN_SHIFT, Labels, NOWHERE, START_SHIFT, length, new_traced};
+use crate::labels::{Address, Depth, Labels};
 use crate::objects::push;
-use crate::template::substring;
-use crate::traced::{ITEM, size_of_plain};
+use crate::taint::{ITEM, Text, length};
 
 /// Bytes that a short string with its origin takes, roughly.
 const STRING: usize = 64;
@@ -142,150 +143,61 @@ fn of_dict<'py>(
     Ok(Some((found, cost)))
 }
 
-/// Returns a string without white space, or without `characters`, at the chosen sides, with its
-/// flags; `None` if these differ between its characters.
+/// Returns the size of a value for whatever walks over it; `None` if it holds others than strings,
+/// numbers, None, lists, tuples and dicts. Everything counts as often as it occurs.
 #[pyfunction]
-pub fn strip_traced<'py>(
-    text: &Bound<'py, PyAny>,
-    characters: Option<&Bound<'py, PyAny>>,
-    sides: (bool, bool),
-    traced: &Bound<'py, PyType>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if !Mechanism::NativeMethods.is_used() {
-        return Ok(None);
-    }
-    Text::new(text, traced)?.map(|text| text.stripped(characters, sides)).transpose()
+pub fn size_of_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    Sizes { known: HashMap::default() }.size(value)
 }
 
-/// A string whose characters have the same flags, or none.
-struct Text<'a, 'py> {
-    text: &'a Bound<'py, PyAny>,
-    traced: &'a Bound<'py, PyType>,
-    length: usize,
-    flags: Option<u64>,
+struct Sizes {
+    /// The sizes of lists, tuples and dicts by their addresses.
+    known: HashMap<usize, usize, BuildHasherDefault<Address>>,
 }
 
-impl<'a, 'py> Text<'a, 'py> {
-    fn new(text: &'a Bound<'py, PyAny>, traced: &'a Bound<'py, PyType>) -> PyResult<Option<Self>> {
-        let flags = match text.is_exact_instance_of::<PyString>() {
-            true => None,
-            false if text.get_type_ptr() == traced.as_type_ptr() => {
-                let flags = text.getattr(interned!(text.py(), "_flags"))?;
-                let Ok(flags) = flags.cast_exact::<PyInt>() else { return Ok(None) };
-                Some(flags.extract()?)
+impl Sizes {
+    fn size(&mut self, value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        if value.is_instance_of::<PyString>() {
+            return Ok(Some(ITEM.saturating_add(length(value)?)));
+        }
+        if value.is_none() || value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+            return Ok(Some(ITEM));
+        }
+        let at = value.as_ptr() as usize;
+        if let Some(&size) = self.known.get(&at) {
+            return Ok(Some(size));
+        }
+        let _depth = Depth::enter(value.py())?;
+        self.note(at, ITEM)?; // Where it holds itself.
+        let mut size = ITEM;
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            for (key, item) in dict {
+                let (Some(key), Some(item)) = (self.size(&key)?, self.size(&item)?) else {
+                    return Ok(None);
+                };
+                size = size.saturating_add(key).saturating_add(item);
             }
-            false => return Ok(None),
-        };
-        Ok(Some(Self { text, traced, length: length(text)?, flags }))
-    }
-
-    /// Returns a part, whose flags say where it begins.
-    fn part(&self, part: Bound<'py, PyAny>, start: usize) -> PyResult<Bound<'py, PyAny>> {
-        let Some(mut flags) = self.flags else { return Ok(part) };
-        if length(&part)? == 0 {
-            flags = 0;
-        } else if flags >> GIVEN_SHIFT != 0 && flags >> START_SHIFT < NOWHERE {
-            flags += u64::try_from(start)? << START_SHIFT;
-        }
-        new_traced(self.traced, &part, &flags.into_pyobject(part.py())?.into_any())
-    }
-
-    fn stripped(
-        &self,
-        characters: Option<&Bound<'py, PyAny>>,
-        (left, right): (bool, bool),
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let characters = characters.map(units).transpose()?;
-        let text = units(self.text)?;
-        let is_stripped = |unit: u32| match &characters {
-            None => is_space(unit),
-            Some(characters) => characters.position(unit).is_some(),
-        };
-        let (mut start, mut end) = (0, self.length);
-        while left && start < end && is_stripped(text.get(start)) {
-            start += 1;
-        }
-        while right && end > start && is_stripped(text.get(end - 1)) {
-            end -= 1;
-        }
-        if start == 0 && end == self.length {
-            return Ok(self.text.clone());
-        }
-        self.part(substring(self.text, start, end)?, start)
-    }
-
-    fn matches(&self, other: &Bound<'py, PyAny>, direction: i32) -> PyResult<Bound<'py, PyAny>> {
-        let (text, most) = (self.text.as_ptr(), ffi::Py_ssize_t::MAX);
-        // SAFETY: attached; both are instances of `str`. The call returns -1 with an exception set,
-        // or a truth value.
-        let found = unsafe { ffi::PyUnicode_Tailmatch(text, other.as_ptr(), 0, most, direction) };
-        if found < 0 {
-            return Err(PyErr::fetch(self.text.py()));
-        }
-        Ok(pyo3::types::PyBool::new(self.text.py(), found > 0).to_owned().into_any())
-    }
-
-    fn split(&self, separator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: attached; both are instances of `str`. The call returns a new list of `str`, or
-        // null with an exception set.
-        let parts = unsafe {
-            let parts = ffi::PyUnicode_Split(self.text.as_ptr(), separator.as_ptr(), -1);
-            Bound::from_owned_ptr_or_err(self.text.py(), parts)?.cast_into_unchecked::<PyList>()
-        };
-        if self.flags.is_some() {
-            let (mut at, gap) = (0, length(separator)?);
-            for place in 0..parts.len() {
-                let part = parts.get_item(place)?;
-                let size = length(&part)?;
-                parts.set_item(place, self.part(part, at)?)?;
-                at += size + gap;
+        } else if let Ok(list) = value.cast_exact::<PyList>() {
+            for item in list {
+                let Some(item) = self.size(&item)? else { return Ok(None) };
+                size = size.saturating_add(item);
             }
+        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+            for item in tuple.iter_borrowed() {
+                let Some(item) = self.size(&item)? else { return Ok(None) };
+                size = size.saturating_add(item);
+            }
+        } else {
+            return Ok(None);
         }
-        Ok(parts)
-    }
-}
-
-/// The code points of a `str`.
-enum Units<'a> {
-    One(&'a [u8]),
-    Two(&'a [u16]),
-    Four(&'a [u32]),
-}
-
-fn units<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Units<'a>> {
-    // SAFETY: attached, and a live `str` does not change while it has more than one owner. See
-    // `text::read`.
-    Ok(match unsafe { text.cast::<PyString>()?.data()? } {
-        PyStringData::Ucs1(units) => Units::One(units),
-        PyStringData::Ucs2(units) => Units::Two(units),
-        PyStringData::Ucs4(units) => Units::Four(units),
-    })
-}
-
-impl Units<'_> {
-    fn get(&self, place: usize) -> u32 {
-        match self {
-            Self::One(units) => units[place].into(),
-            Self::Two(units) => units[place].into(),
-            Self::Four(units) => units[place],
-        }
+        self.note(at, size)?;
+        Ok(Some(size))
     }
 
-    fn position(&self, wanted: u32) -> Option<usize> {
-        match self {
-            Self::One(units) => units.iter().position(|&unit| u32::from(unit) == wanted),
-            Self::Two(units) => units.iter().position(|&unit| u32::from(unit) == wanted),
-            Self::Four(units) => units.iter().position(|&unit| unit == wanted),
-        }
-    }
-}
-
-/// Whether Python's `str.strip` removes a character.
-fn is_space(unit: u32) -> bool {
-    match unit {
-        9..=13 | 28..=32 | 0x85 | 0xA0 => true,
-        ..0x1680 => false,
-        0x1680 | 0x2000..=0x200A | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 => true,
-        _ => false,
+    fn note(&mut self, at: usize, size: usize) -> PyResult<()> {
+        let no_room = |_| PyMemoryError::new_err("no room to measure a value");
+        self.known.try_reserve(1).map_err(no_room)?;
+        self.known.insert(at, size);
+        Ok(())
     }
 }

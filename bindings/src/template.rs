@@ -5,16 +5,15 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::interned::interned;
-use crate::labels::{
-    Address, Depth, GENERATED, GIVEN_SHIFT, GivenValue, Labels, NOWHERE, START_SHIFT, TRUSTED,
-    length, plain_text,
-};
+use crate::labels::{Address, Depth, GivenValue, Labels};
 use crate::objects::{new_list, new_tuple_of, push};
+use crate::taint::{
+    GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, joined, length, plain_text, substring,
+};
 
 /// Copies data that a caller gives to a template.
 ///
@@ -381,13 +380,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         if !self.more.is_empty() {
             let mut texts = std::mem::take(&mut self.more);
             texts.insert(0, text);
-            let texts = new_list(py, texts)?;
-            // SAFETY: attached; both objects are live. The call returns a new reference to a `str`,
-            // or null with an exception set.
-            text = unsafe {
-                let joined = ffi::PyUnicode_Join(interned!(py, "").as_ptr(), texts.as_ptr());
-                Bound::from_owned_ptr_or_err(py, joined)?
-            };
+            text = joined(new_list(py, texts)?.as_any())?;
         }
         if !text.is_exact_instance_of::<PyString>() {
             text = self.plain(&text)?;
@@ -461,20 +454,5 @@ impl<'a, 'py> Collector<'a, 'py> {
         };
         let items = [text, trust, role, source, kind, ids, origin, start];
         self.segments.append(new_tuple_of(self.segment, items)?)
-    }
-}
-
-/// Returns a part of a `str` or an instance of a subclass, as a plain `str`.
-pub fn substring<'py>(
-    text: &Bound<'py, PyAny>,
-    start: usize,
-    end: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (start, end) = (ffi::Py_ssize_t::try_from(start)?, ffi::Py_ssize_t::try_from(end)?);
-    // SAFETY: attached, and `text` is a `str`. The call cuts `end` to its length, and returns a new
-    // reference to a `str`, or null with an exception set.
-    unsafe {
-        let part = ffi::PyUnicode_Substring(text.as_ptr(), start, end);
-        Bound::from_owned_ptr_or_err(text.py(), part)
     }
 }

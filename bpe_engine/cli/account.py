@@ -20,8 +20,14 @@ from ..prompt.account import Account, Part, Step, account_prompt, follow, part_r
 from . import streams
 from .group import Command
 from .options import JSON
-from .printing import for_terminal, printable
-from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
+from .templates import (
+    TEMPLATE,
+    open_model,
+    read_template,
+    show,
+    takes_tokenizer,
+    template_errors,
+)
 
 _PRICE = click.FloatRange(min=0)
 
@@ -67,15 +73,15 @@ def account(
     if as_json:
         more = {"comparison": compared.to_dict()} if compared else {}
         return streams.print_json(found[0].to_dict() | more)
-    _show(*_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
+    show(*_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
     reasons: dict[str, list[str]] = {}
     for where, _, reason in (it.partition(": ") for it in found[0].estimates):
         reasons.setdefault(reason, []).append(where)
     for reason, [first, *rest] in reasons.items():
-        _show(f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}")
+        show(f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}")
     if compared:
-        _show("", *str(compared).split("\n"))
-    _show(*_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
+        show("", *str(compared).split("\n"))
+    show(*_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
 
 
 def _source(
@@ -162,7 +168,7 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
         if sys.stdout.isatty():
             status.stop()
         if not as_json:
-            _show(f"{'request':>7} {'tokens':>10} {'kept':>10} {'share':>7} {'cached':>10}  change")
+            show(f"{'request':>7} {'tokens':>10} {'kept':>10} {'share':>7} {'cached':>10}  change")
         for number, (account, compared, change) in enumerate(steps, 1):
             status.update(f"{number:,} requests")
             kept, cached = (compared.kept, compared.billed_as_cached) if compared else (0, 0)
@@ -179,7 +185,7 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
             if not as_json:
                 share = kept / max(account.total, 1)
                 figures = f"{number:7,} {account.total:10,} {kept:10,} {share:7.1%} {cached:10,}"
-                _show(f"{figures}  {what}".rstrip())
+                show(f"{figures}  {what}".rstrip())
     groups: dict[str, list[Part]] = {}
     for (group, label), count in tokens.most_common():
         groups.setdefault(group, []).append(Part(label or group, count))
@@ -194,11 +200,11 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
         data = {"requests": rows, **sums, "parts": [part.to_dict() for part in parts]}
         return streams.print_json(data | {"costliest": name, "lost": dict(lost.most_common())})
     total = max(sums["tokens"], 1)
-    _show("", *_table(f"{len(rows):,} requests", parts), "")
-    _show(f"most tokens: {name}, {most / total:.1%}")
-    _show(f"kept of an earlier prompt: {sums['kept'] / total:.1%}")
-    _show(*(f"computed again for {it}: {count:,} tokens" for it, count in lost.most_common(5)))
-    _show(*_cost(total, sums["cached"], prices))
+    show("", *_table(f"{len(rows):,} requests", parts), "")
+    show(f"most tokens: {name}, {most / total:.1%}")
+    show(f"kept of an earlier prompt: {sums['kept'] / total:.1%}")
+    show(*(f"computed again for {it}: {count:,} tokens" for it, count in lost.most_common(5)))
+    show(*_cost(total, sums["cached"], prices))
 
 
 def _table(title: str, parts: Iterable[Part]) -> list[str]:
@@ -212,8 +218,3 @@ def _cost(total: int, cached: int, prices: tuple[float | None, float | None]) ->
         return []
     cost = ((total - cached) * prices[0] + cached * prices[1]) / 1e6
     return [f"cost: {cost:.6g}; {total * prices[0] / 1e6:.6g} without a cache"]
-
-
-def _show(*lines: str) -> None:
-    for line in lines:
-        click.echo(for_terminal(printable(line), sys.stdout))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 
 import click
@@ -13,8 +12,7 @@ from ..atomic_write import write_at_once
 from . import streams
 from .group import Command
 from .options import JSON
-from .printing import for_terminal, printable
-from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
+from .templates import TEMPLATE, open_model, read_template, show, takes_tokenizer, template_errors
 
 
 @click.command(
@@ -83,7 +81,7 @@ def audit(
     if as_json:
         streams.print_line(found.to_json())
     else:
-        click.echo(for_terminal(printable(str(found)), sys.stdout))
+        show(str(found))
     paths = ("naive", "segments") if judged == "both" else (judged,)
     is_forged = any(found.lets_through(each) for each in paths)  # type: ignore[arg-type]
     raise click.exceptions.Exit(1 if is_forged or found.unknown else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 
 import click
@@ -10,8 +9,7 @@ import click
 from . import streams
 from .group import Command
 from .options import JSON
-from .printing import for_terminal, printable
-from .templates import TEMPLATE, open_model, read_template, takes_tokenizer, template_errors
+from .templates import TEMPLATE, open_model, read_template, show, takes_tokenizer, template_errors
 
 
 @click.command(
@@ -39,5 +37,5 @@ def check_template(path: str, tokenizer_name: str | None, as_json: bool) -> None
     if as_json:
         streams.print_json({"verdict": report.verdict, **asdict(report)})
     else:
-        click.echo(for_terminal(printable(str(report)), sys.stdout))
+        show(str(report))
     raise click.exceptions.Exit(0 if report.is_clean else 1)

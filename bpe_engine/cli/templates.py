@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ import click
 
 from . import streams
 from .group import VOCABULARY
+from .printing import for_terminal, printable
 
 if TYPE_CHECKING:
     from ..abilities.ordinary_text import AnyTokenizer
     from ..tokenizer import Tokenizer
 
-__all__ = ["TEMPLATE", "open_model", "read_template", "takes_tokenizer", "template_errors"]
+__all__ = ["TEMPLATE", "open_model", "read_template", "show", "takes_tokenizer", "template_errors"]
 
 TEMPLATE = click.argument("path", metavar="FILE", type=click.Path(allow_dash=True))
 
@@ -46,6 +48,12 @@ def open_model(name: str) -> AnyTokenizer | Tokenizer:
     from ..tokenizer import Tokenizer
 
     return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_for_commands(name)
+
+
+def show(*lines: str) -> None:
+    """Prints lines, which may hold text of a prompt."""
+    for line in lines:
+        click.echo(for_terminal(printable(line), sys.stdout))
 
 
 @contextlib.contextmanager

@@ -1,12 +1,12 @@
-"""What each part of a prompt costs, where two prompts differ first, and what fits into a budget."""
+"""Tokens of each part of a prompt, the first difference of two prompts, and the turns that fit a budget."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
-from bisect import bisect_left, bisect_right
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -25,49 +25,46 @@ __all__ = ["Account", "Comparison", "Fitted", "Part", "PartChange", "Side", "acc
 
 _SYSTEM = ("system", "developer")
 _RESULTS = ("tool", "function", "ipython")
-# Top-level parts in their order; the labels of segments follow.
+# The top-level parts in order; labels of segments follow.
 _GROUPS = ("template", "system", "tools", "documents", "messages")
-# The earlier prompts with which each prompt of a log is compared.
+# Earlier prompts of a log that each prompt is compared with.
 _RECENT = 32
 
 
 class Part(NamedTuple):
     """A part of a prompt, and its tokens."""
 
-    #: The place, as in "tools[1]" or "messages[2].content"; or the label of a segment.
+    #: The place, such as "tools[1]" or "messages[2].content"; or the label of a segment.
     name: str
-    #: All tokens, those of `parts` included. A token belongs to the part that has its first byte.
+    #: The tokens, those of `parts` included. A token belongs to the part with its first byte.
     tokens: int
     #: The role of a message, or the name of a tool.
     label: str = ""
-    #: How many of the tokens have bytes of another part, too.
+    #: The tokens that end in another part.
     crossing: int = 0
     parts: tuple[Part, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the part as JSON data, without what is empty."""
+        """Returns the part as JSON data, without empty fields."""
         data = {name: value for name, value in self._asdict().items() if value or name == "tokens"}
         return data | ({"parts": [part.to_dict() for part in self.parts]} if self.parts else {})
 
 
-# A place: the group, also of system messages "messages"; the index in it, or -1; the field, or "".
+# A leaf of the tree: the group ("messages" for system messages, too), the index in it or -1, the field or "".
 _Place = tuple[str, int, str]
-_OF_TEMPLATE: _Place = ("template", -1, "")
 
 
 class _Prompt(NamedTuple):
-    """Segments with their ids, and the messages and tools that they come from."""
+    """An encoded prompt, and the messages and tools it was made from."""
 
     segments: list[Any]
-    #: The number of ids of each segment.
-    counts: list[int]
     ids: list[int]
-    #: Ids over several segments: the segment with the first byte, the first and last one, how many.
-    joints: list[tuple[int, int, int, int]]
+    #: The `AuditedIds`; or for a closed model the segment of each id.
+    owners: Any
     messages: list[Any]
     tools: list[Any]
     tokenizer: Any
-    #: What is an estimate, for a closed model.
+    #: The estimated parts of a closed model; None for an open one.
     estimates: list[str] | None = None
 
 
@@ -75,7 +72,7 @@ class Side(NamedTuple):
     """The first token that differs, in one of two prompts."""
 
     place: int
-    #: The name of the part, as in "messages[0].content".
+    #: The name of the part, such as "messages[0].content".
     part: str
     origin: Origin | None
     text: str
@@ -88,47 +85,42 @@ class Account:
 
     def __init__(self, prompt: _Prompt):
         self._prompt = prompt
-        self._labels = _labels(prompt)
-        # The distinct places, and for each segment the index of its place.
-        self._table, self._places = _places(prompt.segments)
+        # The leaves of the tree, and the index of the leaf of each segment.
+        self._leaves, self._leaf_of = _leaves(prompt.segments)
         #: The tokens of the whole prompt.
         self.total: int = len(prompt.ids)
         #: The ids; None for a closed model, whose prompts are not public.
         self.ids: list[int] | None = prompt.ids if prompt.estimates is None else None
-        #: What is an estimate, each with the reason; empty where all numbers are exact.
+        #: The parts that are estimates, each with the reason; empty if all numbers are exact.
         self.estimates: list[str] = prompt.estimates or []
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts, whose tokens sum to `total`."""
-        places, segments, table = self._places, self._prompt.segments, self._table
-        tokens, crossing = [0] * len(table), [0] * len(table)
-        for place, count in zip(places, self._prompt.counts):
-            tokens[place] += count
-        for owner, first, last, count in self._prompt.joints:
-            own = places[owner]
-            others = {*places[first : last + 1]} - {own}
-            if others and any(
-                places[at] in others and segments[at][0] for at in range(first, last + 1)
-            ):
-                crossing[own] += count
-        items: dict[tuple[str, int], list[int]] = {}
-        for place in sorted(sorted({*places}), key=[at for _, at, _ in table].__getitem__):
-            items.setdefault(table[place][:2], []).append(place)
+        leaves, labels = self._leaves, self._labels
+        if self.ids is None:
+            counted = Counter(self._leaf_of[owner] for owner in self._prompt.owners)
+            tokens, crossing = [counted[at] for at in range(len(leaves))], [0] * len(leaves)
+        else:
+            tokens, crossing = self._prompt.owners.totals(self._leaf_of, len(leaves))
+        items: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for at, (group, index, field) in enumerate(leaves):
+            if at or tokens[at] or at in self._leaf_of:
+                items.setdefault((group, index), []).append((field, at))
         groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
-        for (group, index), inside in items.items():
+        for (group, index), fields in sorted(items.items(), key=lambda item: item[0][1]):
             name = _name(group, index)
-            label = self._labels.get(name, "")
-            leaves = [
-                Part(_name(group, index, table[at][2]), tokens[at], "", crossing[at])
-                for at in inside
+            parts = [
+                Part(f"{name}.{field}" if field else name, tokens[at], "", crossing[at])
+                for field, at in fields
             ]
+            label = labels.get(name, "")
             if label in _SYSTEM:
-                groups["system"] += leaves
+                groups["system"] += parts
             elif index < 0:
-                groups.setdefault(group, []).extend(leaves)
+                groups.setdefault(group, []).extend(parts)
             else:
-                groups[group].append(_sum(name, leaves, label))
+                groups[group].append(_sum(name, parts, label))
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:
@@ -170,40 +162,57 @@ class Account:
     def _side(self, place: int) -> Side | None:
         if place >= self.total:
             return None
-        at = bisect_right(list(accumulate(self._prompt.counts)), place)
-        segment, ids = self._prompt.segments[at], self._prompt.ids
+        prompt = self._prompt
+        at = (prompt.owners if self.ids is None else prompt.owners.segments())[place]
+        segment, ids = prompt.segments[at], prompt.ids
         known = list(takewhile(lambda id: id >= 0, ids[place : place + 6]))
         before = ids[max(place - 6, 0) : place] if known else []
         around = known if min(before, default=0) < 0 else before + known
         texts = [self._decoded(some) if known else segment[0][:40] for some in (known[:1], around)]
-        return Side(place, _name(*self._table[self._places[at]]), segment[6], *texts)
+        return Side(place, _name(*self._leaves[self._leaf_of[at]]), segment[6], *texts)
 
     def _decoded(self, ids: list[int]) -> str:
         tokenizer = self._prompt.tokenizer
         try:
             return str(tokenizer.decode_bytes(ids).decode("utf-8", "replace"))
-        except ValueError:  # Ids without bytes of their own.
+        except ValueError:  # A token of this model has no bytes by itself.
             return str(tokenizer.decode(ids, skip_special_tokens=False))
 
     @cached_property
+    def _labels(self) -> dict[str, str]:
+        """The roles of messages and the names of tools."""
+        prompt = self._prompt
+        labels = {f"messages[{at}]": m.get("role") for at, m in enumerate(prompt.messages)}
+        for at, tool in enumerate(prompt.tools):
+            function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+            labels[f"tools[{at}]"] = function.get("name") if isinstance(function, Mapping) else None
+        for _, _, role, source, _, _, origin, _ in () if prompt.messages else prompt.segments:
+            if role := role if origin is None else origin[1]:
+                labels.setdefault(source if origin is None else f"messages[{origin[0]}]", role)
+        return {name: str(label or "") for name, label in labels.items()}
+
+    @cached_property
     def _units(self) -> dict[str, list[_Unit]]:
-        texts: list[list[str]] = [[] for _ in self._table]
-        for place, segment in zip(self._places, self._prompt.segments):
-            texts[place].append(segment[0] or str(segment[5] or ""))
+        """The tools, documents and messages, by group."""
+        texts: list[list[str]] = [[] for _ in self._leaves]
+        for at, segment in zip(self._leaf_of, self._prompt.segments):
+            texts[at].append(segment[0] or str(segment[5] or ""))
         groups: dict[str, dict[int, _Unit]] = {}
-        for (group, at, field), found in zip(self._table, texts):
-            units = groups.setdefault(group, {})
-            if at not in units:
-                name = _name(group, at)
-                units[at] = _Unit(at, name, self._labels.get(name, ""), {})
-            units[at].fields[field] = "".join(found)
+        for (group, at, field), found in zip(self._leaves, texts):
+            name = _name(group, at)
+            unit = _Unit(at, name, self._labels.get(name, ""), {})
+            unit = groups.setdefault(group, {}).setdefault(at, unit)
+            unit.fields[field] = "".join(found)
         return {name: [units[at] for at in sorted(units)] for name, units in groups.items()}
 
 
 def _sum(name: str, parts: list[Part], label: str = "") -> Part:
-    is_alone = len(parts) == 1 and parts[0].name == name
-    tokens, crossing = sum([it.tokens for it in parts]), sum([it.crossing for it in parts])
-    return Part(name, tokens, label, crossing, () if is_alone else tuple(parts))
+    if len(parts) == 1 and parts[0].name == name:
+        return parts[0]._replace(label=label, parts=())
+    tokens = crossing = 0
+    for part in parts:
+        tokens, crossing = tokens + part[1], crossing + part[3]
+    return Part(name, tokens, label, crossing, tuple(parts))
 
 
 def _name(group: str, at: int, field: str = "") -> str:
@@ -221,63 +230,52 @@ class _Unit(NamedTuple):
 
     @property
     def said(self) -> tuple[Any, ...]:
-        """All but the text that the template writes around a message."""
+        """The label and the fields, without the text that the template writes around a message."""
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
 
 
-def _labels(prompt: _Prompt) -> dict[str, str]:
-    """Returns the roles of messages and the names of tools."""
-    labels = {f"messages[{at}]": m.get("role") for at, m in enumerate(prompt.messages)}
-    for at, tool in enumerate(prompt.tools):
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        labels[f"tools[{at}]"] = function.get("name") if isinstance(function, Mapping) else None
-    if not prompt.messages:
-        for _, _, role, source, _, _, origin, _ in prompt.segments:
-            if role := role if origin is None else origin[1]:
-                labels.setdefault(source if origin is None else f"messages[{origin[0]}]", role)
-    return {name: str(label or "") for name, label in labels.items()}
-
-
-def _places(segments: Sequence[Any]) -> tuple[list[_Place], list[int]]:
-    known = {_OF_TEMPLATE: 0}
-    table, places = [_OF_TEMPLATE], list[int]()
-    last = start = 0
+def _leaves(segments: Sequence[Any]) -> tuple[list[_Place], list[int]]:
+    """Returns the leaves of the tree, and the index of the leaf of each segment."""
+    known: dict[_Place, int] = {("template", -1, ""): 0}
+    leaf_of: list[int] = []
+    before: Any = None
+    last = start = leaf = 0
     for number, segment in enumerate(segments):
-        origin, key = segment[6], _OF_TEMPLATE
+        origin = segment[6]
         if origin is None:
-            key = _labeled(*segment[2:4])
-        elif origin[0] is not None:
-            key = ("messages", origin[0], origin[2])
-        elif origin[2] != "template":
-            key = (origin[2], origin[3][0] if origin[3] else -1, "")
-        place = known.get(key, -1)
-        if place < 0:
-            place = known[key] = len(table)
-            table.append(key)
-        places.append(place)
-        if place:
+            leaf = known.setdefault(_labeled(*segment[2:4]), len(known))
+        elif origin is not before:
+            message, field = origin[0], origin[2]
+            if message is None:
+                key = (field, origin[3][0] if origin[3] else -1, "")
+            else:
+                key = ("messages", message, field)
+            leaf = known.setdefault(key, len(known))
+        before = origin
+        leaf_of.append(leaf)
+        if leaf:
             # What the template writes between two texts of one tool belongs to the tool.
-            if place == last and key[0] in ("tools", "documents"):
-                places[start:number] = [place] * (number - start)
-            last, start = place, number + 1
-    return table, places
+            if leaf == last and number > start and origin and origin[2] in ("tools", "documents"):
+                leaf_of[start:number] = [leaf] * (number - start)
+            last, start = leaf, number + 1
+    return list(known), leaf_of
 
 
 def _labeled(role: str | None, source: str | None) -> _Place:
-    """Returns the place of a segment that no template made: its labels name it."""
+    """Returns the place of a segment that no template made, by its labels."""
     group = source or role or "text"
     if found := re.fullmatch(r"messages\[(\d+)\]", group):
         return "messages", int(found[1]), "content"
-    return _OF_TEMPLATE if source == "format" else (group, -1, "")
+    return ("template" if source == "format" else group), -1, ""
 
 
 def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "â–ˆ") -> list[str]:
     """Returns the rows of a table: the name, tokens, share and bar of each part.
 
-    Parts under 1 % share a row: messages by their role, others by what they are.
+    Parts under 1 % share a row: messages by role, others by group.
     """
     total = sum(part.tokens for part in parts)
-    rows = [(title, total), *_rows(parts, total / 100, "  ", None)]
+    rows = [(title, total), *_rows(parts, total / 100, "  ", "")]
     figures = len(f"{total:,}")
     names = min(max(len(name) for name, _ in rows), max(width - figures - 24, 12))
     room = max(4, min(40, width - names - figures - 13))
@@ -293,18 +291,18 @@ def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "â–
 
 
 def _rows(
-    parts: Sequence[Part], least: float, indent: str, group: str | None
+    parts: Sequence[Part], least: float, indent: str, group: str
 ) -> Iterator[tuple[str, int]]:
     small: dict[str, list[Part]] = {}
     for part in parts:
-        if 0 < part.tokens < least:
-            kind = part.label if group == "messages" else group or part.name
-            small.setdefault(kind, []).append(part)
-        elif part.tokens:
+        if part.tokens >= least:
             yield f"{indent}{part.name} {part.label}".rstrip(), part.tokens
             inner = part.name if part.name in _GROUPS[2:] else "parts"
             if inner != "parts" or sum(it.tokens >= least for it in part.parts) > 1:
                 yield from _rows(part.parts, least, indent + "  ", inner)
+        elif part.tokens:
+            kind = part.label if group == "messages" else group or part.name
+            small.setdefault(kind, []).append(part)
     for kind, few in small.items():
         name = f"{few[0].name} {few[0].label}" if len(few) == 1 else f"{len(few):,} small {kind}"
         yield f"{indent}{name}".rstrip(), sum(part.tokens for part in few)
@@ -345,56 +343,44 @@ def account_prompt(
     """
     if isinstance(prompt, (str, bytes, Mapping)) or not isinstance(prompt, Iterable):
         raise TypeError(f"a prompt is a list of messages or segments, not {type(prompt).__name__}")
-    given, tools = list(prompt), list(tools or ())
+    segments, messages, tools = list(prompt), [], list(tools or ())
     if model is not None:
-        return Account(_estimated(given, tools, model))
+        return Account(_estimated(segments, tools, model))
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
-    if given and all(isinstance(segment, tuple) for segment in given):
-        return Account(_encoded(given, [], tools, tokenizer))
-    if template is None and not getattr(tokenizer, "chat_template", None):
-        raise ValueError("messages need template=, the text of the model's chat template")
-    from .template import render_template
+    if not segments or not all(isinstance(segment, tuple) for segment in segments):
+        if template is None and not getattr(tokenizer, "chat_template", None):
+            raise ValueError("messages need template=, the text of the model's chat template")
+        from .template import render_template
 
-    names = getattr(tokenizer, "special_tokens_map", {})
-    known = {name: trusted(token) for name, token in names.items() if isinstance(token, str)}
-    segments = render_template(
-        template or tokenizer.get_chat_template(tools=tools or None),
-        without_none(given),
-        tools=tools or None,
-        tokenizer=tokenizer,
-        **{"add_generation_prompt": True, **known, **more},
-    )
-    return Account(_encoded(segments, given, tools, tokenizer))
-
-
-def _encoded(segments: list[Any], messages: list[Any], tools: list[Any], engine: Any) -> _Prompt:
-    # The state of the native audit is its ids, and five numbers for each run of them.
-    audited: Any = audit_segments(engine, segments, True).__reduce__()
-    ids, runs = audited[1]
-    counts, joints, start = [0] * len(segments), [], 0
-    for end, owner, first, last in zip(runs[::5], runs[1::5], runs[2::5], runs[3::5]):
-        counts[owner] += end - start
-        if first < last:
-            joints.append((owner, first, last, end - start))
-        start = end
+        names = getattr(tokenizer, "special_tokens_map", {})
+        known = {name: trusted(token) for name, token in names.items() if isinstance(token, str)}
+        messages = segments
+        segments = render_template(
+            template or tokenizer.get_chat_template(tools=tools or None),
+            without_none(messages),
+            tools=tools or None,
+            tokenizer=tokenizer,
+            **{"add_generation_prompt": True, **known, **more},
+        )
+    ids = audit_segments(tokenizer, segments, True)
     whole = [segment if len(segment) == 8 else Segment(*segment) for segment in segments]
-    return _Prompt(whole, counts, ids, joints, messages, tools, engine)
+    return Account(_Prompt(whole, ids.ids(), ids, messages, tools, tokenizer))
 
 
 def _estimated(messages: list[Any], tools: list[Any], model: str) -> _Prompt:
-    """Returns the prompt of a closed model, tools first, with an id for each token that is counted."""
+    """Returns the prompt of a closed model, tools first, with an id for each counted token."""
     total = count_chat_tokens(messages, model, tools)
     nothing, blank = count_chat_tokens([], model), count_chat_tokens([{}], model)
     encoding = encoding_for_model(model)
-    prompt = _Prompt([], [], [], [], messages, tools, encoding, total.estimates)
+    prompt = _Prompt([], [], [], messages, tools, encoding, total.estimates)
 
     def add(text: str, count: int, origin: Origin) -> None:
         ids = encoding.encode(text, disallowed_special=())
-        # Where the rule counts another text, the part is kept as a whole or not at all.
+        # If the rule counts another text, the part is kept as a whole or not at all.
         unknown = [-1 - zlib.crc32(text.encode("utf-8", "replace"))] * count
         prompt.ids.extend(ids if len(ids) == count else unknown)
-        prompt.counts.append(count)
+        prompt.owners.extend([len(prompt.segments)] * count)
         prompt.segments.append(Segment(text, False, origin=origin))
 
     for at, tool in enumerate(tools):
@@ -415,7 +401,7 @@ class PartChange(NamedTuple):
     """A change between two prompts."""
 
     #: "grown" (at the end), "added", "removed", "moved", "date", "key order", "white space" or
-    #: "edited"; "reasoning" and "template" where the template writes the same messages otherwise.
+    #: "edited"; "reasoning" and "template" if the template writes the same messages in another way.
     kind: str
     #: The name of the part in the later prompt; of a removed part, in the earlier one.
     part: str
@@ -425,7 +411,7 @@ class PartChange(NamedTuple):
 
 
 class Comparison:
-    """What a cache of an earlier prompt saves of a later one. Made by `Account.compare`."""
+    """The tokens of a prompt that a cache of an earlier prompt saves. Made by `Account.compare`."""
 
     def __init__(self, before: Account, after: Account):
         self.before: Account = before
@@ -435,28 +421,28 @@ class Comparison:
 
     @cached_property
     def first(self) -> tuple[Side | None, Side | None]:
-        """The first token that differs in the earlier and in the later prompt; None at an end."""
+        """The first token that differs, in the earlier and in the later prompt; None at an end."""
         return self.before._side(self.kept), self.after._side(self.kept)
 
     def cached(self, block: int = 16) -> int:
-        """Returns how many tokens are kept in whole blocks; as in vLLM, never the last token."""
+        """Returns the kept tokens in whole blocks; as in vLLM, never the last token."""
         if whole_number("block", block) < 1:
             raise ValueError(f"block must be at least 1, not {block}")
         return min(self.kept, max(self.after.total - 1, 0)) // block * block
 
     @property
     def cached_by_openai(self) -> int:
-        """How many tokens OpenAI's cache keeps: none under 1,024, from there on steps of 128."""
+        """The tokens in OpenAI's cache: none under 1,024, then in steps of 128."""
         return self.kept // 128 * 128 if self.kept >= 1024 else 0
 
     @property
     def billed_as_cached(self) -> int:
-        """The cached tokens of a closed model by OpenAI's rule, of others in blocks of 16."""
+        """The cached tokens: of a closed model by OpenAI's rule, of others in blocks of 16."""
         return self.cached_by_openai if self.after.ids is None else self.cached()
 
     @cached_property
     def changes(self) -> list[PartChange]:
-        """What was added, removed, moved or edited; the change at the first difference comes first."""
+        """The changes of parts; a change at the first difference comes first."""
         old, new = self.before._units, self.after._units
         found: list[PartChange] = []
         for group in dict.fromkeys((*_GROUPS[2:], *old, *new)):
@@ -497,8 +483,7 @@ class Comparison:
         end = len(new)
         while group == "messages" and end - 1 in added:
             end -= 1
-        for at in added:
-            yield _change("grown" if at >= end else "added", group, new[at])
+        yield from (_change("grown" if at >= end else "added", group, new[at]) for at in added)
         yield from (_change("removed", group, old[at]) for at in gone)
 
     def _edited(self, group: str, old: _Unit, new: _Unit) -> Iterator[PartChange]:
@@ -548,7 +533,7 @@ class Comparison:
 
 
 def _common(old: Sequence[Any], new: Sequence[Any]) -> int:
-    """Returns how many items at the beginning are the same."""
+    """Returns the number of equal items at the beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         at = (low + high + 1) // 2
@@ -609,12 +594,12 @@ def _change(kind: str, group: str, unit: _Unit, field: str = "") -> PartChange:
 
 
 class Step(NamedTuple):
-    """A prompt of a log, beside an earlier one."""
+    """A prompt of a log, compared with an earlier one."""
 
     account: Account
-    #: With the prompt, of the last 32, of the same conversation, or that shares most tokens.
+    #: With one of the last 32 prompts: of the same conversation, or with the most tokens in common.
     compared: Comparison | None
-    #: What ended the cache early, if anything did.
+    #: The change that ended the cache early.
     change: PartChange | None
 
 
@@ -627,7 +612,7 @@ def follow(accounts: Iterable[Account]) -> Iterator[Step]:
         found = [(bool(said & them), account.compare(before)) for before, them in reversed(recent)]
         is_same, best = max(found, key=lambda it: (it[0], it[1].kept), default=(False, None))
         change = next((it for it in best.changes if it.kind != "grown"), None) if best else None
-        # Another conversation has other text; what should be the same in all may still differ.
+        # Another conversation has other text; only shared text that differs is a change.
         if change and not is_same and change.kind in ("added", "removed", "edited", "template"):
             change = None
         yield Step(account, best, change)
@@ -638,7 +623,7 @@ class Fitted(NamedTuple):
     """The messages that fit into a budget. Made by `fit`."""
 
     messages: list[Any]
-    #: The messages that are left out, in their order.
+    #: The messages that are left out, in order.
     dropped: list[Any]
     #: The tokens of the prompt of `messages`, those of the tools and the template included.
     total: int
@@ -673,7 +658,7 @@ def fit(
     (2, 7, 17)
     """
     given, limit = list(messages), whole_number("limit", limit)
-    starts = [0, *(at for at in range(1, len(given)) if _begins_turn(given[at:]))]
+    starts = _starts(given)
 
     def kept(start: int) -> list[Any]:
         return [m for m in given[:start] if m.get("role") in _SYSTEM] + given[start:]
@@ -694,13 +679,17 @@ def fit(
     return Fitted(kept(start), dropped, account(start).total)
 
 
-def _begins_turn(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns True for a message of the user, and messages with the calls of all their results."""
-    called: set[Any] = set()
-    for message in messages:
-        calls = message.get("tool_calls") or ()
-        called |= {call.get("id") for call in calls if isinstance(call, Mapping)}
-        called |= {None} if calls or message.get("function_call") else set()
-        if message.get("role") in _RESULTS and message.get("tool_call_id") not in called:
-            return False
-    return messages[0].get("role") == "user"
+def _starts(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Returns where turns begin: at messages of the user, but not between a call and its result."""
+    calls: dict[Any, int] = {}
+    # The first message that each one needs: a result needs its call.
+    needs: list[int] = []
+    for at, message in enumerate(messages):
+        made = message.get("tool_calls") or ()
+        calls |= {call.get("id"): at for call in made if isinstance(call, Mapping)}
+        calls |= {None: at} if made or message.get("function_call") else {}
+        is_result = message.get("role") in _RESULTS
+        needs.append(calls.get(message.get("tool_call_id"), -1) if is_result else at)
+    firsts = [*accumulate(reversed(needs), min)][::-1]
+    users = [at for at, message in enumerate(messages) if at and message.get("role") == "user"]
+    return [0, *(at for at in users if firsts[at] == at)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .fields import REASONING_KEYS
-from .segments import Segment
+from .segments import Segment, whole_text
 
 __all__ = ["choose", "named_templates", "render", "without_none"]
 
@@ -153,7 +153,7 @@ def _left_open(messages: list[Any], part: str, template: str) -> str:
 
 def _cut(segments: list[Segment], final: str) -> list[Segment]:
     """Returns the segments before the mark."""
-    text = "".join(segment.text for segment in segments)
+    text = whole_text(segments)
     if final.strip() not in text or _TAG.strip() not in text:
         raise ValueError(
             "continue_final_message is set but the final message does not appear in the chat after "

@@ -20,12 +20,11 @@ from .attacks import (
     simplified,
 )
 from .audit import Audit, is_trusted
-from .findings import PATHS, Forgery, Path, TriedField
 from .lint import Sample
 from .samples import BOS, EOS, REFUSALS, control_tokens_of
-from .segments import Segment, special, trusted, untrusted
+from .segments import Segment, special, trusted, untrusted, whole_text
 from .template import ChatTemplate
-from .template_audit import TemplateAudit
+from .template_audit import PATHS, Forgery, Path, TemplateAudit, TriedField
 
 if TYPE_CHECKING:
     from ..face import Face
@@ -192,7 +191,7 @@ class _Auditor:
             for path in ((name,), (name, 0)):
                 given = {**conversation, name: [_WORD] if path[1:] else _WORD}
                 segments = self._rendered(given)
-                if segments is not None and _WORD in _text(segments):
+                if segments is not None and _WORD in whole_text(segments):
                     self._try_place(given, Place(field, path, False, _WORD))
                     return
         self._field(field)
@@ -202,7 +201,7 @@ class _Auditor:
         tried before."""
         was_shown = self._is_shown(place.field)
         segments = self._rendered(replaced(given, place, _WORD))
-        left, found, right = _text(segments or ()).partition(_WORD)
+        left, found, right = whole_text(segments or ()).partition(_WORD)
         if found:
             self._field(place.field).is_shown = True
             self._try_completions(given, place, left, right)
@@ -309,7 +308,7 @@ class _Auditor:
 
     def _encoded(self, segments: list[Segment]) -> _Encoded:
         audit = self.tokenizer.audit_segments(segments)
-        naive = self.tokenizer.encode_segments([trusted(_text(segments))])
+        naive = self.tokenizer.encode_segments([trusted(whole_text(segments))])
         more = Counter(self._controls_in(naive)) - Counter(self._controls_in(audit.ids))
         # A token that is found in normalized text is not marked as special: its bytes tell whose it is.
         owners = [part._replace(role=_OWN if _is_own(part) else _CALLER) for part in segments]
@@ -328,7 +327,7 @@ class _Auditor:
 
     def _shown(self, encoded: _Encoded, path: Path, token: str) -> list[tuple[int, str, bool]]:
         """Returns the tokens around a forged one."""
-        text = _text(encoded.segments)
+        text = whole_text(encoded.segments)
         if path == "segments":
             ids = encoded.audit.ids
             at = next(place for place, id in enumerate(ids) if self.controls.get(id) == token)
@@ -344,10 +343,6 @@ class _Auditor:
             (ids[place], text[slice(*spans[place])], place == at)
             for place in range(first, min(at + _AROUND + 1, len(ids)))
         ]
-
-
-def _text(segments: Iterable[Segment]) -> str:
-    return "".join(segment.text for segment in segments)
 
 
 def _outside(segments: Iterable[Segment]) -> list[bool]:

@@ -9,7 +9,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.utils import concat as jinja_concat
 
-from .origin import Traced, trusted
+from .taint import Traced, trusted
 
 __all__ = [
     "DICT_METHODS",

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import markupsafe
 from markupsafe import Markup
 
-from .origin import Runs, Traced, concat, runs_of, text_of, traced
+from .taint import Runs, Traced, as_traced, by_run, concat, runs_of, text_of
 
 __all__ = ["Escaped", "escaped", "marked_safe"]
 
@@ -35,26 +35,26 @@ class Escaped(Markup):
         return _wrapped(concat((escaped(other), self))) if _is_text(other) else NotImplemented
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_plain(self))
+        return iter(as_traced(self))
 
     def __repr__(self) -> str:
         # Like a list of Markup.
         return f"Markup({str.__repr__(self)})"
 
     def join(self, parts: Iterable[Any], /) -> Escaped:
-        return _wrapped(_plain(self).join(text_of(escaped(part)) for part in parts))
+        return _wrapped(as_traced(self).join(text_of(escaped(part)) for part in parts))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Escaped:
-        return _wrapped(_plain(self).replace(old, text_of(escaped(new)), count))
+        return _wrapped(as_traced(self).replace(old, text_of(escaped(new)), count))
 
     def center(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
-        return _wrapped(_plain(self).center(width, text_of(escaped(fill))))
+        return _wrapped(as_traced(self).center(width, text_of(escaped(fill))))
 
     def ljust(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
-        return _wrapped(_plain(self).ljust(width, text_of(escaped(fill))))
+        return _wrapped(as_traced(self).ljust(width, text_of(escaped(fill))))
 
     def rjust(self, width: SupportsIndex, fill: str = " ", /) -> Escaped:
-        return _wrapped(_plain(self).rjust(width, text_of(escaped(fill))))
+        return _wrapped(as_traced(self).rjust(width, text_of(escaped(fill))))
 
 
 def _kept(name: str) -> Callable[..., Any]:
@@ -62,7 +62,7 @@ def _kept(name: str) -> Callable[..., Any]:
     native = getattr(Traced, name)
 
     def method(self: Escaped, *args: Any, **kwargs: Any) -> Any:
-        return _all_wrapped(native(_plain(self), *args, **kwargs))
+        return _all_wrapped(native(as_traced(self), *args, **kwargs))
 
     method.__name__ = name
     return method
@@ -74,10 +74,6 @@ for _name in (
     *("split", "splitlines", "strip", "swapcase", "title", "translate", "upper", "zfill"),
 ):
     setattr(Escaped, _name, _kept(_name))
-
-
-def _plain(text: str) -> Traced:
-    return traced(str.__str__(text), runs_of(text))
 
 
 def _all_wrapped(value: Any) -> Any:
@@ -110,9 +106,4 @@ def escaped(value: Any) -> Escaped:
     text = text_of(value)
     if type(text) is not Traced:
         return Escaped(markupsafe.escape(text))
-    pieces, at = [], 0
-    for length, flags in text._runs:
-        piece = str(markupsafe.escape(str.__getitem__(text, slice(at, at + length))))
-        pieces.append(traced(piece, ((len(piece), flags),)))
-        at += length
-    return _wrapped(concat(pieces))
+    return _wrapped(by_run(text, lambda run: str(markupsafe.escape(run))))

@@ -15,31 +15,14 @@ from markupsafe import Markup
 
 from .escaped import escaped, marked_safe
 from .formatting import percent
+from .labels import found, opened
 from .language import COMPARISONS, OPERATORS, add
 from .limits import ITEM, STRING, TemplateLimitError, size_of, use
-from .origin import (
-    GENERATED,
-    TRUSTED,
-    Traced,
-    concat,
-    flagged,
-    found,
-    opened,
-    runs_of,
-    text_of,
-    traced,
-    trusted,
-    unplaced,
-)
+from .taint import Traced, as_traced, by_character, concat, labeled, text_of, written_of
 
 __all__ = ["counted_tests", "string_filters", "tojson"]
 
 _DIGITS = 4300
-
-
-def _as_traced(value: object) -> Traced:
-    text = text_of(value)
-    return text if type(text) is Traced else traced(text, runs_of(text))
 
 
 def tojson(
@@ -58,10 +41,7 @@ def tojson(
     elif indent is not None:
         use(indent)
     writer = _Writer(ensure_ascii, indent, separators, sort_keys)
-    if indent is None:
-        return _composed(x, writer)
-    flags, x = found(x)
-    return flagged(writer(x), flags) if flags else writer(x)
+    return _composed(x, writer) if indent is None else written_of(x, writer)
 
 
 class _Writer:
@@ -93,22 +73,13 @@ class _Writer:
         return "".join(parts)
 
 
-def _written(x: Any, write: _Writer) -> str:
-    """Returns the JSON of a value, with its origin if that is one place."""
-    if type(x) is Traced:
-        found_flags = {flags & ~(TRUSTED | GENERATED) for _, flags in unplaced(runs_of(x))}
-        return flagged(write(x), found_flags.pop()) if len(found_flags) == 1 else write(x)
-    flags, plain = found(x)
-    return flagged(write(plain), flags) if flags else write(plain)
-
-
 def _composed(x: Any, write: _Writer) -> str:
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
     if type(x) not in (dict, list):
-        return _written(x, write)
+        return written_of(x, write)
     flags, plain = found(x)
     if flags:
-        return flagged(write(plain), flags)
+        return labeled(write(plain), flags)
     x = opened(x)
     if not x:
         return write(x)
@@ -120,7 +91,7 @@ def _composed(x: Any, write: _Writer) -> str:
         return concat(["[", *parts[1:], "]"])
     for key in sorted(x) if write.sorts else x:
         if type(key) is Traced or type(key) is str:
-            parts += (comma, _written(key, write), colon)
+            parts += (comma, written_of(key, write), colon)
         else:
             return write(x)  # JSON makes strings of such keys.
         parts.append(_composed(x[key], write))
@@ -139,7 +110,7 @@ def _join(context: EvalContext, value: Any, d: str = "", attribute: Any = None) 
         return FILTERS["join"](context, value, d, attribute)  # type: ignore[no-any-return]
     if attribute is not None:
         value = map(make_attrgetter(context.environment, attribute), value)
-    return _as_traced(d).join(map(text_of, value))
+    return as_traced(d).join(map(text_of, value))
 
 
 @pass_eval_context
@@ -147,7 +118,7 @@ def _replace(context: EvalContext, s: Any, old: Any, new: Any, count: int | None
     if context.autoescape:
         use(size_of(s) * size_of(new))
         return FILTERS["replace"](context, s, old, new, count)  # type: ignore[no-any-return]
-    return _as_traced(s).replace(text_of(old), text_of(new), -1 if count is None else count)
+    return as_traced(s).replace(text_of(old), text_of(new), -1 if count is None else count)
 
 
 def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
@@ -157,12 +128,12 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     if not isinstance(width, str):
         use(width)
     indention = width if isinstance(width, str) else " " * width
-    text = _as_traced(s)
+    text = as_traced(s)
     lines = text.splitlines()
     last = str.__str__(text)[-1:]
     if not lines or (last != "\r" and last.splitlines() == [""]):
         # As if another line end came after it.
-        lines.append(trusted(""))
+        lines.append("")
     use(len(lines) * (1 + len(indention)))
     if isinstance(s, Markup):
         return FILTERS["indent"](s, width, first, blank)  # type: ignore[no-any-return]
@@ -180,18 +151,17 @@ def _format(value: Any, *args: Any, **kwargs: Any) -> str:
     return percent(text_of(value), kwargs or args)
 
 
+_titled = by_character(FILTERS["title"])
+
+
 def _title(s: Any) -> str:
-    text = text_of(s)
-    result = FILTERS["title"](text)
-    if type(text) is not Traced or len(result) != len(text):
-        return result  # type: ignore[no-any-return]
-    return traced(result, runs_of(text))
+    return _titled(as_traced(s))
 
 
 def _center(value: Any, width: int = 80) -> str:
     if isinstance(value, Markup):
         return escaped(value).center(width)
-    return _as_traced(value).center(width)
+    return as_traced(value).center(width)
 
 
 @pass_environment

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from .limits import size_of, use
-from .origin import PIECES, Span, Traced, concat, cuts, is_trusted, runs_of, text_of, traced
+from .taint import PIECES, Span, Traced, as_traced, concat, parts_of, text_of
 
 __all__ = ["check_filled", "check_format", "formatted", "percent"]
 
@@ -22,7 +21,7 @@ _DIRECTIVE = re.compile(
 def percent(text: str, values: Any) -> str:
     """``text % values`` for any string that does not escape: what replaces %s keeps its origin."""
     check_filled(text, "%", values)
-    text = text if type(text) is Traced else traced(text, runs_of(text))
+    text = as_traced(text)
     whole = str.__mod__(text, values)
     if str.count(text, "%") > PIECES:
         return whole
@@ -31,7 +30,7 @@ def percent(text: str, values: Any) -> str:
     inserted: list[str] = []
     for directive in found:
         if directive[1]:
-            inserted.append(text._part(directive.end() - 1, directive.end()))
+            inserted.append(text[directive.end() - 1 : directive.end()])
         elif directive[4] and (directive[2] or rest):
             value = values[directive[2]] if directive[2] else rest.pop(0)
             layout = directive[3] + directive[4]
@@ -43,17 +42,9 @@ def percent(text: str, values: Any) -> str:
 
 def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
     """Returns the format with each span replaced by its value, if that is the text `whole`."""
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(format)]
-    parts: list[str] = []
-    literals = cuts(format._runs, zip(ends, starts))
-    directives = cuts(format._runs, spans)
-    for end, start, cut, value in zip_longest(ends, starts, literals, values):
-        parts.append(traced(str.__getitem__(format, slice(end, start)), cut))
-        if value is not None:
-            # An untrusted directive must not bring trusted neighbors together.
-            parts += (value,) if is_trusted(next(directives)) else ("", value, "")
-    result = concat(parts)
+    ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(format)]
+    literals = parts_of(format, zip(ends, starts))
+    result = concat([each for pair in zip(literals, [*values, ""]) for each in pair])
     return result if result == whole else whole
 
 
@@ -61,8 +52,7 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
     """``text.format(*args, **kwargs)``; `native` returns it without origins."""
     check_format(text, (*args, *kwargs.values()) if isinstance(kwargs, dict) else (kwargs,))
     whole = native()
-    if type(text) is not Traced:
-        text = traced(text, runs_of(text))
+    text = as_traced(text)
     spans: list[Span] = []
     inserted: list[str] = []
     at = next_argument = 0

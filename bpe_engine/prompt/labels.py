@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,20 @@ from jinja2 import Environment
 
 from .._core import Labels
 from .fields import BY_KEY
-from .origin import Scalar, Traced
 from .segments import Origin
 
-__all__ = ["label_tests", "new_labels"]
+__all__ = [
+    *("each_opened", "finding", "found", "label_tests", "new_labels", "opened", "values"),
+]
+
+
+class Scalar:
+    """A number, truth value or None of the caller whose text has flags."""
+
+    __slots__ = ()
+    text_flags: int
+    #: The value itself.
+    plain: Any
 
 
 class _Int(Scalar, int):
@@ -59,11 +70,11 @@ for _kind, _own in ((int, _Int), (float, _Float), (bool, _Bool), (type(None), _N
     _own.__name__ = _kind.__name__
 
 
-def new_labels(environment: Environment) -> Labels:
-    """Returns the origins of what a caller gives to one rendering: none so far."""
+def new_labels(environment: Environment, traced: type[str]) -> Labels:
+    """Returns the origins of the values of one rendering: none so far."""
     look_up = environment.getattr, environment.getitem
     call: Any = environment.call  # type: ignore[attr-defined]
-    return Labels(Traced, Origin, _SCALARS, BY_KEY, *look_up, call)
+    return Labels(traced, Origin, _SCALARS, BY_KEY, *look_up, call)
 
 
 def label_tests() -> dict[str, Callable[..., bool]]:
@@ -80,3 +91,49 @@ def label_tests() -> dict[str, Callable[..., bool]]:
         "integer": lambda value: isinstance(value, int) and type(plain(value)) is not bool,
         "sameas": lambda value, other: plain(value) is plain(other),
     }
+
+
+class _Values(threading.local):
+    #: The caller's values in the rendering of this thread.
+    labels: Labels | None = None
+
+
+values: _Values = _Values()
+
+
+class finding:  # noqa: N801 - used as a function is
+    """A context in which `found` and `opened` know the values of the caller."""
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self, labels: Labels):
+        self._now = labels
+
+    def __enter__(self) -> None:
+        self._before = values.labels
+        values.labels = self._now
+
+    def __exit__(self, *error: object) -> None:
+        values.labels = self._before
+
+
+def found(value: object) -> tuple[int, Any]:
+    """Returns the flags of text that is made of a value other than a string, and plain data."""
+    if isinstance(value, Scalar):
+        return value.text_flags, value.plain
+    if values.labels is None:
+        return 0, value
+    return values.labels.found(value)
+
+
+def opened(value: Any) -> Any:
+    """Returns a list or a dict of the caller with labeled items; other values as they are."""
+    if (type(value) is dict or type(value) is list) and values.labels is not None:
+        return values.labels.opened(value)
+    return value
+
+
+def each_opened(items: Any) -> Any:
+    """Returns items that a loop takes apart."""
+    items = opened(items)
+    return list(map(opened, items)) if type(items) is list else items

@@ -15,8 +15,9 @@ from jinja2.parser import Parser
 from jinja2.utils import Namespace
 
 from .formatting import check_filled, percent
+from .labels import opened
 from .limits import ITEM, TemplateLimitError, guard, size_of, use
-from .origin import Traced, concat, generated, opened, text_of
+from .taint import Traced, concat, generated, text_of
 
 __all__ = [
     "COMPARISONS",

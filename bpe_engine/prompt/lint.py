@@ -30,8 +30,8 @@ from .samples import (
     USER,
     control_tokens_of,
 )
-from .segments import Segment, special
-from .template import ChatTemplate
+from .segments import Segment, special, whole_text
+from .template import ChatTemplate, chat_template
 
 if TYPE_CHECKING:
     from .._core import Pipeline
@@ -59,9 +59,7 @@ class Sample:
         tokenizer: Pipeline | None,
         variables: Mapping[str, Any],
     ):
-        if not isinstance(template, ChatTemplate):
-            template = ChatTemplate(template)
-        self.template: ChatTemplate = template
+        self.template: ChatTemplate = chat_template(template)
         self._tokenizer = tokenizer
         self._given = {"bos_token": special(BOS), "eos_token": special(EOS), **variables}
         self._needs_tools = False
@@ -242,7 +240,7 @@ def stable_prefix_check(
         bos |= set(_texts(getattr(tokenizer, "special_tokens_map", {}).get("bos_token")))
         known = tokenizer.special_tokens_set
         unknown = tuple(name for name in sorted(written - {BOS, EOS}) if name not in known)
-    begins = _text(sample.plain).startswith((*bos, *_BEGINNINGS))
+    begins = whole_text(sample.plain).startswith((*bos, *_BEGINNINGS))
     template = sample.template
     lost = None if tokenizer is None else lost_tokens(tokenizer, prompts)
     return TemplateReport(
@@ -290,7 +288,7 @@ def _arguments(render: Any) -> str:
         asks = {**ASKS, "tool_calls": [call]}
         for answer in (asks, {**asks, "content": "Pear asks."}):
             try:
-                text = _text(render([USER, answer, RESULT], True, False))
+                text = whole_text(render([USER, answer, RESULT], True, False))
             except REFUSALS:
                 continue
             forms[form] = "escaped" if '\\"word\\"' in text else "shown" if word in text else ""
@@ -317,10 +315,6 @@ def _texts(value: Any) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else ()
 
 
-def _text(segments: Sequence[Segment]) -> str:
-    return "".join(segment.text for segment in segments)
-
-
 def _change(error: TemplateNotStable) -> str:
     """Returns what becomes of the earlier part, for people."""
     who = "text outside of messages"
@@ -336,11 +330,11 @@ def _continued(render: Any, kind: _Kind) -> list[Segment]:
         TemplateNotStable: The part before the answer, or the token that ends it, changes.
         _Dropped: The template does not show the reasoning.
     """
-    said = _text(render([USER], kind.has_tools))
+    said = whole_text(render([USER], kind.has_tools))
     first: Exception | None = None
     for answer in (kind.answer, _written_out(kind.answer, said)):
         segments: list[Segment] = render([USER, answer, *kind.more], kind.has_tools)
-        text = _text(segments)
+        text = whole_text(segments)
         try:
             if not text.startswith(said):
                 raise not_stable(segments, said, text)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core import Labels, copy_plain
-from .origin import TRUSTED, flagged
 from .segments import Segment
+from .taint import given
 
 __all__ = ["Plain"]
 
@@ -31,13 +31,13 @@ class Plain:
         for index, value in enumerate(plain):
             if type(value) is dict:
                 continue
-            given = values[index]
+            refused = values[index]
             hint = (
                 "; transformers.utils.get_json_schema makes a schema of a function"
-                if name == "tools" and callable(given)
+                if name == "tools" and callable(refused)
                 else ""
             )
-            raise TypeError(f"{name}[{index}] must be a dict, not {type(given).__name__}{hint}")
+            raise TypeError(f"{name}[{index}] must be a dict, not {type(refused).__name__}{hint}")
         return plain
 
     def named(self, name: str, value: Any) -> Any:
@@ -92,14 +92,15 @@ class Plain:
         self.characters += len(text)
         self._labels.has_segments = True
         is_special = segment.kind == "special"
-        # Trust is by character: a set of names would become trust in all of them.
-        flags = TRUSTED if is_special or segment.allowed_special is True else 0
+        number = 0
         if is_special or role is not None or source is not None:
             key = (text if is_special else None, role, source)
             if key not in self._numbers:
                 self._numbers[key] = self._labels.flags(segment)
-            flags += self._numbers[key]
-        return flagged(str.__str__(text), flags) if flags else str.__str__(text)
+            number = self._numbers[key]
+        # Trust is by character: a set of names would become trust in all of them.
+        is_trusted = is_special or segment.allowed_special is True
+        return given(str.__str__(text), is_trusted, number)
 
 
 class _Empty(tuple[Any, ...]):

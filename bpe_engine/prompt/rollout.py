@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 from .._core import Pipeline, StreamPool, encode_segments
 from .fields import FIELDS
-from .segments import Segment, tokens, trusted
+from .segments import Segment, tokens, trusted, whole_text
 from .template import ChatTemplate
 
-__all__ = ["Drift", "Joint", "Rollout", "TemplateNotStable", "joined", "not_stable"]
+__all__ = ["Drift", "Rollout", "TemplateNotStable", "not_stable"]
 
 _Messages = Sequence[Mapping[str, Any]]
 # Characters that an error shows of each side.
@@ -53,17 +53,6 @@ class Drift(NamedTuple):
     ids: list[int]
     #: The ids that encoding their text gives.
     encoded: list[int]
-
-
-class Joint(NamedTuple):
-    """A conversation rendered after a sample."""
-
-    #: The whole text.
-    text: str
-    #: The segments after the sample.
-    behind: list[Segment]
-    #: The sampled message, as the template was given it.
-    message: Mapping[str, Any]
 
 
 class _Part(NamedTuple):
@@ -137,7 +126,7 @@ class Rollout:
         StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
         #: The rendered text in front of what was sampled last.
-        self._said = _text(segments)
+        self._said = whole_text(segments)
         ids = tuple(encode_segments(tokenizer, segments, True))
         self._parts = [_Part(ids, False, None)]
         self._length = len(ids)
@@ -323,18 +312,15 @@ class Rollout:
             raise ValueError(
                 "the model gave no answer yet; call sampled(ids) before append(messages)"
             )
-        body, end = self._split(sample)
-        joint = joined(
-            self._rendered, self._messages, self._said, body, end, self._parsed, messages
-        )
-        ids = tuple(encode_segments(self._engine, joint.behind, True))
+        text, behind, message = self._joined(*self._split(sample), messages)
+        ids = tuple(encode_segments(self._engine, behind, True))
         if self._max_tokens is not None and self._length + len(ids) > self._max_tokens:
             self._is_finished = True
             return False
         self._parts.append(_Part(ids, False, None))
         self._length += len(ids)
-        self._messages += [joint.message, *messages]
-        self._said, self._parsed = joint.text, None
+        self._messages += [message, *messages]
+        self._said, self._parsed = text, None
         self._is_finished = self._length == self._max_tokens
         return not self._is_finished
 
@@ -419,6 +405,41 @@ class Rollout:
     def _message(self, body: str) -> Mapping[str, Any]:
         return self._parsed or {"role": "assistant", "content": body}
 
+    def _joined(
+        self, body: str, end: str, messages: _Messages
+    ) -> tuple[str, list[Segment], Mapping[str, Any]]:
+        """Renders the conversation with an answer of the text `body` and the special token `end`.
+
+        Returns:
+            The whole text, the segments after the answer, and the answer as the template got it.
+
+        Raises:
+            TemplateNotStable: The earlier part or the answer has another text now.
+            ValueError: The parsed message says more than the answer.
+        """
+        history, said = self._messages, self._said
+        expected = said + body + end
+        message = self._message(body)
+        segments = self._rendered([*history, message, *messages])
+        text = whole_text(segments)
+        if not text.startswith(expected) and self._parsed is None:
+            # The prompt may end with the beginning of the content, such as <think>.
+            start = _first(segments, len(history))
+            if start is not None and start < len(said) and said[:start] == text[:start]:
+                message = {"role": "assistant", "content": said[start:] + body}
+                other = self._rendered([*history, message, *messages])
+                if whole_text(other).startswith(expected):
+                    segments, text = other, whole_text(other)
+        if not text.startswith(expected):
+            raise not_stable(segments, expected, text)
+        behind = _behind(segments, len(expected))
+        if self._parsed and (more := _rest(behind, len(history))):
+            raise ValueError(
+                f"the message of the answer says more than was sampled: {more[:_SHOWN]!r}; give "
+                "sampled() the message that its ids say"
+            )
+        return text, behind, message
+
     def _whole(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the ids without the incomplete character that they end with."""
         while ids:
@@ -428,58 +449,6 @@ class Rollout:
                 break
             ids = ids[:-1]
         return ids
-
-
-def joined(
-    render: Any,
-    history: _Messages,
-    said: str,
-    body: str,
-    end: str,
-    parsed: Mapping[str, Any] | None,
-    messages: _Messages,
-) -> Joint:
-    """Renders a conversation after an answer, and checks that the earlier part stays.
-
-    Args:
-        render: Renders messages to segments, with the beginning of an answer.
-        history: The messages before the answer.
-        said: The text that they were rendered to.
-        body: The text of the answer.
-        end: The special token that it ends with, or "".
-        parsed: The answer as a message, or None for one whose content is the text.
-        messages: The messages after the answer.
-
-    Raises:
-        TemplateNotStable: The text of `history` and the answer is another one now.
-        ValueError: `parsed` says more than the answer.
-    """
-    expected = said + body + end
-    message = parsed or {"role": "assistant", "content": body}
-    segments = render([*history, message, *messages])
-    text = _text(segments)
-    if not text.startswith(expected) and parsed is None:
-        # The prompt may end with the beginning of the content, such as <think>.
-        start = _first(segments, len(history))
-        if start is not None and start < len(said) and said[:start] == text[:start]:
-            message = {"role": "assistant", "content": said[start:] + body}
-            other = render([*history, message, *messages])
-            if _text(other).startswith(expected):
-                segments, text = other, _text(other)
-    if not text.startswith(expected):
-        raise not_stable(segments, expected, text)
-    behind = _behind(segments, len(expected))
-    more = _rest(behind, len(history)) if parsed else ""
-    if more:
-        raise ValueError(
-            f"the message of the answer says more than was sampled: {more[:_SHOWN]!r}; give sampled() "
-            "the message that its ids say"
-        )
-    return Joint(text, behind, message)
-
-
-def _text(segments: Sequence[Segment]) -> str:
-    return "".join(segment.text for segment in segments)
 
 
 def _first(segments: Sequence[Segment], message: int) -> int | None:

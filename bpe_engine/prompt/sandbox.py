@@ -26,7 +26,7 @@ from .compiler import (
 from .escaped import marked_safe
 from .filters import counted_tests, string_filters
 from .formatting import check_format, formatted
-from .labels import label_tests
+from .labels import each_opened, label_tests, opened, values
 from .language import (
     COMPARISONS,
     OPERATORS,
@@ -41,7 +41,7 @@ from .language import (
     strftime_now,
 )
 from .limits import ITEM, STRING, TemplateLimitError, active, guard, size_of, use
-from .origin import Traced, concat, each_opened, opened, runs_of, text_of, traced, values
+from .taint import Traced, as_traced, concat, text_of
 
 __all__ = ["TracingEnvironment"]
 
@@ -186,7 +186,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         if name.startswith("_"):
             return self.unsafe_undefined(text, name)
         if name in _STRING_METHODS:
-            return getattr(traced(text, runs_of(text)), name)
+            return getattr(as_traced(text), name)
         if name in ("format", "format_map"):
             return _closed(self._format, text, name == "format_map")
         if name == "encode":

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, SupportsIndex
 
-__all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted"]
+__all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted", "whole_text"]
 
 
 class Origin(NamedTuple):
@@ -118,3 +118,8 @@ def _text(name: str, text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{name} takes a str, not {type(text).__name__}")
     return text
+
+
+def whole_text(segments: Iterable[Segment]) -> str:
+    """Returns the joined texts of segments."""
+    return "".join(segment.text for segment in segments)

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .._core import Labels, Pipeline, collect_segments
+from .._core import Labels, Pipeline, collect_segments, mark_answers
 from .segments import Segment, special
 
 try:
     import jinja2
     import jinja2.meta
 
-    from .answers import Headers, marked
+    from .answers import Header, headers, turns_of
     from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
-    from .labels import new_labels
+    from .labels import finding, new_labels
     from .language import output as add_output
     from .limits import Limits, TemplateLimitError, limited
-    from .origin import Traced, finding, text_of
     from .plain import Plain
     from .sandbox import TracingEnvironment
+    from .taint import Traced, text_of
 except ImportError as _error:  # pragma: no cover - only where jinja2 is missing
     raise ImportError(
         "chat templates need jinja2 3.1.6 or newer; install it with: pip install 'bpe-engine[chat]'"
@@ -133,7 +133,7 @@ class ChatTemplate:
         self.max_seconds = max_seconds
         self.max_characters = max_characters
         self._template = _compiled(source)
-        self._known_headers: dict[tuple[bool, int], Headers] = {}
+        self._known_headers: dict[tuple[bool, int], list[Header]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_template": None, "_known_headers": {}}
@@ -189,21 +189,22 @@ class ChatTemplate:
         roles = [_role(message) for message in messages]
         if "assistant" not in roles or self.has_tags:
             return segments
-        return marked(segments, roles, self._headers(variables, tools is not None))
+        found = self._headers(variables, tools is not None)
+        return mark_answers(segments, turns_of(roles), found)
 
-    def _headers(self, variables: dict[str, Any], has_tools: bool) -> Headers:
-        """Returns the parts of the generation prompts with these variables."""
+    def _headers(self, variables: dict[str, Any], has_tools: bool) -> list[Header]:
+        """Returns the text before answers with these variables."""
 
         def render(messages: Any, tools: Any, add_generation_prompt: bool) -> list[Segment]:
             return self._segments(messages, tools, None, variables, add_generation_prompt)
 
         key = has_tools, hash(tuple((name, _key(variables[name])) for name in sorted(variables)))
-        headers = self._known_headers.get(key)
-        if headers is None:
+        found = self._known_headers.get(key)
+        if found is None:
             if len(self._known_headers) >= _MOST_HEADERS:
                 self._known_headers.clear()
-            headers = self._known_headers[key] = Headers.of(render, has_tools)
-        return headers
+            found = self._known_headers[key] = headers(render, has_tools)
+        return found
 
     def _segments(
         self,
@@ -214,7 +215,7 @@ class ChatTemplate:
         add_generation_prompt: bool,
     ) -> list[Segment]:
         named = {**variables, "add_generation_prompt": add_generation_prompt}
-        labels = new_labels(_environment())
+        labels = new_labels(_environment(), Traced)
         given = Plain(labels)
         try:
             values = {
@@ -322,7 +323,7 @@ def _compiled(source: str) -> jinja2.Template:
 _cached = lru_cache(32)(ChatTemplate)
 
 
-def chat_template(source: str) -> ChatTemplate:
+def chat_template(source: str | ChatTemplate) -> ChatTemplate:
     """Returns a template, which is compiled once."""
     if isinstance(source, ChatTemplate):
         return source

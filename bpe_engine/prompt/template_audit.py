@@ -1,21 +1,282 @@
-"""`TemplateAudit`: the result of `audit_template`, with its page."""
+"""`TemplateAudit`: the fields of a caller that forge control tokens, and the tricks that do."""
 
 from __future__ import annotations
 
-from ..html_report.page import framed
-from .findings import Findings
-from .template_audit_page import page_of
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from textwrap import fill
+from typing import Any, Literal
 
-__all__ = ["TemplateAudit"]
+from ..abilities.visible import SIGNS, visible
+from ..html_report.page import Page, Part, TableView, Tile, columns, framed, rendered
+
+__all__ = ["PATHS", "Forgery", "Path", "TemplateAudit", "TriedField"]
+
+#: The requirement of the standard that an audit is evidence for.
+REQUIREMENT = "OWASP AISVS 1.0, 2.1.7"
+
+#: A prompt rendered to one text, in which special tokens are found; or as segments.
+Path = Literal["naive", "segments"]
+PATHS: tuple[Path, ...] = ("naive", "segments")
+_IN_WORDS = {"naive": "rendered to one text", "segments": "as segments"}
 
 
-class TemplateAudit(Findings):
+@dataclass(frozen=True)
+class Forgery:
+    """A prompt in which text of a caller became a control token."""
+
+    field: str
+    trick: str
+    #: The control token.
+    token: str
+    #: "naive" or "segments".
+    path: Path
+    #: The texts that the caller gave, by field.
+    given: Mapping[str, str]
+    #: The ids and the texts of the tokens around it, and whether each is the forged one.
+    prompt: Sequence[tuple[int, str, bool]]
+
+    def _row(self) -> list[Any]:
+        given = [
+            visible(text, SIGNS) + f" in {name}" * (len(self.given) > 1)
+            for name, text in self.given.items()
+        ]
+        cut = [[visible(text, SIGNS), id, *["forged"] * forged] for id, text, forged in self.prompt]
+        path = ", as segments" if self.path == "segments" else ""
+        token = visible(self.token, SIGNS)
+        return [self.field, f"{self.trick}{path}", token, "; ".join(given), cut]
+
+    def __str__(self) -> str:
+        """Returns the tokens of the prompt, the forged one between angles."""
+        shown = ((visible(text, SIGNS), is_forged) for _, text, is_forged in self.prompt)
+        cut = "|".join(f"»{text}«" if is_forged else text for text, is_forged in shown)
+        return f"{self.field}, {self.trick}: {cut}"
+
+
+@dataclass
+class TriedField:
+    """A field that a caller fills, and the results of the tricks."""
+
+    name: str
+    #: Whether any prompt has the text of the field.
+    is_shown: bool = False
+    #: The prompts that were tried, and those that the template refused.
+    prompts: int = 0
+    refused: int = 0
+    #: The control tokens that were forged, by trick: rendered to one text, and as segments.
+    naive: dict[str, list[str]] = field(default_factory=dict)
+    segments: dict[str, list[str]] = field(default_factory=dict)
+
+    def forged(self, path: Path) -> dict[str, list[str]]:
+        """Returns the control tokens that were forged, by trick."""
+        return self.naive if path == "naive" else self.segments
+
+    def _by_trick(self, path: Path) -> str:
+        """Returns the tricks and their numbers of tokens: "literal, nested (2 tokens)"."""
+        tricks: dict[int, list[str]] = {}
+        for trick, names in self.forged(path).items():
+            tricks.setdefault(len(names), []).append(trick)
+        return "; ".join(
+            f"{', '.join(names)} ({_counted(count, 'token')})"
+            for count, names in sorted(tricks.items(), reverse=True)
+        )
+
+    def _result(self, path: Path) -> str:
+        if self.forged(path):
+            return f"forged: {self._by_trick(path)}"
+        if self.refused == self.prompts:
+            return "refused" if self.prompts else "the template refuses the conversation"
+        return "stays text" if self.is_shown else "not in the prompt"
+
+
+@dataclass(frozen=True)
+class TemplateAudit:
     """The result of `audit_template`."""
+
+    tokenizer: str
+    #: The tokenizer's fingerprint.
+    fingerprint: str
+    #: The SHA-256 of the template's text.
+    template: str
+    #: The control tokens of the tokenizer, which were tried.
+    controls: Sequence[str]
+    #: Control tokens that the template writes and that are text to the tokenizer.
+    unknown: Sequence[str]
+    fields: Sequence[TriedField]
+    #: The tricks, with an explanation each.
+    tricks: Mapping[str, str]
+    #: One prompt for each field and trick that forged a token.
+    forgeries: Sequence[Forgery]
+
+    @property
+    def prompts(self) -> int:
+        """The number of prompts that were tried."""
+        return sum(tried.prompts for tried in self.fields)
+
+    def lets_through(self, path: Path) -> list[TriedField]:
+        """Returns the fields from which a control token was forged.
+
+        Args:
+            path: "naive", a prompt rendered to one text and encoded with special tokens allowed; or
+                "segments".
+        """
+        return [tried for tried in self.fields if tried.forged(path)]
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether no field forged a control token, on either path."""
+        return not (self.lets_through("naive") or self.lets_through("segments"))
+
+    def to_json(self) -> str:
+        """Returns the result as JSON."""
+        made = {"requirement": REQUIREMENT, "prompts": self.prompts, **asdict(self)}
+        for path in PATHS:
+            made[f"lets_through_{path}"] = [tried.name for tried in self.lets_through(path)]
+        return json.dumps(made, ensure_ascii=False)
+
+    def _verdict(self, path: Path) -> str:
+        count = f"{len(self.lets_through(path))} of {len(self.fields)} fields forge control tokens"
+        return f"{count if self.lets_through(path) else 'no field forges a control token'}"
+
+    def __str__(self) -> str:
+        """Returns the result in lines for people."""
+        lines: list[str] = []
+        for path in PATHS:
+            lines.append(f"{_IN_WORDS[path]}: {self._verdict(path)}")
+            groups: dict[str, list[str]] = {}
+            for tried in self.lets_through(path):
+                groups.setdefault(tried._by_trick(path), []).append(tried.name)
+            for tricks, names in groups.items():
+                lines += [f"  by {tricks}:", _listed(names)]
+        lines += [f"for example, {forgery}" for forgery in self.forgeries[:1]]
+        hidden = [tried.name for tried in self.fields if not tried.is_shown]
+        lines += ["not in the prompt, or refused:", _listed(hidden)]
+        lines += ["control tokens unknown to the tokenizer:", _listed(self.unknown)]
+        lines.append(
+            f"tried: {_counted(self.prompts, 'prompt')}, {_counted(len(self.controls), 'control token')}, "
+            f"{_counted(len(self.tricks), 'trick')} ({REQUIREMENT})"
+        )
+        return "\n".join(lines)
+
+    # ---- The page ----
 
     def to_html(self) -> str:
         """Returns the result as a page."""
-        return page_of(self)
+        found = [f"{_IN_WORDS[path].capitalize()}, {self._verdict(path)}." for path in PATHS]
+        if self.unknown:
+            names = ", ".join(self.unknown)
+            found.append(
+                f"The template writes control tokens that are text to the tokenizer: {names}."
+            )
+        provenance = [
+            ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
+            ("template", f"SHA-256 {self.template}"),
+        ]
+        subtitle = (
+            "Whether text of a caller becomes a control token: in prompts rendered to one text, and in "
+            "prompts of segments."
+        )
+        title = f"Audit of a chat template, with {self.tokenizer}"
+        return rendered(Page(title, subtitle, self._parts(), found, provenance, self.is_safe))
 
     def _repr_html_(self) -> str:
         """Returns the page for notebooks, in a frame."""
         return framed(self.to_html())
+
+    def _parts(self) -> list[Part]:
+        counts = {path: len(self.lets_through(path)) for path in PATHS}
+        shown = sum(tried.is_shown for tried in self.fields)
+        tiles = [
+            Tile(f"{len(self.fields)}", f"fields, of which {shown} are in the prompt"),
+            *(
+                Tile(
+                    f"{count}",
+                    f"fields forge tokens, {_IN_WORDS[path]}",
+                    "bad" if count else "good",
+                )
+                for path, count in counts.items()
+            ),
+            Tile(f"{self.prompts:,}", "prompts tried"),
+            Tile(f"{len(self.controls):,}", "control tokens"),
+            Tile(f"{len(self.tricks)}", "tricks"),
+        ]
+        requirement = (
+            f"{REQUIREMENT} (level 2): reserved special tokens in input stay characters. With "
+            f"{self.prompts:,} prompts, rendering to one text "
+            f"{'does not meet it' if counts['naive'] else 'was not seen to break it'}, and segments "
+            f"{'do not meet it' if counts['segments'] else 'were not seen to break it'}. An audit tries "
+            "what it lists; it does not prove that nothing else is possible, and says nothing about "
+            "persuasion in ordinary text."
+        )
+        parts = [
+            Part("summary", "Summary", tiles=tiles),
+            Part("requirement", "The requirement", requirement),
+            self._fields(),
+        ]
+        if self.forgeries:
+            titles = {"field": "text", "trick": "text", "control token": "token"}
+            titles |= {"text of the caller": "text", "the prompt in tokens": "cut"}
+            rows = [forgery._row() for forgery in self.forgeries]
+            text = "One prompt for each field and trick. The forged token has a frame."
+            parts.append(_table("prompts", "Prompts", text, titles, rows))
+        return [*parts, *self._tried()]
+
+    def _fields(self) -> Part:
+        # Fields that forge tokens come first, then those in the prompt.
+        ranked = sorted(
+            self.fields, key=lambda it: (not it.segments, not it.naive, not it.is_shown)
+        )
+        rows = [
+            [tried.name, *map(tried._result, PATHS), tried.prompts, tried.refused]
+            for tried in ranked
+        ]
+        titles = dict.fromkeys(("field", *_IN_WORDS.values()), "text")
+        text = (
+            "Each string that a caller gives, with the tricks that forge control tokens from it. Refused "
+            "are prompts for which the template raises an error."
+        )
+        titles |= {"prompts": "number", "refused": "number"}
+        return _table("fields", "Fields", text, titles, rows)
+
+    def _tried(self) -> list[Part]:
+        def counts(is_meant: Any) -> list[Any]:
+            return [sum(is_meant(tried.forged(path)) for tried in self.fields) for path in PATHS]
+
+        numbers = {"fields, one text": "number", "fields, segments": "number"}
+        tricks = [
+            [name, what, *counts(lambda it: name in it)] for name, what in self.tricks.items()
+        ]
+        tokens = [
+            [visible(name, SIGNS), *counts(lambda it: any(name in names for names in it.values()))]
+            for name in self.controls
+        ]
+        text = "Each was tried for each control token. The numbers are fields from which it forged one."
+        titles = {"trick": "text", "how": "text", **numbers}
+        of_tokens = (
+            "The control tokens that were tried, with the number of fields that forged each."
+        )
+        return [
+            _table("tricks", "What was tried", text, titles, tricks),
+            _table(
+                "tokens", "Control tokens", of_tokens, {"control token": "token", **numbers}, tokens
+            ),
+        ]
+
+
+def _table(
+    id: str, title: str, text: str, titles: Mapping[str, str], rows: list[list[Any]]
+) -> Part:
+    return Part(id, title, text, tables=[TableView(f"{id}-table", columns(titles), rows, 25)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Returns names in lines that fit into a terminal."""
+    return fill(
+        ", ".join(names) or "none", 100, initial_indent="    ", subsequent_indent="    ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"

@@ -12,13 +12,13 @@ import pytest
 from jinja2.filters import do_indent
 from seeds import seeded
 
-from bpe_engine._core import call_method, strip_traced
+from bpe_engine._core import call_method
 from bpe_engine.prompt import ChatTemplate, trusted
 from bpe_engine.prompt.filters import string_filters
 from bpe_engine.prompt.labels import new_labels
 from bpe_engine.prompt.limits import Limits
-from bpe_engine.prompt.origin import Traced, flagged, runs_of
 from bpe_engine.prompt.sandbox import TracingEnvironment
+from bpe_engine.prompt.taint import Traced, runs_of, traced
 
 TEXTS = [
     "", " ", "\n", "a", '"', "\\", "/", "\x00", "\x1f", "\x7f", "\x85", "\xa0", "\xe9", "\u2028", "\u3000",
@@ -128,21 +128,30 @@ def test_methods_of_strings_are_those_of_python(name: str, args: tuple[Any, ...]
                 assert part.allowed_special or part.text.strip("[]") in ("True", "False")
 
 
+def marked(text: str, flags: int) -> Traced:
+    return traced(text, ((len(text), flags),))
+
+
+def stripped(text: str, *args: str) -> Any:
+    labels, limits = new_labels(TracingEnvironment(), Traced), Limits(10.0, 1 << 80, 1 << 90)
+    return call_method(labels, limits, None, text, "strip", args)
+
+
 def test_every_space_is_stripped_as_by_python() -> None:
+    labels, limits = new_labels(TracingEnvironment(), Traced), Limits(10.0, 1 << 80, 1 << 90)
     for character in map(chr, itertools.chain(range(0xD800), range(0xE000, 0x10FFF), [0x10FFFF])):
         text = f"{character}x{character}"
-        for given in (text, flagged(text, 4)):
-            assert strip_traced(given, None, (True, True), Traced) == text.strip()
+        for given in (text, marked(text, 4)):
+            assert call_method(labels, limits, None, given, "strip", ()) == text.strip()
 
 
 def test_parts_of_text_with_flags_have_those_of_their_characters() -> None:
-    text = flagged("  ab  ", 4)
-    part = strip_traced(text, None, (True, False), Traced)
-    assert (part, runs_of(part)) == ("ab  ", ((4, 4 + (2 << 32)),))
-    assert strip_traced(text, " ab", (True, True), Traced)._flags == 0
-    assert strip_traced(text, "x", (True, True), Traced) is text
-    mixed = text + flagged("c ", 1)
-    assert strip_traced(mixed, None, (True, True), Traced) is None
+    text = marked("  ab  ", 4)
+    for part in (stripped(text), text.strip()):
+        assert (part, runs_of(part)) == ("ab", ((2, 4 + (2 << 32)),))
+    assert stripped(text, " ab")._flags == 0
+    assert stripped(text, "x") is text
+    mixed = text + marked("c ", 1)
     assert (mixed.strip(), runs_of(mixed.strip())) == ("ab  c", ((4, 4 + (2 << 32)), (1, 1)))
 
 
@@ -168,7 +177,7 @@ def test_native_calls_are_counted() -> None:
         with pytest.raises(ValueError, match="max_characters"):
             ChatTemplate(bomb, max_characters=1000).render([])
     limits = Limits(10.0, 1 << 80, 1 << 90)
-    labels = new_labels(TracingEnvironment())
+    labels = new_labels(TracingEnvironment(), Traced)
     assert call_method(labels, limits, None, "  a", "strip", ()) == "a"
     assert limits.room < 1 << 90
 
@@ -180,7 +189,7 @@ def test_indent_is_that_of_jinja() -> None:
         plain = "".join(rng.choices([*TEXTS, *ends], k=rng.randrange(8)))
         options = rng.randrange(5), rng.random() < 0.5, rng.random() < 0.5
         expected = do_indent(plain, *options)
-        for given in (plain, flagged(plain, 1), flagged(plain, 4)):
+        for given in (plain, marked(plain, 1), marked(plain, 4)):
             found = indent(given, *options)
             assert found == expected
             at = 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import copy
 import itertools
+import pathlib
 import pickle
 import re
 import subprocess
@@ -391,6 +393,27 @@ def test_template_text_around_a_removed_value_stays_apart(operation: str) -> Non
         segments = render_template(template, messages)
         assert "".join(s.text for s in segments) == rendered(template, messages)
         assert not special_ids(encoding("chatml"), segments), content
+
+
+def test_only_the_rule_of_trust_makes_flags() -> None:
+    root = pathlib.Path(__file__).parents[2]
+    imports: dict[str, set[str]] = {"trusted": set(), "given": set(), "traced": set()}
+    writers = set()
+    for path in (root / "bpe_engine/prompt").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "taint":
+                for name in imports.keys() & {each.name for each in node.names}:
+                    imports[name].add(path.name)
+            elif isinstance(node, ast.Attribute) and node.attr in ("_flags", "_runs"):
+                writers |= {path.name} if isinstance(node.ctx, ast.Store) else set()
+    assert imports == {"trusted": {"compiler.py"}, "given": {"plain.py"}, "traced": set()}
+    # Escaped text takes the flags of the text that it is made of.
+    assert writers == {"taint.py", "escaped.py"}
+    native = {path.name: path.read_text() for path in (root / "bindings/src").glob("*.rs")}
+    for word in ("TRUSTED", "new_traced"):
+        assert {name for name in native if word in native[name]} <= {
+            *("taint.rs", "labels.rs", "template.rs"),
+        }
 
 
 def test_letters_that_become_two_take_no_trust() -> None:
