@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import bpe_engine
 from bpe_engine import hf
-from bpe_engine.prompt import ChatTemplate, Rollout, render_chat, special
+from bpe_engine.prompt import ChatTemplate, Rollout, account_prompt, render_chat, special
 
 from ..harness.sides import Call
 from . import corpora
@@ -212,6 +212,7 @@ def templates(run: Run) -> Rows:
     """Rendering to segments with origins, against plain Jinja as transformers compiles it."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
+    enc = bpe_engine.get_encoding(run.spec.name)
     kinds = {
         "200 messages": (messages(199, 405), None),
         "1,000 calls": (_calls(1000), [_tool(number) for number in range(30)]),
@@ -233,6 +234,12 @@ def templates(run: Run) -> Rows:
             def ours() -> Any:
                 return template.render(shape, **segments, **more)
 
+            def encoded() -> list[int]:
+                return enc.encode_segments(ours())
+
+            def account() -> Any:
+                return account_prompt(shape, enc, template=source, **segments, **more).parts
+
             try:
                 text = plain()
             except Exception as error:  # templates refuse in many ways
@@ -243,6 +250,7 @@ def templates(run: Run) -> Rows:
             if last in text:
                 assert "".join(part.text for part in ours()) == text
                 yield f"plain Jinja / render, {name}, {kind}", plain, ours
+                yield f"render and encode / account, {name}, {kind}", encoded, account
                 break
 
 

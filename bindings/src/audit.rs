@@ -210,7 +210,7 @@ impl AuditedIds {
     }
 
     /// Returns each message that says something, and the place of the id that ends its turn: the
-    /// first special token that the template writes behind the last text of the message.
+    /// first special token that the template writes after the last text of the message.
     fn ends(&self, labels: &Labels, specials: &[(usize, usize)]) -> Vec<(i64, usize)> {
         let in_segment = |segment: usize| {
             let from = specials.partition_point(|special| special.0 < segment);
@@ -437,8 +437,8 @@ impl Labels {
 
     /// Finds the turns that the model writes, with or without tags around reasoning.
     ///
-    /// A turn ends at the last special token behind its last text. Without one, the template's text
-    /// behind a call closes the call, and behind any other text it is not the model's.
+    /// A turn ends at the last special token after its last text. Without one, the template's text
+    /// after a call closes the call, and after any other text the model does not write it.
     fn turns(&self, specials: &[(usize, usize)], has_reasoning: bool) -> Turns {
         let mut turns = Turns { is_in: vec![false; self.each.len()], ..Turns::default() };
         let mut own = Vec::new();

@@ -17,7 +17,7 @@ pub const GENERATED: u64 = 2;
 /// The bits of the number of a caller's value, and of the first character in it.
 pub const GIVEN_SHIFT: u32 = 2;
 pub const START_SHIFT: u32 = 32;
-/// The start of text whose characters are not one by one those of its origin.
+/// The start of text whose characters do not map one by one to the caller's value.
 pub const NOWHERE: u64 = (1 << 31) - 1;
 /// Bytes that an item takes in a list, roughly.
 pub const ITEM: usize = 8;

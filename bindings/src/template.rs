@@ -101,7 +101,7 @@ impl<'py> Copier<'_, 'py> {
 /// `texts` returns the text of a value other than a string, and the second the text of such a sum. A number
 /// is the number of the message that the template's text belongs to from there on, or 0.
 ///
-/// The `_flags` of a string of the type `traced` are those of all characters, or the lengths and
+/// The `_flags` of a string of the type `traced` are one number for all characters, or the lengths and
 /// flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
 /// `labels` that it comes from, and above that the first of its characters there. Other strings have
 /// no flags.
@@ -185,7 +185,7 @@ struct Collector<'a, 'py> {
     labels: &'a Bound<'py, Labels>,
     /// The value that was asked for last, with its flags.
     last: Option<(u64, Rc<Given<'py>>)>,
-    /// The flags of the first text of the open segment, those of a text that continues it, and its
+    /// The flags of the first text of the open segment, the flags of a text that continues it, and its
     /// texts.
     flags: u64,
     next: u64,

@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
     #: The place, such as "tools[1]" or "messages[2].content"; or the label of a segment.
     name: str
-    #: The tokens, those of `parts` included. A token belongs to the part with its first byte.
+    #: The tokens, including all `parts`. A token belongs to the part with its first byte.
     tokens: int
     #: The role of a message, or the name of a tool.
     label: str = ""
@@ -124,7 +124,7 @@ class Account:
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:
-        """Yields all parts, each before its own parts."""
+        """Yields all parts, each before the parts inside."""
         ahead = [*reversed(self.parts)]
         while ahead:
             yield (part := ahead.pop())
@@ -319,8 +319,8 @@ def account_prompt(
 ) -> Account:
     """Counts the tokens of each part of a prompt.
 
-    With a tokenizer the numbers are exact: the ids are those of `encode_segments`. What a template
-    writes around a message is the message's part "template"; what it writes inside a tool is the tool's.
+    With a tokenizer the numbers are exact: the ids equal `encode_segments`. Text that a template
+    writes around a message is the message's part "template"; text inside a tool belongs to the tool.
 
     Args:
         prompt: Messages, or segments, as `render_template` and `render_chat` return them.
@@ -625,7 +625,7 @@ class Fitted(NamedTuple):
     messages: list[Any]
     #: The messages that are left out, in order.
     dropped: list[Any]
-    #: The tokens of the prompt of `messages`, those of the tools and the template included.
+    #: The tokens of the prompt of `messages`, including tools and template.
     total: int
 
 

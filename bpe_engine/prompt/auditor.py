@@ -33,7 +33,7 @@ __all__ = ["audit_template"]
 
 #: Texts that are tried in one field at once.
 _AT_ONCE = 256
-#: A word that no template has, and what is put around a forged name.
+#: A word that no template has, and the text around a forged name.
 _WORD, _BEFORE, _BEHIND = "Ptarmigan", "Quince", "asks."
 #: Rare characters, of private use and of cuneiform, which vocabularies lack.
 _UNKNOWN = "\U000f0000 \U00012345"
@@ -63,7 +63,7 @@ def audit_template(
         template: A chat template.
         tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
             `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
-            all added tokens but those of white space.
+            all added tokens except white space.
         max_seconds: The most seconds that it may take. Each rendering has the limit of `ChatTemplate`,
             too.
         variables: Other variables of the template, of the program itself. Those that the template
@@ -197,8 +197,8 @@ class _Auditor:
         self._field(field)
 
     def _try_place(self, given: Mapping[str, Any], place: Place) -> None:
-        """Tries all tricks in a place, or those that depend on what is beside it where the field was
-        tried before."""
+        """Tries all tricks in a place, or, if the field was tried before, the tricks that depend on the
+        text around it."""
         was_shown = self._is_shown(place.field)
         segments = self._rendered(replaced(given, place, _WORD))
         left, found, right = whole_text(segments or ()).partition(_WORD)
@@ -231,7 +231,7 @@ class _Auditor:
         for first in range(0, len(spellings), _AT_ONCE):
             filled = "".join(map(_within, spellings[first : first + _AT_ONCE]))
             forged |= self._attack(given, trick, {place: filled})
-        # A template may treat its own tokens in a way that hides the others.
+        # A template may treat the tokens it writes in a way that hides the others.
         for spelling, name in texts.items():
             if name in self.written and name not in forged:
                 self._attack(given, trick, {place: _within(spelling)})
@@ -361,7 +361,7 @@ def _within(spelling: str) -> str:
 
 
 def _completions(name: str, left: str, right: str) -> Iterator[str]:
-    """Yields the texts that complete what is beside a place to a name."""
+    """Yields the texts that complete the text around a place to a name."""
     begins = [size for size in range(len(name)) if left.endswith(name[:size])]
     ends = [size for size in range(1, len(name) + 1) if right.startswith(name[size:])]
     for begin in begins:

@@ -30,11 +30,6 @@ DICT_METHODS = frozenset(dir(dict))
 _NATIVE_METHODS = frozenset(
     ["endswith", "get", "items", "lstrip", "rstrip", "split", "startswith", "strip"]
 )
-#: Filters that give the same for the same literals, and the numbers that these may be.
-_CONSTANT_FILTERS = frozenset(["indent", "trim"])
-_WIDTHS = range(64)
-#: The characters of a longer literal, which is filtered when it is rendered, within its limits.
-_MOST_LITERAL = 4096
 #: Attributes of a loop that a template may read.
 LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
@@ -136,36 +131,6 @@ class TracingGenerator(CodeGenerator):
             super().visit_TemplateData(node, frame)
         else:
             self.write(self._constant(node.data))
-
-    def visit_Filter(self, node: nodes.Filter, frame: Frame) -> None:
-        text = self._filtered(node)
-        if text is None:
-            super().visit_Filter(node, frame)
-        else:
-            name = f"traced_{len(self.constants)}"
-            self.constants[name] = text
-            self.write(name)
-
-    def _filtered(self, node: nodes.Filter) -> Traced | None:
-        """Returns a literal string that was filtered, if that always gives the same."""
-        parts = [node.node, *node.args, *(pair.value for pair in node.kwargs)]
-        text: Any = node.node.value if isinstance(node.node, nodes.Const) else None
-        is_literal = all(isinstance(it, nodes.Const) for it in parts)
-        if node.name not in _CONSTANT_FILTERS or not is_literal or type(text) is not str:
-            return None
-        if node.dyn_args is not None or node.dyn_kwargs is not None or len(text) > _MOST_LITERAL:
-            return None
-        args: Any = [it.value for it in node.args if isinstance(it, nodes.Const)]
-        named: Any = {
-            it.key: it.value.value for it in node.kwargs if isinstance(it.value, nodes.Const)
-        }
-        if any(type(it) is not bool and it not in _WIDTHS for it in (*args, *named.values())):
-            return None
-        try:
-            result = self.environment.filters[node.name](trusted(text), *args, **named)
-        except TypeError:  # for rendering to tell
-            return None
-        return result if type(result) is Traced else None
 
     def _visit_plain(self, node: nodes.Expr, frame: Frame) -> None:
         """Compiles an expression that is only looked up or compared."""

@@ -252,7 +252,7 @@ def stable_prefix_check(
 def lost_tokens(tokenizer: Pipeline, prompts: Iterable[Sequence[Segment]]) -> tuple[str, ...]:
     """Returns the special tokens that a template writes where the tokenizer does not find them.
 
-    A tokenizer may find a name only at the start of a text, or only beside spaces.
+    A tokenizer may find a name only at the start of a text, or only next to spaces.
     """
     written: Counter[str] = Counter()
     found: Counter[str] = Counter()
@@ -364,7 +364,7 @@ def _written_out(answer: dict[str, Any], said: str) -> dict[str, Any]:
 
 
 def _end(segments: Sequence[Segment], message: int) -> str:
-    """Returns the first control token behind the text of a message, within its turn."""
+    """Returns the first control token after the text of a message, within its turn."""
     places = [
         place
         for place, segment in enumerate(segments)

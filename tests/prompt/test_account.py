@@ -131,22 +131,19 @@ def test_the_first_difference_and_blocks() -> None:
 
 
 def edited(
-    system: str = "It is 2026-01-31.",
-    user: str = "Why?",
-    thought: str = "Hm.",
-    more: Any = (),
-    cut: int = 0,
-    tools: Any = (),
-) -> dict[str, Any]:
+    system: str = "It is 2026-01-31.", user: str = "Why?", thought: str = "Hm.", **given: Any
+) -> Any:
     answer = {"role": "assistant", "content": "So.", "reasoning_content": thought}
-    asked = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    return {"prompt": [*asked, answer, *more][cut:], "tools": tools}
+    chat = [{"role": "system", "content": system}, {"role": "user", "content": user}, answer]
+    cut, more = given.get("cut", 0), given.get("more", [])
+    return {"prompt": [*chat, *more][cut:], "tools": given.get("tools", [])}
 
 
 NEXT = [{"role": "user", "content": "And then?"}]
 A, B = ({"type": "function", "function": {"name": name}} for name in "ab")
 LONG = {"type": "function", "function": {"name": "a", "description": "Long"}}
 TURNED = {"function": {"name": "a"}, "type": "function"}
+ONE, OTHER = '{"a":1,"b":2}', '{"b":2,"a":1}'
 
 
 @pytest.mark.parametrize(
@@ -156,11 +153,7 @@ TURNED = {"function": {"name": "a"}, "type": "function"}
         ({}, {"system": "It is 2026-02-01."}, [("date", "messages[0].content")]),
         ({}, {"user": "Why? "}, [("white space", "messages[1].content")]),
         ({}, {"user": "How?"}, [("edited", "messages[1].content")]),
-        (
-            {"user": '{"a":1,"b":2}'},
-            {"user": '{"b":2,"a":1}'},
-            [("key order", "messages[1].content")],
-        ),
+        ({"user": ONE}, {"user": OTHER}, [("key order", "messages[1].content")]),
         ({"tools": [A, B]}, {"tools": [B, A]}, [("moved", "tools[0]")]),
         ({"tools": [A]}, {"tools": [TURNED]}, [("key order", "tools[0]")]),
         ({"tools": [A]}, {"tools": [LONG]}, [("edited", "tools[0]")]),
@@ -171,7 +164,7 @@ TURNED = {"function": {"name": "a"}, "type": "function"}
         ({}, {"more": NEXT}, [("reasoning", "messages[2].reasoning"), ("grown", "messages[3]")]),
         ({}, {"thought": ""}, [("removed", "messages[2].reasoning")]),
     ],
-)
+)  # fmt: skip
 def test_changes(before: Any, after: Any, expected: list[tuple[str, str]]) -> None:
     tools = "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
     old, new = (
@@ -231,32 +224,32 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     requests: list[Any] = []
     for day in (1, 1, 2):
         system = {"role": "system", "content": f"It is 2026-01-0{day}."}
-        requests.append(
-            {"messages": [system, chats.USER, *[chats.ANSWER, chats.USER] * len(requests)]}
-        )
+        more = [chats.ANSWER, chats.USER] * len(requests)
+        requests.append({"messages": [system, chats.USER, *more]})
     Path(one).write_text(json.dumps(requests[0]))
     Path(log).write_text("".join(json.dumps({"body": it}) + "\n" for it in requests))
     source = ("--tokenizer", "qwen3", "--template", template)
     status, out, _ = run(capfdbinary, one, *source, "--json")
-    assert (status, json.loads(out)["total"]) == (0, account_prompt(
-        requests[0]["messages"], QWEN, template=TEMPLATES["chatml"]).total)  # fmt: skip
+    account = account_prompt(requests[0]["messages"], QWEN, template=TEMPLATES["chatml"])
+    assert (status, json.loads(out)["total"]) == (0, account.total)
     status, out, _ = run(capfdbinary, one, "--before", one, "-m", "gpt-4o", "--price-in", "1000")
     assert "prompt  " in out and "kept 37 of 37 tokens" in out and "cost: 0.037;" in out
     status, out, _ = run(capfdbinary, log, *source)
-    rows = out.splitlines()
-    assert rows[3].endswith("date: messages[0].content") and "most tokens: user (messages)" in out
+    assert out.splitlines()[3].endswith("date: messages[0].content")
+    assert "most tokens: user (messages)" in out
     status, out, _ = run(capfdbinary, log, *source, "--json")
     data = json.loads(out)
     assert [bool(it["change"]) for it in data["requests"]] == [False, False, True]
     assert data["tokens"] == sum(part["tokens"] for part in data["parts"])
+    user = '[{"role": "user"}]'
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
         ("{}\n{}", source, "line 1: give a list of messages"),
         ("{", source, "line 1 is not JSON"),
         ("", source, "has no request"),
-        ('[{"role": "user"}]', ("-m", "gpt2"), "not a chat model"),
-        ('[{"role": "user"}]', (), "give --tokenizer, or --model"),
-        ('[{"role": "user"}]', ("--tokenizer", "qwen3"), "messages need"),
+        (user, ("-m", "gpt2"), "not a chat model"),
+        (user, (), "give --tokenizer, or --model"),
+        (user, ("--tokenizer", "qwen3"), "messages need"),
         ('[{"role": "user", "content": 1}]', source, "can only concatenate str"),
     ]:
         Path(one).write_text(text)

@@ -200,14 +200,3 @@ def test_indent_is_that_of_jinja() -> None:
                     assert found[at : at + length] == plain[start : start + length]
                 at += length
             assert at == len(found)
-
-
-def test_literals_are_filtered_once() -> None:
-    template = ChatTemplate(
-        "{{ ' a\n b '|trim|indent(2, first=true) }}{{ 'c\nd'|indent(width=3) }}"
-    )
-    text = "".join(it.text for it in template.render([]))
-    assert text == jinja2.Template(template.source).render()
-    for wrong in ("{{ 'a'|indent('x', 1, 2, 3) }}", "{{ 'a'|trim(1) }}", "{{ 'a'|indent(no=1) }}"):
-        with pytest.raises(TypeError):
-            ChatTemplate(wrong).render([])
