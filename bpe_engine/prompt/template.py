@@ -1,4 +1,4 @@
-"""Chat templates of Hugging Pipeline, rendered to segments instead of to one string."""
+"""Chat templates of Hugging Face, rendered to segments instead of to one string."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render_template(
     tokenizer: Pipeline | None = None,
     **variables: Any,
 ) -> list[Segment]:
-    """Renders a chat template of Hugging Pipeline to segments.
+    """Renders a chat template of Hugging Face to segments.
 
     Their joined texts are what transformers renders. The template's own text is trusted. Every
     string that comes with a call is untrusted, whatever the template does with it: names and
