@@ -128,7 +128,12 @@ def _notes(
     notes = [
         f"the field {name!r} is not rendered; --template-field {name}={name} gives it to the template"
         for name, value in others.items()
-        if value and name not in used
+        if value not in (None, "", [], {}) and name not in used
+    ]
+    notes += [
+        f"the field {field!r}, which is to be {name!r} in the template, is not there"
+        for name, field in options.template_fields.items()
+        if field not in others
     ]
     escaped = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _json_arguments(messages)]
     if escaped:

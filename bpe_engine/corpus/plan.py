@@ -38,7 +38,7 @@ _NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_ge
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
 #: Fields of rows that belong to a conversation, whatever the template reads.
-_OF_CONVERSATIONS = ("tools", "functions", "documents", "chat_template_kwargs")
+_OF_CONVERSATIONS = ("tools", "functions", "available_tools", "documents", "chat_template_kwargs")
 
 #: Names of special tokens that may end a document.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)

@@ -125,7 +125,10 @@ class Tokenizer(Face):
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Reads the contents of a file, as bytes. Raises as the class does."""
-        return cls(bytes(memoryview(buffer)))
+        contents = bytes(memoryview(buffer))
+        if contents.startswith(codecs.BOM_UTF8):
+            raise ValueError(f"the tokenizer file {BYTE_ORDER_MARK}")
+        return cls(contents)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:

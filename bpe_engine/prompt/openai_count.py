@@ -52,6 +52,22 @@ _KEYS = (
 )
 
 
+def _is_object(field: Any, value: Any) -> bool:
+    """True for an object or list in a field of the API that is a string: the API gets its JSON.
+
+    Contents and results may be lists of parts, each with a type.
+    """
+    if field not in _STRINGS or isinstance(value, str):
+        return False
+    if not isinstance(value, (list, tuple)):
+        return isinstance(value, Mapping)
+    if field in ("arguments", "input"):
+        return True
+    return not all(
+        isinstance(part, str) or isinstance(part, Mapping) and "type" in part for part in value
+    )
+
+
 class ChatTokens(int):
     """A number of tokens, and what of it is an estimate.
 
@@ -171,8 +187,7 @@ class _Counter:
             place = f"{where}[{field!r}]"
             if not isinstance(value, str) or field not in ("role", "name", "content"):
                 self._guess(place, "counted by its text")
-            is_object = isinstance(value, Mapping) and field in _STRINGS
-            total += self._json(value) if is_object else self._text(value, place)
+            total += self._json(value) if _is_object(field, value) else self._text(value, place)
         return total
 
     def _json(self, value: Any) -> int:
@@ -198,9 +213,7 @@ class _Counter:
                 return self._json(value)
             own = [(key, part) for key, part in value.items() if key not in ("type", "id")]
             return sum(
-                self._json(part)
-                if isinstance(part, Mapping) and key in _STRINGS
-                else self._text(part, f"{where}[{key!r}]")
+                self._json(part) if _is_object(key, part) else self._text(part, f"{where}[{key!r}]")
                 for key, part in own
             )
         if isinstance(value, (list, tuple)):

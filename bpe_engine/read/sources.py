@@ -76,7 +76,8 @@ _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 
 #: Why the package does not open a format, and the way out.
 NOT_OPENED: dict[Format, str] = {
-    "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of it",
+    "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of its byte-level BPE or "
+    "SentencePiece model",
 }
 
 #: Why a format has no ranks, for readers that need them.

@@ -33,7 +33,10 @@ def encoding_of_tekken(
         first = config["default_num_special_tokens"]
         count = config["default_vocab_size"] - first
         tokens = sorted(file["vocab"], key=lambda token: token["rank"])[:count]
-        ranks = {base64.b64decode(token["token_bytes"]): token["rank"] + first for token in tokens}
+        ranks = {
+            base64.b64decode(token["token_bytes"], validate=True): token["rank"] + first
+            for token in tokens
+        }
         special = {token["token_str"]: token["rank"] for token in file.get("special_tokens") or []}
         pattern = config["pattern"]
         special.update(special_tokens or {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core import EncodedRows, arrange_rows
@@ -32,7 +32,9 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
     """
     for value in (text, text_pair):
         if value is not None and not _is_text(value):
-            raise ValueError(f"{_NO_TEXT} Found {_wrong(value)}.")
+            way_out = " Give the list of its texts." if isinstance(value, Iterable) else ""
+            is_list = isinstance(value, (list, tuple))
+            raise ValueError(f"{_NO_TEXT} Found {_wrong(value)}.{'' if is_list else way_out}")
     is_batch = isinstance(text, (list, tuple))
     if is_pretokenized:
         is_batch = is_batch and bool(text) and isinstance(text[0], (list, tuple))

@@ -156,6 +156,17 @@ def test_what_belongs_to_a_conversation_is_rendered(tmp_path: Path) -> None:
     )
 
 
+def test_fields_of_templates_that_are_false_or_missing_are_noted(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    row = {"messages": CHATS[0], "thinking": False, "available_tools": TOOLS}
+    options = {"template": WITH_TOOLS, "template_fields": {"date": "day"}}
+    _, _, report = chat_ids(tmp_path, [row, {"messages": CHATS[0], "day": "x"}], **options)
+    notes = "\n".join(report.notes)
+    assert "1 row: the field 'thinking' is not rendered" in notes
+    assert "1 row: the field 'available_tools' is not rendered" in notes
+    assert "1 row: the field 'day', which is to be 'date' in the template, is not there" in notes
+
+
 @pytest.mark.parametrize("tools", ["{", 7, {"a": 1}, "7"])
 def test_tools_that_are_none(tmp_path: Path, tools: Any) -> None:
     pytest.importorskip("jinja2")

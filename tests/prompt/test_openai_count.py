@@ -146,6 +146,8 @@ def test_objects_count_like_the_json_that_the_api_gets(model: str) -> None:
         )
 
     assert count(arguments, result) == count(json.dumps(arguments), json.dumps(result))
+    for listed in ([1, "a"], [{"a": 1}], [[1]], ["a", 2]):
+        assert count(listed, listed) == count(json.dumps(listed), json.dumps(listed))
     call = {"name": "forecast", "arguments": json.dumps(arguments)}
     chat = [{"role": "assistant", "tool_calls": [{"type": "function", "function": call}]}]
     assert model != "gpt-4o" or count_chat_tokens(chat, model) > 30

@@ -565,6 +565,19 @@ def test_limits_of_texts(
     assert all(line in example for line, example in zip(lines, examples))
 
 
+@pytest.mark.parametrize(("own", "expected"), [(None, "is missing"), (512, "is 512"), (128, None)])
+def test_limits_of_encoders_without_an_embedder(folder: Path, own: Any, expected: Any) -> None:
+    if own is not None:
+        changed(folder, "tokenizer_config.json", model_max_length=own)
+    changed(folder, "config.json", max_position_embeddings=128, type_vocab_size=2)
+    finding = check_folder(folder).finding("LIMITS_DIFFER")
+    if expected is None:
+        assert finding is None
+    else:
+        assert finding is not None and expected in finding.examples[0]
+        assert finding.examples[1] == "config.json has 128"
+
+
 def test_control_tokens_that_are_unknown(folder: Path) -> None:
     changed(
         folder, "tokenizer_config.json", chat_template=TEMPLATE.replace("<|user|>", "<|human|>")

@@ -94,7 +94,9 @@ def limits_differ(folder: ModelFolder) -> Outcome:
     own = folder.json("tokenizer_config.json").get("model_max_length")
     own = own if isinstance(own, (int, float)) and own < _NO_LIMIT else None
     smallest = min(limits.values(), default=None)
-    is_embedder = len(limits) > 1 or "sentence_bert_config.json" in limits
+    # Positions of BERT's kind end there; rotary ones may be scaled.
+    has_types = "type_vocab_size" in folder.json("config.json")
+    is_embedder = len(limits) > 1 or "sentence_bert_config.json" in limits or has_types
     if smallest is None or not is_embedder or own is not None and own <= smallest:
         return []
     first = f"model_max_length of tokenizer_config.json is {'missing' if own is None else own}"
