@@ -127,7 +127,7 @@ impl PyPipeline {
     /// >>> gpt2.encode("<|endoftext|>", disallowed_special=())
     /// [27, 91, 437, 1659, 5239, 91, 29]
     #[pyo3(
-        signature = (text, *surplus, allowed_special=None, disallowed_special=None),
+        signature = (text, *surplus, allowed_special=None, disallowed_special=Argument::Absent),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
     )]
     fn _encode_ids<'py>(
@@ -135,10 +135,12 @@ impl PyPipeline {
         text: &Bound<'py, PyAny>,
         surplus: &Bound<'py, PyTuple>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Argument<'_, 'py>,
     ) -> PyResult<Bound<'py, PyList>> {
         refuse("encode", surplus)?;
-        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        // As in tiktoken, `None` disallows nothing.
+        let disallowed = disallowed_special.or(surplus.as_any());
+        let asked = Self::ask(slf, allowed_special, disallowed, Gives::Ids)?;
         Self::list(slf, text, &asked)
     }
 

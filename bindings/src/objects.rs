@@ -30,6 +30,11 @@ impl<'py> Argument<'_, 'py> {
             Self::Given(value) => Some(value),
         }
     }
+
+    /// Returns the argument, or `none` where `None` is given.
+    pub fn or<'a>(&'a self, none: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyAny>> {
+        self.get().map(|value| if value.is_none() { none } else { value })
+    }
 }
 
 /// Handles signals now and then in a loop that makes objects, depending on the `index` of the

@@ -7,11 +7,11 @@ use bpe_core::memory::reserve;
 use bpe_core::{Direct, Error, Normalization};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::buffer::TokenBuffer;
 use crate::errors::{OrRaise, UnsupportedTokenizer};
-use crate::objects::{collected, new_bytes, new_list, new_str};
+use crate::objects::{Argument, collected, new_bytes, new_list, new_str};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::{buffer_pool, gil, int_cache, ranks, text};
@@ -91,18 +91,21 @@ impl PyPipeline {
     /// >>> stable, gpt2.encode(" fantastic") in completions
     /// ([31373], True)
     #[pyo3(
-        signature = (text, *, allowed_special=None, disallowed_special=None),
+        signature = (text, *, allowed_special=None, disallowed_special=Argument::Absent),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
     )]
     fn _encode_with_unstable<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Argument<'_, 'py>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
         let py = text.py();
         let encoding = Self::ranked(slf)?;
-        let (_, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        // As in tiktoken, `None` disallows nothing.
+        let empty = PyTuple::empty(py).into_any();
+        let disallowed = disallowed_special.or(&empty);
+        let (_, request) = Self::ask(slf, allowed_special, disallowed, Gives::Ids)?;
         let stored = text::read(text)?;
         // A short text may have very many completions, so its size does not predict the time.
         let found = gil::detached(py, || {

@@ -96,7 +96,12 @@ def test_wrong_type_of_special_arguments(gpt2, argument):
 def test_collections_of_special_names(gpt2):
     assert gpt2.encode("a", allowed_special={"nothing"}) == [64]
     assert gpt2.encode("<|endoftext|>", allowed_special=frozenset({"<|endoftext|>"})) == [50256]
-    assert gpt2.encode("a", disallowed_special=None) == [64]
+    ordinary = gpt2.encode_ordinary("<|endoftext|>")
+    assert gpt2.encode("<|endoftext|>", disallowed_special=None) == ordinary
+    unstable = gpt2.encode_with_unstable
+    assert unstable("<|endoftext|>", disallowed_special=None) == unstable(
+        "<|endoftext|>", disallowed_special=()
+    )
     for kind in (list, tuple, set, frozenset, iter, dict.fromkeys):
         with pytest.raises(ValueError, match="disallowed special token 'b'"):
             gpt2.encode("abc", disallowed_special=kind(["b"]))
