@@ -155,7 +155,7 @@ impl PyPipeline {
         let ids = ids::read_iterable(tokens)?;
         let engine = Self::current(slf)?;
         let (bytes, offsets) = gil::run(py, ids.len(), || {
-            let (bytes, starts) = shown::decode(&*engine, &ids, true)?;
+            let (bytes, starts) = shown::decode(&engine, &ids, true)?;
             let offsets = lossy_characters(&bytes, &starts);
             Ok((bytes, offsets))
         })?;
@@ -188,7 +188,7 @@ impl PyPipeline {
     fn _settled(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = ids::read_iterable(tokens)?;
         let engine = Self::current(slf)?;
-        gil::run(tokens.py(), ids.len(), || shown::settled(&*engine, &ids))
+        gil::run(tokens.py(), ids.len(), || shown::settled(&engine, &ids))
     }
 
     /// Returns the UTF-8 of the text of ids from one of them on, at the beginning of a text or after
@@ -202,7 +202,7 @@ impl PyPipeline {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
         let engine = Self::current(slf)?;
-        let decode = || shown::decode_from(&*engine, &ids, is_first, start);
+        let decode = || shown::decode_from(&engine, &ids, is_first, start);
         new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 

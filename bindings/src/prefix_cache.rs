@@ -35,7 +35,7 @@ impl SharedPrefixCache {
     fn text_ids(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let py = text.py();
         let utf8 = text::read(text)?.utf8().or_raise()?;
-        let work = || Plan::of_text(&*self.engine, &utf8, &self.request, self.seeds);
+        let work = || Plan::of_text(&self.engine, &utf8, &self.request, self.seeds);
         let plan = gil::run(py, utf8.len(), work)?;
         self.ids(py, &plan)
     }
@@ -57,7 +57,7 @@ impl SharedPrefixCache {
     fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<Vec<u32>> {
         let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
-        let encoded = gil::run(py, size, || plan.encode(&*self.engine, &self.request, known))?;
+        let encoded = gil::run(py, size, || plan.encode(&self.engine, &self.request, known))?;
         self.lock(py).insert(plan, &encoded);
         Ok(encoded.ids)
     }

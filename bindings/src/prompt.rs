@@ -54,10 +54,10 @@ fn segment_ids(
     buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
 ) -> PyResult<Vec<u32>> {
     let engine = PyPipeline::current(source)?;
-    let prompt = read(&*engine, segments, is_joined)?;
+    let prompt = read(&engine, segments, is_joined)?;
     let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
     PyPipeline::shared(source)?.prefault_vocabulary(prompt.size());
-    let work = || prompt.encode(&*engine, is_joined, &mut ids);
+    let work = || prompt.encode(&engine, is_joined, &mut ids);
     gil::run(segments.py(), prompt.size(), work)?;
     Ok(ids)
 }
@@ -478,7 +478,7 @@ impl ConversationState {
         let given = text::read(text)?;
         let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
         self.update(text.py(), utf8.len(), |state| {
-            let kept = state.update_text(&*self.engine, &utf8, &self.request)?;
+            let kept = state.update_text(&self.engine, &utf8, &self.request)?;
             state.half = ends.and_then(|(_, last)| half(last));
             Ok(kept)
         })
@@ -488,9 +488,9 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let (prompt, half) = read_after(&*self.engine, segments, true, Prompt::default(), None)?;
+        let (prompt, half) = read_after(&self.engine, segments, true, Prompt::default(), None)?;
         self.update(segments.py(), prompt.size(), |state| {
-            let kept = state.update_prompt(&*self.engine, prompt)?;
+            let kept = state.update_prompt(&self.engine, prompt)?;
             state.half = half;
             Ok(kept)
         })
@@ -505,7 +505,7 @@ impl ConversationState {
             let work = |state: &mut Conversation| {
                 let pair = ends.zip(state.half).and_then(|((first, _), half)| joined(half, first));
                 let more = if pair.is_some() { without_half(&utf8) } else { &utf8 };
-                let kept = state.append_text(&*self.engine, pair, more, &self.request)?;
+                let kept = state.append_text(&self.engine, pair, more, &self.request)?;
                 if !utf8.is_empty() {
                     state.half = ends.and_then(|(_, last)| half(last));
                 }
@@ -572,7 +572,7 @@ pub fn stable_prefix<'py>(
     let (engine, request) =
         PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
     let original = text::read(text)?.utf8().or_raise()?;
-    let work = || conversation::stable_prefix(&*engine, &original, &request);
+    let work = || conversation::stable_prefix(&engine, &original, &request);
     let (ids, bytes) = gil::run(py, original.len(), work)?;
     let (_, characters) = text::CharacterSpans::new(&original).next(0..bytes);
     Ok((int_cache::list(py, &ids)?, characters))

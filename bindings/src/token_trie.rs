@@ -107,13 +107,13 @@ impl PyHealed {
         let py = given.py();
         let state = if given.is_instance_of::<PyString>() {
             let text = text::read(given)?;
-            gil::run(py, text.size(), || heal(&*engine, &text.utf8()?, &[], &request))?
+            gil::run(py, text.size(), || heal(&engine, &text.utf8()?, &[], &request))?
         } else if let Ok(bytes) = given.cast::<PyBytes>() {
             let (text, part) = cut(bytes.as_bytes()).or_raise()?;
-            gil::run(py, text.len(), || heal(&*engine, text, part, &request))?
+            gil::run(py, text.len(), || heal(&engine, text, part, &request))?
         } else {
-            let prompt = prompt::read(&*engine, given, true)?;
-            gil::run(py, prompt.size(), || heal_prompt(&*engine, prompt))?
+            let prompt = prompt::read(&engine, given, true)?;
+            gil::run(py, prompt.size(), || heal_prompt(&engine, prompt))?
         };
         Ok(Self { table: engine.token_table().or_raise()?.clone(), state: Mutex::new(state) })
     }

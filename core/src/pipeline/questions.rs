@@ -114,8 +114,8 @@ impl Pipeline {
         if !tokenizer.keeps_out_made()? {
             return tokenizer.append_text(text, ids);
         }
-        let prompt = Prompt::of_text(&*tokenizer, text, &tokenizer.selection()?)?;
-        prompt.encode(&*tokenizer, true, ids)
+        let prompt = Prompt::of_text(&tokenizer, text, &tokenizer.selection()?)?;
+        prompt.encode(&tokenizer, true, ids)
     }
 
     /// Like [`Pipeline::encode_with_spans`], but a token has only the bytes it spells of a character, where
