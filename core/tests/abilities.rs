@@ -170,7 +170,7 @@ fn byte_level_file(normalizer: &str, added: &str) -> Pipeline {
     let json = format!(
         r#"{{"added_tokens": [{added}], "normalizer": {normalizer},
         "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}},
-        "decoder": {{"type": "ByteLevel"}},
+        "decoder": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true}},
         "model": {{"type": "BPE", "vocab": {{{}}}, "merges": [["a", "b"]]}}}}"#,
         vocab.join(",")
     );
