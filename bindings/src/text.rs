@@ -227,6 +227,9 @@ pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
     let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
     let hint = match kind.as_str() {
+        // The missing values of pandas.
+        "NAType" | "NaTType" => "; leave a missing text out, or fill it with \"\"",
+        "ndarray" | "Series" | "Tensor" => "; give the list that its tolist() returns",
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",
         "bytes" | "bytearray" => "; decode it first, as in text.decode(\"utf-8\")",
         "int" | "float" | "bool" => "; str() makes a text of it",

@@ -75,7 +75,10 @@ const CALLS: &[(&str, Call)] = &[
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
 ];
 
-const KINDS: [(&str, &str, Normalization); 1] = [("family", PATTERNS[1], Normalization::None)];
+const KINDS: [(&str, &str, Normalization); 2] = [
+    ("family", PATTERNS[1], Normalization::None),
+    ("regex", r"\w+|\s+|[^\w\s]+", Normalization::None),
+];
 
 const PLAN: &str = "OUT_OF_MEMORY";
 

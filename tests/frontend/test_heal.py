@@ -7,12 +7,14 @@ import json
 import pickle
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from kinds import CASES, FILES, byte_level_file, texts
 from seeds import seeded
+from sentencepiece_oracle import write_model
 
 import bpe_engine
 from bpe_engine import hf
@@ -219,6 +221,34 @@ def test_files_that_lose_bytes_are_refused() -> None:
         with pytest.raises(UnsupportedTokenizer, match=reason):
             without(contents, change).heal("the")
     assert without(level, lambda file: file["model"].update(dropout=None)).heal("the")
+
+
+def test_models_of_words_are_refused(tmp_path: Path) -> None:
+    words = hf.Tokenizer.from_sentencepiece(write_model(tmp_path, "word"))
+    with pytest.raises(UnsupportedTokenizer, match="a token is a whole word"):
+        words.heal("the")
+
+
+def test_names_of_bytes_in_a_prompt_are_refused() -> None:
+    """Where a file takes `<0x7E>` for the byte: the canonical ids would spell `~`."""
+    whole = without(
+        FILES["characters, Metaspace"](), lambda file: file["model"].update(ignore_merges=True)
+    )
+    for tokenizer in (whole, hf.Tokenizer.from_str(FILES["Unigram, bytes"]())):
+        for prompt in ("a <0x7E>", "a <0x7", "a <", [untrusted("a <0x7E>")]):
+            with pytest.raises(UnsupportedTokenizer, match="the name of a byte"):
+                tokenizer.heal(prompt)
+        assert tokenizer.heal("a ")
+
+
+def test_files_without_a_token_for_the_mark_of_spaces_are_refused() -> None:
+    def drop(file: dict[str, Any]) -> None:
+        model = file["model"]
+        del model["vocab"]["\u2581"]
+        model["merges"] = [pair for pair in model["merges"] if "\u2581" not in str(pair)]
+
+    with pytest.raises(UnsupportedTokenizer, match="the bytes of its mark"):
+        without(FILES["characters, Metaspace"](), drop).heal("a ")
 
 
 def test_a_prompt_of_its_rests(healing: Any) -> None:

@@ -9,6 +9,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hf_oracle import TEXTS, fields, tokenizers
 
@@ -192,6 +193,8 @@ WRONG_ROWS = [
     (3, "int", r"str\(\) makes a text"),
     (1.5, "float", r"str\(\) makes a text"),
     (b"x", "bytes", "decode it first"),
+    (type("NAType", (), {})(), "NAType", "leave a missing text out"),
+    (np.array(["a"]), "ndarray", r"its tolist\(\) returns"),
 ]
 
 

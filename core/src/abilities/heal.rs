@@ -68,6 +68,7 @@ impl Healed {
 /// Fails if the bytes of tokens are not the text, as under a normalizer that removes accents.
 pub fn heal(pipeline: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
     pipeline.token_form()?;
+    pipeline.check_text(text)?;
     let (stable, _) = stable_prefix(pipeline, text, request)?;
     let mut all = Vec::new();
     pipeline.encode_text(text, &Request::allowing(request.allowed.clone()), &mut all)?;
@@ -79,6 +80,7 @@ pub fn heal(pipeline: &Pipeline, text: &str, part: &[u8], request: &Request) -> 
 /// Fails as [`heal`] does.
 pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
     pipeline.token_form()?;
+    pipeline.check_text(prompt.text())?;
     let (mut all, mut stable) = (Vec::new(), Vec::new());
     prompt.encode(pipeline, true, &mut all)?;
     if pipeline.ignores_segments() {

@@ -1,5 +1,6 @@
 //! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
 
+use crate::memory::{ask_for, push};
 use crate::polling::poll;
 
 use crate::error::{Error, Result};
@@ -56,7 +57,12 @@ impl Trie {
 
     /// Makes a trie of tokens and their numbers. Of tokens that repeat, the last one counts.
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
-        let mut order = tokens.collect::<Vec<_>>();
+        let mut order = Vec::new();
+        for token in tokens {
+            push(&mut order, token)?;
+        }
+        // The buffer of a stable sort has the size of the list at most.
+        ask_for(size_of_val(&*order))?;
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
         builder.grow()?;

@@ -258,6 +258,17 @@ impl Model {
         self.bpe_by_ranks().ok_or_else(|| Error::refused("model.type", reason))?.ranks()
     }
 
+    /// Whether text can become a byte token by its name, `<0x7E>`.
+    pub(crate) fn finds_byte_names(&self) -> bool {
+        let as_whole = |header: &Header| header.byte_fallback && header.ignore_merges;
+        match self {
+            Self::Bpe(bpe) => as_whole(bpe.header()),
+            Self::ListBpe(bpe) => as_whole(bpe.header()),
+            Self::Unigram(model) => model.fields().byte_fallback,
+            _ => false,
+        }
+    }
+
     /// The token for unknown text, if text with its bytes never becomes it.
     pub(crate) fn unspelled(&self) -> Option<u32> {
         match self {

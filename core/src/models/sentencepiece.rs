@@ -344,6 +344,9 @@ impl Questions for SentencePiece {
     }
 
     fn why_other_bytes(&self, _: bool) -> Option<String> {
+        if self.fields.algorithm == Algorithm::Word {
+            return Some("a token is a whole word, and more letters make another one".into());
+        }
         (!self.fields.byte_fallback).then(|| LOST.into())
     }
 

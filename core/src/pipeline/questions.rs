@@ -45,6 +45,18 @@ impl Pipeline {
         let of_model = || self.model().why_other_bytes(is_byte_level);
         at_random.or_else(of_model).or_else(|| (!makes_bytes).then(|| LOST.into()))
     }
+
+    /// Returns whether the token of a space spells a space. Without the token '\u{2581}', a space may
+    /// become the bytes of that character.
+    fn spells_spaces(&self) -> Result<bool> {
+        if self.byte_runs().is_none() || self.model().token_to_id("\u{2581}").is_some() {
+            return Ok(true);
+        }
+        let (mut ids, mut bytes) = (Vec::new(), Vec::new());
+        self.encode_run("a ", false, &mut ids)?;
+        ids.iter().try_for_each(|&id| self.append_token(id, &mut bytes))?;
+        Ok(bytes.ends_with(b" "))
+    }
 }
 
 /// Questions that abilities ask.
@@ -505,7 +517,23 @@ impl Pipeline {
             let reason = format!("the bytes of tokens are not those of the text: {why}");
             return Err(Error::refused("heal", reason));
         }
+        if !self.spells_spaces()? {
+            let reason =
+                "a space becomes the bytes of its mark '\u{2581}', which is no token by itself";
+            return Err(Error::refused("heal", reason));
+        }
         self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
+    }
+
+    /// Fails if the tokens of a prompt may spell other bytes than its text.
+    pub(crate) fn check_text(&self, text: &str) -> Result<()> {
+        let has_name = || text.contains("<0x") || text.ends_with('<') || text.ends_with("<0");
+        if self.byte_runs().is_some() && self.model().finds_byte_names() && has_name() {
+            let reason = "the prompt has the name of a byte, such as '<0x7E>', or its beginning, and this \
+                          file takes it for the byte; end the prompt before it";
+            return Err(Error::refused("heal", reason));
+        }
+        Ok(())
     }
 
     /// Fails if later text may change the end of a prompt: its last token, the special token `last`,
