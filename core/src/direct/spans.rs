@@ -14,7 +14,7 @@ impl Direct {
     /// Returns the ids of a text, and for each the bytes of the text that it comes from, widened to
     /// whole characters: tokens that share a character overlap.
     ///
-    /// Fails as [`Engine::encode_text`] does.
+    /// Fails as [`Direct::encode`] does.
     pub(crate) fn encode_with_spans(
         &self,
         text: &str,

@@ -355,7 +355,7 @@ impl Pipeline {
         Arc::make_mut(&mut self.added).encode_special = value;
     }
 
-    /// Whether [`crate::Engine`] keeps out added tokens that the model itself would make of text
+    /// Whether encoding keeps out added tokens that the model itself would make of text
     /// that may not become them, as Unigram makes `</s>`.
     pub fn keeps_out_control(&self) -> bool {
         self.keeps_out_control
