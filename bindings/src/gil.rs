@@ -42,11 +42,12 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
 }
 
 /// Makes PyO3 initialize what it otherwise initializes when a thread first attaches, or asks for
-/// the name of a type. It takes a lock for that without holding the interpreter: a process that
-/// forks meanwhile would leave the lock taken in its child.
+/// the name or module of a type. PyO3 takes a lock for that without holding the interpreter: a
+/// process that forks meanwhile would leave the lock taken in its child.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));
-    py.get_type::<PyString>().name().map(drop)
+    let class = py.get_type::<PyString>();
+    class.name().and(class.module()).and(class.fully_qualified_name()).map(drop)
 }
 
 /// Checks for signals, if this is the thread that handles them.
