@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 
-def _hf(encoding: Encoding) -> Any:
+def _hf(encoding: Encoding) -> hf.Tokenizer:
     from .hf.tokenizers import Tokenizer
 
     made = Tokenizer(encoding, dict(encoding.special_tokens))
@@ -89,7 +89,7 @@ def _hf(encoding: Encoding) -> Any:
     return made
 
 
-def _transformers(encoding: Encoding) -> Any:
+def _transformers(encoding: Encoding) -> Tokenizer:
     from .tokenizer import Tokenizer
 
     return Tokenizer(encoding)

@@ -1,4 +1,4 @@
-"""The native module of `bpe_engine`, for internal use; `bpe_engine.Encoding` documents its methods."""
+"""Signatures of the native module, whose docstrings are in Rust."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,6 +14,7 @@ __all__ = [
     "AuditedIds",
     "ConversationState",
     "EncodedRows",
+    "Encoding",
     "Healed",
     "HfEncoding",
     "Labels",
@@ -22,6 +23,7 @@ __all__ = [
     "TokenBuffer",
     "TokenTable",
     "TokenTrie",
+    "Tokenizer",
     "UnsupportedTokenizer",
     "NameCounter",
     "NameFinder",
@@ -70,11 +72,6 @@ _Disallowed = _Names | None
 
 @disjoint_base
 class Pipeline:
-    """The native base class of `Encoding`, `hf.Tokenizer` and `Tokenizer`, which name its methods.
-
-    Offsets are in characters of the text as given.
-    """
-
     # Of the subclasses.
     @property
     def special_tokens_set(self) -> AbstractSet[str]: ...
@@ -108,51 +105,9 @@ class Pipeline:
     def _share_encoding(self, other: Pipeline) -> bool: ...
     def _share_file(self, other: Pipeline) -> None: ...
     def _share_ranks(self, other: Pipeline, any_flags: bool = False) -> None: ...
-    def _description(self) -> tuple[str, dict[str, int], str | None]: ...
-    def _check_ranks(self) -> None: ...
     def _copy(self, other: Pipeline, special_tokens: dict[str, int] | None = None) -> None: ...
 
     # ---- Encoding ----
-
-    def _encode_ordinary(self, text: str) -> list[int]:
-        """Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
-        [31373, 995]
-        """
-
-    def _encode_ids(
-        self,
-        text: str,
-        *,
-        allowed_special: _Names | None = ...,
-        disallowed_special: _Names | None = "all",
-    ) -> list[int]:
-        """Encodes a text.
-
-        Special tokens control a model, and their names in untrusted text could do the same. So a
-        special token's name in the text raises an error by default.
-
-        Args:
-            text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
-            allowed_special: The names that become special tokens: a set, or ``"all"``.
-            disallowed_special: The names that raise an error: a collection of str, or ``"all"`` for
-                every special token that is not allowed. Other names are ordinary text, so ``()``
-                turns the check off.
-
-        Raises:
-            ValueError: The text contains a disallowed name.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode("hello world")
-        [31373, 995]
-        >>> gpt2.encode("<|endoftext|>", allowed_special={"<|endoftext|>"})
-        [50256]
-        >>> gpt2.encode("<|endoftext|>", disallowed_special=())
-        [27, 91, 437, 1659, 5239, 91, 29]
-        """
 
     def encode_to_numpy(
         self,
@@ -161,25 +116,7 @@ class Pipeline:
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
         num_threads: int | None = 1,
-    ) -> npt.NDArray[np.uint32]:
-        """Returns the ids of a text as a numpy array of uint32, without making Python ints.
-
-        Needs numpy. Errors are those of `encode`.
-
-        Args:
-            text, allowed_special, disallowed_special: As in `encode`.
-            num_threads: How many threads may work on the text, or None for as many as the machine
-                runs at once. Texts under some 128 KB, and patterns without a known safe place to
-                cut, are left to one thread. The ids are the same.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode_to_numpy("hello world").tolist()
-        [31373, 995]
-        >>> len(gpt2.encode_to_numpy("hello world! " * 50_000, num_threads=2))
-        150001
-        """
-
+    ) -> npt.NDArray[np.uint32]: ...
     def _encode_each(
         self,
         texts: Iterable[str],
@@ -203,32 +140,7 @@ class Pipeline:
         unit: Literal["characters", "bytes"] = "characters",
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids of a text, and the span of the text that each comes from.
-
-        Args:
-            text, allowed_special, disallowed_special: As in `encode`.
-            unit: The unit of spans: ``"characters"``, or ``"bytes"`` of the text's UTF-8.
-
-        Returns:
-            The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
-            only some bytes of a character has the whole character, so spans may overlap. In bytes,
-            it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
-            whole characters where a tokenizer file normalizes the text or puts a space before it.
-            Spans refer to the text as given, also where a normalizer changes it. Those of a
-            SentencePiece ``.model`` are sentencepiece's own, in both units.
-
-        Raises:
-            ValueError: `unit` is something else, or an error of `encode`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.encode_with_offsets("hello world")
-        ([31373, 995], [(0, 5), (5, 11)])
-        >>> gpt2.encode_with_offsets("🦜"), gpt2.encode_with_offsets("🦜", unit="bytes")[1]
-        (([8582, 99, 250], [(0, 1), (0, 1), (0, 1)]), [(0, 2), (2, 3), (3, 4)])
-        """
-
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
     def _encode_with_origins(
         self,
         text: str,
@@ -236,13 +148,6 @@ class Pipeline:
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
-    def _ids_in_buffer(
-        self,
-        text: str,
-        *,
-        allowed_special: _Names | None = None,
-        disallowed_special: _Names | None = None,
-    ) -> TokenBuffer: ...
 
     # ---- Counting, cutting, searching ----
 
@@ -252,17 +157,7 @@ class Pipeline:
         *,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> int:
-        """Returns the number of tokens of a text, without making a list of them.
-
-        A name that is not allowed is counted as ordinary text, unless `disallowed_special` asks for
-        an error.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").count("hello world")
-        2
-        """
-
+    ) -> int: ...
     def count_till_limit(
         self,
         text: str,
@@ -270,18 +165,7 @@ class Pipeline:
         *,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> int | None:
-        """Returns the number of tokens of a text, or None if it is over `limit`.
-
-        Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
-        is merged as a whole, and text that is not normalized is normalized as a whole.)
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.count_till_limit("hello world", 2), gpt2.count_till_limit("hello world", 1)
-        (2, None)
-        """
-
+    ) -> int | None: ...
     def truncate(
         self,
         text: str,
@@ -290,31 +174,7 @@ class Pipeline:
         side: Literal["right", "left"] = "right",
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> str:
-        """Truncates text to at most `max_tokens` tokens.
-
-        Keeps a prefix (suffix) that ends (begins) where a token of the text's own encoding ends
-        and that encodes to at most `max_tokens` tokens. Text that fits is returned as it is.
-        Characters, surrogate pairs, allowed special tokens and characters that normalization
-        rewrites together are not cut apart; if the first (last) of them does not fit, nothing is
-        kept. If no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very
-        long word), it may begin inside a token of the text.
-
-        Args:
-            text: The text.
-            max_tokens: The largest number of tokens of the result when it is encoded.
-            side: The side that is cut off: ``"right"`` keeps a prefix, ``"left"`` a suffix.
-            allowed_special, disallowed_special: As in `count`.
-
-        Raises:
-            ValueError: `max_tokens` is negative, or `side` is something else.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.truncate("one two three", 2), gpt2.truncate("one two three", 2, side="left")
-        ('one two', ' two three')
-        """
-
+    ) -> str: ...
     def chunk(
         self,
         text: str,
@@ -323,34 +183,7 @@ class Pipeline:
         *,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> list[str]:
-        """Cuts text into chunks of at most `max_tokens` tokens each.
-
-        Args:
-            text: The text.
-            max_tokens: The largest number of tokens of a chunk when it is encoded.
-            overlap: The largest number of tokens at the end of a chunk that the next one repeats.
-            allowed_special, disallowed_special: As in `count`. Allowed special tokens are not cut
-                apart.
-
-        Returns:
-            Slices of the text that end where tokens of the text's own encoding end. Without
-            overlap they are the text when they are joined; an empty text has none. Characters
-            that share a token, or that normalization rewrites together, are cut apart only if
-            they do not fit into one chunk.
-
-        Raises:
-            ValueError: `max_tokens` is not positive or too small for a character of the text, or
-                `overlap` is negative or not smaller than `max_tokens`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.chunk("one two three four", 2)
-        ['one two', ' three four']
-        >>> gpt2.chunk("one two three four", 2, overlap=1)
-        ['one two', ' two three', ' three four']
-        """
-
+    ) -> list[str]: ...
     def _chunk_spans(
         self,
         text: str,
@@ -361,100 +194,14 @@ class Pipeline:
     ) -> list[tuple[int, int]]: ...
     @staticmethod
     def _chunk_sizes(max_tokens: int, overlap: int) -> tuple[int, int]: ...
-    def find_special(self, text: str) -> list[tuple[str, int, int]]:
-        """Returns ``(name, start, end)`` of each special token's name in a text, in characters.
-
-        Of overlapping names, the leftmost counts; of those that start together, the longest.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
-        [('<|endoftext|>', 1, 14)]
-        """
-
-    def is_canonical(self, tokens: Sequence[int]) -> bool:
-        """True if decoding and encoding these ids gives the same ids.
-
-        Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
-        are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
-        back as it was, such as those of a file that lowercases and whose token is in capitals.
-
-        Raises:
-            KeyError: An id is not a token's.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.is_canonical([31373]), gpt2.is_canonical([258, 18798])
-        (True, False)
-        """
+    def find_special(self, text: str) -> list[tuple[str, int, int]]: ...
+    def is_canonical(self, tokens: Sequence[int]) -> bool: ...
 
     # ---- Decoding ----
 
-    def _decode_text(self, tokens: Sequence[int], errors: str = "replace") -> str:
-        """Decodes ids to text.
-
-        Args:
-            tokens: A list, tuple, numpy array or other sequence of ids.
-            errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
-                become U+FFFD, which loses information.
-
-        Raises:
-            KeyError: An id is not a token's.
-            OverflowError: A number is outside the range of ids.
-            UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
-        'hello world'
-        """
-
-    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """Decodes ids to bytes.
-
-        Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
-        not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
-
-        Raises:
-            KeyError: An id is not a token's.
-            OverflowError: A number is outside the range of ids.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_bytes([31373, 995])
-        b'hello world'
-        """
-
-    def _decode_single_token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of one token, special or not.
-
-        Raises:
-            KeyError: The id is not a token's.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
-        b'hello'
-        """
-
-    def _decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
-        """Returns the bytes of each token.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
-        [b'hello', b' world']
-        """
-
-    def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]:
-        """Decodes ids to text, and returns the index of the character at which each token starts.
-
-        A token that starts inside a character has the index of that character. Bytes that are
-        not UTF-8 become U+FFFD, as in `decode`.
-
-        Raises:
-            KeyError: An id is not a token's.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
-        ('hello world', [0, 5])
-        """
-
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes: ...
+    def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]: ...
+    def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]: ...
     def _decode_with_starts(self, tokens: Iterable[int]) -> tuple[bytes, list[int]]: ...
     @property
     def _byte_runs(self) -> Literal["bytes", "whole"] | None: ...
@@ -475,151 +222,89 @@ class Pipeline:
         self, values: Any, row_splits: Any, errors: None, num_threads: int | None
     ) -> list[bytes]: ...
 
-    # ---- What only an encoding of ranks has ----
+    # ---- Caches, the fingerprint ----
 
-    def _encode_with_unstable(
+    def clear_cache(self) -> None: ...
+    def set_caching(self, caching: bool) -> None: ...
+    @property
+    def is_caching(self) -> bool: ...
+    def set_cache_size(self, size: int) -> None: ...
+    @property
+    def cache_size(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+    # ---- Parts of a tokenizer file ----
+
+    _keeps_out_control: bool
+    def _decode_bytes(self, ids: Sequence[int], skip_special_tokens: bool) -> bytes: ...
+    def _added_tokens(self) -> list[tuple[int, _AddedRow]]: ...
+    def _component(self, name: str) -> str | None: ...
+    def _set_component(self, name: str, json: str | None) -> None: ...
+    def _set_scores(self, scores: list[float]) -> None: ...
+    def _model_json(self, pretty: bool) -> str: ...
+    def _model_fields(self) -> str: ...
+    def _tokenize(self, text: str) -> list[tuple[int, str, tuple[int, int]]]: ...
+    def _model_token_to_id(self, token: str) -> int | None: ...
+    def _model_id_to_token(self, id: int) -> str | None: ...
+
+# The methods of `bpe_engine.Encoding` alone.
+class Encoding(Pipeline):
+    def _description(self) -> tuple[str, dict[str, int], str | None]: ...
+    def _check_ranks(self) -> None: ...
+    def encode_ordinary(self, text: str) -> list[int]: ...
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: _Names | None = ...,
+        disallowed_special: _Names | None = "all",
+    ) -> list[int]: ...
+    def _ids_in_buffer(
         self,
         text: str,
         *,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> tuple[list[int], list[list[int]]]:
-        """Returns the stable ids of an unfinished text, and the possible completions of its rest.
-
-        The arguments and errors are those of `encode`.
-
-        Returns:
-            The ids of a prefix that stay the same whatever follows, and every sequence of ids that
-            the rest of the text may become. Each sequence covers the rest and ends with the token
-            that reaches or passes its end. Their order has no meaning.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> stable, completions = gpt2.encode_with_unstable("hello fan")
-        >>> stable, gpt2.encode(" fantastic") in completions
-        ([31373], True)
-        """
-
-    def _encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """Returns the id of one token, special or not, given as text or as bytes.
-
-        Raises:
-            KeyError: The token does not exist.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
-        31373
-        """
-
+    ) -> TokenBuffer: ...
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str: ...
+    def decode_single_token_bytes(self, token: int) -> bytes: ...
+    def encode_with_unstable(
+        self,
+        text: str,
+        *,
+        allowed_special: _Names | None = None,
+        disallowed_special: _Names | None = None,
+    ) -> tuple[list[int], list[list[int]]]: ...
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int: ...
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]: ...
     def _encode_bytes(self, text: bytes) -> list[int]: ...
-    def _split(
+    def split(
         self,
         text: str,
         *,
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
-    ) -> list[str]:
-        """Returns the pieces of a text, which are encoded one by one.
-
-        Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
-        those of the normalized text.
-
-        >>> import bpe_engine
-        >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
-        ['It', "'s", ' 10', ' o', "'", 'clock', '.']
-        """
-
-    def _token_byte_values(self) -> list[bytes]: ...
+    ) -> list[str]: ...
+    def token_byte_values(self) -> list[bytes]: ...
     def _ranks_dict(self) -> dict[bytes, int]: ...
     @property
     def _max_rank(self) -> int: ...
     @property
     def _rank_count(self) -> int: ...
 
-    # ---- Caches, the fingerprint ----
-
-    def clear_cache(self) -> None:
-        """Empties the caches of pieces. Results do not depend on them."""
-
-    def set_caching(self, caching: bool) -> None:
-        """Turns the caches of pieces on or off, and empties them.
-
-        They are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
-        tokenizer is made. Text that is cached takes less time, so one user could learn by timing
-        whether another one sent the same words. Turn the caches off where that matters: results
-        stay the same, and the memory is freed.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.set_caching(False)
-        >>> gpt2.is_caching, gpt2.encode("hello world")
-        (False, [31373, 995])
-        >>> gpt2.set_caching(True)
-        """
-
-    @property
-    def is_caching(self) -> bool:
-        """True if pieces of text are cached; see `set_caching`."""
-
-    def set_cache_size(self, size: int) -> None:
-        """Sets the size of each cache of pieces, and empties the caches.
-
-        Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
-        processor; for texts of several MB with many different words (Chinese, many languages)
-        that are encoded more than once, 64 MiB take less time. Results are the same with any size.
-        The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
-        number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
-
-        Args:
-            size: Bytes, from 65,536 (64 KiB) to 1,073,741,824 (1 GiB); rounded down to a power
-                of two.
-
-        Raises:
-            ValueError: The size is too small or too large. To turn caches off, use `set_caching`.
-
-        >>> import bpe_engine
-        >>> gpt2 = bpe_engine.get_encoding("gpt2")
-        >>> gpt2.set_cache_size(64 * 2**20)
-        >>> gpt2.cache_size
-        67108864
-        >>> gpt2.set_cache_size(8 * 2**20)
-        """
-
-    @property
-    def cache_size(self) -> int:
-        """The size of one cache in bytes, a power of two; see `set_cache_size`."""
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids.
-
-        Of an encoding: the pattern, ranks, special tokens and normalization. Of a tokenizer file:
-        the model, the added tokens, the normalizer, the pre-tokenizer, the post-processor, truncation,
-        padding and `encode_special_tokens`, as they are now. The name is not in it. Tokenizers that
-        agree in these have the same fingerprint, however their files are written, on every machine and
-        in every version.
-
-        >>> import bpe_engine
-        >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")
-        >>> gpt2.fingerprint == r50k.fingerprint, gpt2
-        (True, <Encoding 'gpt2' bc98d100a6f5>)
-        """
-
-    # ---- Under the names of `tokenizers` ----
-
-    _encodes_special_tokens: bool
-    _keeps_out_control: bool
-    def _decode_bytes(self, ids: Sequence[int], skip_special_tokens: bool) -> bytes: ...
-    def _hf_to_str(self, pretty: bool = False) -> str: ...
-    def _hf_encode(
+# The methods of `bpe_engine.hf.Tokenizer` alone, under the names of `tokenizers`.
+class Tokenizer(Pipeline):
+    encode_special_tokens: bool
+    def to_str(self, pretty: bool = False) -> str: ...
+    def encode(
         self,
         sequence: Any,
         pair: Any = None,
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> HfEncoding: ...
-    def _hf_encode_batch(
+    def encode_batch(
         self,
         input: Iterable[Any],
         is_pretokenized: bool = False,
@@ -627,43 +312,36 @@ class Pipeline:
         *,
         num_threads: int | None = None,
     ) -> list[HfEncoding]: ...
-    def _hf_encode_batch_fast(
-        self,
-        input: Iterable[Any],
-        is_pretokenized: bool = False,
-        add_special_tokens: bool = True,
-        *,
-        num_threads: int | None = None,
-    ) -> list[HfEncoding]: ...
-    def _hf_post_process(
+    encode_batch_fast = encode_batch
+    def post_process(
         self, encoding: HfEncoding, pair: HfEncoding | None = None, add_special_tokens: bool = True
     ) -> HfEncoding: ...
-    def _hf_decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str: ...
-    def _hf_decode_batch(
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str: ...
+    def decode_batch(
         self,
         sequences: Sequence[Sequence[int]],
         skip_special_tokens: bool = True,
         *,
         num_threads: int | None = None,
     ) -> list[str]: ...
-    def _hf_token_to_id(self, token: str) -> int | None: ...
-    def _hf_id_to_token(self, id: int) -> str | None: ...
-    def _hf_get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]: ...
-    def _hf_get_vocab_size(self, with_added_tokens: bool = True) -> int: ...
-    def _hf_add_tokens(self, tokens: Iterable[Any]) -> int: ...
-    def _hf_add_special_tokens(self, tokens: Iterable[Any]) -> int: ...
-    def _hf_num_special_tokens_to_add(self, is_pair: bool) -> int: ...
-    def _hf_enable_truncation(
+    def token_to_id(self, token: str) -> int | None: ...
+    def id_to_token(self, id: int) -> str | None: ...
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]: ...
+    def get_vocab_size(self, with_added_tokens: bool = True) -> int: ...
+    def add_tokens(self, tokens: Iterable[Any]) -> int: ...
+    def add_special_tokens(self, tokens: Iterable[Any]) -> int: ...
+    def num_special_tokens_to_add(self, is_pair: bool) -> int: ...
+    def enable_truncation(
         self,
         max_length: int,
         stride: int = 0,
         strategy: str = "longest_first",
         direction: str = "right",
     ) -> None: ...
-    def _hf_no_truncation(self) -> None: ...
+    def no_truncation(self) -> None: ...
     @property
-    def _hf_truncation(self) -> dict[str, Any] | None: ...
-    def _hf_enable_padding(
+    def truncation(self) -> dict[str, Any] | None: ...
+    def enable_padding(
         self,
         direction: str = "right",
         pad_id: int = 0,
@@ -672,19 +350,9 @@ class Pipeline:
         length: int | None = None,
         pad_to_multiple_of: int | None = None,
     ) -> None: ...
-    def _hf_no_padding(self) -> None: ...
+    def no_padding(self) -> None: ...
     @property
-    def _hf_padding(self) -> dict[str, Any] | None: ...
-    def _added_tokens(self) -> list[tuple[int, _AddedRow]]: ...
-    def _component(self, name: str) -> str | None: ...
-    def _set_component(self, name: str, json: str | None) -> None: ...
-    def _ranks(self) -> tuple[dict[bytes, int], str | None]: ...
-    def _set_scores(self, scores: list[float]) -> None: ...
-    def _model_json(self, pretty: bool) -> str: ...
-    def _model_fields(self) -> str: ...
-    def _tokenize(self, text: str) -> list[tuple[int, str, tuple[int, int]]]: ...
-    def _model_token_to_id(self, token: str) -> int | None: ...
-    def _model_id_to_token(self, id: int) -> str | None: ...
+    def padding(self) -> dict[str, Any] | None: ...
 
 @final
 class TokenBuffer:
@@ -695,8 +363,6 @@ class TokenBuffer:
 # For bpe_engine._tables.
 @final
 class TokenTrie:
-    """The tokens of a tokenizer in the order of their bytes."""
-
     def __new__(cls, source: Pipeline) -> TokenTrie: ...
     def words(self) -> int: ...
     def next_bytes(self, prefix: bytes) -> bytes: ...
@@ -705,8 +371,6 @@ class TokenTrie:
 
 @final
 class Healed:
-    """A prompt that the next tokens complete."""
-
     def __new__(
         cls,
         source: Pipeline,
@@ -728,61 +392,27 @@ class Healed:
 
 @final
 class TokenTable:
-    """The bytes that each id adds to a text, in one buffer, and the kind of each id.
-
-    ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
-    than the largest id. The table never changes.
-    """
-
     def __new__(cls, source: Pipeline) -> TokenTable: ...
     def __len__(self) -> int: ...
     def __getitem__(self, id: int, /) -> bytes: ...
-    def kind(self, id: int) -> Literal["ordinary", "special", "absent"]:
-        """Returns the kind of an id: ``"ordinary"``, ``"special"`` for a token that decoding can skip,
-        or ``"absent"``.
-
-        Raises:
-            IndexError: The id is negative, or the table ends before it.
-        """
-    def ids(self, kind: Literal["ordinary", "special", "absent"]) -> list[int]:
-        """Returns the ids of one kind, in ascending order.
-
-        Raises:
-            ValueError: The kind is unknown.
-        """
+    def kind(self, id: int) -> Literal["ordinary", "special", "absent"]: ...
+    def ids(self, kind: Literal["ordinary", "special", "absent"]) -> list[int]: ...
     @property
-    def buffer(self) -> memoryview:
-        """The bytes of all ids, one after the other."""
+    def buffer(self) -> memoryview: ...
     @property
-    def offsets(self) -> memoryview:
-        """The start of each id in `buffer`, and the end of the last one, in 32-bit numbers."""
+    def offsets(self) -> memoryview: ...
     @property
-    def kinds(self) -> memoryview:
-        """The kind of each id in a byte: 0 absent, 1 ordinary, 2 special."""
+    def kinds(self) -> memoryview: ...
 
 @final
 class StreamStop:
-    """The stop string that ended a stream."""
-
     @property
-    def stop_index(self) -> int:
-        """The index of the stop string in the list given to `StreamPool.open`. If several end at
-        the same character, the longest one."""
+    def stop_index(self) -> int: ...
     @property
-    def id_index(self) -> int:
-        """The index of the id that completed the stop string; the first id of the stream is 0."""
+    def id_index(self) -> int: ...
 
 @final
 class StreamPool:
-    """Turns the ids of many requests into text as they arrive.
-
-    A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
-    its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
-    file and refused by an encoding. Any number of threads may use a pool. It keeps the ``str`` of
-    each token that it has given out; each stream takes memory for its stop strings, and for the
-    text that it holds back.
-    """
-
     def __new__(cls, source: Pipeline) -> StreamPool: ...
     def open(
         self,
@@ -791,57 +421,10 @@ class StreamPool:
         stop: Iterable[str] | None = None,
         skip_special_tokens: bool = False,
         min_chars: int = 0,
-    ) -> int:
-        """Opens a stream.
-
-        Args:
-            prompt_ids: The ids before the first of the stream, a list or an array. Their text is
-                not part of the stream. But a character that the prompt begins and the stream
-                completes belongs to the stream; if the stream does not complete it, it is left
-                out.
-            stop: Strings that end the stream, at most 65,536 bytes together. The stream ends where
-                one is complete first; its text ends before the longest that ends there. Text that
-                may still become a stop string is held back.
-            skip_special_tokens: Whether to leave special tokens out.
-            min_chars: The fewest characters to give at once. Fewer wait for a later step, or for
-                the end.
-
-        Returns:
-            The number of the stream, its slot. Numbers are not used again.
-
-        Raises:
-            TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
-            TypeError, ValueError: A stop string is not a str, is empty or has a lone surrogate, or
-                they are too long.
-        """
-    def step(self, slots: Any, ids: Any) -> tuple[list[str], list[StreamStop | None]]:
-        """Takes the next ids of streams: one call for each step of a model.
-
-        Args:
-            slots: The numbers of the streams, a list or an array.
-            ids: One id for each stream, in a list or an array; or a list of ids for each, in a list
-                of lists or arrays, or an array of two dimensions.
-
-        Returns:
-            For each stream, the text that is certain now; and None, or the stop string that ended
-            it. A stream that has ended ignores further ids and returns its stop string again.
-
-        Raises:
-            KeyError: A stream is not open, or an id is unknown to an encoding. Nothing is taken.
-            TypeError, OverflowError: As in ``decode``. Nothing is taken.
-            ValueError: There are not as many ids as streams. Nothing is taken.
-        """
-    def close(self, slot: int) -> str:
-        """Closes a stream.
-
-        Returns:
-            The text that is left: what was held back, and U+FFFD for an incomplete character.
-
-        Raises:
-            KeyError: The stream is not open.
-        """
-    def __len__(self) -> int:
-        """Returns the number of open streams."""
+    ) -> int: ...
+    def step(self, slots: Any, ids: Any) -> tuple[list[str], list[StreamStop | None]]: ...
+    def close(self, slot: int) -> str: ...
+    def __len__(self) -> int: ...
 
 # For bpe_engine.tokenizer.
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from . import _core
 from ._core import Pipeline, TokenBuffer
 
 __all__ = ["CoreBPE"]
@@ -11,7 +12,7 @@ __all__ = ["CoreBPE"]
 _Names = str | Iterable[str] | None
 
 
-class CoreBPE(Pipeline):
+class CoreBPE(_core.Encoding):
     """The interface of tiktoken's ``CoreBPE``: an encoding whose special tokens are positional.
 
     `Encoding._core_bpe` is one. The encoding and its `CoreBPE` share one engine.
@@ -61,15 +62,11 @@ class CoreBPE(Pipeline):
         made = cls.__new__(cls)
         return made if made._share_encoding(tokenizer) else None
 
-    def encode_ordinary(self, text: str) -> list[int]:
-        """As `Encoding.encode_ordinary`."""
-        return self._encode_ordinary(text)
-
-    def encode(
+    def encode(  # type: ignore[override]
         self, text: str, allowed_special: _Names, disallowed_special: _Names = None
     ) -> list[int]:
         """As `Encoding.encode`, but disallows nothing by default."""
-        return self._encode_ids(
+        return super().encode(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
 
@@ -81,17 +78,17 @@ class CoreBPE(Pipeline):
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
 
-    def encode_with_unstable(
+    def encode_with_unstable(  # type: ignore[override]
         self, text: str, allowed_special: _Names, disallowed_special: _Names = None
     ) -> tuple[list[int], list[list[int]]]:
         """As `Encoding.encode_with_unstable`, but disallows nothing by default."""
-        return self._encode_with_unstable(
+        return super().encode_with_unstable(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
 
     def encode_single_token(self, piece: str | bytes) -> int:
         """As `Encoding.encode_single_token`."""
-        return self._encode_single_token(piece)
+        return super().encode_single_token(piece)
 
     def encode_single_piece(self, piece: str | bytes) -> list[int]:
         """Encodes a text as one piece, without special tokens."""
@@ -99,11 +96,3 @@ class CoreBPE(Pipeline):
 
     def _encode_bytes(self, bytes: bytes) -> list[int]:
         return super()._encode_bytes(bytes)
-
-    def decode_single_token_bytes(self, token: int) -> bytes:
-        """As `Encoding.decode_single_token_bytes`."""
-        return self._decode_single_token_bytes(token)
-
-    def token_byte_values(self) -> list[bytes]:
-        """As `Encoding.token_byte_values`."""
-        return self._token_byte_values()

@@ -19,8 +19,9 @@ from typing import (
     Sequence,
 )
 
+from . import _core
 from ._arguments import check_errors, check_pattern, copied_dict, copied_special_tokens
-from ._core import Pipeline, disallowed_special_message
+from ._core import disallowed_special_message
 from ._tiktoken import CoreBPE
 from .face import Face
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from . import Tokenizer, hf
     from .abilities.ragged import TokenBatch
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
@@ -45,7 +47,7 @@ class _LazyRanks:
         return ranks
 
 
-class Encoding(Face):
+class Encoding(Face, _core.Encoding):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
     An encoding never changes, and any number of threads may use one at once. Long texts are
@@ -58,7 +60,7 @@ class Encoding(Face):
     """
 
     #: The tokenizer of a file that the encoding was made from.
-    _file: Any = None
+    _file: hf.Tokenizer | None = None
 
     def __init__(
         self,
@@ -197,7 +199,7 @@ class Encoding(Face):
         def __getattr__(self, name: str) -> Any:
             """Returns what the tokenizer of a file has not, or not yet."""
             if "_core_bpe" in self.__dict__:
-                if name == "max_token_value":
+                if name == "max_token_value" and self._file is not None:
                     self.max_token_value = top = max(self._file.get_vocab().values(), default=0)
                     return top
                 if name in ("_pat_str", "_normalization"):
@@ -207,20 +209,22 @@ class Encoding(Face):
     # ---- The other interfaces ----
 
     @property
-    def hf(self) -> Any:
-        """The tokenizer as a `bpe_engine.hf.Tokenizer`, the interface of `tokenizers`, over the same vocabulary. Each is new, and
-        can be changed.
+    def hf(self) -> hf.Tokenizer:
+        """A new `bpe_engine.hf.Tokenizer` over the same vocabulary, with the interface of
+        `tokenizers`. It can be changed; the encoding stays as it is.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").hf.encode("hello world").tokens
         ['hello', 'Ġworld']
         """
-        return copy.copy(self._file) if self._file is not None else _make_hf(self)
+        if self._file is not None:
+            return copy.copy(self._file)
+        return _make_hf(self)
 
     @property
-    def transformers(self) -> Any:
-        """The tokenizer as a `bpe_engine.Tokenizer`, the interface of transformers, over the same vocabulary. Each is new, and
-        can be changed.
+    def transformers(self) -> Tokenizer:
+        """A new `bpe_engine.Tokenizer` over the same vocabulary, with the interface of transformers.
+        It can be changed; the encoding stays as it is.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").transformers("hello world").input_ids
@@ -264,20 +268,6 @@ class Encoding(Face):
         # Objects that receive the `__dict__` of this one find the engine there.
         self.__dict__["_core_bpe"] = core
         self._share(core)
-
-    # ---- Native methods under tiktoken's names ----
-
-    encode = Pipeline._encode_ids
-    encode_ordinary = Pipeline._encode_ordinary
-    encode_with_unstable = Pipeline._encode_with_unstable
-    encode_single_token = Pipeline._encode_single_token
-    split = Pipeline._split
-    decode = Pipeline._decode_text
-    decode_single_token_bytes = Pipeline._decode_single_token_bytes
-    decode_tokens_bytes = Pipeline._decode_tokens_bytes
-    token_byte_values = Pipeline._token_byte_values
-    _encode_single_piece = Pipeline._encode_single_piece
-    _encode_bytes = Pipeline._encode_bytes
 
     # ---- Batches ----
 
@@ -491,7 +481,7 @@ class Encoding(Face):
 
 
 # What `encode_batch` and `encode_ordinary_batch` call, unless it is overridden.
-_NATIVE = {name: vars(Encoding)[name] for name in ("encode", "encode_ordinary")}
+_NATIVE = {name: getattr(Encoding, name) for name in ("encode", "encode_ordinary")}
 
 
 def _as_ragged(batch: object) -> TokenBatch | None:
@@ -521,15 +511,17 @@ def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]
 
 
 # What makes the other interfaces of an encoding.
-_make_hf: Callable[[Encoding], Any]
-_make_transformers: Callable[[Encoding], Any]
+_make_hf: Callable[[Encoding], hf.Tokenizer]
+_make_transformers: Callable[[Encoding], Tokenizer]
 
 
-def name_interfaces(hf: Callable[[Encoding], Any], transformers: Callable[[Encoding], Any]) -> None:
+def name_interfaces(
+    to_hf: Callable[[Encoding], hf.Tokenizer], to_transformers: Callable[[Encoding], Tokenizer]
+) -> None:
     """Sets what makes the other interfaces of an encoding; called by the package, whose other modules
     need this one."""
     global _make_hf, _make_transformers
-    _make_hf, _make_transformers = hf, transformers
+    _make_hf, _make_transformers = to_hf, to_transformers
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:

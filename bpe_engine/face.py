@@ -213,10 +213,10 @@ class Face(Pipeline):
             ids, spans = self.encode_with_offsets(
                 text, allowed_special=allowed_special, disallowed_special=()
             )
-            tokens = self._decode_tokens_bytes(ids)
+            tokens = self.decode_tokens_bytes(ids)
         else:
             ids = self.encode_segments(text)
-            tokens = self._decode_tokens_bytes(ids)
+            tokens = self.decode_tokens_bytes(ids)
             text, spans = place_tokens(tokens)
         shown = shown_tokens(text, ids, tokens, spans, self._special_ids)
         return ShownTokens(self._label, shown)

@@ -1,4 +1,4 @@
-//! Decodes ids: methods of `Pipeline`.
+//! Methods that decode ids.
 
 use bpe_core::abilities::shown::{self, ByteRuns};
 use bpe_core::memory::reserve;
@@ -12,7 +12,7 @@ use crate::caches::shown;
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{Argument, check_signals, new_bytes, new_list, push};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
 
@@ -50,6 +50,54 @@ impl PyPipeline {
 }
 
 #[pymethods]
+impl PyEncoding {
+    /// Decodes ids to text.
+    ///
+    /// Args:
+    ///     tokens: A list, tuple, numpy array or other sequence of ids.
+    ///     errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
+    ///         become U+FFFD, which loses information.
+    ///
+    /// Raises:
+    ///     KeyError: An id is not a token's.
+    ///     OverflowError: A number is outside the range of ids.
+    ///     UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
+    /// 'hello world'
+    #[pyo3(signature = (tokens, errors=Argument::Absent), text_signature = "($self, tokens, errors='replace')")]
+    fn decode<'py>(
+        slf: &Bound<'py, Self>,
+        tokens: &Bound<'py, PyAny>,
+        errors: Argument<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = tokens.py();
+        let errors = error_handler(py, errors.get())?;
+        PyPipeline::decoded(slf.as_super(), tokens, |bytes| decode_utf8(py, bytes, errors))
+    }
+
+    /// Returns the bytes of one token, special or not.
+    ///
+    /// Raises:
+    ///     KeyError: The id is not a token's.
+    ///
+    /// >>> import bpe_engine
+    /// >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
+    /// b'hello'
+    fn decode_single_token_bytes<'py>(
+        slf: &Bound<'py, Self>,
+        token: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        PyPipeline::current(slf.as_super())?
+            .append_token(ids::read_one(token)?, &mut bytes)
+            .or_raise()?;
+        new_bytes(token.py(), &bytes)
+    }
+}
+
+#[pymethods]
 impl PyPipeline {
     /// Decodes ids to bytes.
     ///
@@ -71,55 +119,12 @@ impl PyPipeline {
         Self::decoded(slf, tokens, |bytes| new_bytes(py, bytes))
     }
 
-    /// Decodes ids to text.
-    ///
-    /// Args:
-    ///     tokens: A list, tuple, numpy array or other sequence of ids.
-    ///     errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
-    ///         become U+FFFD, which loses information.
-    ///
-    /// Raises:
-    ///     KeyError: An id is not a token's.
-    ///     OverflowError: A number is outside the range of ids.
-    ///     UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
-    ///
-    /// >>> import bpe_engine
-    /// >>> bpe_engine.get_encoding("gpt2").decode([31373, 995])
-    /// 'hello world'
-    #[pyo3(signature = (tokens, errors=Argument::Absent), text_signature = "($self, tokens, errors='replace')")]
-    fn _decode_text<'py>(
-        slf: &Bound<'py, Self>,
-        tokens: &Bound<'py, PyAny>,
-        errors: Argument<'_, 'py>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = tokens.py();
-        let errors = error_handler(py, errors.get())?;
-        Self::decoded(slf, tokens, |bytes| decode_utf8(py, bytes, errors))
-    }
-
-    /// Returns the bytes of one token, special or not.
-    ///
-    /// Raises:
-    ///     KeyError: The id is not a token's.
-    ///
-    /// >>> import bpe_engine
-    /// >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
-    /// b'hello'
-    fn _decode_single_token_bytes<'py>(
-        slf: &Bound<'py, Self>,
-        token: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
-        Self::current(slf)?.append_token(ids::read_one(token)?, &mut bytes).or_raise()?;
-        new_bytes(token.py(), &bytes)
-    }
-
     /// Returns the bytes of each token.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").decode_tokens_bytes([31373, 995])
     /// [b'hello', b' world']
-    fn _decode_tokens_bytes<'py>(
+    fn decode_tokens_bytes<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {

@@ -1,8 +1,8 @@
-//! Encodes texts: methods of `Pipeline`.
+//! Methods that encode texts.
 
 use bpe_core::Request;
 use bpe_core::memory::reserve;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple};
 
@@ -10,7 +10,7 @@ use crate::buffer::{self, TokenBuffer};
 use crate::engine::Current;
 use crate::errors::OrRaise;
 use crate::objects::{Argument, check_signals, new_bytearray, new_list, new_span};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::request::Gives;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
@@ -69,38 +69,26 @@ impl PyPipeline {
     }
 }
 
-/// Raises the `TypeError` of a Python function for surplus positional arguments.
-fn refuse(name: &str, surplus: &Bound<'_, PyTuple>) -> PyResult<()> {
-    if surplus.is_empty() {
-        return Ok(());
-    }
-    Err(PyTypeError::new_err(format!(
-        "Encoding.{name}() takes 2 positional arguments but {} were given",
-        2 + surplus.len()
-    )))
-}
-
 #[pymethods]
-impl PyPipeline {
+impl PyEncoding {
     /// Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
     /// [31373, 995]
-    #[pyo3(signature = (text, *surplus), text_signature = "($self, text)")]
-    fn _encode_ordinary<'py>(
+    fn encode_ordinary<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        surplus: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyList>> {
-        refuse("encode_ordinary", surplus)?;
-        if let Some(pipeline) = Self::shared(slf)?.fixed_pipeline()
+        let slf = slf.as_super();
+        if let Some(pipeline) = PyPipeline::shared(slf)?.fixed_pipeline()
             && pipeline.direct().is_some()
         {
-            return Self::list(slf, text, &(Current::Fixed(pipeline), Request::ORDINARY));
+            return PyPipeline::list(slf, text, &(Current::Fixed(pipeline), Request::ORDINARY));
         }
-        let none = Some(surplus.as_any());
-        Self::list(slf, text, &Self::ask(slf, none, none, Gives::Ids)?)
+        let none = PyTuple::empty(slf.py()).into_any();
+        let asked = PyPipeline::ask(slf, Some(&none), Some(&none), Gives::Ids)?;
+        PyPipeline::list(slf, text, &asked)
     }
 
     /// Encodes a text.
@@ -127,23 +115,26 @@ impl PyPipeline {
     /// >>> gpt2.encode("<|endoftext|>", disallowed_special=())
     /// [27, 91, 437, 1659, 5239, 91, 29]
     #[pyo3(
-        signature = (text, *surplus, allowed_special=None, disallowed_special=Argument::Absent),
+        signature = (text, *, allowed_special=None, disallowed_special=Argument::Absent),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
     )]
-    fn _encode_ids<'py>(
+    fn encode<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        surplus: &Bound<'py, PyTuple>,
         allowed_special: Option<&Bound<'py, PyAny>>,
         disallowed_special: Argument<'_, 'py>,
     ) -> PyResult<Bound<'py, PyList>> {
-        refuse("encode", surplus)?;
+        let slf = slf.as_super();
         // As in tiktoken, `None` disallows nothing.
-        let disallowed = disallowed_special.or(surplus.as_any());
-        let asked = Self::ask(slf, allowed_special, disallowed, Gives::Ids)?;
-        Self::list(slf, text, &asked)
+        let empty = PyTuple::empty(slf.py()).into_any();
+        let disallowed = disallowed_special.or(&empty);
+        let asked = PyPipeline::ask(slf, allowed_special, disallowed, Gives::Ids)?;
+        PyPipeline::list(slf, text, &asked)
     }
+}
 
+#[pymethods]
+impl PyPipeline {
     /// Returns the ids of a text as a numpy array of uint32, without making Python ints.
     ///
     /// Needs numpy. Errors are those of `encode`.

@@ -3,10 +3,10 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `pipeline` | the class `Pipeline`, the base class of every tokenizer class |
+//! | `pipeline` | the class `Pipeline`, the base class of every tokenizer class; its subclasses `Encoding` and `Tokenizer`, with the names of tiktoken and `tokenizers` |
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
-//! | `ranks_only` | its methods that need ranks |
-//! | `hf` | its methods under the names of `tokenizers`; parts of tokenizer.json files |
+//! | `ranks_only` | methods of `Encoding` that need ranks |
+//! | `hf` | methods of `Tokenizer`; parts of tokenizer.json files |
 //! | `engine` | what the objects of one tokenizer share |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special`, and has their defaults |
@@ -109,7 +109,7 @@ mod _core {
     #[pymodule_export]
     use super::methods::{call_method, size_of_plain};
     #[pymodule_export]
-    use super::pipeline::PyPipeline;
+    use super::pipeline::{PyEncoding, PyPipeline, PyTokenizer};
     #[pymodule_export]
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]
@@ -144,7 +144,6 @@ mod _core {
         bpe_core::ablation::leave_out(&std::env::var("BPE_ENGINE_ABLATION").unwrap_or_default())
             .map_err(pyo3::exceptions::PyValueError::new_err)?;
         gil::prepare(module.py())?;
-        PyPipeline::prepare(module.py());
-        Ok(())
+        PyPipeline::prepare(module.py())
     }
 }

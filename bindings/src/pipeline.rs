@@ -78,18 +78,47 @@ impl File {
     }
 }
 
+/// The methods of `bpe_engine.Encoding` alone.
+#[pyclass(frozen, subclass, extends = PyPipeline, name = "Encoding", module = "bpe_engine._core")]
+pub struct PyEncoding;
+
+/// The methods of `bpe_engine.hf.Tokenizer` alone, under the names of `tokenizers`.
+#[pyclass(frozen, subclass, extends = PyPipeline, name = "Tokenizer", module = "bpe_engine._core")]
+pub struct PyTokenizer;
+
+impl PyTokenizer {
+    /// As [`PyPipeline::tokenizer`].
+    pub fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Arc<Pipeline>> {
+        PyPipeline::tokenizer(slf.as_super())
+    }
+
+    /// As [`PyPipeline::change`].
+    pub fn change<T>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
+    ) -> PyResult<T> {
+        PyPipeline::change(slf.as_super(), work)
+    }
+}
+
 impl PyPipeline {
     /// Lets `object` create the instances, so that Python subclasses inherit and pickle as if this
     /// class did not exist.
-    pub fn prepare(py: Python<'_>) {
-        let class = py.get_type::<PyPipeline>().as_type_ptr();
+    pub fn prepare(py: Python<'_>) -> PyResult<()> {
         let object = py.get_type::<PyAny>().as_type_ptr();
-        // SAFETY: attached, and these are live classes.
-        let sizes = unsafe { ((*class).tp_basicsize, (*object).tp_basicsize) };
-        assert_eq!(sizes.0, sizes.1 + size_of::<Self>() as ffi::Py_ssize_t, "one field");
-        // SAFETY: attached, and nobody has used the class yet. `object` fills the memory of a new
-        // instance with zeros, and with them it is complete: its one field is a null pointer.
-        unsafe { (*class).tp_new = (*object).tp_new };
+        let classes =
+            [py.get_type::<Self>(), py.get_type::<PyEncoding>(), py.get_type::<PyTokenizer>()];
+        for class in classes.map(|class| class.as_type_ptr()) {
+            // SAFETY: attached, and these are live classes.
+            let sizes = unsafe { ((*class).tp_basicsize, (*object).tp_basicsize) };
+            assert_eq!(sizes.0, sizes.1 + size_of::<Self>() as ffi::Py_ssize_t, "one field");
+            // SAFETY: attached, and nobody has used the class yet. `object` fills the memory of a
+            // new instance with zeros, which complete the instance: its one field is a null pointer.
+            unsafe { (*class).tp_new = (*object).tp_new };
+        }
+        // Costly fields are made on request, so the fast method of `tokenizers` is the same.
+        let tokenizer = py.get_type::<PyTokenizer>();
+        tokenizer.setattr("encode_batch_fast", tokenizer.getattr("encode_batch")?)
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Methods of `Pipeline` that need ranks: only an encoding has them.
+//! Methods of `Encoding` that need ranks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,21 +12,22 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::buffer::TokenBuffer;
 use crate::errors::{OrRaise, UnsupportedTokenizer};
 use crate::objects::{Argument, collected, new_bytes, new_list, new_str};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::request::Gives;
 use crate::{buffer_pool, gil, int_cache, ranks, text};
 
 /// The number of completions that become lists between two checks for signals.
 const LISTS_BETWEEN_SIGNALS: usize = 1024;
 
-impl PyPipeline {
+impl PyEncoding {
     /// Returns the encoding of an object that has ranks.
     fn ranked<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Arc<Direct>> {
-        let direct = Self::shared(slf)?.fixed_pipeline().and_then(|it| it.direct());
+        let direct =
+            PyPipeline::shared(slf.as_super())?.fixed_pipeline().and_then(|it| it.direct());
         if let Some(direct) = direct {
             return Ok(direct);
         }
-        let reason = match Self::tokenizer(slf)?.as_ranks(false) {
+        let reason = match PyPipeline::tokenizer(slf.as_super())?.as_ranks(false) {
             Err(error) => error.to_string(),
             Ok(_) => "it finds added tokens in every text".to_owned(),
         };
@@ -35,7 +36,7 @@ impl PyPipeline {
 }
 
 #[pymethods]
-impl PyPipeline {
+impl PyEncoding {
     /// Returns the pattern, the special tokens as `{name: id}` in the order of ids, and the
     /// normalization.
     fn _description<'py>(
@@ -67,8 +68,9 @@ impl PyPipeline {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<TokenBuffer> {
-        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
-        let ids = Self::shared(slf)?.run(text, |text| {
+        let (engine, request) =
+            PyPipeline::ask(slf.as_super(), allowed_special, disallowed_special, Gives::Ids)?;
+        let ids = PyPipeline::shared(slf.as_super())?.run(text, |text| {
             let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
             engine.encode_text(text, &request, &mut ids)?;
             Ok(ids)
@@ -94,7 +96,7 @@ impl PyPipeline {
         signature = (text, *, allowed_special=None, disallowed_special=Argument::Absent),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all')"
     )]
-    fn _encode_with_unstable<'py>(
+    fn encode_with_unstable<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         allowed_special: Option<&Bound<'py, PyAny>>,
@@ -105,7 +107,8 @@ impl PyPipeline {
         // As in tiktoken, `None` disallows nothing.
         let empty = PyTuple::empty(py).into_any();
         let disallowed = disallowed_special.or(&empty);
-        let (_, request) = Self::ask(slf, allowed_special, disallowed, Gives::Ids)?;
+        let (_, request) =
+            PyPipeline::ask(slf.as_super(), allowed_special, disallowed, Gives::Ids)?;
         let stored = text::read(text)?;
         // A short text may have very many completions, so its size does not predict the time.
         let found = gil::detached(py, || {
@@ -130,7 +133,7 @@ impl PyPipeline {
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").encode_single_token("hello")
     /// 31373
-    fn _encode_single_token(
+    fn encode_single_token(
         slf: &Bound<'_, Self>,
         text_or_bytes: &Bound<'_, PyAny>,
     ) -> PyResult<u32> {
@@ -182,17 +185,18 @@ impl PyPipeline {
         signature = (text, *, allowed_special=None, disallowed_special=None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special=())"
     )]
-    fn _split<'py>(
+    fn split<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let encoding = Self::ranked(slf)?;
-        let (_, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        let (_, request) =
+            PyPipeline::ask(slf.as_super(), allowed_special, disallowed_special, Gives::Counts)?;
         let list = new_list::<PyAny>(text.py(), Vec::new())?;
         let (pieces, mut failure) = (list.clone().unbind(), None);
-        let result = Self::shared(slf)?.run(text, |text| {
+        let result = PyPipeline::shared(slf.as_super())?.run(text, |text| {
             encoding.split(text, &request, |text, batch| {
                 // A batch of pieces becomes Python objects before the next batch is split.
                 let append = |py: Python<'_>| {
@@ -211,7 +215,7 @@ impl PyPipeline {
     }
 
     /// Returns the bytes of all tokens but the special ones, sorted.
-    fn _token_byte_values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+    fn token_byte_values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let vocabulary = Self::ranked(slf)?.vocabulary();
         let ranks = 0..vocabulary.len() as u32;

@@ -68,8 +68,8 @@ def encoded(
     encoding: Any, allowed_special: Names | None, text: str, start: int, end: int
 ) -> EncodedChunk:
     """Returns a chunk with its ids."""
-    ids = encoding._encode_ids(
-        text[start:end], allowed_special=allowed_special, disallowed_special=()
+    [ids] = encoding._encode_each(
+        [text[start:end]], 1, allowed_special=allowed_special, disallowed_special=()
     )
     return EncodedChunk(start, end, ids)
 

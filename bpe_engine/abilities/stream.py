@@ -63,7 +63,7 @@ class StreamDecoder:
             self._first = None if any(parts) else []
         elif ids := self._shown(ids):
             self._first = None
-            self._pending = _unfinished(b"".join(self._engine._decode_tokens_bytes(ids)), errors)
+            self._pending = _unfinished(b"".join(self._engine.decode_tokens_bytes(ids)), errors)
         self._from_prompt = bool(self._pending)
 
     def push(self, tokens: int | Sequence[int]) -> str:
@@ -120,7 +120,7 @@ class StreamDecoder:
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)
         if self._first is None:
-            return b"".join(self._engine._decode_tokens_bytes(ids))
+            return b"".join(self._engine.decode_tokens_bytes(ids))
         first = [*self._first, *ids]
         data = self._engine.decode_bytes(first)
         self._first = None if data else first

@@ -67,7 +67,7 @@ def _look(ends: npt.NDArray[np.int64], sample: list[str]) -> Look:
 def _shown(plan: Plan, ids: list[int]) -> list[str]:
     """Returns the tokens of ids; a character that several share is in the first."""
     engine: Any = plan.coder().engine
-    tokens = engine._decode_tokens_bytes(ids)
+    tokens = engine.decode_tokens_bytes(ids)
     return [
         CONTINUED * goes_on + (visible_bytes(characters) if characters or not goes_on else "")
         for goes_on, characters in whole_characters(tokens)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Collection, Iterable, Literal, Sequence
 
+from .. import _core
 from .._arguments import with_text
 from .._core import HfEncoding, Pipeline
 from ..atomic_write import write_at_once
@@ -34,7 +35,7 @@ __all__ = ["Tokenizer", "is_ours"]
 _PIECES = b"\n"
 
 
-class Tokenizer(Face):
+class Tokenizer(Face, _core.Tokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
     Any number of threads may use one at once, and change it meanwhile: a call sees it as it was
@@ -70,46 +71,6 @@ class Tokenizer(Face):
                 raise with_text(error, f"{error}: {hint}") from None
             raise
         return made
-
-    # ---- Native methods under the names of `tokenizers` ----
-
-    encode = Pipeline._hf_encode
-    encode_batch = Pipeline._hf_encode_batch
-    encode_batch_fast = Pipeline._hf_encode_batch_fast
-    post_process = Pipeline._hf_post_process
-    decode = Pipeline._hf_decode
-    decode_batch = Pipeline._hf_decode_batch
-    token_to_id = Pipeline._hf_token_to_id
-    id_to_token = Pipeline._hf_id_to_token
-    get_vocab = Pipeline._hf_get_vocab
-    get_vocab_size = Pipeline._hf_get_vocab_size
-    add_tokens = Pipeline._hf_add_tokens
-    add_special_tokens = Pipeline._hf_add_special_tokens
-    num_special_tokens_to_add = Pipeline._hf_num_special_tokens_to_add
-    enable_truncation = Pipeline._hf_enable_truncation
-    no_truncation = Pipeline._hf_no_truncation
-    enable_padding = Pipeline._hf_enable_padding
-    no_padding = Pipeline._hf_no_padding
-    to_str = Pipeline._hf_to_str
-
-    @property
-    def truncation(self) -> dict[str, Any] | None:
-        """The truncation as a dict, or None."""
-        return self._hf_truncation
-
-    @property
-    def padding(self) -> dict[str, Any] | None:
-        """The padding as a dict, or None."""
-        return self._hf_padding
-
-    @property
-    def encode_special_tokens(self) -> bool:
-        """Whether the names of special tokens in texts are encoded as ordinary text. Can be set."""
-        return self._encodes_special_tokens
-
-    @encode_special_tokens.setter
-    def encode_special_tokens(self, value: bool) -> None:
-        self._encodes_special_tokens = value
 
     # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
     @property  # type: ignore[misc]

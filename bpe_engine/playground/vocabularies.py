@@ -47,7 +47,7 @@ class Vocabulary:
 
     def joined(self, ids: Sequence[int]) -> bytes:
         """Returns the bytes of ids, one after the other."""
-        return b"".join(self.tokenizer._decode_tokens_bytes(ids))
+        return b"".join(self.tokenizer.decode_tokens_bytes(ids))
 
     @functools.cached_property
     def tokens(self) -> dict[int, bytes]:
@@ -79,8 +79,9 @@ class Vocabulary:
         if self.is_special(id):
             return "OK_SPECIAL", ""
         try:
-            ids = self.tokenizer._encode_ids(
-                self.bytes_of(id).decode(), allowed_special=(), disallowed_special=()
+            text = self.bytes_of(id).decode()
+            [ids] = self.tokenizer._encode_each(
+                [text], 1, allowed_special=(), disallowed_special=()
             )
         except UnicodeDecodeError:
             return "UNDECODEABLE", ""

@@ -285,21 +285,24 @@ def test_docstrings(name):
 
 
 def test_docstrings_of_native_methods():
+    """Rust has the docstrings of public names; the stub has none."""
+    stub = pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text()
+    for node in ast.walk(ast.parse(stub)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            assert ast.get_docstring(node) is None, node.name
     finder = doctest.DocTestFinder(recurse=False)
-    tree = ast.parse(pathlib.Path(bpe_engine._core.__file__).with_name("_core.pyi").read_text())
-    base = next(c for c in tree.body if getattr(c, "name", "") == "Pipeline")
-    stubs = {method.name: method for method in base.body if isinstance(method, ast.FunctionDef)}
     tested = 0
-    for name, member in vars(bpe_engine._core.Pipeline).items():
-        if name.startswith("__"):
-            continue
-        documented = ast.get_docstring(stubs[name]) if name in stubs else None
-        assert documented is not None or name.startswith("_"), name
-        if documented is not None:
-            assert inspect.getdoc(member) == documented, name
-        for test in finder.find(member, name, globs={}):
-            tested += len(test.examples) > 0
-            assert doctest.DocTestRunner().run(test).failed == 0, name
+    public = ("StreamPool", "StreamStop", "TokenTable")
+    for name in ("Pipeline", "Encoding", "Tokenizer", "HfEncoding", *public):
+        kind = getattr(bpe_engine._core, name)
+        assert inspect.getdoc(kind), name
+        for member_name, member in vars(kind).items():
+            if member_name.startswith("_"):
+                continue
+            assert inspect.getdoc(member), (name, member_name)
+            for test in finder.find(member, member_name, globs={}):
+                tested += len(test.examples) > 0
+                assert doctest.DocTestRunner().run(test).failed == 0, (name, member_name)
     assert tested >= 20
 
 
@@ -345,18 +348,14 @@ def test_a_class_like_any_other(Encoding):
             call("a")
     with pytest.raises((TypeError, AttributeError)):
         Encoding.encode(5, "a")
-    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) takes 2 positional .* 3 were given"):
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) takes . positional .* given"):
         mine.encode("a", set())
-    with pytest.raises(TypeError, match=r"encode\w*\(\) missing 1 required .*'text'"):
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) missing 1 required .*'text'"):
         mine.encode()
-    with pytest.raises(TypeError, match=r"encode\w*\(\) got an unexpected .*'special'"):
+    with pytest.raises(TypeError, match=r"Encoding\.encode\(\) got an unexpected .*'special'"):
         mine.encode("a", special=())
-    with pytest.raises(
-        TypeError, match=r"Encoding\.encode_ordinary\(\) takes 2 positional arguments but 4 were"
-    ):
+    with pytest.raises(TypeError, match=r"Encoding\.encode_ordinary\(\) takes . positional"):
         mine.encode_ordinary("a", 1, 2)
-    with pytest.raises(TypeError):
-        mine.encode("a", set())
 
 
 @pytest.mark.thorough

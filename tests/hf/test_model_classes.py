@@ -223,7 +223,7 @@ def test_every_ability_keeps_control_tokens_out_of_text():
                 assert 1 not in ids
                 none = {"allowed_special": ()}
                 assert kept.encode_to_numpy(text, **none).tolist() == ids
-                assert kept._encode_ids(text, allowed_special=(), disallowed_special=()) == ids
+                assert kept._encode_each([text], 1, **none) == [ids]
                 assert kept.encode_batch_to_numpy([text], **none)[0].tolist() == ids
                 assert kept.count(text, **none) == len(ids)
                 assert kept.count_till_limit(text, len(ids), **none) == len(ids)

@@ -34,7 +34,7 @@ ours = hf.Tokenizer(json.dumps({
 text = "Ein schöner anAN, 東京 cpCP e\\u0301 <7> " * 40_000
 plain = text.replace("<7> ", "")
 many = [f"anAN {place} <3> of many" for place in range(60_000)]
-ids = ours._encode_ids(text, allowed_special="all", disallowed_special=())
+[ids] = ours._encode_each([text], 1, allowed_special="all", disallowed_special=())
 rows = [ids[:20]] * 40_000
 encoding = ours.encode(text)
 encoding.offsets
@@ -50,11 +50,9 @@ wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=No
 
 #: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
 CALLS = {
-    "Pipeline._encode_ids": "ours._encode_ids(text)",
     "Pipeline.encode_to_numpy": "ours.encode_to_numpy(plain, num_threads=2)",
     "Pipeline._encode_each": "ours._encode_each(many, 2)",
     "Pipeline._encode_ragged": "ours._encode_ragged([many], 2)",
-    "Pipeline._decode_text": "ours._decode_text(ids)",
     "Pipeline.decode_bytes": "ours.decode_bytes(ids)",
     "Pipeline._decode_batch": "ours._decode_batch(rows, 'replace', 2)",
     "RowEncoder.encode": "made().encode(many, False)",
@@ -65,12 +63,12 @@ CALLS = {
     "HfEncoding.pad": "encoding.pad(1_000_000)",
     "HfEncoding.merge": "hf.Encoding.merge([encoding, encoding])",
     "Pipeline._read_json": "hf.Tokenizer.from_str(ours.to_str())",
-    "Pipeline._hf_encode": "ours.encode(text)",
-    "Pipeline._hf_encode_batch": "ours.encode_batch(many)",
-    "Pipeline._hf_encode_batch_fast": "ours.encode_batch_fast(many)",
-    "Pipeline._hf_decode": "ours.decode(ids)",
-    "Pipeline._hf_decode_batch": "ours.decode_batch(rows)",
-    "Pipeline._hf_add_tokens": "ours.add_tokens([f'new {place}' for place in range(20_000)])",
+    "Tokenizer.encode": "ours.encode(text)",
+    "Tokenizer.encode_batch": "ours.encode_batch(many)",
+    "Tokenizer.encode_batch_fast": "ours.encode_batch_fast(many)",
+    "Tokenizer.decode": "ours.decode(ids)",
+    "Tokenizer.decode_batch": "ours.decode_batch(rows)",
+    "Tokenizer.add_tokens": "ours.add_tokens([f'new {place}' for place in range(20_000)])",
 }
 
 

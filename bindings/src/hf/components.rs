@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyString};
 use super::encoding::HfEncoding;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_list, new_span, new_str, new_tuple};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyPipeline, PyTokenizer};
 
 fn json<'py, T: serde::Serialize>(
     py: Python<'py>,
@@ -116,6 +116,23 @@ pub fn hf_decode<'py>(
     tokens: Vec<String>,
 ) -> PyResult<Bound<'py, PyString>> {
     new_str(py, &bpe_core::components::decode(&component(json, "decoder")?, tokens).or_raise()?)
+}
+
+#[pymethods]
+impl PyTokenizer {
+    /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
+    ///
+    /// Args:
+    ///     pretty: Whether to add line breaks.
+    #[pyo3(signature = (pretty=false))]
+    fn to_str<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+        pretty: bool,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let tokenizer = Self::tokenizer(slf)?;
+        new_str(py, &py.detach(|| tokenizer.to_json(pretty)).or_raise()?)
+    }
 }
 
 #[pymethods]

@@ -5,18 +5,18 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::input::items;
 use crate::objects::{collected, new_bytes, new_list, new_str, push};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyPipeline, PyTokenizer};
 use crate::{gil, ids, rows};
 
 #[pymethods]
-impl PyPipeline {
+impl PyTokenizer {
     /// Decodes ids to text. Skips unknown ids.
     ///
     /// Args:
     ///     ids: The ids.
     ///     skip_special_tokens: Whether to skip special tokens.
     #[pyo3(signature = (ids, skip_special_tokens=true))]
-    fn _hf_decode<'py>(
+    fn decode<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
         ids: &Bound<'_, PyAny>,
@@ -28,22 +28,9 @@ impl PyPipeline {
         new_str(py, &text)
     }
 
-    /// Decodes ids to bytes; only for the decoder ``ByteLevel``.
-    fn _decode_bytes<'py>(
-        slf: &Bound<'_, Self>,
-        py: Python<'py>,
-        ids: &Bound<'py, PyAny>,
-        skip_special_tokens: bool,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let ids = ids::read(ids)?;
-        let tokenizer = Self::tokenizer(slf)?;
-        let bytes = gil::run(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
-        new_bytes(py, &bytes)
-    }
-
     /// Decodes a batch of sequences of ids.
     #[pyo3(signature = (sequences, skip_special_tokens=true, *, num_threads=None))]
-    fn _hf_decode_batch<'py>(
+    fn decode_batch<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
         sequences: &Bound<'_, PyAny>,
@@ -63,5 +50,21 @@ impl PyPipeline {
         let take = |text: &[u8]| push(&mut texts, PyString::from_bytes(py, text)?);
         rows::decode_rows(py, &rows, threads, decode, take)?;
         new_list(py, texts)
+    }
+}
+
+#[pymethods]
+impl PyPipeline {
+    /// Decodes ids to bytes; only for the decoder ``ByteLevel``.
+    fn _decode_bytes<'py>(
+        slf: &Bound<'_, Self>,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        skip_special_tokens: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let ids = ids::read(ids)?;
+        let tokenizer = Self::tokenizer(slf)?;
+        let bytes = gil::run(py, ids.len(), || tokenizer.decode_bytes(&ids, skip_special_tokens))?;
+        new_bytes(py, &bytes)
     }
 }

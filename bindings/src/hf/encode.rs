@@ -12,15 +12,17 @@ use pyo3::types::PyList;
 use super::encoding::HfEncoding;
 use super::input::{Given, GivenInput, Surrogates, items};
 use super::state::State;
-use super::tokenizer::SHARE;
 use crate::buffer_pool::{self, likely_ids};
 use crate::errors::{OrRaise, to_python};
 use crate::objects::{collected, new_list};
-use crate::pipeline::PyPipeline;
+use crate::pipeline::PyTokenizer;
 use crate::{gil, rows};
 
 /// The results of a share, and the error of the input after them. Locked to take them out.
 type Part<T> = Mutex<(Vec<T>, Option<Error>)>;
+
+/// The bytes of text in one share of a batch.
+pub const SHARE: usize = 32 * 1024;
 
 /// Runs `encode` on inputs, on up to `threads` threads. Keeps the order.
 pub fn encode_each<T: Send>(
@@ -93,7 +95,7 @@ pub fn encode_all<'py>(
 }
 
 #[pymethods]
-impl PyPipeline {
+impl PyTokenizer {
     /// Encodes a sequence or a pair.
     ///
     /// Args:
@@ -106,7 +108,7 @@ impl PyPipeline {
     ///     TypeError: A sequence is not a ``str``, or not a list of ``str``.
     ///     ValueError: Truncation cannot reach its ``max_length``.
     #[pyo3(signature = (sequence, pair=None, is_pretokenized=false, add_special_tokens=true))]
-    fn _hf_encode(
+    fn encode(
         slf: &Bound<'_, Self>,
         py: Python<'_>,
         sequence: &Bound<'_, PyAny>,
@@ -141,7 +143,7 @@ impl PyPipeline {
     ///     num_threads: The maximum number of threads; None for one per core. Threads end with
     ///         the call. A small batch uses one.
     #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
-    fn _hf_encode_batch<'py>(
+    fn encode_batch<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
         input: &Bound<'_, PyAny>,
@@ -154,22 +156,9 @@ impl PyPipeline {
         encode_all(py, &Self::tokenizer(slf)?, inputs, add_special_tokens, threads)
     }
 
-    /// Alias of `encode_batch`, which already makes costly fields on request only.
-    #[pyo3(signature = (input, is_pretokenized=false, add_special_tokens=true, *, num_threads=None))]
-    fn _hf_encode_batch_fast<'py>(
-        slf: &Bound<'_, Self>,
-        py: Python<'py>,
-        input: &Bound<'_, PyAny>,
-        is_pretokenized: bool,
-        add_special_tokens: bool,
-        num_threads: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        Self::_hf_encode_batch(slf, py, input, is_pretokenized, add_special_tokens, num_threads)
-    }
-
     /// Truncates one or two encoded sequences, adds special tokens, and pads.
     #[pyo3(signature = (encoding, pair=None, add_special_tokens=true))]
-    fn _hf_post_process(
+    fn post_process(
         slf: &Bound<'_, Self>,
         py: Python<'_>,
         encoding: &Bound<'_, HfEncoding>,

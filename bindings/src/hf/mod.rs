@@ -7,14 +7,12 @@ mod encoding;
 pub mod input;
 mod settings;
 mod state;
-mod tokenizer;
 mod vocabulary;
 
 pub use components::{
     hf_added_tokens, hf_component, hf_content_hash, hf_decode, hf_normalize, hf_pre_tokenize,
     hf_process,
 };
-pub use encode::{encode_all, encode_each};
+pub use encode::{SHARE, encode_all, encode_each};
 pub use encoding::{HfEncoding, direction, list_of_encodings};
 pub use settings::truncation_strategy;
-pub use tokenizer::SHARE;

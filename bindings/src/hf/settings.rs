@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::encoding::direction;
-use crate::pipeline::PyPipeline;
+use crate::pipeline::{PyPipeline, PyTokenizer};
 
 /// `"longest_first"`, `"only_first"` or `"only_second"`.
 pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
@@ -22,7 +22,7 @@ pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
 }
 
 #[pymethods]
-impl PyPipeline {
+impl PyTokenizer {
     /// Enables truncation.
     ///
     /// Args:
@@ -35,7 +35,7 @@ impl PyPipeline {
     /// Raises:
     ///     ValueError: The stride leaves no new tokens, or a name is unknown.
     #[pyo3(signature = (max_length, stride=0, strategy="longest_first", direction="right"))]
-    fn _hf_enable_truncation(
+    fn enable_truncation(
         slf: &Bound<'_, Self>,
         max_length: usize,
         stride: usize,
@@ -50,13 +50,13 @@ impl PyPipeline {
     }
 
     /// Disables truncation.
-    fn _hf_no_truncation(slf: &Bound<'_, Self>) -> PyResult<()> {
+    fn no_truncation(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::change(slf, |tokenizer| tokenizer.set_truncation(None))
     }
 
     /// The truncation as a dict, or None.
     #[getter]
-    fn _hf_truncation<'py>(
+    fn truncation<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
@@ -83,7 +83,7 @@ impl PyPipeline {
     ///     length: The length to pad to; None for the longest text of the batch.
     ///     pad_to_multiple_of: Rounds the length up to a multiple of this number.
     #[pyo3(signature = (direction="right", pad_id=0, pad_type_id=0, pad_token="[PAD]", length=None, pad_to_multiple_of=None))]
-    fn _hf_enable_padding(
+    fn enable_padding(
         slf: &Bound<'_, Self>,
         direction: &str,
         pad_id: u32,
@@ -107,7 +107,7 @@ impl PyPipeline {
     }
 
     /// Disables padding.
-    fn _hf_no_padding(slf: &Bound<'_, Self>) -> PyResult<()> {
+    fn no_padding(slf: &Bound<'_, Self>) -> PyResult<()> {
         Self::change(slf, |tokenizer| {
             tokenizer.set_padding(None);
             Ok(())
@@ -116,7 +116,7 @@ impl PyPipeline {
 
     /// The padding as a dict, or None.
     #[getter]
-    fn _hf_padding<'py>(
+    fn padding<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
@@ -138,18 +138,21 @@ impl PyPipeline {
 
     /// Whether the names of special tokens in texts are encoded as ordinary text.
     #[getter]
-    fn _encodes_special_tokens(slf: &Bound<'_, Self>) -> PyResult<bool> {
+    fn encode_special_tokens(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Ok(Self::tokenizer(slf)?.encodes_special_tokens())
     }
 
-    #[setter(_encodes_special_tokens)]
-    fn set_encodes_special_tokens(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
+    #[setter(encode_special_tokens)]
+    fn setencode_special_tokens(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
         Self::change(slf, |tokenizer| {
             tokenizer.set_encode_special_tokens(value);
             Ok(())
         })
     }
+}
 
+#[pymethods]
+impl PyPipeline {
     /// Whether the model leaves out added tokens that ordinary text would become. `encode` does not
     /// ask, the abilities of the engine do.
     #[getter]

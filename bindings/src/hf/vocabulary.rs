@@ -9,8 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString};
 use super::input::items;
 use crate::errors::OrRaise;
 use crate::objects::{collected, new_dict, new_int, new_list, new_span, new_str, new_tuple};
-use crate::pipeline::PyPipeline;
-use crate::ranks;
+use crate::pipeline::{PyPipeline, PyTokenizer};
 
 /// Bytes of memory for a token in a list.
 const TOKEN: usize = 192;
@@ -63,14 +62,14 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
 }
 
 #[pymethods]
-impl PyPipeline {
+impl PyTokenizer {
     /// The id of a token, or None.
-    fn _hf_token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {
+    fn token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {
         Ok(Self::tokenizer(slf)?.token_to_id(token))
     }
 
     /// The token of an id, or None.
-    fn _hf_id_to_token<'py>(
+    fn id_to_token<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
         id: u32,
@@ -80,7 +79,7 @@ impl PyPipeline {
 
     /// The tokens and their ids.
     #[pyo3(signature = (with_added_tokens=true))]
-    fn _hf_get_vocab<'py>(
+    fn get_vocab<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
         with_added_tokens: bool,
@@ -97,22 +96,30 @@ impl PyPipeline {
 
     /// The number of tokens.
     #[pyo3(signature = (with_added_tokens=true))]
-    fn _hf_get_vocab_size(slf: &Bound<'_, Self>, with_added_tokens: bool) -> PyResult<usize> {
+    fn get_vocab_size(slf: &Bound<'_, Self>, with_added_tokens: bool) -> PyResult<usize> {
         Ok(Self::tokenizer(slf)?.vocab_size(with_added_tokens))
     }
 
     /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
-    fn _hf_add_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn add_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, false)?;
         Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
     /// Adds special tokens, which decoding can skip. Returns how many are new.
-    fn _hf_add_special_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn add_special_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, true)?;
         Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
+    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
+    fn num_special_tokens_to_add(slf: &Bound<'_, Self>, is_pair: bool) -> PyResult<usize> {
+        Ok(Self::tokenizer(slf)?.added_tokens(is_pair))
+    }
+}
+
+#[pymethods]
+impl PyPipeline {
     /// The added tokens as `(id, (content, single_word, lstrip, rstrip, normalized, special))`.
     fn _added_tokens<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let tokenizer = Self::tokenizer(slf)?;
@@ -124,11 +131,6 @@ impl PyPipeline {
             new_tuple(py, [new_int(py, id as usize)?, row.into_any()])
         });
         new_list(py, collected(rows)?)
-    }
-
-    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
-    fn _hf_num_special_tokens_to_add(slf: &Bound<'_, Self>, is_pair: bool) -> PyResult<usize> {
-        Ok(Self::tokenizer(slf)?.added_tokens(is_pair))
     }
 
     /// Runs only the model on a text. Returns `(id, token, (start, end))` for each token.
@@ -143,17 +145,6 @@ impl PyPipeline {
             new_tuple(py, [id, token.into_any(), new_span(py, span)?.into_any()])
         });
         new_list(py, collected(rows)?)
-    }
-
-    /// `{token bytes: id}` and the pattern, for an encoding that merges in the order of ids. The
-    /// pattern is None if the pre-tokenizer does more than split by one pattern.
-    fn _ranks<'py>(
-        slf: &Bound<'_, Self>,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyDict>, Option<String>)> {
-        let tokenizer = Self::tokenizer(slf)?;
-        let ranks = ranks::to_dict(py, tokenizer.ranks().or_raise()?)?;
-        Ok((ranks, tokenizer.pattern().map(str::to_owned)))
     }
 
     fn _model_token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {

@@ -8,7 +8,6 @@ use crate::once::OnceBox;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::token_table::TokenTable;
-use crate::vocabulary::Vocabulary;
 
 use crate::components::added::{AddedToken, AddedTokens};
 use crate::components::arrangement::{Arrangement, Arrangements};
@@ -458,15 +457,8 @@ impl Pipeline {
         self.padding.as_ref().map_or(Ok(()), |padding| post::pad_to(encoding, length, padding))
     }
 
-    /// Returns the vocabulary of a pipeline that merges in the order of ids.
-    ///
-    /// Fails with [`Error::Unsupported`] if such an encoding would give other ids.
-    pub fn ranks(&self) -> Result<&Vocabulary> {
-        self.model.ranks().map(|vocabulary| &**vocabulary)
-    }
-
     /// The pattern of the pre-tokenizer, if it only splits by one that the core has a scanner for.
-    pub fn pattern(&self) -> Option<&str> {
+    pub(super) fn pattern(&self) -> Option<&str> {
         match self.split.plan() {
             Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
             _ => None,
