@@ -224,63 +224,22 @@ def best_fit(
     by_length = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
     # Rows by the room that they have left, in their order, and a bit for each room that exists.
-    rows: dict[int, deque[tuple[int, int]]] = {}
-    present = 0
-    count = place = 0
-    distinct, sizes = np.unique(-lengths, return_counts=True)
-    for size, many in zip((-distinct).tolist(), sizes.tolist()):
-        pieces = by_length[place : place + many]
-        place += many
-        done = 0
-        while done < many:
-            open_rooms = present >> size
-            if open_rooms:
-                left = size + (open_rooms & -open_rooms).bit_length() - 1
-                first, number = rows[left].popleft()
-            else:
-                left, first, number = room, count, -(-(many - done) // (room // size))
-                count += number
-            # Each row takes as many of this size as fit, one row after the other.
-            each = left // size
-            full = min(number, (many - done) // each)
-            taken = full * each
-            if full:
-                row_of[pieces[done : done + taken]] = first + np.repeat(np.arange(full), each)
-                present = _put(rows, present, left - each * size, first, full)
-            done += taken
-            if full < number:
-                rest = min(each, many - done)
-                if rest:
-                    row_of[pieces[done : done + rest]] = first + full
-                    present = _put(rows, present, left - rest * size, first + full, 1)
-                    done, full = done + rest, full + 1
-                if full < number:
-                    present = _put(rows, present, left, first + full, number - full, in_front=True)
-            if left in rows and not rows[left]:
-                del rows[left]
-                present &= ~(1 << left)
+    rows: dict[int, deque[int]] = {}
+    present = count = 0
+    for piece, size in zip(by_length.tolist(), lengths[by_length].tolist()):
+        if open_rooms := present >> size:
+            left = size + (open_rooms & -open_rooms).bit_length() - 1
+            row = rows[left].popleft()
+            present ^= (not rows[left]) << left
+        else:
+            left, row, count = room, count, count + 1
+        row_of[piece] = row
+        if left > size:
+            rows.setdefault(left - size, deque()).append(row)
+            present |= 1 << (left - size)
     # Within a row, the longest piece comes first.
     order = by_length[np.argsort(row_of[by_length], kind="stable")]
     return order, np.cumsum(np.bincount(row_of, minlength=count))
-
-
-def _put(
-    rows: dict[int, deque[tuple[int, int]]],
-    present: int,
-    left: int,
-    first: int,
-    count: int,
-    in_front: bool = False,
-) -> int:
-    """Notes that some rows have this room left. Returns the bits of rooms."""
-    if left == 0:
-        return present
-    waiting = rows.setdefault(left, deque())
-    if in_front:
-        waiting.appendleft((first, count))
-    else:
-        waiting.append((first, count))
-    return present | 1 << left
 
 
 def _round_robin(sizes: Any, budget: int) -> Any:
