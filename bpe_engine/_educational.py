@@ -50,9 +50,10 @@ class SimpleBytePairEncoding:
 
     def encode(self, text: str, visualise: Visualise = "colour") -> list[int]:
         """Returns the ids of a text."""
-        pieces = self._pat.findall(text)
-        encoded = (bpe_encode(self.mergeable_ranks, one.encode(), visualise) for one in pieces)
-        return [id for ids in encoded for id in ids]
+        ids: list[int] = []
+        for piece in self._pat.findall(text):
+            ids += bpe_encode(self.mergeable_ranks, piece.encode(), visualise)
+        return ids
 
     def decode_bytes(self, tokens: Iterable[int]) -> bytes:
         """Decodes ids to bytes; raises KeyError for an unknown id."""
@@ -122,33 +123,27 @@ def bpe_train(
                 f"the text has no pair left to merge after {len(ranks)} tokens; train on more "
                 f"text, or lower vocab_size from {vocab_size}"
             )
-        pair = max(frequencies, key=frequencies.__getitem__)
+        pair, count = max(frequencies.items(), key=lambda entry: entry[1])
         ranks[pair[0] + pair[1]] = len(ranks)
         pieces = [_join(parts, pair) for parts in pieces]
         if visualise:
-            print(
-                f"{pair[0]!r} + {pair[1]!r} ({frequencies[pair]} times) is token {len(ranks) - 1}:"
-            )
-            if visualise == "simple":
-                for parts in pieces[:20]:
-                    print(parts)
-            else:
-                _show([token for parts in pieces[:50] for token in parts], visualise)
+            print(f"{pair[0]!r} + {pair[1]!r} ({count} times) is token {len(ranks) - 1}:")
+            # All pieces in one line of colors, or a list for each.
+            are_lists = visualise == "simple"
+            shown = pieces[:20] if are_lists else [[one for parts in pieces[:50] for one in parts]]
+            for parts in shown:
+                _show(parts, visualise)
             print()
     return ranks
 
 
 def _join(parts: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
     """Joins every occurrence of `pair` in `parts`, from the left."""
-    joined: list[bytes] = []
-    may_join = False  # False after a join: a part is joined once
-    for part in parts:
-        if may_join and (joined[-1], part) == pair:
-            joined[-1] += part
-            may_join = False
-        else:
-            joined.append(part)
-            may_join = True
+    joined, rest = [], iter(zip(parts, [*parts[1:], b""]))
+    for both in rest:
+        joined.append(b"".join(pair) if both == pair else both[0])
+        if both == pair:
+            next(rest)
     return joined
 
 
@@ -164,15 +159,14 @@ def visualise_tokens(token_values: list[bytes]) -> None:
 
     Incomplete characters become U+FFFD.
     """
-    characters, last = 0, None
+    characters, last = 0, -1
     for token in token_values:
         shown = token.decode(errors="replace")
-        # The colour depends on the position in the text, so that a merge keeps those before it.
+        # The color depends on the position in the text, so that a merge keeps those before it.
         place = characters % len(_BACKGROUNDS)
-        if place == last:
-            place = (place + 1) % len(_BACKGROUNDS)
-        print(f"\x1b[48;5;{_BACKGROUNDS[place]}m{shown}", end="")
-        characters, last = characters + len(shown), place
+        last = (place + (place == last)) % len(_BACKGROUNDS)
+        print(f"\x1b[48;5;{_BACKGROUNDS[last]}m{shown}", end="")
+        characters += len(shown)
     print("\x1b[0m")
 
 

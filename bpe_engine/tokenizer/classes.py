@@ -169,18 +169,12 @@ _CLASSES: dict[str, _Class] = {
 # Classes that are others under one more name.
 _SAME = {
     **dict.fromkeys(
-        (
-            "ElectraTokenizer",
-            "LayoutLMTokenizer",
-            "LxmertTokenizer",
-            "MobileBertTokenizer",
-            "SqueezeBertTokenizer",
-        ),
+        """ElectraTokenizer LayoutLMTokenizer LxmertTokenizer MobileBertTokenizer
+        SqueezeBertTokenizer""".split(),
         "BertTokenizer",
     ),
     **dict.fromkeys(
-        ("BartTokenizer", "LEDTokenizer", "LongformerTokenizer", "MvpTokenizer"),
-        "RobertaTokenizer",
+        "BartTokenizer LEDTokenizer LongformerTokenizer MvpTokenizer".split(), "RobertaTokenizer"
     ),
 }
 
@@ -245,99 +239,27 @@ _AS_IT_IS = (
 
 # The class of a model, for a folder that names no class.
 _OF_MODELS = {
-    "albert": "AlbertTokenizer",
-    "bart": "RobertaTokenizer",
-    "barthez": "BarthezTokenizer",
-    "bartpho": "BartphoTokenizer",
-    "bert": "BertTokenizer",
-    "bert-generation": "BertGenerationTokenizer",
-    "big_bird": "BigBirdTokenizer",
-    "biogpt": "BioGptTokenizer",
-    "blenderbot": "BlenderbotTokenizer",
-    "blenderbot-small": "BlenderbotSmallTokenizer",
-    "byt5": "ByT5Tokenizer",
-    "camembert": "CamembertTokenizer",
-    "canine": "CanineTokenizer",
-    "clip": "CLIPTokenizer",
-    "clvp": "ClvpTokenizer",
-    "cohere": "CohereTokenizer",
-    "cohere2": "CohereTokenizer",
-    "convbert": "BertTokenizer",
-    "cpm": "CpmTokenizer",
-    "cpmant": "CpmAntTokenizer",
-    "ctrl": "CTRLTokenizer",
-    "deberta": "DebertaTokenizer",
-    "deberta-v2": "DebertaV2Tokenizer",
-    "dia": "DiaTokenizer",
-    "distilbert": "BertTokenizer",
-    "dpr": "DPRQuestionEncoderTokenizer",
-    "electra": "BertTokenizer",
-    "esm": "EsmTokenizer",
-    "flaubert": "FlaubertTokenizer",
-    "fnet": "FNetTokenizer",
-    "fsmt": "FSMTTokenizer",
-    "funnel": "FunnelTokenizer",
-    "gemma": "GemmaTokenizer",
-    "gemma2": "GemmaTokenizer",
-    "gemma3": "GemmaTokenizer",
-    "gemma3_text": "GemmaTokenizer",
-    "gpt-sw3": "GPTSw3Tokenizer",
-    "gpt2": "GPT2Tokenizer",
-    "gpt_neox": "GPTNeoXTokenizer",
-    "gpt_neox_japanese": "GPTNeoXJapaneseTokenizer",
-    "herbert": "HerbertTokenizer",
-    "layoutlm": "BertTokenizer",
-    "layoutlmv2": "LayoutLMv2Tokenizer",
-    "layoutlmv3": "LayoutLMv3Tokenizer",
-    "layoutxlm": "LayoutXLMTokenizer",
-    "longformer": "RobertaTokenizer",
-    "luke": "LukeTokenizer",
-    "m2m_100": "M2M100Tokenizer",
-    "marian": "MarianTokenizer",
-    "markuplm": "MarkupLMTokenizer",
-    "mbart": "MBartTokenizer",
-    "mbart50": "MBart50Tokenizer",
-    "mgp-str": "MgpstrTokenizer",
-    "mluke": "MLukeTokenizer",
-    "mobilebert": "BertTokenizer",
-    "mpnet": "MPNetTokenizer",
-    "mt5": "T5Tokenizer",
-    "myt5": "MyT5Tokenizer",
-    "nllb": "NllbTokenizer",
-    "nllb-moe": "NllbTokenizer",
-    "nomic_bert": "BertTokenizer",
-    "olmo": "GPTNeoXTokenizer",
-    "openai-gpt": "OpenAIGPTTokenizer",
-    "pegasus": "PegasusTokenizer",
-    "perceiver": "PerceiverTokenizer",
-    "phobert": "PhobertTokenizer",
-    "plbart": "PLBartTokenizer",
-    "prophetnet": "ProphetNetTokenizer",
-    "qwen2": "Qwen2Tokenizer",
-    "qwen3": "Qwen2Tokenizer",
-    "reformer": "ReformerTokenizer",
-    "rembert": "RemBertTokenizer",
-    "roberta": "RobertaTokenizer",
-    "roc_bert": "RoCBertTokenizer",
-    "roformer": "RoFormerTokenizer",
-    "seamless_m4t": "SeamlessM4TTokenizer",
-    "seamless_m4t_v2": "SeamlessM4TTokenizer",
-    "siglip": "SiglipTokenizer",
-    "siglip2": "Siglip2Tokenizer",
-    "speech_to_text": "Speech2TextTokenizer",
-    "speecht5": "SpeechT5Tokenizer",
-    "splinter": "SplinterTokenizer",
-    "squeezebert": "BertTokenizer",
-    "t5": "T5Tokenizer",
-    "tapas": "TapasTokenizer",
-    "udop": "UdopTokenizer",
-    "vits": "VitsTokenizer",
-    "wav2vec2": "Wav2Vec2CTCTokenizer",
-    "whisper": "WhisperTokenizer",
-    "xglm": "XGLMTokenizer",
-    "xlm": "XLMTokenizer",
-    "xlm-roberta": "XLMRobertaTokenizer",
-    "xlnet": "XLNetTokenizer",
+    model: f"{name}Tokenizer"
+    for model, name in (
+        pair.split(":")
+        for pair in """albert:Albert bart:Roberta barthez:Barthez bartpho:Bartpho bert:Bert
+        bert-generation:BertGeneration big_bird:BigBird biogpt:BioGpt blenderbot:Blenderbot
+        blenderbot-small:BlenderbotSmall byt5:ByT5 camembert:Camembert canine:Canine clip:CLIP
+        clvp:Clvp cohere:Cohere cohere2:Cohere convbert:Bert cpm:Cpm cpmant:CpmAnt ctrl:CTRL
+        deberta:Deberta deberta-v2:DebertaV2 dia:Dia distilbert:Bert dpr:DPRQuestionEncoder
+        electra:Bert esm:Esm flaubert:Flaubert fnet:FNet fsmt:FSMT funnel:Funnel gemma:Gemma
+        gemma2:Gemma gemma3:Gemma gemma3_text:Gemma gpt-sw3:GPTSw3 gpt2:GPT2 gpt_neox:GPTNeoX
+        gpt_neox_japanese:GPTNeoXJapanese herbert:Herbert layoutlm:Bert layoutlmv2:LayoutLMv2
+        layoutlmv3:LayoutLMv3 layoutxlm:LayoutXLM longformer:Roberta luke:Luke m2m_100:M2M100
+        marian:Marian markuplm:MarkupLM mbart:MBart mbart50:MBart50 mgp-str:Mgpstr mluke:MLuke
+        mobilebert:Bert mpnet:MPNet mt5:T5 myt5:MyT5 nllb:Nllb nllb-moe:Nllb nomic_bert:Bert
+        olmo:GPTNeoX openai-gpt:OpenAIGPT pegasus:Pegasus perceiver:Perceiver phobert:Phobert
+        plbart:PLBart prophetnet:ProphetNet qwen2:Qwen2 qwen3:Qwen2 reformer:Reformer
+        rembert:RemBert roberta:Roberta roc_bert:RoCBert roformer:RoFormer seamless_m4t:SeamlessM4T
+        seamless_m4t_v2:SeamlessM4T siglip:Siglip siglip2:Siglip2 speech_to_text:Speech2Text
+        speecht5:SpeechT5 splinter:Splinter squeezebert:Bert t5:T5 tapas:Tapas udop:Udop vits:Vits
+        wav2vec2:Wav2Vec2CTC whisper:Whisper xglm:XGLM xlm:XLM xlm-roberta:XLMRoberta xlnet:XLNet""".split()
+    )
 }
 
 
