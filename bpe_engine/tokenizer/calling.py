@@ -7,13 +7,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from .._core import RowEncoder
 from .._tensors import framework
 from ..face import Names
 from . import rows
 from .batch_encoding import BatchEncoding
 from .decoding import Decoding
 from .options import NO_LIMIT, Layout, Strategies, resolve
-from .plan import MOST, Arguments, Plan, layout_of
+from .plan import MOST, Plan, layout_of
 
 __all__ = ["Calling"]
 
@@ -170,14 +171,17 @@ class Calling(Decoding):
             split_special_tokens = self.split_special_tokens
         if allowed_special is None:
             allowed_special = set() if split_special_tokens else "all"
-        arguments = Arguments(
-            self._layout(strategies, stride, pad_to_multiple_of, padding_side),
-            bool(is_split_into_words),
-            bool(add_special_tokens),
-            bool(return_overflowing_tokens),
-            allowed_special,
-            disallowed_special,
-            num_threads,
+        layout = self._layout(strategies, stride, pad_to_multiple_of, padding_side)
+        encoder = RowEncoder(
+            self._engine,
+            is_pretokenized=bool(is_split_into_words),
+            add_special_tokens=bool(add_special_tokens),
+            truncation=layout.truncation,
+            padding=layout.padding,
+            overflow=bool(return_overflowing_tokens),
+            num_threads=num_threads,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
         )
         optional = {
             "token_type_ids": self._is_input("token_type_ids", return_token_type_ids),
@@ -189,8 +193,7 @@ class Calling(Decoding):
         }
         warns = verbose and strategies.max_length is None and self.model_max_length < NO_LIMIT
         plan = Plan(
-            arguments,
-            arguments.encoder(self._engine),
+            encoder,
             ("input_ids", *(name for name, is_wanted in optional.items() if is_wanted)),
             list(self.model_input_names),
             None if return_tensors is None else framework(return_tensors),

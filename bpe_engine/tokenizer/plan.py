@@ -6,50 +6,17 @@ import operator
 from typing import Any, NamedTuple
 
 from .._core import RowEncoder
-from ..face import Names
-from ..hf.tokenizers import Tokenizer as FileTokenizer
 from .options import LARGEST, Layout, RowPadding, RowTruncation, Strategies, checked_side
 
-__all__ = ["MOST", "Arguments", "Plan", "layout_of"]
+__all__ = ["MOST", "Plan", "layout_of"]
 
 #: The most plans that a tokenizer keeps.
 MOST = 64
 
 
-class Arguments(NamedTuple):
-    """The arguments of a call that decide the ids of its rows."""
-
-    layout: Layout
-    is_pretokenized: bool
-    add_special_tokens: bool
-    has_overflow: bool
-    allowed_special: Names
-    disallowed_special: Names
-    num_threads: int | None
-
-    def encoder(self, engine: FileTokenizer) -> RowEncoder:
-        """Returns what makes rows of texts with an engine.
-
-        Raises:
-            ValueError: The arguments contradict each other, or the engine has no such names.
-        """
-        return RowEncoder(
-            engine,
-            is_pretokenized=self.is_pretokenized,
-            add_special_tokens=self.add_special_tokens,
-            truncation=self.layout.truncation,
-            padding=self.layout.padding,
-            overflow=self.has_overflow,
-            num_threads=self.num_threads,
-            allowed_special=self.allowed_special,
-            disallowed_special=self.disallowed_special,
-        )
-
-
 class Plan(NamedTuple):
     """The arguments of a call, read once."""
 
-    arguments: Arguments
     encoder: RowEncoder
     #: The names of the fields.
     names: tuple[str, ...]
