@@ -20,40 +20,18 @@ class CoreBPE(_core.Encoding):
 
     def __init__(
         self,
-        encoder: dict[bytes, int],
+        encoder: dict[bytes, int] | Sequence[tuple[str, bytes]] | str,
         special_tokens_encoder: dict[str, int],
         pattern: str,
         normalization: str | None = None,
     ) -> None:
-        """Builds an encoding from ranks ``{token bytes: id}``, special tokens ``{name: id}`` and the
-        pattern that cuts text into pieces."""
+        """Builds an encoding from ranks, special tokens ``{name: id}`` and the pattern that cuts text
+        into pieces.
+
+        Ranks are a dict ``{token bytes: id}``; here also rank files, as a list of
+        ``(label for messages, contents)``, or the name of a vocabulary inside the native module.
+        """
         self._build(encoder, special_tokens_encoder, pattern, normalization)
-
-    @classmethod
-    def from_rank_files(
-        cls,
-        files: Sequence[tuple[str, bytes]],
-        special_tokens: dict[str, int],
-        pattern: str,
-        normalization: str | None = None,
-    ) -> CoreBPE:
-        """Builds an encoding from rank files, given as ``[(label for messages, contents)]``."""
-        made = cls.__new__(cls)
-        made._build_of_files(files, special_tokens, pattern, normalization)
-        return made
-
-    @classmethod
-    def of_builtin(
-        cls,
-        vocabulary: str,
-        special_tokens: dict[str, int],
-        pattern: str,
-        normalization: str | None = None,
-    ) -> CoreBPE:
-        """Builds an encoding from a vocabulary inside the native module."""
-        made = cls.__new__(cls)
-        made._build_of_builtin(vocabulary, special_tokens, pattern, normalization)
-        return made
 
     @classmethod
     def of_tokenizer(cls, tokenizer: Pipeline) -> CoreBPE | None:

@@ -365,7 +365,7 @@ class Encoding(Face, _core.Encoding):
         """
         if (ragged := _as_ragged(batch)) is not None:
             return self._decode_ragged(ragged.values, ragged.row_splits, None, num_threads)
-        return self._decode_bytes_batch(batch, num_threads)
+        return self._decode_batch(batch, None, num_threads)
 
     # ---- The vocabulary ----
 

@@ -384,7 +384,7 @@ def _blame_files(files: list[tuple[str, bytes]]) -> None:
     """Raises the ValueError that the rank files alone cause, if any, with their names in it."""
     names = " and ".join(name for name, _ in files)
     try:
-        CoreBPE.from_rank_files(files, {}, r"\w+|\W+")
+        CoreBPE(files, {}, r"\w+|\W+")
     except ValueError as error:
         message = str(error)
         # Errors in one line already name the file and the line.
@@ -498,7 +498,7 @@ def load_encoding(
         _refuse_misspelt_name(pattern, BUILTIN)
     pat_str = pattern if known is None else known.pattern
     try:
-        core_bpe = CoreBPE.from_rank_files(files, special, pat_str, normalization)
+        core_bpe = CoreBPE(files, special, pat_str, normalization)
     except ValueError as error:
         _blame_files(files)
         raise error

@@ -47,7 +47,7 @@ struct Call {
     objects: Option<Arc<Pipeline>>,
 }
 
-/// The inputs of a call, which is called to get rows as objects.
+/// The inputs of a call; calling this makes the rows as objects.
 #[pyclass(frozen, name = "RowSource", module = "bpe_engine._core")]
 pub struct RowSource {
     call: Arc<Call>,
@@ -126,8 +126,8 @@ impl RowEncoder {
         Ok(Self { base, call: Arc::new(call) })
     }
 
-    /// Encodes as the tokenizer's own truncation and padding say, without overflow. Whether special
-    /// tokens are text is an argument: other threads may set the tokenizer's own meanwhile.
+    /// Encodes with the truncation and padding of the tokenizer, without overflow.
+    /// `encode_special_tokens` is an argument, since other threads may set the tokenizer's meanwhile.
     #[staticmethod]
     fn of_settings(
         tokenizer: &Bound<'_, PyPipeline>,
@@ -365,7 +365,7 @@ fn flags(name: &str, values: &[u32]) -> PyResult<Runs<u8>> {
     values.iter().map(flag).collect()
 }
 
-/// Reads a truncation from an object with the attributes of one.
+/// Reads truncation settings from a Python `RowTruncation`.
 fn read_truncation(given: &Bound<'_, PyAny>, keeps_overflow: bool) -> PyResult<Truncation> {
     Ok(Truncation {
         direction: hf::direction(&given.getattr("direction")?.extract::<String>()?)?,
@@ -376,7 +376,7 @@ fn read_truncation(given: &Bound<'_, PyAny>, keeps_overflow: bool) -> PyResult<T
     })
 }
 
-/// Reads a padding from an object with the attributes of one.
+/// Reads padding settings from a Python `RowPadding`.
 fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
     let length: Option<usize> = given.getattr("length")?.extract()?;
     Ok(Padding {
@@ -445,48 +445,13 @@ impl Field {
     }
 }
 
-/// A place for the numbers of a row.
-trait Numbers {
-    fn all(&mut self, numbers: &[u32]);
-    fn run(&mut self, number: u32, times: usize);
-
-    fn runs<T: Copy + Default + PartialEq + Into<u32>>(&mut self, runs: &Runs<T>) {
-        runs.runs().for_each(|(number, times)| self.run(number.into(), times));
-    }
+/// Appends the numbers of runs.
+fn append_runs<T: Copy + Default + PartialEq + Into<u32>>(numbers: &mut Vec<u32>, runs: &Runs<T>) {
+    runs.runs().for_each(|(number, times)| append_run(numbers, number.into(), times));
 }
 
-impl Numbers for Vec<u32> {
-    fn all(&mut self, numbers: &[u32]) {
-        self.extend_from_slice(numbers);
-    }
-
-    fn run(&mut self, number: u32, times: usize) {
-        self.resize(self.len() + times, number);
-    }
-}
-
-/// Numbers of 64 bits.
-struct Places<'a>(&'a mut [[u8; 8]]);
-
-impl<'a> Places<'a> {
-    fn take(&mut self, length: usize) -> &'a mut [[u8; 8]] {
-        let places = std::mem::take(&mut self.0);
-        let (first, rest) = places.split_at_mut(length.min(places.len()));
-        self.0 = rest;
-        first
-    }
-}
-
-impl Numbers for Places<'_> {
-    fn all(&mut self, numbers: &[u32]) {
-        for (place, &number) in self.take(numbers.len()).iter_mut().zip(numbers) {
-            *place = i64::from(number).to_ne_bytes();
-        }
-    }
-
-    fn run(&mut self, number: u32, times: usize) {
-        self.take(times).fill(i64::from(number).to_ne_bytes());
-    }
+fn append_run(numbers: &mut Vec<u32>, number: u32, times: usize) {
+    numbers.resize(numbers.len() + times, number);
 }
 
 impl EncodedRows {
@@ -505,16 +470,16 @@ impl EncodedRows {
         })
     }
 
-    /// Passes a field of a row on.
-    fn visit(&self, row: usize, field: Field, numbers: &mut impl Numbers) {
+    /// Appends a field of a row.
+    fn append(&self, row: usize, field: Field, numbers: &mut Vec<u32>) {
         match &self.0 {
             Stored::Whole { rows, .. } => {
                 let row = &rows[row];
                 match field {
-                    Field::Ids => numbers.all(&row.ids),
-                    Field::Types => numbers.runs(&row.type_ids),
-                    Field::Attention => numbers.runs(&row.attention_mask),
-                    Field::Special => numbers.runs(&row.special_tokens_mask),
+                    Field::Ids => numbers.extend_from_slice(&row.ids),
+                    Field::Types => append_runs(numbers, &row.type_ids),
+                    Field::Attention => append_runs(numbers, &row.attention_mask),
+                    Field::Special => append_runs(numbers, &row.special_tokens_mask),
                 }
             }
             Stored::Flat { ids, rows, call, length } => {
@@ -522,18 +487,21 @@ impl EncodedRows {
                 let missing = length.saturating_sub(range.len());
                 let padding = call.padding.as_ref().filter(|_| missing > 0);
                 let is_left = padding.is_some_and(|it| it.direction == Direction::Left);
-                let pad = |numbers: &mut _, padding: &Padding| match field {
-                    Field::Ids => Numbers::run(numbers, padding.pad_id, missing),
-                    Field::Types => Numbers::run(numbers, padding.pad_type_id, missing),
-                    Field::Attention => Numbers::run(numbers, 0, missing),
-                    Field::Special => Numbers::run(numbers, 1, missing),
+                let pad = |numbers: &mut _, padding: &Padding| {
+                    let number = match field {
+                        Field::Ids => padding.pad_id,
+                        Field::Types => padding.pad_type_id,
+                        Field::Attention => 0,
+                        Field::Special => 1,
+                    };
+                    append_run(numbers, number, missing);
                 };
                 if let Some(padding) = padding.filter(|_| is_left) {
                     pad(numbers, padding);
                 }
                 match field {
-                    Field::Ids => numbers.all(&ids[range]),
-                    Field::Attention => numbers.run(1, range.len()),
+                    Field::Ids => numbers.extend_from_slice(&ids[range]),
+                    Field::Attention => append_run(numbers, 1, range.len()),
                     Field::Types | Field::Special => {
                         let RowLengths { sequences, is_pair } = rows[row].lengths;
                         let arrangement = call.arrangement(is_pair);
@@ -545,7 +513,7 @@ impl EncodedRows {
                                 }
                             };
                             let is_type = matches!(field, Field::Types);
-                            numbers.run(if is_type { type_id } else { is_special }, times);
+                            append_run(numbers, if is_type { type_id } else { is_special }, times);
                         }
                     }
                 }
@@ -558,15 +526,24 @@ impl EncodedRows {
 
     /// A field, as a list per row.
     fn lists<'py>(&self, py: Python<'py>, field: Field) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let (mut numbers, mut lists) = (Vec::new(), Vec::new());
+        let mut lists = Vec::new();
         reserve(&mut lists, self.count()).or_raise()?;
+        self.each_row(field, |numbers| {
+            int_cache::append_lists(py, std::iter::once(numbers), &mut lists)
+        })?;
+        Ok(lists)
+    }
+
+    /// Passes a field of each row to `take`.
+    fn each_row(&self, field: Field, mut take: impl FnMut(&[u32]) -> PyResult<()>) -> PyResult<()> {
+        let mut numbers = Vec::new();
         for (row, length) in self.row_lengths().enumerate() {
             numbers.clear();
             reserve(&mut numbers, length).or_raise()?;
-            self.visit(row, field, &mut numbers);
-            int_cache::append_lists(py, std::iter::once(&numbers[..]), &mut lists)?;
+            self.append(row, field, &mut numbers);
+            take(&numbers)?;
         }
-        Ok(lists)
+        Ok(())
     }
 
     /// A field as the bytes of 64-bit numbers, row after row of this length.
@@ -578,9 +555,13 @@ impl EncodedRows {
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let size = length.saturating_mul(size_of::<i64>()).saturating_mul(self.count());
         filled_bytearray(py, size, |bytes| {
-            let (places, _) = bytes.as_chunks_mut::<8>();
-            let mut places = Places(places);
-            (0..self.count()).for_each(|row| self.visit(row, field, &mut places));
+            let mut places = bytes.as_chunks_mut::<8>().0.iter_mut();
+            self.each_row(field, |numbers| {
+                for (&number, place) in numbers.iter().zip(places.by_ref()) {
+                    *place = i64::from(number).to_ne_bytes();
+                }
+                Ok(())
+            })
         })
     }
 

@@ -7,8 +7,9 @@ use bpe_core::once::OnceBox;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
-use crate::buffer_pool;
+use crate::{buffer_pool, int_cache};
 
 /// Vectors of at least this capacity are reused, and therefore not shrunk.
 const REUSED_CAPACITY: usize = 1 << 16;
@@ -75,6 +76,13 @@ impl Drop for TokenBuffer {
 impl TokenBuffer {
     fn __len__(&self) -> usize {
         self.length
+    }
+
+    /// Returns the ids as a list.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        // SAFETY: `new` took pointer and length from a vector, whose memory lives as long as `self`.
+        // Code that writes to an export of the buffer meanwhile must synchronize.
+        int_cache::list(py, unsafe { std::slice::from_raw_parts(self.ids, self.length) })
     }
 
     /// # Safety

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use crate::caches::shown;
 use crate::errors::OrRaise;
 use crate::interned::interned;
-use crate::objects::{Argument, check_signals, new_bytes, new_list, push};
+use crate::objects::{Argument, check_signals, collected, new_bytes, new_list, push};
 use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
@@ -46,6 +46,26 @@ impl PyPipeline {
         let made = make(&bytes);
         buffer_pool::TEXT.give(bytes);
         made
+    }
+
+    /// Decodes rows of ids to texts, or to bytes if `errors` is None.
+    fn decoded_rows<'py>(
+        slf: &Bound<'py, Self>,
+        rows: &[&[u32]],
+        errors: Option<&Bound<'py, PyString>>,
+        num_threads: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, mut decoded) = (slf.py(), Vec::new());
+        let (engine, threads) = (Self::current(slf)?, rows::threads(num_threads)?);
+        let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
+        rows::decode_rows(py, rows, threads, decode, |bytes| {
+            let row = match errors {
+                Some(errors) => decode_utf8(py, bytes, errors)?,
+                None => new_bytes(py, bytes)?.into_any(),
+            };
+            push(&mut decoded, row)
+        })?;
+        new_list(py, decoded)
     }
 }
 
@@ -101,8 +121,8 @@ impl PyEncoding {
 impl PyPipeline {
     /// Decodes ids to bytes.
     ///
-    /// Of a tokenizer file: the bytes of `decode` without a token left out, before bytes that are
-    /// not UTF-8 become U+FFFD. A space that the decoder removes at the start is removed.
+    /// A tokenizer file gives the bytes of its text with all special tokens. Bytes that are not
+    /// UTF-8 stay as they are; the decoder's removal of a first space applies.
     ///
     /// Raises:
     ///     KeyError: An id is not a token's.
@@ -180,7 +200,7 @@ impl PyPipeline {
         Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
     }
 
-    /// How text shows tokens of single bytes: None if they are decoded together with all others.
+    /// The way text shows tokens of single bytes; None if all tokens are decoded together.
     #[getter]
     fn _byte_runs(slf: &Bound<'_, Self>) -> PyResult<Option<&'static str>> {
         Ok(Self::current(slf)?.byte_runs().map(|runs| match runs {
@@ -196,8 +216,7 @@ impl PyPipeline {
         gil::run(tokens.py(), ids.len(), || shown::settled(&engine, &ids))
     }
 
-    /// Returns the UTF-8 of the text of ids from one of them on, at the beginning of a text or after
-    /// other ids.
+    /// Returns the UTF-8 of the text of `tokens[start:]`; `is_first` if the text begins with them.
     fn _decode_shown<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
@@ -211,33 +230,21 @@ impl PyPipeline {
         new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 
+    /// Decodes each sequence of ids to text, or to bytes if `errors` is None.
     fn _decode_batch<'py>(
         slf: &Bound<'py, Self>,
         batch: &Bound<'py, PyAny>,
-        errors: &Bound<'py, PyString>,
+        errors: Option<&Bound<'py, PyString>>,
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let mut texts = Vec::new();
-        rows::decode_each(&*Self::current(slf)?, batch, num_threads, |bytes| {
-            let text = decode_utf8(py, bytes, errors)?;
-            push(&mut texts, text)
-        })?;
-        new_list(py, texts)
-    }
-
-    fn _decode_bytes_batch<'py>(
-        slf: &Bound<'py, Self>,
-        batch: &Bound<'py, PyAny>,
-        num_threads: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let mut rows = Vec::new();
-        rows::decode_each(&*Self::current(slf)?, batch, num_threads, |bytes| {
-            let row = new_bytes(py, bytes)?;
-            push(&mut rows, row)
-        })?;
-        new_list(py, rows)
+        let read = |ids: PyResult<Bound<'_, PyAny>>| {
+            // Copying a long sequence takes a while.
+            batch.py().check_signals()?;
+            ids::read(&ids?)
+        };
+        let batch = collected(batch.try_iter()?.map(read))?;
+        let rows = collected(batch.iter().map(|ids| Ok(ids.as_slice())))?;
+        Self::decoded_rows(slf, &rows, errors, num_threads)
     }
 
     /// Decodes consecutive rows of ids to texts, or to bytes if `errors` is None.
@@ -267,16 +274,6 @@ impl PyPipeline {
                 ))
             })?);
         }
-        let mut decoded = Vec::new();
-        let (engine, threads) = (Self::current(slf)?, rows::threads(num_threads)?);
-        let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
-        rows::decode_rows(py, &rows, threads, decode, |bytes| {
-            let row = match errors {
-                Some(errors) => decode_utf8(py, bytes, errors)?,
-                None => new_bytes(py, bytes)?.into_any(),
-            };
-            push(&mut decoded, row)
-        })?;
-        new_list(py, decoded)
+        Self::decoded_rows(slf, &rows, errors, num_threads)
     }
 }

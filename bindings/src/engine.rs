@@ -1,4 +1,4 @@
-//! What the objects of one tokenizer share.
+//! The pipeline that the objects of one tokenizer share.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ impl Shared {
         Self(Place::Changing(RwLock::new(pipeline)))
     }
 
-    /// Configures the caches of an engine that was just made, from the environment.
+    /// Configures the caches of a new pipeline from the environment.
     pub fn configured(self) -> PyResult<Self> {
         environment::configure_caches(self.current().workspaces())?;
         Ok(self)
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Reads `allowed_special` and `disallowed_special`. Returns the pipeline that has this request:
-    /// a copy for a tokenizer file with another one.
+    /// a changed copy for some requests of a tokenizer file.
     pub fn ask(
         &self,
         allowed: &Bound<'_, PyAny>,

@@ -7,7 +7,7 @@
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
 //! | `ranks_only` | methods of `Encoding` that need ranks |
 //! | `hf` | methods of `Tokenizer`; parts of tokenizer.json files |
-//! | `engine` | what the objects of one tokenizer share |
+//! | `engine` | the pipeline that objects of one tokenizer share |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special`, and has their defaults |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
@@ -114,8 +114,7 @@ mod _core {
     use super::prefix_cache::SharedPrefixCache;
     #[pymodule_export]
     use super::prompt::{
-        ConversationState, NameCounter, NameFinder, encode_segments, encode_segments_to_buffer,
-        stable_prefix,
+        ConversationState, NameCounter, NameFinder, encode_segments, stable_prefix,
     };
     #[pymodule_export]
     use super::ranks::parse_ranks;

@@ -77,7 +77,10 @@ pub fn new_str<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString
 
 /// Returns a `bytearray` with these bytes.
 pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
-    filled_bytearray(py, bytes.len(), |room| room.copy_from_slice(bytes))
+    filled_bytearray(py, bytes.len(), |room| {
+        room.copy_from_slice(bytes);
+        Ok(())
+    })
 }
 
 /// Returns a `bytearray` of this length in bytes, filled by `fill`. An array made with a length at
@@ -85,7 +88,7 @@ pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
 pub fn filled_bytearray(
     py: Python<'_>,
     length: usize,
-    fill: impl FnOnce(&mut [u8]),
+    fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'_, PyByteArray>> {
     let more_than_any = |_| PyMemoryError::new_err("no memory for that many bytes");
     ffi::Py_ssize_t::try_from(length).map_err(more_than_any)?;
@@ -95,7 +98,7 @@ pub fn filled_bytearray(
         let object = ffi::PyByteArray_FromStringAndSize(std::ptr::null(), 0);
         let array = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyByteArray>();
         array.resize(length)?;
-        fill(array.as_bytes_mut());
+        fill(array.as_bytes_mut())?;
         Ok(array)
     }
 }

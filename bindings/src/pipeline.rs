@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError, PyUnicodeDecodeError, PyVa
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::engine::{Current, Shared};
 use crate::errors::OrRaise;
@@ -26,19 +26,19 @@ pub struct PyPipeline {
     held: AtomicPtr<Held>,
 }
 
-/// What an object works with.
+/// The pipeline of an object, and the interface of its class.
 struct Held {
     /// Shared by the faces of one tokenizer.
     shared: Arc<Shared>,
     face: Face,
-    /// Of an `Encoding` that is the tokenizer of a file.
+    /// Set in an `Encoding` of a tokenizer file without ranks.
     file: Option<File>,
-    /// What the object held before. Calls may still use it, so the object owns it until its end.
+    /// The value before this one. Calls may still use the value, so the object owns it until its end.
     previous: AtomicPtr<Held>,
 }
 
-/// The tokenizer of a file that an `Encoding` works with when special tokens are allowed. What the
-/// objects share encodes their names as text.
+/// The pipeline for calls of such an `Encoding` that allow or disallow special tokens. The shared
+/// pipeline encodes their names as text.
 #[derive(Clone)]
 struct File {
     special: Arc<Pipeline>,
@@ -99,6 +99,14 @@ impl PyTokenizer {
     ) -> PyResult<T> {
         PyPipeline::change(slf.as_super(), work)
     }
+
+    /// Changes the tokenizer by `work`, which never fails.
+    pub fn set(slf: &Bound<'_, Self>, work: impl FnOnce(&mut Pipeline)) -> PyResult<()> {
+        Self::change(slf, |tokenizer| {
+            work(tokenizer);
+            Ok(())
+        })
+    }
 }
 
 impl PyPipeline {
@@ -131,7 +139,7 @@ impl PyPipeline {
         }
     }
 
-    /// Takes what the object holds from its `__dict__`, which may be that of another object.
+    /// Sets the object up from its `__dict__`, which may be the `__dict__` of another object.
     #[cold]
     fn adopt<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Held> {
         let py = slf.py();
@@ -157,7 +165,7 @@ impl PyPipeline {
         self.hold(Held { shared, face, file: None, previous: AtomicPtr::default() })
     }
 
-    /// Holds what another object holds, for another face.
+    /// Shares the pipeline of another object, for another interface.
     fn set_like(&self, other: &Held, face: Face) -> &Held {
         let (shared, file) = (other.shared.clone(), other.file.clone());
         self.hold(Held { shared, face, file, previous: AtomicPtr::default() })
@@ -172,12 +180,12 @@ impl PyPipeline {
         new
     }
 
-    /// What the faces of the tokenizer share.
+    /// Returns the pipeline that all objects of the tokenizer share.
     pub fn shared<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Shared> {
         Ok(&Self::held(slf)?.shared)
     }
 
-    /// Returns the engine as it is now.
+    /// Returns the pipeline as it is now.
     pub fn current<'a>(slf: &'a Bound<'_, Self>) -> PyResult<Current<'a>> {
         Ok(Self::shared(slf)?.current())
     }
@@ -196,7 +204,7 @@ impl PyPipeline {
     }
 
     /// Reads `allowed_special` and `disallowed_special`; None is the default of the object's class.
-    /// Returns the engine that has this request: a tokenizer of a file may be a copy.
+    /// Returns the pipeline for this request: a changed copy for some requests of a tokenizer file.
     #[inline]
     pub fn ask<'a>(
         slf: &'a Bound<'_, Self>,
@@ -286,52 +294,31 @@ fn version_of(version: &str) -> PyResult<Version> {
     }
 }
 
-/// Each sets what a new object works with.
+/// Constructors: each sets the pipeline of a new object.
 #[pymethods]
 impl PyPipeline {
-    /// Builds an encoding from ranks `{token bytes: id}`, special tokens `{name: id}` and the
-    /// pattern that cuts text into pieces.
+    /// Builds an encoding from ranks, special tokens `{name: id}` and the pattern that cuts text
+    /// into pieces. Ranks are a dict `{token bytes: id}`, rank files as a list of
+    /// `(label for messages, contents)`, or the name of a vocabulary inside the module.
     #[pyo3(signature = (ranks, special_tokens, pattern, normalization=None))]
     fn _build(
         &self,
-        ranks: &Bound<'_, PyDict>,
+        ranks: &Bound<'_, PyAny>,
         special_tokens: &Bound<'_, PyDict>,
         pattern: &str,
         normalization: Option<&str>,
     ) -> PyResult<()> {
-        let vocabulary = ranks::build(ranks.py(), ranks::from_dict(ranks)?)?;
-        let made = encoding(vocabulary, special_tokens, pattern, normalization, None)?;
-        self.set(Arc::new(made), Face::Encoding);
-        Ok(())
-    }
-
-    /// Builds an encoding from rank files, given as `[(label for messages, contents)]`.
-    #[pyo3(signature = (files, special_tokens, pattern, normalization=None))]
-    fn _build_of_files(
-        &self,
-        py: Python<'_>,
-        files: Vec<(String, PyBackedBytes)>,
-        special_tokens: &Bound<'_, PyDict>,
-        pattern: &str,
-        normalization: Option<&str>,
-    ) -> PyResult<()> {
-        let vocabulary = ranks::build(py, ranks::from_files(py, &files)?)?;
-        let made = encoding(vocabulary, special_tokens, pattern, normalization, None)?;
-        self.set(Arc::new(made), Face::Encoding);
-        Ok(())
-    }
-
-    /// Builds an encoding from a vocabulary inside the module.
-    #[pyo3(signature = (vocabulary, special_tokens, pattern, normalization=None))]
-    fn _build_of_builtin(
-        &self,
-        vocabulary: &str,
-        special_tokens: &Bound<'_, PyDict>,
-        pattern: &str,
-        normalization: Option<&str>,
-    ) -> PyResult<()> {
-        let (vocabulary, image) = builtin::builtin_vocabulary(vocabulary)?;
-        let made = encoding(vocabulary, special_tokens, pattern, normalization, Some(image))?;
+        let py = ranks.py();
+        let (vocabulary, image) = if let Ok(name) = ranks.cast::<PyString>() {
+            let (vocabulary, image) = builtin::builtin_vocabulary(name.to_str()?)?;
+            (vocabulary, Some(image))
+        } else if let Ok(dict) = ranks.cast::<PyDict>() {
+            (ranks::build(py, ranks::from_dict(dict)?)?, None)
+        } else {
+            let files: Vec<(String, PyBackedBytes)> = ranks.extract()?;
+            (ranks::build(py, ranks::from_files(py, &files)?)?, None)
+        };
+        let made = encoding(vocabulary, special_tokens, pattern, normalization, image)?;
         self.set(Arc::new(made), Face::Encoding);
         Ok(())
     }
@@ -356,13 +343,13 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Works with the encoding of another object.
+    /// Shares the encoding of another object.
     fn _share(&self, other: &Bound<'_, Self>) -> PyResult<()> {
         self.set_like(Self::held(other)?, Face::Encoding);
         Ok(())
     }
 
-    /// Works, as an `Encoding`, with the tokenizer of a file as it is now.
+    /// Makes an `Encoding` of the tokenizer of a file as it is now.
     fn _share_file(&self, other: &Bound<'_, Self>) -> PyResult<()> {
         let mut special = Self::tokenizer(other)?;
         let mut ordinary = special.clone();
@@ -376,8 +363,7 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Works with an encoding that gives the ids of the tokenizer of a file, over the same
-    /// vocabulary. With `any_flags`, the flags of added tokens are ignored.
+    /// Makes an encoding with the ids of the tokenizer of a file, over the same vocabulary. With `any_flags`, the flags of added tokens are ignored.
     #[pyo3(signature = (other, any_flags=false))]
     fn _share_ranks(&self, other: &Bound<'_, Self>, any_flags: bool) -> PyResult<()> {
         let pipeline = Self::tokenizer(other)?.as_ranks(any_flags).or_raise()?;
@@ -386,7 +372,7 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Works with the encoding that a tokenizer was made from, with the tokens added since. Returns
+    /// Shares the encoding that a tokenizer was made from, with the tokens added since. Returns
     /// false for the tokenizer of a file.
     fn _share_encoding(&self, other: &Bound<'_, Self>) -> PyResult<bool> {
         let pipeline = Self::tokenizer(other)?;
@@ -397,8 +383,8 @@ impl PyPipeline {
         Ok(has_ranks)
     }
 
-    /// Works with a copy of a tokenizer; or with an encoding whose special tokens are given as
-    /// `{name: id}`, to which tokens can be added.
+    /// Copies a tokenizer; an encoding gets these special tokens, `{name: id}`, and tokens can be
+    /// added to the copy.
     #[pyo3(signature = (other, special_tokens=None))]
     fn _copy(
         &self,

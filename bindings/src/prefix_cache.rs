@@ -6,14 +6,13 @@ use bpe_core::prefix_cache::{Plan, PrefixCache};
 use bpe_core::{Pipeline, Request};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyList;
 
 use crate::buffer::TokenBuffer;
 use crate::errors::OrRaise;
 use crate::pipeline::PyPipeline;
 use crate::prompt::read;
 use crate::request::Gives;
-use crate::{gil, int_cache, text};
+use crate::{gil, text};
 
 /// Encodes prompts, each beginning once. Only a thread that holds the interpreter holds the lock, so
 /// a forked child never finds it taken.
@@ -32,34 +31,12 @@ impl SharedPrefixCache {
         self.cache.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn text_ids(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let py = text.py();
-        let utf8 = text::read(text)?.utf8().or_raise()?;
-        let work = || Plan::of_text(&self.engine, &utf8, &self.request, self.seeds);
-        let plan = gil::run(py, utf8.len(), work)?;
-        self.ids(py, &plan)
-    }
-
-    fn segment_ids(&self, segments: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-        let (py, engine) = (segments.py(), &*self.engine);
-        let prompt = read(engine, segments, true)?;
-        let size = prompt.size();
-        if !engine.ignores_segments() {
-            let mut ids = Vec::new();
-            gil::run(py, size, || prompt.encode(engine, true, &mut ids))?;
-            self.lock(py).count_other(ids.len());
-            return Ok(ids);
-        }
-        let plan = gil::run(py, size, || Plan::of_prompt(engine, prompt, self.seeds))?;
-        self.ids(py, &plan)
-    }
-
-    fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<Vec<u32>> {
+    fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<TokenBuffer> {
         let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
         let encoded = gil::run(py, size, || plan.encode(&self.engine, &self.request, known))?;
         self.lock(py).insert(plan, &encoded);
-        Ok(encoded.ids)
+        Ok(TokenBuffer::new(encoded.ids))
     }
 }
 
@@ -79,20 +56,28 @@ impl SharedPrefixCache {
         Ok(Self { engine, request, seeds: cache.seeds(), cache: Mutex::new(cache) })
     }
 
-    fn encode_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(text.py(), &self.text_ids(text)?)
+    /// Encodes a text.
+    fn encode_text(&self, text: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
+        let py = text.py();
+        let utf8 = text::read(text)?.utf8().or_raise()?;
+        let work = || Plan::of_text(&self.engine, &utf8, &self.request, self.seeds);
+        let plan = gil::run(py, utf8.len(), work)?;
+        self.ids(py, &plan)
     }
 
-    fn encode_text_to_buffer(&self, text: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
-        Ok(TokenBuffer::new(self.text_ids(text)?))
-    }
-
-    fn encode_segments<'py>(&self, segments: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(segments.py(), &self.segment_ids(segments)?)
-    }
-
-    fn encode_segments_to_buffer(&self, segments: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
-        Ok(TokenBuffer::new(self.segment_ids(segments)?))
+    /// Encodes segments.
+    fn encode_segments(&self, segments: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
+        let (py, engine) = (segments.py(), &*self.engine);
+        let prompt = read(engine, segments, true)?;
+        let size = prompt.size();
+        if !engine.ignores_segments() {
+            let mut ids = Vec::new();
+            gil::run(py, size, || prompt.encode(engine, true, &mut ids))?;
+            self.lock(py).count_other(ids.len());
+            return Ok(TokenBuffer::new(ids));
+        }
+        let plan = gil::run(py, size, || Plan::of_prompt(engine, prompt, self.seeds))?;
+        self.ids(py, &plan)
     }
 
     /// Returns `(prompts, ids, reused ids, blocks, evicted blocks, bytes of memory)`.
@@ -102,6 +87,7 @@ impl SharedPrefixCache {
         (stats.prompts, stats.ids, stats.reused, cache.len(), stats.evicted, cache.memory())
     }
 
+    /// Forgets all prompts.
     fn clear(&self, py: Python<'_>) {
         self.lock(py).clear();
     }

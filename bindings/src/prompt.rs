@@ -14,7 +14,6 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
 use crate::buffer::TokenBuffer;
-use crate::buffer_pool::BufferPool;
 use crate::columns::Column;
 use crate::errors::OrRaise;
 use crate::interned::interned;
@@ -26,40 +25,18 @@ use crate::{buffer_pool, gil, ids, int_cache, text};
 
 /// Encodes segments.
 #[pyfunction]
-pub fn encode_segments<'py>(
-    source: &Bound<'py, PyPipeline>,
-    segments: &Bound<'py, PyAny>,
-    is_joined: bool,
-) -> PyResult<Bound<'py, PyList>> {
-    let ids = segment_ids(source, segments, is_joined, BufferPool::borrow)?;
-    let list = int_cache::list(source.py(), &ids);
-    buffer_pool::IDS.give(ids);
-    list
-}
-
-/// Encodes segments to a buffer for numpy.
-#[pyfunction]
-pub fn encode_segments_to_buffer(
+pub fn encode_segments(
     source: &Bound<'_, PyPipeline>,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    Ok(TokenBuffer::new(segment_ids(source, segments, is_joined, BufferPool::take)?))
-}
-
-fn segment_ids(
-    source: &Bound<'_, PyPipeline>,
-    segments: &Bound<'_, PyAny>,
-    is_joined: bool,
-    buffer: fn(&BufferPool<u32>, usize) -> Vec<u32>,
-) -> PyResult<Vec<u32>> {
     let engine = PyPipeline::current(source)?;
     let prompt = read(&engine, segments, is_joined)?;
-    let mut ids = buffer(&buffer_pool::IDS, buffer_pool::likely_ids(prompt.size()));
+    let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     PyPipeline::shared(source)?.prefault_vocabulary(prompt.size());
     let work = || prompt.encode(&engine, is_joined, &mut ids);
     gil::run(segments.py(), prompt.size(), work)?;
-    Ok(ids)
+    Ok(TokenBuffer::new(ids))
 }
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
@@ -327,7 +304,7 @@ impl NameCounter {
     }
 
     /// Returns each name that was found, with how often, and the first row that has it. The parts
-    /// are tuples with the buffers of a column, as for `Engine.encode_ragged`.
+    /// are tuples with the buffers of a column, as for `Pipeline._encode_ragged`.
     fn count(&self, parts: &Bound<'_, PyList>) -> PyResult<Vec<(&str, usize, usize)>> {
         let py = parts.py();
         let names = &*self.0;
@@ -437,7 +414,7 @@ impl ConversationState {
         Ok(self.change(py, new, None, work)?.expect("any number of changes will do"))
     }
 
-    /// Returns the state, to which a text, or for false segments, are to be appended.
+    /// Returns the state if a text, or segments unless `is_text`, can be appended.
     fn appendable(&self, py: Python<'_>, is_text: bool) -> PyResult<State> {
         let state = self.current(py);
         if state.conversation.takes(is_text) {
@@ -474,6 +451,7 @@ impl ConversationState {
         Self { engine: self.engine.clone(), request: self.request.clone(), state }
     }
 
+    /// Replaces the text. Returns how many ids stay, and all ids after them.
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let given = text::read(text)?;
         let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
@@ -484,6 +462,7 @@ impl ConversationState {
         })
     }
 
+    /// Replaces the segments, as `update_text` does.
     fn update_segments<'py>(
         &self,
         segments: &Bound<'py, PyAny>,
@@ -496,6 +475,7 @@ impl ConversationState {
         })
     }
 
+    /// Appends a text. Returns as `update_text` does.
     fn append_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let py = text.py();
         let given = text::read(text)?;
@@ -542,12 +522,7 @@ impl ConversationState {
     }
 
     /// All ids.
-    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        int_cache::list(py, self.current(py).conversation.ids())
-    }
-
-    /// All ids, as a buffer for numpy.
-    fn ids_buffer(&self, py: Python<'_>) -> TokenBuffer {
+    fn ids(&self, py: Python<'_>) -> TokenBuffer {
         TokenBuffer::new(self.current(py).conversation.ids().to_vec())
     }
 
@@ -555,6 +530,7 @@ impl ConversationState {
         self.current(py).conversation.ids().len()
     }
 
+    /// The memory of the conversation in bytes.
     fn memory(&self, py: Python<'_>) -> usize {
         self.current(py).conversation.memory()
     }

@@ -194,24 +194,22 @@ impl PyEncoding {
         let encoding = Self::ranked(slf)?;
         let (_, request) =
             PyPipeline::ask(slf.as_super(), allowed_special, disallowed_special, Gives::Counts)?;
-        let list = new_list::<PyAny>(text.py(), Vec::new())?;
-        let (pieces, mut failure) = (list.clone().unbind(), None);
-        let result = PyPipeline::shared(slf.as_super())?.run(text, |text| {
+        let (mut texts, mut ends) = (String::new(), Vec::new());
+        PyPipeline::shared(slf.as_super())?.run(text, |text| {
             encoding.split(text, &request, |text, batch| {
-                // A batch of pieces becomes Python objects before the next batch is split.
-                let append = |py: Python<'_>| {
-                    let list = pieces.bind(py);
-                    let mut texts = batch.iter().map(|piece| &text[piece.start..piece.end]);
-                    texts.try_for_each(|text| list.append(new_str(py, text)?))
-                };
-                Python::attach(append).map_err(|error| {
-                    failure = Some(error);
-                    bpe_core::Error::Interrupted
-                })
+                reserve(&mut ends, batch.len())?;
+                for piece in batch {
+                    let bytes = piece.end - piece.start;
+                    texts.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+                    texts.push_str(&text[piece.start..piece.end]);
+                    ends.push(texts.len());
+                }
+                Ok(())
             })
-        });
-        failure.map_or(result, Err)?;
-        Ok(list)
+        })?;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let pieces = starts.zip(&ends).map(|(start, &end)| new_str(text.py(), &texts[start..end]));
+        new_list(text.py(), collected(pieces)?)
     }
 
     /// Returns the bytes of all tokens but the special ones, sorted.

@@ -24,15 +24,15 @@ use crate::text;
 /// | disallowed, where it counts or cuts | none | none |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Face {
-    /// tiktoken's.
+    /// The interface of tiktoken.
     Encoding,
-    /// That of `tokenizers`.
+    /// The interface of `tokenizers`.
     File,
-    /// That of transformers, whose attribute `split_special_tokens` counts, too.
+    /// The interface of transformers, whose attribute `split_special_tokens` counts, too.
     Calls,
 }
 
-/// What a method gives, which decides whether it raises by default.
+/// Kind of a method's result, which decides whether the method raises by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Gives {
     Ids,

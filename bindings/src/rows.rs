@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bpe_core::memory::reserve;
 use bpe_core::threads::{cores, in_order};
-use bpe_core::{Error, Pipeline, Request, Result};
+use bpe_core::{Error, Request, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -12,9 +12,9 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::columns::{Column, ColumnText};
 use crate::engine::{Current, Shared};
 use crate::errors::{OrRaise, to_python};
+use crate::gil;
 use crate::objects::{collected, push};
 use crate::text::{self, Text};
-use crate::{gil, ids};
 
 /// Bytes (or ids) that justify another thread; starting one takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
@@ -162,25 +162,6 @@ pub fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
         true => PyTypeError::new_err(format!("row {row}: {}", error.value(py))),
         false => error,
     }
-}
-
-/// Decodes sequences of ids with an engine. `take` receives the bytes of each.
-pub fn decode_each(
-    engine: &Pipeline,
-    batch: &Bound<'_, PyAny>,
-    num_threads: &Bound<'_, PyAny>,
-    take: impl FnMut(&[u8]) -> PyResult<()>,
-) -> PyResult<()> {
-    let py = batch.py();
-    let read = |ids: PyResult<Bound<'_, PyAny>>| {
-        // Copying a long sequence takes a while.
-        py.check_signals()?;
-        ids::read(&ids?)
-    };
-    let batch = collected(batch.try_iter()?.map(read))?;
-    let rows = collected(batch.iter().map(|ids| Ok(ids.as_slice())))?;
-    let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
-    decode_rows(py, &rows, threads(num_threads)?, decode, take)
 }
 
 /// Decodes slices of ids with `decode`, which appends bytes. `take` receives the bytes of each.

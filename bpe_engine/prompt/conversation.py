@@ -111,14 +111,14 @@ class Conversation:
     @property
     def ids(self) -> list[int]:
         """All ids, as a new list."""
-        return self._state.ids()
+        return self._state.ids().tolist()
 
     @property
     def ids_numpy(self) -> npt.NDArray[np.uint32]:
         """All ids, as a new array of uint32."""
         import numpy as np
 
-        return np.frombuffer(self._state.ids_buffer(), dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
+        return np.frombuffer(self._state.ids(), dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
 
     def __len__(self) -> int:
         """Returns the number of ids."""

@@ -11,7 +11,6 @@ from .._core import (
     Pipeline,
     audit_segments,
     encode_segments,
-    encode_segments_to_buffer,
 )
 from .audit import Audit, ControlString, forbidden, is_tokens, is_trusted
 from .segments import Segment
@@ -50,7 +49,7 @@ def encode(
 ) -> list[int]:
     """See `Encoding.encode_segments`."""
     segments = _prepared(engine, segments, on_control, control)
-    return encode_segments(engine, segments, bool(join))
+    return encode_segments(engine, segments, bool(join)).tolist()
 
 
 def encode_segments_to_numpy(
@@ -63,7 +62,7 @@ def encode_segments_to_numpy(
 ) -> npt.NDArray[np.uint32]:
     """Returns the ids of `Encoding.encode_segments` as a numpy array of uint32. Needs numpy."""
     segments = _prepared(engine, segments, on_control, control)
-    buffer = encode_segments_to_buffer(engine, segments, bool(join))
+    buffer = encode_segments(engine, segments, bool(join))
     import numpy as np
 
     return np.frombuffer(buffer, dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
@@ -79,7 +78,7 @@ def count_segments(
 ) -> int:
     """Returns the number of ids of `Encoding.encode_segments`."""
     segments = _prepared(engine, segments, on_control, control)
-    return len(encode_segments_to_buffer(engine, segments, bool(join)))
+    return len(encode_segments(engine, segments, bool(join)))
 
 
 def audit(

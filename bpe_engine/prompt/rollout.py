@@ -127,7 +127,7 @@ class Rollout:
         segments = self._rendered(self._messages)
         #: The rendered text in front of what was sampled last.
         self._said = whole_text(segments)
-        ids = tuple(encode_segments(tokenizer, segments, True))
+        ids = tuple(encode_segments(tokenizer, segments, True).tolist())
         self._parts = [_Part(ids, False, None)]
         self._length = len(ids)
         self._parsed: Mapping[str, Any] | None = None
@@ -208,7 +208,7 @@ class Rollout:
         [Drift(start=3, end=5, ids=[932, 5439], encoded=[23748])]
         """
         before = self.ids
-        after = encode_segments(self._engine, [trusted(self.text())], True)
+        after = encode_segments(self._engine, [trusted(self.text())], True).tolist()
         sizes = [self._sizes(ids) for ids in (before, after)]
         found: list[Drift] = []
         first = second = 0
@@ -313,7 +313,7 @@ class Rollout:
                 "the model gave no answer yet; call sampled(ids) before append(messages)"
             )
         text, behind, message = self._joined(*self._split(sample), messages)
-        ids = tuple(encode_segments(self._engine, behind, True))
+        ids = tuple(encode_segments(self._engine, behind, True).tolist())
         if self._max_tokens is not None and self._length + len(ids) > self._max_tokens:
             self._is_finished = True
             return False

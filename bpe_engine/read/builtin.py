@@ -64,9 +64,7 @@ class BuiltIn:
         )
 
     def _core_bpe(self) -> CoreBPE:
-        return CoreBPE.of_builtin(
-            self.vocabulary, self.special_tokens, self.pattern, self.normalization
-        )
+        return CoreBPE(self.vocabulary, self.special_tokens, self.pattern, self.normalization)
 
 
 _END_OF_TEXT = "<|endoftext|>"

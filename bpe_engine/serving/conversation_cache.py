@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
-from .._core import Pipeline, PrefixCache
+from .._core import Pipeline, PrefixCache, TokenBuffer
 from ..prompt.segments import Segment
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ class ConversationCache:
         Raises:
             ValueError, TypeError: As in `encode` and `encode_segments` of the tokenizer.
         """
-        prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        if isinstance(prompt, str):
-            return self._cache.encode_text(prompt)
-        return self._cache.encode_segments(prompt)
+        return self._encoded(prompt).tolist()
 
     def encode_to_numpy(self, prompt: _Prompt) -> npt.NDArray[np.uint32]:
         """Encodes a prompt to a new array of uint32. Needs numpy; otherwise as `encode`.
@@ -122,12 +119,13 @@ class ConversationCache:
         """
         import numpy as np
 
-        prompt = prompt if isinstance(prompt, str) else _segments(prompt)
-        if isinstance(prompt, str):
-            buffer: Any = self._cache.encode_text_to_buffer(prompt)
-        else:
-            buffer = self._cache.encode_segments_to_buffer(prompt)
+        buffer: Any = self._encoded(prompt)
         return np.frombuffer(buffer, dtype=np.uint32)
+
+    def _encoded(self, prompt: _Prompt) -> TokenBuffer:
+        if isinstance(prompt, str):
+            return self._cache.encode_text(prompt)
+        return self._cache.encode_segments(_segments(prompt))
 
     def stats(self) -> CacheStats:
         """Returns the counts since the cache was made, and its size now."""

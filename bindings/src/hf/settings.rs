@@ -100,18 +100,12 @@ impl PyTokenizer {
             pad_type_id,
             pad_token: pad_token.to_owned(),
         };
-        Self::change(slf, |tokenizer| {
-            tokenizer.set_padding(Some(padding));
-            Ok(())
-        })
+        Self::set(slf, |tokenizer| tokenizer.set_padding(Some(padding)))
     }
 
     /// Disables padding.
     fn no_padding(slf: &Bound<'_, Self>) -> PyResult<()> {
-        Self::change(slf, |tokenizer| {
-            tokenizer.set_padding(None);
-            Ok(())
-        })
+        Self::set(slf, |tokenizer| tokenizer.set_padding(None))
     }
 
     /// The padding as a dict, or None.
@@ -144,17 +138,14 @@ impl PyTokenizer {
 
     #[setter(encode_special_tokens)]
     fn setencode_special_tokens(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
-        Self::change(slf, |tokenizer| {
-            tokenizer.set_encode_special_tokens(value);
-            Ok(())
-        })
+        Self::set(slf, |tokenizer| tokenizer.set_encode_special_tokens(value))
     }
 }
 
 #[pymethods]
 impl PyPipeline {
-    /// Whether the model leaves out added tokens that ordinary text would become. `encode` does not
-    /// ask, the abilities of the engine do.
+    /// Whether abilities leave out added tokens that the model makes of ordinary text; `encode`
+    /// keeps them.
     #[getter]
     fn _keeps_out_control(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Ok(Self::tokenizer(slf)?.keeps_out_control())
