@@ -10,7 +10,7 @@ from ..model import MODEL_TO_ENCODING
 from ..prompt import FORMATS
 from . import words
 from .prompts import prompt
-from .texts import MAX_ENCODINGS, Texts, piece_at
+from .texts import MAX_ENCODINGS, piece_at, tokens_of
 from .vocabularies import Vocabularies, Vocabulary
 
 __all__ = ["Api"]
@@ -35,7 +35,6 @@ class Api:
             raise ValueError(f"at most {MAX_ENCODINGS} encodings are shown, not {len(sources)}")
         self._vocabularies = Vocabularies()
         self._chosen = [self._vocabularies.open(source).name for source in sources]
-        self._texts = Texts(self._vocabularies)
 
     def call(self, name: str, request: Any) -> dict[str, Any]:
         """Answers a request.
@@ -47,7 +46,6 @@ class Api:
         functions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "start": self._start,
             "open": self._open,
-            "receive": self._receive,
             "tokens": self._tokens,
             "steps": self._steps,
             "prompt": self._prompt,
@@ -77,20 +75,10 @@ class Api:
             "models": sorted(MODEL_TO_ENCODING),
             "formats": list(FORMATS),
             "templates": self._vocabularies.templates,
-            "most": MAX_ENCODINGS,
         }
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
-        return self._opened(self._vocabularies.open(_text(request, "source")))
-
-    def _receive(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Opens files that were dropped on the page, by name and contents."""
-        given = _field(request, "files", dict)
-        return self._opened(
-            self._vocabularies.receive({name: _field(given, name, str) for name in given})
-        )
-
-    def _opened(self, vocabulary: Vocabulary) -> dict[str, Any]:
+        vocabulary = self._vocabularies.open(_text(request, "source"))
         return {
             "name": vocabulary.name,
             "encodings": self._vocabularies.names,
@@ -98,22 +86,15 @@ class Api:
         }
 
     def _tokens(self, request: dict[str, Any]) -> dict[str, Any]:
-        edit = _field(request, "edit", dict)
-        for name in ("base", "start", "removed"):
-            _field(edit, name, int)
-        _field(edit, "text", str)
-        encodings = _field(request, "encodings", dict)
-        for name in encodings:
-            _field(encodings, name, int)
-        name, special = _text(request, "name"), _field(request, "special", bool)
-        return self._texts.update(name, edit, encodings, special)
+        chosen = {name: self._vocabularies.get(name) for name in _field(request, "encodings", list)}
+        text = _whole(_field(request, "text", str))
+        return {"columns": tokens_of(text, chosen, _field(request, "special", bool))}
 
     def _steps(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A text that was typed; or the piece at a byte of a page's text."""
+        """Returns the merges of a short text; or the piece at a byte of a text."""
         vocabulary = self._vocabulary(request)
-        if "name" in request:
-            text = self._texts.text(_text(request, "name"))
-            special = _field(request, "special", bool)
+        if "place" in request:
+            text, special = _whole(_field(request, "text", str)), _field(request, "special", bool)
             return {"text": piece_at(vocabulary, text, _field(request, "place", int), special)}
         index = _field(request, "index", int) if "index" in request else 0
         return words.steps(vocabulary, _text(request, "text"), index)
@@ -164,8 +145,13 @@ def _field(request: dict[str, Any], name: str, kind: type[_Value]) -> _Value:
 
 
 def _text(request: dict[str, Any], name: str) -> str:
-    """Returns a text that is not edited, and therefore is short."""
+    """Returns a short text of a request."""
     value = _field(request, name, str)
     if len(value) > _MOST_CHARACTERS:
         raise ValueError(f"{name!r} has {len(value):,} characters, more than {_MOST_CHARACTERS:,}")
     return value
+
+
+def _whole(text: str) -> str:
+    """Returns a text with U+FFFD in place of lone surrogates, which browsers send."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

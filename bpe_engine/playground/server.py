@@ -17,7 +17,7 @@ from .api import Api
 __all__ = ["MAX_BODY", "Server"]
 
 #: The largest request, in bytes: a text of the largest size, every character an escape.
-MAX_BODY = 1 << 26
+MAX_BODY = 1 << 24
 # Seconds that a connection may be silent.
 _PATIENCE = 60
 # For every answer: nothing is kept, embedded elsewhere, or told to other sites.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
 from .._core import TokenTable
@@ -21,11 +18,6 @@ from ..vocabulary import audit_tokens
 from .templates import template_of
 
 __all__ = ["Vocabularies", "Vocabulary"]
-
-
-#: The files that the page may send at once, and their names.
-_MOST_FILES = 20
-_FILE_NAME = re.compile(r"(?!\.)[^/\\\0]{1,200}")
 
 
 class Vocabulary:
@@ -165,44 +157,13 @@ class Vocabularies:
             ) from None
 
     def _add(self, path: str, tokenizer: AnyTokenizer) -> Vocabulary:
-        """Adds an opened file, under the shortest end of its path that is free."""
+        """Adds an opened file and its chat template, under the shortest free end of its path."""
         parts = path.split(os.sep)
         for count in range(1, len(parts) + 1):
             name = "/".join(parts[-count:])
             if name not in self.names or (name in self._opened and self._opened[name].path == path):
                 break
-        return self._keep(Vocabulary(name, tokenizer, path), path)
-
-    def receive(self, files: Mapping[str, str]) -> Vocabulary:
-        """Opens a file, or the files of a folder, by their names and contents.
-
-        Raises:
-            ValueError, OSError: They cannot be opened; the message says why.
-        """
-        if not 1 <= len(files) <= _MOST_FILES:
-            raise ValueError(f"give 1 to {_MOST_FILES} files, not {len(files)}")
-        for name in files:
-            if not _FILE_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of a file")
-        first = next(iter(files))
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, first) if len(files) == 1 else folder
-            try:
-                for name, text in files.items():
-                    Path(folder, name).write_bytes(text.encode("utf-8", "surrogatepass"))
-                tokenizer = open_for_commands(path)
-            except (ValueError, OSError) as error:
-                raise ValueError(str(error).replace(folder + os.sep, "")) from None
-            title = first if len(files) == 1 else f"{first} and {len(files) - 1} more"
-            name, number = title, 1
-            while name in self.names:
-                number += 1
-                name = f"{title} ({number})"
-            return self._keep(Vocabulary(name, tokenizer), path)
-
-    def _keep(self, vocabulary: Vocabulary, path: str) -> Vocabulary:
-        """Keeps an opened tokenizer and its chat template."""
-        name = vocabulary.name
+        vocabulary = Vocabulary(name, tokenizer, path)
         self._opened[name] = vocabulary
         if (template := template_of(path)) is not None:
             self.templates[name] = template

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from seeds import seeded
 from small_files import character_file
 
 import bpe_engine
@@ -30,119 +29,52 @@ CHAT = [
 ]
 
 
-def request(
-    text: str,
-    encodings: dict[str, int],
-    base: int = 0,
-    start: int = 0,
-    removed: int = 0,
-    **more: Any,
-) -> dict[str, Any]:
-    edit = {"base": base, "start": start, "removed": removed, "text": text}
-    return {"name": "page", "edit": edit, "encodings": encodings, "special": False, **more}
-
-
-class Page:
-    """The tokens as the page puts them together from the answers."""
-
-    def __init__(self, name: str):
-        self.name = name
-        self.ids: list[int] = []
-        self.pieces: dict[int, list[Any]] = {}
-
-    def take(self, answer: dict[str, Any]) -> None:
-        column = answer["columns"][self.name]
-        tail = self.ids[len(self.ids) - column["tail"] :]
-        self.ids = [*self.ids[: column["kept"]], *column["ids"], *tail]
-        self.pieces |= column["pieces"]
+def request(text: str, *encodings: str, special: bool = False) -> dict[str, Any]:
+    return {"text": text, "encodings": [*encodings], "special": special}
 
 
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("name", bpe_engine.list_encoding_names())
 def test_ids_and_pieces_equal_encode(name: str, special: bool) -> None:
     encoding = bpe_engine.get_encoding(name)
-    page = Page(name)
-    answer = Api().call("tokens", request(TEXT, {name: 0}, special=special))
-    page.take(answer)
+    page = Api().call("tokens", request(TEXT, name, special=special))["columns"][name]
     allowed = "all" if special else set()
-    assert page.ids == encoding.encode(TEXT, allowed_special=allowed, disallowed_special=())
-    for id in page.ids:
-        hexadecimal, is_special = page.pieces[id]
+    assert page["ids"] == encoding.encode(TEXT, allowed_special=allowed, disallowed_special=())
+    for id in page["ids"]:
+        hexadecimal, is_special = page["pieces"][id]
         assert bytes.fromhex(hexadecimal) == encoding.decode_single_token_bytes(id)
         assert is_special == encoding.is_special_token(id)
-    assert answer["columns"][name]["exact"] == (encoding.decode(page.ids) == TEXT)
+    assert page["exact"] == (encoding.decode(page["ids"]) == TEXT)
 
 
-@pytest.mark.parametrize("name", ["o200k_base", "qwen3"])
-def test_random_edits_keep_the_ids_equal(name: str) -> None:
-    """Also edits that cut or join surrogate pairs, as a browser counts characters."""
-    random = seeded("edits", name)
-    api, page, units, version = Api(), Page(name), "", 0
-    parts = ["a", " word", "\n", "👩", "\ud83d", "\ude80", "e\u0301", "  ", "123", "根本", "'s"]
-    for _ in range(150):
-        start = random.randrange(len(units) + 1)
-        removed = random.randrange(min(4, len(units) - start) + 1)
-        text = "".join(random.choices(parts, k=random.randrange(6)))
-        answer = api.call("tokens", request(text, {name: version}, version, start, removed))
-        version = answer["version"]
-        page.take(answer)
-        text = "".join(map(chr, memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")))
-        units = units[:start] + text + units[start + removed :]
-        whole = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        expected = bpe_engine.get_encoding(name).encode(whole, disallowed_special=())
-        assert page.ids == expected, whole
+def test_surrogates_are_joined_or_replaced() -> None:
+    """A browser counts in UTF-16, and may send halves of a character."""
+    text = "a\ud83d\ude80 \ud83d b"
+    column = Api().call("tokens", request(text, "gpt2"))["columns"]["gpt2"]
+    assert column["ids"] == bpe_engine.get_encoding("gpt2").encode("a\U0001f680 \ufffd b")
+    asked = {"encoding": "gpt2", "text": text, "special": False}
+    assert Api().call("steps", asked | {"place": 1}) == {"text": "\U0001f680"}
 
 
-def test_an_edit_sends_only_what_it_changes() -> None:
-    api, text = Api(), "The quick brown fox. \n" * 50_000
-    first = api.call("tokens", request(text, {"gpt2": 0}))["columns"]["gpt2"]
-    second = api.call("tokens", request("!", {"gpt2": 1}, 1, 500_000))["columns"]["gpt2"]
-    assert len(first["ids"]) > 250_000
-    assert second["kept"] > 100_000 and second["tail"] > 100_000 and len(second["ids"]) < 10
-
-
-def test_a_second_encoding_comes_whole() -> None:
+def test_texts_that_are_refused() -> None:
     api = Api()
-    api.call("tokens", request("hello world", {"gpt2": 0}))
-    answer = api.call("tokens", request("", {"gpt2": 1, "qwen3": 0}, 1))
-    assert answer["columns"]["gpt2"]["ids"] == []
-    assert answer["columns"]["qwen3"]["ids"] == bpe_engine.get_encoding("qwen3").encode(
-        "hello world"
-    )
-
-
-def test_edits_that_do_not_fit_are_refused() -> None:
-    api = Api()
-    assert api.call("tokens", request("x", {"gpt2": 7}, 7)) == {"stale": True}
-    api.call("tokens", request("abc", {"gpt2": 0}))
-    assert api.call("tokens", request("x", {"gpt2": 1}, 9)) == {"stale": True}
-    with pytest.raises(ValueError, match="outside of the text"):
-        api.call("tokens", request("x", {"gpt2": 1}, 1, 2, 2))
-    with pytest.raises(ValueError, match="at most 8,388,608"):
-        api.call("tokens", request("x" * (MAX_TEXT + 1), {"gpt2": 0}))
-    for encodings in ({}, dict.fromkeys(bpe_engine.list_encoding_names()[:5], 0)):
+    with pytest.raises(ValueError, match="at most 1,048,576"):
+        api.call("tokens", request("x" * (MAX_TEXT + 1), "gpt2"))
+    for encodings in ((), bpe_engine.list_encoding_names()[:5]):
         with pytest.raises(ValueError, match="choose 1 to 4 encodings"):
-            api.call("tokens", request("x", encodings))
-    # Nothing of them was kept.
-    assert api.call("tokens", request("d", {"gpt2": 1}, 1, 3))["columns"]["gpt2"]["ids"] == (
-        bpe_engine.get_encoding("gpt2").encode("abcd")
-    )
+            api.call("tokens", request("x", *encodings))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen3"])
 def test_the_piece_of_every_byte(name: str) -> None:
     api, encoding = Api(), bpe_engine.get_encoding(name)
-    api.call("tokens", request(TEXT, {name: 0}))
+    asked = {"encoding": name, "text": TEXT, "special": False}
     place = 0
     for piece in encoding.split(TEXT):
         for _ in piece.encode():
-            asked = {"encoding": name, "name": "page", "place": place, "special": False}
-            assert api.call("steps", asked) == {"text": piece}
+            assert api.call("steps", asked | {"place": place}) == {"text": piece}
             place += 1
-    asked = {"encoding": name, "name": "page", "place": place, "special": False}
-    assert api.call("steps", asked) == {"text": ""}
-    with pytest.raises(ValueError, match="forgotten"):
-        api.call("steps", asked | {"name": "another page"})
+    assert api.call("steps", asked | {"place": place}) == {"text": ""}
 
 
 def test_steps_equal_the_reference() -> None:
@@ -346,7 +278,7 @@ def test_tokenizers_without_ranks(tmp_path: Path) -> None:
     def call(function: str, **asked: Any) -> dict[str, Any]:
         return api.call(function, {"encoding": name, **asked})
 
-    column = api.call("tokens", request("ab ab<end>", {name: 0}, special=True))["columns"][name]
+    column = api.call("tokens", request("ab ab<end>", name, special=True))["columns"][name]
     assert column["ids"] == [5, 6, 7] and column["exact"]
     assert column["pieces"] == {
         5: [b"ab".hex(), False],
@@ -379,10 +311,10 @@ def test_pipes_are_not_opened(tmp_path: Path) -> None:
     "name, asked, message",
     [
         ("tokens", [], "an object, not list"),
-        ("tokens", {}, "'edit' is missing"),
-        ("tokens", {"edit": {"base": "0"}}, "'base' is str"),
-        ("tokens", request("x", {"gpt2": "no"}), "'gpt2' is str"),  # type: ignore[dict-item]
-        ("tokens", request("x", {"gpt3": 0}), "no encoding 'gpt3' is open. Did you mean 'gpt2'"),
+        ("tokens", {}, "'encodings' is missing"),
+        ("tokens", {"encodings": {}}, "'encodings' is dict"),
+        ("tokens", {"encodings": [[]]}, "unhashable"),
+        ("tokens", request("x", "gpt3"), "no encoding 'gpt3' is open. Did you mean 'gpt2'"),
         ("steps", {"encoding": "gpt2"}, "'text' is missing"),
         ("steps", {"encoding": "gpt2", "text": "x" * 300_000}, "300,000 characters, more than"),
         ("token", {"encoding": "gpt2", "id": True}, "'id' is bool"),
@@ -432,34 +364,6 @@ def test_the_template_of_a_folder_comes_with_it(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
     api = Api([os.fspath(tmp_path / "tokenizer.json")])
     assert api.call("start", {})["templates"] == {}
-
-
-def test_files_that_the_page_sends() -> None:
-    api, file = Api(), json.dumps(character_file())
-    first = api.call("receive", {"files": {"tokenizer.json": file}})
-    second = api.call("receive", {"files": {"tokenizer.json": file, "chat_template.jinja": "x"}})
-    third = api.call("receive", {"files": {"tokenizer.json": file}})
-    assert [answer["name"] for answer in (first, second, third)] == [
-        "tokenizer.json",
-        "tokenizer.json and 1 more",
-        "tokenizer.json (2)",
-    ]
-    assert second["templates"] == {second["name"]: {"template": "x", "bos": "", "eos": ""}}
-    shown = api.call("tokens", request("ab", {third["name"]: 0}))
-    assert shown["columns"][third["name"]]["ids"]
-    for files, reason in (
-        ({}, "give 1 to 20 files"),
-        ({f"{n}.json": "" for n in range(21)}, "give 1 to 20 files"),
-        ({"é" * 200: "{}"}, "too long"),
-        ({"tokenizer.json": "\ud800"}, "tokenizer.json"),
-        ({"../x.json": "{}"}, "not the name of a file"),
-        ({".hidden": "{}"}, "not the name of a file"),
-        ({"tokenizer.json": "{"}, "tokenizer.json"),
-        ({"a.txt": 1}, "not str"),
-    ):
-        with pytest.raises(ValueError, match=reason) as error:
-            api.call("receive", {"files": files})
-        assert "/tmp" not in str(error.value)
 
 
 def test_tools_calls_and_reasoning() -> None:
