@@ -148,14 +148,8 @@ def _hostile() -> list[Case]:
     ]  # fmt: skip
 
 
-#: The attacks of collisions.py, by name: own ones first.
-ATTACKS = (
-    "one place of the piece cache",
-    "a constant second half",
-    "a constant first half",
-    "a constant first half, long",
-    "low bits of FxHash",
-)
+#: The attacks of collisions.py, by name.
+ATTACKS = ("one place of the piece cache", "a constant second half")
 
 
 def _collisions() -> list[Case]:
@@ -219,9 +213,6 @@ def _peaks() -> list[Case]:
 
 def _vocabularies() -> list[Case]:
     build = ("cl100k_base", "o200k_base", "qwen", "hex", "decimal", "hex, 256 bytes before")
-    commands = [
-        ["check", f"data/{name}.tiktoken"] for name in ("o200k_base", "qwen", "cl100k_base")
-    ]
     train = {"english": ("en", 10), "chinese": ("zh", 10), "mixed": ("mixed", 50)}
     grow = {f"growth-{size}": ("mixed", size) for size in (10, 25, 50, 100, 200)}
     grow |= {f"english-{size}": ("en", size) for size in (100, 1000)}
@@ -235,21 +226,6 @@ def _vocabularies() -> list[Case]:
                 "build", "nothing", options={"vocabulary": name}, corpora=NONE, quick=False,
             )
             for name in build
-        ),
-        *(
-            Case(
-                f"learn-{count}", "learn", f"merges of {count:,} words", "learning", "learn_merges",
-                "nothing", options={"words": count}, corpora=NONE, quick=False,
-            )
-            for count in (1_000, 100_000)
-        ),
-        *(
-            Case(
-                f"command-{'-'.join(arguments).replace('/', '-')}", "command",
-                f"vocab-tools {' '.join(arguments)}", "command", "vocab_tools", "nothing",
-                options={"arguments": arguments}, corpora=NONE, quick=False,
-            )
-            for arguments in commands
         ),
         *(
             Case(
@@ -316,7 +292,7 @@ CASES = {
 
 #: Groups that run only when they are named.
 BY_NAME = (
-    "padded", "column", "peaks", "build", "learn", "command", "training", "models", "sides"
+    "padded", "column", "peaks", "build", "training", "models", "sides"
 )  # fmt: skip
 
 

@@ -12,23 +12,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 # Sixteen letters: 0x68 with any of the bits 1, 2, 4 flipped, and the bits 0x18 flipped together.
 _BASE = 0x68
 _DIRECTIONS = (0x01, 0x02, 0x04, 0x18)
 _PLANE = [_BASE ^ a ^ b ^ c ^ d for a, b, c, d in itertools.product(*((0, x) for x in _DIRECTIONS))]
 
-Hash = Callable[[bytes], int]
 
+def searched_collisions(letters: int, count: int, attempts: int = 3_000_000) -> list[str]:
+    """Returns up to ``count`` random words that fall into one set of the piece cache.
 
-def searched_collisions(
-    hash_of: Hash, letters: int, count: int, mask: int, attempts: int = 3_000_000
-) -> list[str]:
-    """Returns up to ``count`` random words whose hashes agree in the bits of ``mask``.
-
-    The place that most words of a first sample fall on is aimed at. ``attempts`` bounds the
-    work, in words hashed.
+    ``attempts`` bounds the work, in words hashed.
     """
     import random
 
@@ -36,21 +30,11 @@ def searched_collisions(
     found: dict[int, list[str]] = {}
     for _ in range(attempts):
         word = "".join(pick.choices("abcdefghijklmnopqrstuvwxyz", k=letters))
-        place = found.setdefault(hash_of(b" " + word.encode()) & mask, [])
+        place = found.setdefault(piece_cache_place(b" " + word.encode()), [])
         place.append(word)
         if len(place) >= count:
             return place
     return max(found.values(), key=len, default=[])
-
-
-def _fx(piece: bytes) -> int:
-    """Returns the rotate-and-multiply hash of rustc over eight-byte words."""
-    state = 0
-    for start in range(0, len(piece), 8):
-        word = int.from_bytes(piece[start : start + 8], "little")
-        state = (state << 5 | state >> 59) & (1 << 64) - 1
-        state = (state ^ word) * 0x517CC1B727220A95 & (1 << 64) - 1
-    return state
 
 
 def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
@@ -85,37 +69,15 @@ def varied_words(letters: int, places: range, count: int) -> list[str]:
     return words
 
 
-@dataclass(frozen=True)
-class Attack:
-    """A set of words against one hash. ``words(count)`` makes them, ``letters`` long each."""
+#: The letters of the words of an attack.
+LETTERS = 14
 
-    name: str
-    letters: int
-    words: Callable[[int], list[str]]
-
-
-#: The attacks of the collision cases: on the hash of this project's own piece cache with guessed
-#: seeds (16 words, more than its sets hold) and with whole words of its input held constant,
-#: and on hashes that others use.
-ATTACKS = {
-    attack.name: attack
-    for attack in (
-        Attack(
-            "one place of the piece cache", 14,
-            lambda count: searched_collisions(piece_cache_place, 14, 16, 0xFFFF),
-        ),
-        Attack(
-            "a constant second half", 14, lambda count: varied_words(14, range(2, 7), count)
-        ),
-        Attack(
-            "a constant first half", 14, lambda count: varied_words(14, range(9, 14), count)
-        ),
-        Attack(
-            "a constant first half, long", 24, lambda count: varied_words(24, range(18, 24), count)
-        ),
-        Attack("low bits of FxHash", 7, lambda count: searched_collisions(_fx, 7, count, 0x7F)),
-    )
-}  # fmt: skip
+#: The attacks of the collision cases, each from a number of words: 16 words of one set, more than a
+#: set holds, found with guessed seeds; and words whose second half is constant.
+ATTACKS: dict[str, Callable[[int], list[str]]] = {
+    "one place of the piece cache": lambda count: searched_collisions(LETTERS, 16),
+    "a constant second half": lambda count: varied_words(LETTERS, range(2, 7), count),
+}
 
 
 def control_words(letters: int, count: int) -> list[str]:

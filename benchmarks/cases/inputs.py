@@ -108,10 +108,8 @@ def collision(corpus: Path, attack: str, size: int) -> Inputs:
     """Ordinary text, random words, and chosen words of the same shape, ``size`` bytes each."""
     from . import collisions
 
-    chosen = collisions.ATTACKS[attack]
-    count = size // (chosen.letters + 1) + 1
-    words = chosen.words(count)
-    control = collisions.control_words(chosen.letters, len(words))
+    words = collisions.ATTACKS[attack](size // (collisions.LETTERS + 1) + 1)
+    control = collisions.control_words(collisions.LETTERS, len(words))
     text = corpora.read(corpus)
     half = len(text) // 2
     ordinary = corpora.documents(text[half:], size)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,18 +36,3 @@ RANKS: dict[str, Callable[[], dict[bytes, int]]] = {
     "decimal": lambda: numbers("%d"),
     "hex, 256 bytes before": lambda: numbers("%x", b"q" * 256),
 }
-
-
-def words(count: int, ranks: dict[bytes, int]) -> dict[str, int]:
-    """Returns words of Qwen's tokens and rare characters, with frequencies as in text."""
-    chooser = random.Random(1)
-    texts = [token.decode(errors="ignore") for token in ranks if len(token) >= 6]
-    parts = [text for text in texts if all("\u4e00" <= letter <= "\u9fff" for letter in text)]
-    found: dict[str, int] = {}
-    while len(found) < count:
-        word = "".join(chooser.choice(parts)[:2] for _ in range(chooser.randint(1, 3)))
-        if chooser.random() < 0.3:
-            word += chr(chooser.randint(0x4E00, 0x9FA0))
-        if word and word.encode() not in ranks:
-            found[word] = int(chooser.paretovariate(1))
-    return found

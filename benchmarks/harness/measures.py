@@ -318,21 +318,6 @@ def building(run: Run) -> Iterator[Value]:
         yield Value("read the file", seconds * 1e3, "ms", correct=found == ranks)
 
 
-def learning(run: Run) -> Iterator[Value]:
-    """Yields milliseconds to learn the merges of a list of words."""
-    from ..cases import vocabularies
-
-    learn = run.call()
-    ranks = vocabularies.RANKS["qwen"]()
-    words = vocabularies.words(run.options["words"], ranks)
-    yield Value("learn", timed(learn, ranks, words)[0] * 1e3, "ms")
-
-
-def command(run: Run) -> Iterator[Value]:
-    """Yields milliseconds of a whole command, from the start of Python to its end."""
-    yield Value("whole", timed(run.call(), run.options["arguments"])[0] * 1e3, "ms")
-
-
 def training(run: Run) -> Iterator[Value]:
     """Yields seconds from a text file to the merges, without imports, and the peak of memory.
 
@@ -350,7 +335,7 @@ def training(run: Run) -> Iterator[Value]:
     seconds, merges = timed(train)
     cpu = time.process_time() - cpu
     peak = resident()["peak"]
-    judged = merges_digest(merges) if merges is not None else {}
+    judged = merges_digest(merges)
     yield Value("time", seconds, "s", label, **judged)
     yield Value("CPU", cpu, "s", label, **judged)
     yield Value("peak", peak, "MB")
@@ -414,6 +399,6 @@ MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
         throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth,
-        held, building, learning, command, training, models, sides,
+        held, building, training, models, sides,
     )
 }  # fmt: skip

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..cases.encodings import ROOT, EncodingSpec, tokenizer_file
+from ..cases.encodings import EncodingSpec, tokenizer_file
 
 if TYPE_CHECKING:
     from ..cases.inputs import Column
@@ -193,17 +193,6 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
 
         return load_tiktoken_bpe(path)
 
-    def learn_merges(ranks: dict[bytes, int], words: dict[str, int]) -> Any:
-        import vocab_tools
-
-        return vocab_tools.learn_merges(ranks, words).dump()
-
-    def vocab_tools_command(arguments: list[str]) -> None:
-        import subprocess
-
-        command = [sys.executable, "-m", "vocab_tools.cli", *arguments]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-
     return Engine(
         encode_list=enc.encode_ordinary,
         encode=enc.encode,
@@ -219,8 +208,6 @@ def _ours(spec: EncodingSpec, cache: Path) -> Engine:
             "padded": padded,
             "build": build,
             "read_ranks": read_ranks,
-            "learn_merges": learn_merges,
-            "vocab_tools": vocab_tools_command,
             "truncate to half": lambda text: enc.truncate(text, len(text) // 8),
             "truncate left to half": lambda text: enc.truncate(text, len(text) // 8, side="left"),
             "truncate to 10": lambda text: enc.truncate(text, 10),
@@ -333,43 +320,6 @@ def _splintr(spec: EncodingSpec, cache: Path) -> Engine:
     )
 
 
-def _riptoken(spec: EncodingSpec, cache: Path) -> Engine:
-    import riptoken
-
-    _refuse_file(spec)
-    core = riptoken.CoreBPE(
-        riptoken.load_tiktoken_bpe(spec.ranks), spec.special_tokens, spec.pattern
-    )
-    return Engine(
-        encode_list=core.encode_ordinary,
-        encode=functools.partial(core.encode, allowed_special=set()),
-        count=lambda text: len(core.encode_ordinary(text)),
-        batch_list=lambda texts, threads: core.encode_ordinary_batch(texts),
-        decode_list=lambda ids: core.decode_bytes(ids).decode("utf-8", "replace"),
-    )
-
-
-def _rs_bpe(spec: EncodingSpec, cache: Path) -> Engine:
-    from rs_bpe.bpe import openai
-
-    if spec.name not in ("cl100k_base", "o200k_base"):
-        raise Unsupported(f"rs-bpe has no {spec.name}")
-    tok = getattr(openai, spec.name)()
-
-    def batch_list(texts: list[str], threads: int) -> list[list[int]]:
-        if threads == 1:
-            return tok.encode_batch(texts)[0]
-        options = openai.ParallelOptions(1, max(1, len(texts) // (4 * threads)), threads)
-        return tok.encode_batch_parallel(texts, options)[0]
-
-    return Engine(
-        encode_list=tok.encode,
-        count=tok.count,
-        batch_list=batch_list,
-        decode_list=tok.decode,
-    )
-
-
 def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
@@ -391,48 +341,12 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
 def _fastokens(spec: EncodingSpec, cache: Path) -> Engine:
     import fastokens
 
-    return _flat(fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache))))
-
-
-def _snaptokens(spec: EncodingSpec, cache: Path) -> Engine:
-    import snaptokens
-
-    return _flat(snaptokens.Tokenizer.from_file(str(tokenizer_file(spec, cache))))
-
-
-def _flat(tok: Any) -> Engine:
+    tok = fastokens.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
     return Engine(
         encode_list=_ids(tok.encode, add_special_tokens=False),
         batch_list=_rows(tok.encode_batch),
         others={"column": lambda texts, threads: _flat_rows(*tok.encode_batch_flat(texts))},
     )
-
-
-def _kitoken(spec: EncodingSpec, cache: Path) -> Engine:
-    import kitoken
-
-    tok = kitoken.Kitoken.from_tokenizers_file(str(tokenizer_file(spec, cache)))
-    return Engine(
-        encode_list=lambda text: tok.encode(text, True),
-        batch_list=lambda texts, threads: tok.encode_all(texts, True),
-    )
-
-
-def _tokie(spec: EncodingSpec, cache: Path) -> Engine:
-    import tokie
-
-    tok = tokie.Tokenizer.from_json(str(tokenizer_file(spec, cache)))
-    return Engine(
-        encode_list=_ids(tok.encode, add_special_tokens=False),
-        batch_list=_rows(tok.encode_batch, add_special_tokens=False),
-    )
-
-
-def _iree(spec: EncodingSpec, cache: Path) -> Engine:
-    import iree.tokenizer
-
-    tok = iree.tokenizer.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    return Engine(encode_list=tok.encode, batch_list=lambda texts, threads: tok.encode_batch(texts))
 
 
 def _nanotoken(spec: EncodingSpec, cache: Path) -> Engine:
@@ -527,16 +441,10 @@ PLANS = {
         Plan("tiktoken", "tiktoken", "tiktoken", _tiktoken),
         Plan("gigatoken", "gigatoken", "gigatoken", _gigatoken),
         Plan("splintr", "splintr-rs", "splintr", _splintr),
-        Plan("riptoken", "riptoken", "riptoken", _riptoken),
-        Plan("rs-bpe", "rs-bpe", "rs_bpe", _rs_bpe),
         Plan("tokenizers", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file),
         Plan("tokenizers-next", "tokenizers", "tokenizers", _hf_tokenizers, tokenizer_file,
              folder="BENCHMARK_TOKENIZERS_NEXT"),
         Plan("fastokens", "fastokens", "fastokens", _fastokens, tokenizer_file),
-        Plan("snaptokens", "snaptokens", "snaptokens", _snaptokens, tokenizer_file),
-        Plan("kitoken", "kitoken", "kitoken", _kitoken, tokenizer_file),
-        Plan("tokie", "tokie", "tokie", _tokie, tokenizer_file),
-        Plan("iree", "iree-tokenizer", "iree.tokenizer", _iree, tokenizer_file),
         Plan("nanotoken", "nanotoken", "nanotoken", _nanotoken, tokenizer_file),
         Plan("sentencepiece", "sentencepiece", "sentencepiece", _sentencepiece),
         Plan("transformers", "transformers", _AUTO, _transformers, _pretrained_folder),
@@ -544,8 +452,6 @@ PLANS = {
         Plan(f"{OURS}-64MiB", "bpe-engine", "bpe_engine", _ours_64m),
         Plan(f"{OURS}-bytes", "bpe-engine", "vocab_tools", _trainer, only="training"),
         Plan("rustbpe", "rustbpe", "rustbpe", _trainer, only="training"),
-        Plan("bpeasy", "bpeasy", "bpeasy", _trainer, only="training"),
-        Plan("gigabpe", "gigabpe", "gigabpe", _trainer, only="training"),
     )
 }  # fmt: skip
 

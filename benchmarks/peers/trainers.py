@@ -18,7 +18,7 @@ THREADS = 2
 
 PATTERN = ENCODINGS["r50k_base"].pattern
 
-Merges = list[tuple[bytes, bytes]] | list[bytes] | None
+Merges = list[tuple[bytes, bytes]] | list[bytes]
 
 
 def _trained(path: str, size: int, base: Any = None) -> Any:
@@ -72,34 +72,11 @@ def _tokenizers(path: str, size: int) -> Callable[[], Merges]:
     return train
 
 
-def _bpeasy(path: str, size: int) -> Callable[[], Merges]:
-    import bpeasy
-
-    def train() -> Merges:
-        bpeasy.train_bpe(iter(documents(path)), PATTERN, 1 << 20, size)
-        return None
-
-    return train
-
-
 def _gigatoken(path: str, size: int) -> Callable[[], Merges]:
     from gigatoken import TextFileSource, gigatoken_rs
 
     def train() -> Merges:
         _, merges = gigatoken_rs.train_bpe(TextFileSource([path]), size, [])
-        return list(merges)
-
-    return train
-
-
-def _gigabpe(path: str, size: int) -> Callable[[], Merges]:
-    import gigabpe
-
-    def train() -> Merges:
-        _, merges = gigabpe.train_bpe(
-            [path], size, special_tokens=[], min_frequency=1, pretokenizer="bytelevel",
-            threads=THREADS,
-        )  # fmt: skip
         return list(merges)
 
     return train
@@ -117,16 +94,13 @@ def merges_digest(merges: list[Any]) -> dict[str, Any]:
     return {"tokens": len(rows), "digest": digest}
 
 
-#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face,
-#: gigatoken and gigabpe prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order
-#: of byte values, as ours does from a base in that order. gigabpe cuts each line alone, so that its
-#: merges are another list.
+#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face and
+#: gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order of byte
+#: values, as ours does from a base in that order.
 TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
     "bpe_engine": ("GPT-2's order", _ours),
     "bpe_engine-bytes": ("order of byte values", _ours_from_bytes),
     "rustbpe": ("order of byte values", _rustbpe),
     "tokenizers": ("GPT-2's order", _tokenizers),
-    "bpeasy": ("bpeasy's", _bpeasy),
     "gigatoken": ("GPT-2's order", _gigatoken),
-    "gigabpe": ("GPT-2's order, lines", _gigabpe),
 }
