@@ -463,7 +463,7 @@ def pack(out: str, **choices: Any) -> None:
 @options.JSON
 @_errors
 def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
-    """Tell tokens a byte by source, longest documents, control strings and time by stage."""
+    """Tell tokens a byte by source, longest documents and control strings."""
     from ..corpus import corpus_report, read_plan
     from .report import console, print_report
 

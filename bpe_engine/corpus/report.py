@@ -1,11 +1,9 @@
-"""`CorpusReport`: tokens a byte by source, longest documents, control strings, time by stage."""
+"""`CorpusReport`: tokens a byte by source, longest documents and control strings."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
@@ -16,8 +14,6 @@ from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
 from .notes import MANY_UNKNOWN, notes_of, share_of
 from .plan import Plan, read_plan
-from .sealed import read_sealed
-from .units import times_path
 
 __all__ = ["CorpusReport", "corpus_report"]
 
@@ -59,8 +55,6 @@ class CorpusReport:
     longest: list[tuple[int, str, int]] = field(default_factory=list)
     #: Documents, bytes of text and ids.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    #: Seconds of all processes by stage.
-    seconds: dict[str, float] = field(default_factory=dict)
     #: The plan, which leads to the token files.
     plan: Plan | None = field(default=None, repr=False, compare=False)
 
@@ -193,13 +187,6 @@ class CorpusReport:
                 {**place, "reason": "text", "kept empty": "text"},
                 [(*row[:3], "yes" if row[3] else "no") for row in self.refused],
             ),
-            (
-                "time",
-                "Time",
-                "Of all processes.",
-                {"stage": "text", "seconds": "number"},
-                [(stage, f"{spent:.1f}") for stage, spent in self.seconds.items()],
-            ),
         ]
         for id, title, text, heads, rows in lists:
             cells = [
@@ -243,16 +230,12 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
     plan = out if isinstance(out, Plan) else read_plan(out)
     total = Manifest(plan.sha256, MERGED)
     done = 0
-    seconds: Counter[str] = Counter()
     for unit in range(len(plan.units)):
         manifest = read_manifest(plan, unit)
         if manifest is None:
             continue
         done += 1
         total.add(manifest)
-        with contextlib.suppress(OSError, ValueError):
-            # A process may have been killed between the manifest and its times.
-            seconds.update(read_sealed(times_path(plan, unit), "delete it"))
     return CorpusReport(
         folder=plan.out,
         format=plan.options.format,
@@ -276,6 +259,5 @@ def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:
         controls=total.controls,
         longest=total.longest,
         sources=total.sources,
-        seconds=dict(seconds),
         plan=plan,
     )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..atomic_write import sha256, sync, write_at_once
+from ..atomic_write import sha256, sync
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 from ..texts.inputs import Input, Part, blocks, first_line, row_name
@@ -20,7 +18,6 @@ from .formats.base import Documents
 from .manifest import Manifest, read_manifest, write_manifest
 from .objects import empty_row, encode_objects, joined
 from .scratch import move, scratch_folder
-from .sealed import sealed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from .plan import Plan
 
-__all__ = ["encoded", "part_blocks", "times_path", "with_ends", "write_unit"]
+__all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 
 #: Characters of a reason: a template's may hold a document.
 _LONGEST_REASON = 400
@@ -56,7 +53,6 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
     form = FORMATS[plan.options.part_format]
     stem = form.stem(unit)
     manifest = Manifest(plan.sha256, unit)
-    clock = _Clock()
     sources = {part.input: plan.inputs[part.input] for part in plan.units[unit]}
     states = [plan.check_input(source) for source in sources.values()]
     with scratch_folder(plan.out, f"{unit:05d}") as folder:
@@ -64,13 +60,9 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
         os.mkdir(files)
         writer = form.writer(files, stem, plan.layout)
         for part in plan.units[unit]:
-            for documents in clock.each(
-                "read", _documents(plan, part, coder, manifest, threads, clock, folder)
-            ):
+            for documents in _documents(plan, part, coder, manifest, threads, folder):
                 writer.add(documents)
-                clock.lap("write")
         paths = writer.close()
-        clock.lap("write")
         with ThreadPoolExecutor(1) as disk:
             # The disk works while the files are read again.
             synced = disk.submit(sync, *paths)
@@ -90,46 +82,13 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
                     f"{source.uri} was changed while it was read; run again, "
                     "in a new folder if its text is another one"
                 )
-        clock.lap("check")
         if manifest.refused:
             refused = _refused_path(folder, unit)
             manifest.refused_file = (os.path.getsize(refused), sha256(refused))
             move([refused], plan.path("refused"))
         move(paths, plan.parts_folder)
         write_manifest(plan, manifest, folder)
-        clock.lap("write")
-        _write_times(plan, unit, clock)
     return manifest
-
-
-class _Clock:
-    """Seconds by stage. They are no part of the manifest, which is the same every time."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] += now - self.last
-        self.last = now
-
-    def each(self, stage: str, items: Iterator[Any]) -> Iterator[Any]:
-        for item in items:
-            self.lap(stage)
-            yield item
-        self.lap(stage)
-
-
-def _write_times(plan: Plan, unit: int, clock: _Clock) -> None:
-    os.makedirs(plan.path("times"), exist_ok=True)
-    seconds = {stage: round(spent, 3) for stage, spent in clock.seconds.items()}
-    write_at_once(times_path(plan, unit), sealed(seconds))
-
-
-def times_path(plan: Plan, unit: int) -> str:
-    """Returns the path of the seconds that a unit took, by stage."""
-    return plan.path("times", f"{unit:05d}.json")
 
 
 def part_blocks(plan: Plan, part: Part, coder: Coder) -> Iterator[Block]:
@@ -145,14 +104,12 @@ def _documents(
     coder: Coder,
     manifest: Manifest,
     threads: int | None,
-    clock: _Clock,
     folder: str,
 ) -> Iterator[Documents]:
     """Yields the documents of a part, encoded and counted. Lists refused rows in the folder."""
     source = plan.inputs[part.input]
     offset: int | None = None
     for block in part_blocks(plan, part, coder):
-        clock.lap("read")
         if block.bad and offset is None:
             # Lines before a range of bytes are counted only where one must be named.
             offset = first_line(source, part)
@@ -161,9 +118,7 @@ def _documents(
         else:
             manifest.rows += len(block.texts)
         documents, size = encoded(plan, coder, block, source.uri, threads)
-        clock.lap("encode")
         _count(plan, coder, manifest, documents, block, size, part)
-        clock.lap("count")
         yield documents
         del documents, block
 

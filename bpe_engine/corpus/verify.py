@@ -18,9 +18,8 @@ from .formats import FORMATS
 from .manifest import MERGED, Manifest, manifest_path, missing_units, read_manifest
 from .pack import index_sum, read_header
 from .plan import Plan, read_plan
-from .sealed import read_sealed
 from .shuffle import Permutation
-from .units import encoded, part_blocks, times_path, without_bad
+from .units import encoded, part_blocks, without_bad
 
 __all__ = ["Verification", "verify_corpus"]
 
@@ -52,8 +51,7 @@ def verify_corpus(
 
     Args:
         out: The folder, or its plan.
-        sample: How many documents are decoded and compared with their source, and encoded again
-            with `tokenizers` or tiktoken where they are installed.
+        sample: How many documents are encoded again and decoded, to compare with their source.
         tokenizer: Where the tokenizer is on this machine, if not where the plan says.
         progress: Called with the documents so far and all of them.
 
@@ -108,7 +106,6 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
             lists = {f"{unit:05d}.jsonl": manifest.refused_file}
             way_out = "it lists what was refused, and no document depends on it; restore it"
             count += _check_files(plan.path("refused"), lists, way_out, result)
-        _check_times(plan, unit, result)
     if is_merged:
         merged = read_manifest(plan, MERGED)
         if merged is not None:
@@ -144,15 +141,6 @@ def _check_files(
                 f"{path} has other bytes than those that were written; {way_out}"
             )
     return len(files)
-
-
-def _check_times(plan: Plan, unit: int, result: Verification) -> None:
-    try:
-        read_sealed(times_path(plan, unit), "only the report needs it, so delete it")
-    except FileNotFoundError:
-        pass  # A process was killed between the manifest and its times.
-    except CorpusError as error:
-        result.problems.append(str(error))
 
 
 def _check_indexes(plan: Plan, result: Verification) -> None:
@@ -233,9 +221,7 @@ def _check_sample(
     if plan.options.shuffle is not None and reader.is_merged:
         order = Permutation(reader.documents, plan.options.shuffle)
     starts = np.cumsum([0, *(_written(plan, unit) for unit in range(len(plan.units)))])
-    foreign = _foreign(plan, coder)
-    kept_out = {coder.id_of(name) for name in coder.controls}
-    compared = again = 0
+    compared = 0
     is_decoded = plan.options.content == "text" and _is_lossless(coder)
     units = _chosen(
         plan, [unit for unit in range(len(plan.units)) if starts[unit + 1] > starts[unit]], 8
@@ -262,24 +248,13 @@ def _check_sample(
                 result.problems.append(f"{where} has other ids than its source")
                 return
             compared += 1
-            if isinstance(block.texts, list):
-                continue
-            text = block.texts[row].as_py()
-            bare = _without_ends(plan, ids.tolist())
-            if is_decoded and coder.decode(bare) != text:
-                result.problems.append(f"{where} decodes to another text than its source")
-                return
-            if foreign is not None:
-                theirs = foreign[1](text)
-                # These models make control tokens of text.
-                if theirs != bare and kept_out.isdisjoint({*theirs} - {*bare}):
-                    result.problems.append(f"{where} has other ids than {foreign[0]} gives")
+            if is_decoded:
+                bare = _without_ends(plan, ids.tolist())
+                if coder.decode(bare) != block.texts[row].as_py():
+                    result.problems.append(f"{where} decodes to another text than its source")
                     return
-                again += 1
     way = "as in the sources" if is_decoded else "with the ids of their sources, encoded again"
     result.checks.append(f"{plural(compared, 'document')} {way}")
-    if again and foreign is not None:
-        result.checks.append(f"{plural(again, 'document')} with the ids of {foreign[0]}")
 
 
 def _written(plan: Plan, unit: int) -> int:
@@ -314,31 +289,3 @@ def _is_lossless(coder: Coder) -> bool:
         and "ByteLevel" in str(decoder)
         and "prefix_space=True" not in str(coder.engine.pre_tokenizer)
     )
-
-
-def _foreign(plan: Plan, coder: Coder) -> tuple[str, Callable[[str], list[int]]] | None:
-    """Returns another package's encoder of the same tokenizer, where it is installed."""
-    import importlib
-
-    name = "tiktoken" if isinstance(coder.engine, Encoding) else "tokenizers"
-    try:
-        package = importlib.import_module(name)
-    except ImportError:
-        return None
-    engine = coder.text_engine
-    if isinstance(engine, Encoding):
-        if engine.normalization is not None:
-            return None
-        other = package.Encoding(
-            coder.name,
-            pat_str=engine.pattern,
-            mergeable_ranks=dict(engine.mergeable_ranks),
-            special_tokens=dict(engine.special_tokens),
-        )
-        allowed = set(plan.options.allow_special)
-        return name, lambda text: other.encode(text, allowed_special=allowed, disallowed_special=())
-    tokenizer = package.Tokenizer.from_str(engine.to_str())
-    tokenizer.encode_special_tokens = True
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return name, lambda text: tokenizer.encode(text, add_special_tokens=False).ids

@@ -343,9 +343,7 @@ def changed(path: Path, place: int) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    "name", ["refused/00000.jsonl", "times/00001.json", "manifests/00000.json"]
-)
+@pytest.mark.parametrize("name", ["refused/00000.jsonl", "manifests/00000.json"])
 def test_every_file_beside_the_ids_is_verified(tmp_path: Path, name: str) -> None:
     lines = write_jsonl(tmp_path / "in.jsonl", texts(80)).read_text()
     (tmp_path / "in.jsonl").write_text(f"no json\n{lines}")

@@ -510,39 +510,6 @@ def test_a_server_gives_what_files_give(tmp_path: Path, server: str) -> None:
         ids(tmp_path / "e", f"{server}/none.jsonl")
 
 
-def test_an_s3_server_gives_what_files_give(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("s3fs")
-    moto = pytest.importorskip("moto.server")
-    import fsspec
-    import pyarrow.parquet
-
-    for name, value in [
-        ("ACCESS_KEY_ID", "a"),
-        ("SECRET_ACCESS_KEY", "b"),
-        ("DEFAULT_REGION", "us-east-1"),
-    ]:
-        monkeypatch.setenv(f"AWS_{name}", value)
-    s3 = moto.ThreadedMotoServer(port=0, verbose=False)
-    s3.start()
-    try:
-        host, port = s3.get_host_and_port()
-        options = {"endpoint_url": f"http://{host}:{port}"}
-        monkeypatch.setitem(fsspec.config.conf, "s3", options)
-        files = fsspec.filesystem("s3")
-        files.mkdir("bucket", create_parents=True)
-        documents = texts()
-        source = write_jsonl(tmp_path / "a.jsonl", documents)
-        pyarrow.parquet.write_table(pa.table({"text": documents}), tmp_path / "b.parquet")
-        files.pipe("bucket/in/a.jsonl", source.read_bytes())
-        files.pipe("bucket/in/b.parquet", (tmp_path / "b.parquet").read_bytes())
-        found = ids(tmp_path / "out", "s3://bucket/in", unit_bytes=2400)
-        assert found == encoded(documents) * 2
-    finally:
-        s3.stop()
-
-
 def test_folders_of_fsspec(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     documents = texts()

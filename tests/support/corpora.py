@@ -37,7 +37,7 @@ def write_jsonl(path: Path, documents: Sequence[str], **fields: Sequence[object]
 
 def written(folder: Path) -> dict[str, bytes]:
     """Returns the contents of all token files and manifests of a corpus."""
-    kept = ("unfinished", "times", "plan.json")
+    kept = ("unfinished", "plan.json")
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
