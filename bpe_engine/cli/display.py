@@ -47,33 +47,9 @@ def _console(color: str, width: int | None) -> Console:
     return _Console(width=width, highlight=False)
 
 
-class _Size:
-    """Counts the characters and bytes of a text and its tokens, as they are read."""
-
-    def __init__(self) -> None:
-        self.tokens = self.characters = self.bytes = 0
-        self.has_special = False
-
-    def of_text(self, chunks: Iterable[str]) -> Iterator[str]:
-        for chunk in chunks:
-            self.characters += len(chunk)
-            self.bytes += len(chunk.encode("utf-8", "replace"))
-            yield chunk
-
-    def of_tokens(self, tokens: Iterable[DecodedToken]) -> Iterator[DecodedToken]:
-        for token in tokens:
-            self.tokens += 1
-            self.has_special |= token.special
-            yield token
-
-    def __str__(self) -> str:
-        counts = ((self.tokens, "token"), (self.characters, "character"), (self.bytes, "byte"))
-        return ", ".join(_counted(count, noun) for count, noun in counts)
-
-
 def show_tokens(
     tokenizer: AnyTokenizer,
-    chunks: Iterable[str],
+    text: str,
     allowed_special: AbstractSet[str],
     color: str,
     width: int | None,
@@ -82,16 +58,21 @@ def show_tokens(
 
     Args:
         tokenizer: The tokenizer.
-        chunks: The text, as it is read.
+        text: The text.
         allowed_special: Special tokens to recognize; other names are text.
         color: ``"always"``, ``"never"`` or ``"auto"``.
         width: The width of the rows; None for the console's.
     """
     console = _console(color, width)
-    size = _Size()
-    tokens = size.of_tokens(tokens_of(tokenizer, size.of_text(chunks), allowed_special))
+    tokens = list(tokens_of(tokenizer, text, allowed_special))
     _print_rows(console, tokens)
-    legend = "; * marks special tokens" if size.has_special else ""
+    counts = (
+        (len(tokens), "token"),
+        (len(text), "character"),
+        (len(text.encode("utf-8", "replace")), "byte"),
+    )
+    size = ", ".join(_counted(count, noun) for count, noun in counts)
+    legend = "; * marks special tokens" if any(token.special for token in tokens) else ""
     _print_note(console, f"{size}, {tokenizer._label}{legend}")
 
 

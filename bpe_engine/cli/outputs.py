@@ -1,10 +1,9 @@
-"""Writes output files: all of them or none, never overwriting unless asked to."""
+"""Writes output files: each in one step, never overwriting unless asked to."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import stat
 import sys
@@ -13,14 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from ..atomic_write import is_special
+from ..atomic_write import is_special, published
 from ..texts.access import STANDARD, naming
 from .printing import write
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
 
@@ -59,25 +53,20 @@ class OutputFiles:
                 _try(output, force)
 
     def write(self, contents: Mapping[str, bytes]) -> None:
-        """Writes outputs together: when one cannot be written, none is changed."""
+        """Writes outputs: all contents are on the disk before a file gets its name."""
         assert contents.keys() <= set(self.outputs)
         outputs = [output for output in self.outputs if output in contents]
-        with contextlib.ExitStack() as locks, contextlib.ExitStack() as undo:
+        with contextlib.ExitStack() as undo:
             ready = {}
             for output in outputs:
-                if output != STANDARD and not is_special(output):
-                    ready[output] = _write_beside(output, contents[output], undo, locks)
-            for output in outputs:
-                if output == STANDARD:
-                    write(contents[output])
-                elif output not in ready:
+                if output != STANDARD:
+                    ready[output] = output if is_special(output) else _new_file(output, undo)
                     with naming(output):
-                        Path(output).write_bytes(contents[output])
+                        Path(ready[output]).write_bytes(contents[output])
+            if STANDARD in outputs:
+                write(contents[STANDARD])
             for output, written in ready.items():
-                _put_in_place(output, written, undo)
-            undo.pop_all()
-            for written in ready.values():
-                _backup(written).unlink(missing_ok=True)
+                _put_in_place(output, written)
 
     def write_by(self, output: str, writer: Callable[[str], Result]) -> Result:
         """Calls ``writer`` with a path to write the only output to, and returns what it returns:
@@ -86,13 +75,11 @@ class OutputFiles:
         if is_special(output):
             with naming(output):
                 return writer(output)
-        with contextlib.ExitStack() as locks, contextlib.ExitStack() as undo:
-            written = _write_beside(output, b"", undo, locks)
+        with contextlib.ExitStack() as undo:
+            written = _new_file(output, undo)
             with naming(output):
                 result = writer(written)
-            _put_in_place(output, written, undo)
-            undo.pop_all()
-            _backup(written).unlink(missing_ok=True)
+            _put_in_place(output, written)
         return result
 
 
@@ -127,11 +114,6 @@ def _target(path: str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _backup(written: str) -> Path:
-    """Returns the path of the old contents while ``written`` is put in their place."""
-    return Path(f"{written}.old")
-
-
 def _try(path: str, force: bool) -> None:
     """Raises OSError, naming the path as given, unless it can be written."""
     if not path:
@@ -147,99 +129,27 @@ def _try(path: str, force: bool) -> None:
         if target.exists():
             with open(target, "ab"):
                 pass
-        _remove_leftovers(target)
-        handle, name = _new_file(target)
-        os.close(handle)
-        os.unlink(name)
+        with contextlib.ExitStack() as undo:
+            _new_file(path, undo)
 
 
-def _prefix(target: Path) -> str:
-    """Returns the prefix of the names of temporary files for ``target``."""
-    return f".{target.name[:80]}.vocab-tools-"
-
-
-def _new_file(target: Path) -> tuple[int, str]:
-    """Creates a temporary file in the folder of ``target``, locked for as long as its handle is
-    open."""
-    while True:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target))
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # Not every file system has locks.
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.path.exists(name):
-            return handle, name
-        # Another run took it for a leftover before it was locked.
-        os.close(handle)
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Deletes the temporary files of runs that were killed: those that no process has locked.
-
-    A run that was killed with ``NAME.old`` there was about to delete it: what it holds is in
-    ``target`` still, or was to be overwritten.
-    """
-    if fcntl is None or not os.access(target.parent, os.R_OK):
-        return
-    is_leftover = re.compile(rf"{re.escape(_prefix(target))}\w{{8}}(\.old)?").fullmatch
-    for path in list(target.parent.iterdir()):
-        if is_leftover(path.name):
-            # A run that is still going has a lock on its new file, under either of its names.
-            new_names = path.parent / path.name.removesuffix(".old"), target
-            with contextlib.suppress(OSError), contextlib.ExitStack() as handles:
-                for name in filter(os.path.exists, new_names):
-                    handle = os.open(name, os.O_RDONLY)
-                    handles.callback(os.close, handle)
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-
-
-def _write_beside(
-    path: str, contents: bytes, undo: contextlib.ExitStack, locks: contextlib.ExitStack
-) -> str:
-    """Writes a new file in the directory of ``path``, which ``locks`` unlocks."""
+def _new_file(path: str, undo: contextlib.ExitStack) -> str:
+    """Makes a new file in the folder of an output, which ``undo`` deletes, and returns its path."""
     target = _target(path)
     with naming(path):
-        handle, name = _new_file(target)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")
+        os.close(handle)
         undo.callback(Path(name).unlink, missing_ok=True)
-        with contextlib.ExitStack() as closing:
-            closing.callback(os.close, handle)
-            with os.fdopen(os.dup(handle), "wb") as file:
-                file.write(contents)
-                file.flush()
-                os.fsync(handle)
-            if fcntl is not None:  # Windows replaces no file by one that is open.
-                locks.push(closing.pop_all())
-        os.chmod(name, _mode(target))
+        if target.exists():
+            shutil.copymode(target, name)
+        else:
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, 0o666 & ~umask)
     return name
 
 
-def _mode(target: Path) -> int:
-    """Returns the permissions of the replaced file, or of a new one."""
-    if target.exists():
-        return target.stat().st_mode & 0o7777
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
-
-
-def _put_in_place(path: str, written: str, undo: contextlib.ExitStack) -> None:
-    target = _target(path)
-    with naming(path):
-        if target.exists():
-            backup = _backup(written)
-            try:
-                os.link(target, backup)
-            except OSError:  # A file system without hard links.
-                shutil.copy2(target, backup)
-            undo.callback(_restore, backup, target)
-        else:
-            undo.callback(target.unlink, missing_ok=True)
-        os.replace(written, target)
-
-
-def _restore(backup: Path, target: Path) -> None:
-    """Puts the backup back. While both are names of one file, renaming does nothing at all."""
-    if os.path.exists(target) and os.path.samefile(backup, target):
-        backup.unlink()
-    else:
-        os.replace(backup, target)
+def _put_in_place(path: str, written: str) -> None:
+    if written != path:
+        with naming(path):
+            published(written, os.path.realpath(path))

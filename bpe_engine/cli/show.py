@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from . import options, streams
 from .group import Command
-from .tokens import DecodedToken, tokens_of
-
-# Tokens written at once: few calls, and early first ones.
-_TOKENS_AT_ONCE = 1024
+from .tokens import tokens_of
 
 
 @click.command(cls=Command, short_help="Show the tokens of a text in color.")
@@ -37,7 +32,7 @@ def show(
 
     Spaces are shown as ·, other invisible characters as escapes such as \\n. A character that
     several tokens share is in the first, and ‥ stands for it in the others. Special tokens are
-    inverse, their ids marked with *. Long input is shown as it is read.
+    inverse, their ids marked with *.
 
     \b
     bpe-engine show "Tokenization isn't obvious."
@@ -47,20 +42,10 @@ def show(
     """
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)
-    chunks = streams.read_text_chunks(words, path, errors)
+    text = streams.read_text(words, path, errors)
     if as_json:
-        _print_json(tokens_of(tokenizer, chunks, allowed))
+        streams.print_json([token.as_dict() for token in tokens_of(tokenizer, text, allowed)])
     else:
         from .display import show_tokens
 
-        show_tokens(tokenizer, chunks, allowed, color, width)
-
-
-def _print_json(tokens: Iterator[DecodedToken]) -> None:
-    """Prints tokens as a JSON list in one line, as they come."""
-    before = "["
-    while some := list(itertools.islice(tokens, _TOKENS_AT_ONCE)):
-        items = ", ".join(json.dumps(token.as_dict(), ensure_ascii=False) for token in some)
-        streams.write((before + items).encode("utf-8", "backslashreplace"))
-        before = ", "
-    streams.write(b"[]\n" if before == "[" else b"]\n")
+        show_tokens(tokenizer, text, allowed, color, width)

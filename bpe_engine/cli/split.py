@@ -11,9 +11,6 @@ from ..abilities.visible import visible
 from . import options, streams
 from .group import Command
 
-# Lines written at once: few calls, and early first lines.
-_LINES_AT_ONCE = 4096
-
 
 @click.command(cls=Command, short_help="Print the pieces of a text.")
 @options.takes_encoding
@@ -42,6 +39,4 @@ def split(
     if as_json:
         streams.print_json(pieces)
     else:
-        for start in range(0, len(pieces), _LINES_AT_ONCE):
-            lines = pieces[start : start + _LINES_AT_ONCE]
-            streams.write("".join(visible(piece) + "\n" for piece in lines).encode())
+        streams.write("".join(visible(piece) + "\n" for piece in pieces).encode())

@@ -20,7 +20,6 @@ __all__ = [
     "read_bytes",
     "read_prompt",
     "read_text",
-    "read_text_chunks",
     "write",
 ]
 
@@ -42,13 +41,8 @@ def read_prompt(words: Sequence[str], path: str | None, errors: str) -> str | by
 
 def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
     """Reads the text of a command with `options.reads_text`."""
-    return "".join(read_text_chunks(words, path, errors))
-
-
-def read_text_chunks(words: Sequence[str], path: str | None, errors: str) -> Iterator[str]:
-    """Yields the text of `read_text` in chunks, as the input arrives."""
     chunks, source = _contents(words, path)
-    return decoded(chunks, source, errors)
+    return "".join(decoded(chunks, source, errors))
 
 
 def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], str]:

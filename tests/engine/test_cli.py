@@ -23,7 +23,6 @@ import bpe_engine
 from bpe_engine import cli
 from bpe_engine.abilities import visible
 from bpe_engine.cli import display, tokens
-from bpe_engine.cli.split import _LINES_AT_ONCE
 
 COMMANDS = [
     "count", "show", "encode", "decode", "split", "align", "heal", "account",
@@ -357,7 +356,7 @@ def test_show_plain() -> None:
 
 @given(text=st.text(max_size=60), width=st.integers(8, 40))
 def test_show_wraps_and_loses_nothing(text: str, width: int) -> None:
-    found = list(tokens.tokens_of(O200K, [text], set()))
+    found = list(tokens.tokens_of(O200K, text, set()))
     rows = list(display._rows(found, width))
     for row in rows:
         assert sum(cell.width + 1 for cell in row) - 1 <= width
@@ -628,97 +627,6 @@ def test_input_that_fails(monkeypatch, capfdbinary):
 def test_errors_without_standard_error():
     assert _in_shell("<&- 2>&-", "encode").stdout == ""
     assert _in_shell("<&- 2>&-", "encode").returncode == 1
-
-
-def test_split_of_more_than_one_batch():
-    text = " a" * (3 * _LINES_AT_ONCE + 5)
-    status, out, _ = run("split", text)
-    assert status == 0
-    assert out == "·a\n" * (3 * _LINES_AT_ONCE + 5)
-
-
-# ---- Text that is shown as it is read ----
-
-
-@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base", "qwen3"])
-@given(
-    text=st.lists(
-        st.one_of(
-            st.sampled_from(
-                ["one two", "\n", " ", "  \n", "\r\n", "it's", "根本", "e\u0301", ".\n"]
-            ),
-            st.sampled_from(
-                ["<|endoftext|>", "<|im_end|>", "<think>", "\n\n", " '", "A", "\u0338"]
-            ),
-            st.text(max_size=5),
-        ),
-        max_size=40,
-    ).map("".join),
-    sizes=st.lists(st.integers(1, 9), min_size=1),
-)
-def test_tokens_of_a_text_that_arrives_in_chunks(name: str, text: str, sizes: list[int]) -> None:
-    """Chunks do not change the tokens."""
-    text = text.encode("utf-8", "replace").decode()
-    encoding = bpe_engine.get_encoding(name)
-    chunks, start = [], 0
-    while start < len(text):
-        size = sizes[len(chunks) % len(sizes)]
-        chunks.append(text[start : start + size])
-        start += size
-    for allowed in (set(), encoding.special_tokens_set):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tokens, "_AT_ONCE", 4)
-            found = list(tokens.tokens_of(encoding, chunks, allowed))
-        ids, spans = encoding.encode_with_offsets(
-            text, allowed_special=allowed, disallowed_special=()
-        )
-        assert [token.id for token in found] == ids
-        assert [(token.start, token.end) for token in found] == spans
-        assert [token.token for token in found] == encoding.decode_tokens_bytes(ids)
-
-
-def test_unknown_patterns_see_the_whole_text() -> None:
-    """Where text may be cut depends on the pattern."""
-    mine = bpe_engine.Encoding(
-        "mine",
-        pat_str=r"(?s).+",
-        mergeable_ranks={bytes([i]): i for i in range(256)} | {b"\nb": 256},
-        special_tokens={},
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens, "_AT_ONCE", 1)
-        assert [t.id for t in tokens.tokens_of(mine, ["a\n", "b"], set())] == [97, 256]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("options", [[], ["--json"]])
-def test_show_prints_before_it_has_read_everything(options: list[str]) -> None:
-    """The input does not end, so only a command that streams prints anything."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bpe_engine", "show", *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=Path(__file__).parent,
-    )
-    assert process.stdin and process.stdout and process.stderr
-    # No more than a pipe holds: nobody reads the output yet.
-    process.stdin.write(b"The quick brown fox jumps over the lazy dog.\n" * 1400)
-    process.stdin.flush()
-    assert b"quick" in process.stdout.read(1000)
-    process.stdout.close()
-    process.stdin.close()
-    assert process.wait(60) == 128 + signal.SIGPIPE
-    assert process.stderr.read() == b""
-
-
-def test_show_of_bad_input_shows_what_came_before(tmp_path: Path) -> None:
-    path = tmp_path / "mixed"
-    path.write_bytes(b"one two " * 20_000 + b"\xff")
-    status, out, err = run("show", "-f", str(path), "--color", "never")
-    assert status == 1
-    assert out.startswith("one")
-    assert "is not UTF-8 at byte 160000 (0xff)" in err
 
 
 @pytest.mark.parametrize("command", ["encode", "show"])
