@@ -60,8 +60,16 @@ assert error_of(lambda: __import__("tiktoken.nonsense")).name == "tiktoken.nonse
 """
 
 
-USES_INSTALLED = "import bpe_engine\nbpe_engine.install()\n" + USES
 DATA = Path(__file__).parents[2] / "data" / "r50k_base.tiktoken"
+
+
+INSTALL = "import bpe_engine\nbpe_engine.install()\n"
+#: Ways to use this package as tiktoken, each a beginning of a program.
+WAYS = {
+    "sys.modules": "import bpe_engine\nsys.modules['tiktoken'] = bpe_engine\n",
+    "install, twice": INSTALL * 2,
+    "over tiktoken": "import tiktoken as theirs\n" + INSTALL + "assert theirs is not bpe_engine\n",
+}
 
 
 def test_import_as():
@@ -75,16 +83,10 @@ def test_import_as():
     )
 
 
-def test_sys_modules():
-    run("import bpe_engine\nsys.modules['tiktoken'] = bpe_engine\n" + USES)
-
-
-def test_install():
-    run("import bpe_engine\nbpe_engine.install()\n" + USES_INSTALLED)
-
-
-def test_install_makes_the_class_answer_as_tiktokens():
-    run(USES_INSTALLED + "assert type(gpt2).__module__ == 'tiktoken.core'")
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_replace_tiktoken(way):
+    module = "bpe_engine.core" if way == "sys.modules" else "tiktoken.core"
+    run(WAYS[way] + USES + f"assert type(gpt2).__module__ == {module!r}")
 
 
 def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
@@ -121,13 +123,6 @@ def test_pickles_written_after_install_load_with_tiktoken(tmp_path):
             own, gpt2 = pickle.load(file)
         assert type(own) is bpe_engine.Encoding and own.encode("ab") == [97, 98]
         """
-    )
-
-
-def test_install_over_tiktoken():
-    run(
-        "import tiktoken as theirs\nimport bpe_engine\nbpe_engine.install()\n"
-        "assert theirs is not bpe_engine\n" + USES
     )
 
 
@@ -246,41 +241,39 @@ def test_plugins(plugins):
         )
 
 
-def test_colliding_plugins(plugins):
-    path = plugins(one=PLUGIN % {"name": "same"}, two=PLUGIN % {"name": "same"})
+TAKEN = "Duplicate encoding name {} in tiktoken plugin tiktoken_ext.two"
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        (
+            {"one": PLUGIN % {"name": "same"}, "two": PLUGIN % {"name": "same"}},
+            TAKEN.format("same"),
+        ),
+        ({"two": PLUGIN % {"name": "gpt2"}}, TAKEN.format("gpt2")),
+        ({"empty": ""}, "tiktoken_ext.empty does not define ENCODING_CONSTRUCTORS"),
+        ({"broken": "1 / 0"}, "division by zero"),
+    ],
+    ids=["two of a name", "a name of the package", "no constructors", "an error"],
+)
+def test_broken_plugins(plugins, modules, message):
+    """The package's encodings work; names, constructors and unknown encodings raise each time."""
     run(
-        """
+        f"""
         import bpe_engine
-        for _ in range(2):
-            message = str(error_of(bpe_engine.list_encoding_names))
-            assert message == "Duplicate encoding name same in tiktoken plugin tiktoken_ext.two"
         assert bpe_engine.get_encoding("gpt2").encode("hello") == [31373]
+        assert "tiktoken_ext" not in sys.modules
+        for _ in range(2):
+            for call in (
+                bpe_engine.list_encoding_names,
+                lambda: bpe_engine.registry.ENCODING_CONSTRUCTORS,
+                lambda: bpe_engine.get_encoding("nope"),
+            ):
+                assert {message!r} in str(error_of(call))
+        assert bpe_engine.get_encoding("cl100k_base").encode("hello") == [15339]
         """,
-        path,
-    )
-
-
-def test_a_plugin_that_takes_a_name_of_the_package(plugins):
-    path = plugins(thief=PLUGIN % {"name": "gpt2"})
-    run(
-        """
-        import bpe_engine
-        message = str(error_of(bpe_engine.list_encoding_names))
-        assert message == "Duplicate encoding name gpt2 in tiktoken plugin tiktoken_ext.thief"
-        """,
-        path,
-    )
-
-
-def test_a_plugin_without_constructors(plugins):
-    path = plugins(empty="")
-    run(
-        """
-        import bpe_engine
-        message = str(error_of(lambda: bpe_engine.get_encoding("nope")))
-        assert "tiktoken_ext.empty does not define ENCODING_CONSTRUCTORS" in message
-        """,
-        path,
+        plugins(**modules),
     )
 
 
@@ -300,21 +293,6 @@ def test_constructors_exist_after_get_encoding():
         assert ENCODING_CONSTRUCTORS is registry.ENCODING_CONSTRUCTORS
         assert not hasattr(registry, "NONSENSE")
         """
-    )
-
-
-def test_encodings_need_no_plugins(plugins):
-    """Broken plugins raise when constructors are read; the package's encodings still work."""
-    path = plugins(broken="1 / 0")
-    run(
-        """
-        import bpe_engine
-        assert bpe_engine.get_encoding("gpt2").encode("hello") == [31373]
-        assert "tiktoken_ext" not in sys.modules
-        error = error_of(lambda: bpe_engine.registry.ENCODING_CONSTRUCTORS)
-        assert isinstance(error, ZeroDivisionError)
-        """,
-        path,
     )
 
 
