@@ -7,25 +7,14 @@ import unicodedata
 
 import pytest
 import tiktoken
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import QWEN_PATTERN, ranks
 
 from bpe_engine import encoding_for_model, encoding_name_for_model, get_encoding
-from bpe_engine.read import byte_level
 
 ENCODING = get_encoding("qwen")
 TEXT = 'print("<|endoftext|>")'
-TWO = 'print("<|extra_0|>")<|endoftext|>'
-
-
-def test_special_tokens():
-    assert len(ENCODING.special_tokens) == 208
-    assert ENCODING.special_tokens["<|endoftext|>"] == 151_643
-    assert ENCODING.special_tokens["<|im_end|>"] == 151_645
-    assert ENCODING.special_tokens["<|extra_204|>"] == 151_850
-    assert ENCODING.n_vocab == 151_851
-    assert len(ENCODING._mergeable_ranks) == 151_643
 
 
 def test_attack_surface():
@@ -34,19 +23,6 @@ def test_attack_surface():
     assert ENCODING.encode(TEXT, allowed_special="all") == [1350, 445, 151643, 899]
     with pytest.raises(ValueError, match="'<|endoftext|>'"):
         ENCODING.encode(TEXT)
-
-
-def test_one_allowed():
-    ids = ENCODING.encode(TWO, allowed_special={"<|endoftext|>"}, disallowed_special=())
-    assert ids == [1350, 9639, 91, 15460, 62, 15, 91, 82598, 151643]
-    with pytest.raises(ValueError, match="disallowed special token '<\\|extra_0\\|>'"):
-        ENCODING.encode(TWO, allowed_special={"<|endoftext|>"}, disallowed_special=("<|extra_0|>",))
-
-
-def test_decoding_half_a_character():
-    assert ENCODING.decode([51461]) == " \ufffd"
-    assert ENCODING.decode([51461], errors="ignore") == " "
-    assert ENCODING.decode([51461, 117]) == " 根"
 
 
 def test_special_tokens_are_looked_for_after_normalizing():
@@ -142,54 +118,6 @@ def test_ids_of_a_generation(name, text):
         )
         found = get_encoding(name).encode(text, allowed_special=allowed, disallowed_special=())
         assert found == expected
-
-
-@functools.cache
-def with_tokenizers(name: str):
-    """A tokenizer.json of Qwen's ranks, as the published ones are built up."""
-    tokenizers = pytest.importorskip("tokenizers")
-    from tokenizers import models, normalizers, pre_tokenizers
-
-    tokens = sorted(ranks("qwen"), key=ranks("qwen").__getitem__)
-    spelled = {token: byte_level.text_of(token) for token in tokens}
-    merges = [
-        (spelled[token[:cut]], spelled[token[cut:]])
-        for token in tokens
-        for cut in range(1, len(token))
-        if token[:cut] in spelled and token[cut:] in spelled
-    ]
-    vocabulary = {spelled[token]: rank for token, rank in ranks("qwen").items()}
-    tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(tokenizers.Regex(QWEN_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.add_tokens(
-        [
-            tokenizers.AddedToken(special, normalized=False, special="|" in special)
-            for special in GENERATIONS[name]
-        ]
-    )
-    return tokenizer
-
-
-@settings(max_examples=100)
-@example("<|im_start|>user\nWhy?<|im_end|>\n<think>\n\n</think>\n\n根本不是 e\u0301")
-@given(
-    st.lists(
-        st.one_of(
-            st.sampled_from([*GENERATIONS["qwen3"], "<|im_", "<think", "e\u0301", "\u212a"]),
-            st.text("aAzZ09 \n'.,!sté根本\u1100\u1161あ😀\u0301\t", max_size=12),
-        ),
-        max_size=8,
-    ).map("".join)
-)
-def test_ids_are_those_of_tokenizers(text):
-    expected = with_tokenizers("qwen3").encode(text, add_special_tokens=False).ids
-    assert get_encoding("qwen3").encode(text, allowed_special="all") == expected
 
 
 def test_a_name_that_normalization_removes():
