@@ -27,10 +27,12 @@ _SHARED = (
     "limit_alphabet",
     "character_coverage",
     "user_defined",
+    "max_memory",
+    "drop_rare",
 )
 
 #: The values of options that were not given.
-_UNSET = (None, False, (), 0, 1, "lowest-ids")
+_UNSET = (None, False, (), 0, "lowest-ids")
 
 
 def train_other_model(
@@ -75,7 +77,7 @@ def train_other_model(
     source: Any = corpus
     if others["counts"]:
         cut, _ = words_of(wanted["model"], like)
-        source = read_counts(count_files(corpus), cut)
+        source = read_counts(count_files(corpus), cut, max_memory=options["max_memory"])
     with steps_bar("counting") as update:
         trained = train_model(source, progress=update, **wanted, **shared)
     contents = {path: _content(trained, path) for path in outputs}
