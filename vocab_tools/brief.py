@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from typing import Any
 
-__all__ = ["Brief", "Reported", "in_notebook", "set_reports"]
-
-Framed = Callable[[object], "str | None"]
-Write = Callable[["str | os.PathLike[str]", object], None]
-
-#: Makes the report on a result for a notebook, and writes it to a file. Reports are about results,
-#: so the package names the functions.
-_reports: list[tuple[Framed, Write]] = []
+__all__ = ["Brief", "Reported", "in_notebook"]
 
 _LONGEST = 60
 
 
-def set_reports(framed: Framed, write: Write) -> None:
-    """Names the functions that return the report on a result as a frame for a notebook, or None,
-    and that write it to a file."""
-    _reports[:] = [(framed, write)]
-
-
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None if it has none."""
-    return _reports[0][0](result) if _reports else None
+    # Reports import the results.
+    from .report import framed
+
+    return framed(result)
 
 
 class Brief:
@@ -53,7 +43,10 @@ class Reported(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
-        _reports[0][1](path, self)
+        from .report import write_report
+
+        result: Any = self
+        write_report(path, result)
 
 
 def _brief(value: object) -> str:
