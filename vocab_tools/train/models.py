@@ -57,6 +57,10 @@ class TrainedModel(Brief):
         """
         return sentencepiece_model.written(json.loads(self.tokenizer.to_str()))
 
+    def to_plain(self) -> dict[str, Any]:
+        """Returns figures about the result as plain types, for JSON."""
+        return {"size": self.tokenizer.get_vocab_size(), "notes": self.notes}
+
 
 def _with_ends(first: Sequence[str], last: Sequence[str]) -> tuple[str, str]:
     """Returns the templates of one sequence and of a pair."""
