@@ -110,7 +110,7 @@ _NAMES = {
     "extend.propose": ("ExtendOptions", "Proposal", "propose_words"),
     "mapping": ("VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
-    "report": ("write_report",),
+    "report": ("framed", "write_report"),
     "train.arrow": ("count_pieces",),
     "train.models": ("TrainedModel", "train_model"),
     "train.train_result": ("TrainResult",),

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["Brief", "Reported", "in_notebook"]
-
 _LONGEST = 60
 
 
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None if it has none."""
-    # Reports import the results.
-    from .report import framed
+    # By the package: reports import the results.
+    import vocab_tools
 
-    return framed(result)
+    framed: str | None = vocab_tools.framed(result)
+    return framed
 
 
 class Brief:
@@ -43,10 +42,10 @@ class Reported(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
-        from .report import write_report
+        import vocab_tools
 
         result: Any = self
-        write_report(path, result)
+        vocab_tools.write_report(path, result)
 
 
 def _brief(value: object) -> str:

@@ -43,9 +43,7 @@ from .options import (
 TOKENS_SHOWN = 8
 
 #: The options of :func:`train_vocabulary` that :func:`train_model` has, too.
-_SHARED = ("min_frequency", "max_token_length", "field", "errors", "max_memory", "drop_rare")
-_SHARED += ("num_threads",)
-
+_SHARED = "min_frequency max_token_length field errors max_memory drop_rare num_threads".split()
 
 #: The options for training.
 training_options: Options = combined(
