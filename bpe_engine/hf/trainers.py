@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .._arguments import shown, whole_number
@@ -26,17 +27,12 @@ class Trainer:
 
     #: The type of the models that it trains.
     _MODEL: ClassVar[str]
-    vocab_size: int
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     show_progress: bool
-    special_tokens: list[AddedToken]
-
-    def _set(self, values: dict[str, Any]) -> None:
-        for name, value in values.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
+    special_tokens: Iterable[str | AddedToken]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__init__.__annotations__:  # type: ignore[misc]
+        if name not in self.__dataclass_fields__:
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
         if name == "special_tokens":
             value = _special(value)
@@ -48,16 +44,11 @@ class Trainer:
 
     @property
     def _names(self) -> list[str]:
-        return [token.content for token in self.special_tokens]
+        return [str(token) for token in self.special_tokens]
 
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> Any:
         """Puts the lists of a trained model into its JSON. Returns scores that JSON would round."""
         raise NotImplementedError
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -67,15 +58,22 @@ class Trainer:
         return ", ".join(f"{name}={_shown(value)}" for name, value in vars(self).items())
 
 
-class _OfCharacters(Trainer):
+@dataclass(repr=False)
+class _OfWords(Trainer):
+    vocab_size: int = 30000
+    min_frequency: int = 0
+    show_progress: bool = True
+    special_tokens: Iterable[str | AddedToken] = ()
+
+
+@dataclass(repr=False)
+class _OfCharacters(_OfWords):
     """A trainer that merges pairs of characters."""
 
-    min_frequency: int
-    limit_alphabet: int | None
-    initial_alphabet: list[str]
-    continuing_subword_prefix: str | None
-    end_of_word_suffix: str | None
-    max_token_length: int | None = None
+    limit_alphabet: int | None = None
+    initial_alphabet: Iterable[str] = ()
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
 
     def _merged(
         self, counts: WordCounts, progress: Progress
@@ -85,16 +83,17 @@ class _OfCharacters(Trainer):
             min_frequency=self.min_frequency,
             special_tokens=self._names,
             limit_alphabet=self.limit_alphabet,
-            initial_alphabet=self.initial_alphabet,
+            initial_alphabet=list(self.initial_alphabet),
             prefix=self.continuing_subword_prefix or "",
             suffix=self.end_of_word_suffix or "",
-            max_token_length=self.max_token_length,
+            max_token_length=getattr(self, "max_token_length", None),
             progress=progress,
         )
         vocab = {token: id for id, token in enumerate(tokens)}
         return vocab, [[tokens[left], tokens[right]] for left, right in merges]
 
 
+@dataclass(repr=False)
 class BpeTrainer(_OfCharacters):
     """Trains `BPE`: merges the most frequent pair of tokens, again and again, beginning with
     characters.
@@ -122,20 +121,7 @@ class BpeTrainer(_OfCharacters):
     """
 
     _MODEL = "BPE"
-
-    def __init__(
-        self,
-        vocab_size: int = 30000,
-        min_frequency: int = 0,
-        show_progress: bool = True,
-        special_tokens: Iterable[str | AddedToken] = (),
-        limit_alphabet: int | None = None,
-        initial_alphabet: Iterable[str] = (),
-        continuing_subword_prefix: str | None = None,
-        end_of_word_suffix: str | None = None,
-        max_token_length: int | None = None,
-    ):
-        self._set(locals())
+    max_token_length: int | None = None
 
     def _shown(self) -> str:
         own = vars(self)
@@ -153,6 +139,7 @@ class BpeTrainer(_OfCharacters):
         model["end_of_word_suffix"] = self.end_of_word_suffix
 
 
+@dataclass(repr=False)
 class WordPieceTrainer(_OfCharacters):
     """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for the rest of words.
 
@@ -171,19 +158,7 @@ class WordPieceTrainer(_OfCharacters):
     """
 
     _MODEL = "WordPiece"
-
-    def __init__(
-        self,
-        vocab_size: int = 30000,
-        min_frequency: int = 0,
-        show_progress: bool = True,
-        special_tokens: Iterable[str | AddedToken] = (),
-        limit_alphabet: int | None = None,
-        initial_alphabet: Iterable[str] = (),
-        continuing_subword_prefix: str | None = "##",
-        end_of_word_suffix: str | None = None,
-    ):
-        self._set(locals())
+    continuing_subword_prefix: str | None = "##"
 
     def __repr__(self) -> str:
         name, shown = type(self).__name__, BpeTrainer._shown(self)  # type: ignore[arg-type]
@@ -195,7 +170,8 @@ class WordPieceTrainer(_OfCharacters):
             model["continuing_subword_prefix"] = self.continuing_subword_prefix
 
 
-class WordLevelTrainer(Trainer):
+@dataclass(repr=False)
+class WordLevelTrainer(_OfWords):
     """Trains `WordLevel`: the most frequent words, equal ones in the order of their bytes.
 
     Args:
@@ -206,16 +182,6 @@ class WordLevelTrainer(Trainer):
     """
 
     _MODEL = "WordLevel"
-    min_frequency: int
-
-    def __init__(
-        self,
-        vocab_size: int = 30000,
-        min_frequency: int = 0,
-        show_progress: bool = True,
-        special_tokens: Iterable[str | AddedToken] = (),
-    ):
-        self._set(locals())
 
     def _shown(self) -> str:
         fields = {"min_frequency": self.min_frequency} | vars(self)
@@ -228,6 +194,7 @@ class WordLevelTrainer(Trainer):
         model["vocab"] = {token: id for id, token in enumerate(tokens)}
 
 
+@dataclass(repr=False)
 class UnigramTrainer(Trainer):
     """Trains `Unigram`: begins with very many pieces, and drops those that cost the least.
 
@@ -253,26 +220,15 @@ class UnigramTrainer(Trainer):
     """
 
     _MODEL = "Unigram"
-    initial_alphabet: list[str]
-    shrinking_factor: float
-    unk_token: str | None
-    max_piece_length: int
-    n_sub_iterations: int
-    seed_size: int
-
-    def __init__(
-        self,
-        vocab_size: int = 8000,
-        show_progress: bool = True,
-        special_tokens: Iterable[str | AddedToken] = (),
-        initial_alphabet: Iterable[str] = (),
-        shrinking_factor: float = 0.75,
-        unk_token: str | None = None,
-        max_piece_length: int = 16,
-        n_sub_iterations: int = 2,
-        seed_size: int = 1_000_000,
-    ):
-        self._set(locals())
+    vocab_size: int = 8000
+    show_progress: bool = True
+    special_tokens: Iterable[str | AddedToken] = ()
+    initial_alphabet: Iterable[str] = ()
+    shrinking_factor: float = 0.75
+    unk_token: str | None = None
+    max_piece_length: int = 16
+    n_sub_iterations: int = 2
+    seed_size: int = 1_000_000
 
     def _shown(self) -> str:
         order = (
@@ -288,7 +244,7 @@ class UnigramTrainer(Trainer):
         pieces = counts.train_unigram(
             self.vocab_size,
             special_tokens=len(special),
-            initial_alphabet=self.initial_alphabet,
+            initial_alphabet=list(self.initial_alphabet),
             shrinking_factor=self.shrinking_factor,
             n_sub_iterations=self.n_sub_iterations,
             max_piece_length=self.max_piece_length,
@@ -331,7 +287,7 @@ def as_trainer(trainer: Any) -> Trainer:
     fields = fields.get("bpe_trainer", fields)
     fields["special_tokens"] = [AddedToken(**token) for token in fields["special_tokens"]]
     kind = globals()[name]
-    return kind(**{name: fields[name] for name in kind.__init__.__annotations__ if name in fields})  # type: ignore[no-any-return]
+    return kind(**{name: fields[name] for name in kind.__dataclass_fields__ if name in fields})  # type: ignore[no-any-return]
 
 
 def _special(tokens: Iterable[Any]) -> list[AddedToken]:

@@ -38,6 +38,16 @@ def both(model: str, **fields: Any) -> tuple[Any, Any]:
     return made[0], made[1]
 
 
+def trained(kind: str, text: str, options: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
+    """Tokenizers of both packages, trained on a text."""
+    pair = both(kind, **fields)
+    name = f"{'Bpe' if kind == 'BPE' else kind}Trainer"
+    for tokenizer, package in zip(pair, (hf, tokenizers)):
+        trainer = getattr(package.trainers, name)(**options, show_progress=False)
+        tokenizer.train_from_iterator([text], trainer)
+    return pair
+
+
 def model_of(tokenizer: Any) -> dict[str, Any]:
     return json.loads(tokenizer.to_str())["model"]
 
@@ -67,11 +77,7 @@ def test_bpe_over_characters_is_that_of_tokenizers(part: int) -> None:
             "initial_alphabet": random.choice([[], ["a", "zz"]]),
             "max_token_length": random.choice([None, None, 1, 2, 3, 5]),
         }
-        ours, theirs = both("BPE")
-        ours.train_from_iterator([text], trainers.BpeTrainer(**options))
-        theirs.train_from_iterator(
-            [text], tokenizers.trainers.BpeTrainer(**options, show_progress=False)
-        )
+        ours, theirs = trained("BPE", text, options)
         assert model_of(ours) == model_of(theirs), (text, options)
         assert ours.get_vocab() == theirs.get_vocab(), (text, options)
 
@@ -93,11 +99,7 @@ def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -
             options["end_of_word_suffix"] = "</w>"
             if random.random() < 0.5:
                 options["continuing_subword_prefix"] = "##"
-        ours, theirs = both(kind)
-        name = f"{'Bpe' if kind == 'BPE' else kind}Trainer"
-        trainer = getattr(tokenizers.trainers, name)(**options, show_progress=False)
-        theirs.train_from_iterator([text_of(words)], trainer)
-        ours.train_from_iterator([text_of(words)], getattr(trainers, name)(**options))
+        ours, theirs = trained(kind, text_of(words), options)
         assert set(ours.get_vocab()) == set(theirs.get_vocab()), (words, options)
         if len(words) == 1:
             assert ours.get_vocab() == theirs.get_vocab(), (words, options)
@@ -106,11 +108,7 @@ def test_affixes_are_those_of_tokenizers_where_these_are_determined(kind: str) -
 def test_words_of_the_prefix_have_tokens_of_several_lengths() -> None:
     """`##` is two characters at the start of a word, and one inside."""
     words = {"#######": 1, "######": 305, "########": 634, "####": 4}
-    ours, theirs = both("WordPiece")
-    ours.train_from_iterator([text_of(words)], trainers.WordPieceTrainer(31))
-    theirs.train_from_iterator(
-        [text_of(words)], tokenizers.trainers.WordPieceTrainer(vocab_size=31, show_progress=False)
-    )
+    ours, theirs = trained("WordPiece", text_of(words), {"vocab_size": 31})
     assert set(ours.get_vocab()) == set(theirs.get_vocab())
 
 
@@ -119,11 +117,8 @@ def unigram_agrees(text: str, options: dict[str, Any], runs: int) -> bool:
     Returns False where these differ."""
     found: list[dict[str, float]] = []
     for _ in range(runs):
-        ours, theirs = both("Unigram")
-        trainer = tokenizers.trainers.UnigramTrainer(**options, show_progress=False)
-        theirs.train_from_iterator([text], trainer)
+        ours, theirs = trained("Unigram", text, options)
         found.append(dict(map(tuple, model_of(theirs)["vocab"])))
-    ours.train_from_iterator([text], trainers.UnigramTrainer(**options))
     if any(one.keys() != found[0].keys() for one in found):
         return False
     own = dict(map(tuple, model_of(ours)["vocab"]))
@@ -178,11 +173,7 @@ def test_word_level_is_that_of_tokenizers() -> None:
             "min_frequency": random.choice([0, 2]),
             "special_tokens": random.choice([[], ["<unk>"]]),
         }
-        ours, theirs = both("WordLevel", unk_token="<unk>")
-        ours.train_from_iterator([text], trainers.WordLevelTrainer(**options))
-        theirs.train_from_iterator(
-            [text], tokenizers.trainers.WordLevelTrainer(**options, show_progress=False)
-        )
+        ours, theirs = trained("WordLevel", text, options, unk_token="<unk>")
         assert ours.get_vocab() == theirs.get_vocab(), (text, options)
 
 
@@ -305,15 +296,10 @@ def test_arguments_and_reprs_are_those_of_tokenizers() -> None:
     assert trainers.BpeTrainer(initial_alphabet=["ab", "c"]).initial_alphabet == ["a", "c"]
 
 
-def test_the_defaults_of_the_model_train_it() -> None:
-    ours, _ = both("BPE")
-    ours.train_from_iterator(["ab ab", ["ab"]])
-    assert ours.get_vocab() == {"a": 0, "b": 1, "ab": 2}
-
-
 def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) -> None:
     ours, _ = both("BPE")
-    ours.train_from_iterator(["low low"], trainers.BpeTrainer(6))
+    ours.train_from_iterator(["ab ab", ["ab"]])  # The trainer of the model, with its defaults.
+    assert ours.get_vocab() == {"a": 0, "b": 1, "ab": 2}
     before = ours.to_str()
 
     def broken() -> Any:
