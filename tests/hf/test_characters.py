@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from functools import cache
 from typing import Any
 
@@ -141,51 +140,6 @@ def test_fields_of_random_texts(kind, options):
     compare_fields(ours, theirs, random_texts(kind + options, theirs, 150))
 
 
-def random_vocabulary(rng: random.Random) -> dict[str, Any]:
-    """A vocabulary over few characters and its merges: most as files have them, some as none has."""
-    letters = rng.sample("▁ ab1é日☃\n", rng.randrange(2, 8))
-    names = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    names = names if rng.random() < 0.8 else ["<unk>"]
-    tokens = list(letters)
-    for _ in range(rng.randrange(12)):
-        token = rng.choice(tokens) + rng.choice(tokens)
-        if token not in tokens and len(token) < 9:
-            tokens.append(token)
-    merges = []
-    for token in tokens:
-        cuts = [(token[:at], token[at:]) for at in range(1, len(token))]
-        cuts = [list(cut) for cut in cuts if {*cut} <= {*tokens}]
-        rng.shuffle(cuts)
-        merges += cuts[: None if rng.random() < 0.8 else 1]
-    if rng.random() < 0.3:
-        rng.shuffle(merges)
-    if rng.random() < 0.3:
-        merges += rng.sample(merges, min(len(merges), 2))
-    if rng.random() < 0.3:
-        rng.shuffle(tokens)
-    elif rng.random() < 0.7:
-        tokens = tokens[len(letters) :] + letters
-    names += tokens
-    ids = range(len(names)) if rng.random() < 0.7 else rng.sample(range(9999), len(names))
-    return {"vocab": dict(zip(names, ids)), "merges": merges}
-
-
-@pytest.mark.parametrize("count", [150, pytest.param(20_000, marks=pytest.mark.thorough)])
-def test_random_vocabularies(count):
-    rng, same = seeded("vocabularies", count), 0
-    for _ in range(count):
-        flags = {name: rng.random() < 0.6 for name in ("byte_fallback", "fuse_unk")}
-        kind, model = rng.choice([*KINDS]), random_vocabulary(rng)
-        ours, theirs = made(kind, **model, **flags, ignore_merges=rng.random() < 0.2)
-        texts = ["".join(rng.choices("▁  ab1é日☃\n\u0301", k=rng.randrange(20))) for _ in range(9)]
-        for text in texts:
-            assert ours.encode(text).ids == theirs.encode(text).ids, (kind, model, flags, text)
-        assert ours.to_str() == theirs.to_str(), (kind, model, flags)
-        assert ours.get_vocab() == theirs.get_vocab()
-        same += len(texts)
-    assert same == 9 * count
-
-
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 REFUSED: dict[str, tuple[dict[str, int], list[Any], Any]] = {
     "a part out of the vocabulary": ({"é": 0, "é\n": 1}, [["é", "\n"]], None),
@@ -313,35 +267,6 @@ def test_stable_prefix_before_a_token_that_takes_spaces():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_streams_across_fallback(kind):
-    ours, theirs = made(kind)
-    rng = seeded(kind, 1)
-    bytes_of = [theirs.token_to_id(f"<0x{byte:02X}>") for byte in range(256)]
-    some = [*bytes_of[0x41:0x44], *(bytes_of[byte] for byte in "é☃\U0001f600".encode())]
-    some += [*theirs.encode(" the x▁y\n").ids, theirs.token_to_id("<s>"), 10**7]
-    for _ in range(300):
-        ids = rng.choices(some, k=12)
-        for skip in (True, False):
-            assert ours.decode(ids, skip) == theirs.decode(ids, skip), ids
-            for before in ([], ids[:3]):
-                streams = [
-                    hf.DecodeStream(ids=before, skip_special_tokens=skip),
-                    tokenizers.decoders.DecodeStream(ids=before, skip_special_tokens=skip),
-                ]
-                for id in ids[len(before) :]:
-                    found = []
-                    for stream, tokenizer in zip(streams, (ours, theirs)):
-                        try:
-                            found.append(stream.step(tokenizer, id))
-                        except Exception as error:
-                            # Bytes that were text before another made all of them U+FFFD.
-                            found.append(str(error))
-                    assert found[0] == found[1], ids
-                    if found[0] and "Invalid prefix" in found[0]:
-                        break
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_token_tables_have_what_ids_add(kind):
     ours, theirs = made(kind)
     table = bpe_engine.TokenTable(ours)
@@ -396,13 +321,3 @@ def test_token_tables_that_do_not_exist(decoder):
         bpe_engine.TokenTable(ours)
     with pytest.raises(hf.UnsupportedTokenizer, match="decode with a DecodeStream"):
         bpe_engine.StreamPool(ours)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", CHARACTER_FILES)
-def test_fields_of_many_texts(name):
-    ours, theirs = (
-        kind.from_file(tokenizer_path(name)) for kind in (hf.Tokenizer, tokenizers.Tokenizer)
-    )
-    for number in range(20):
-        compare_fields(ours, theirs, random_texts(f"fields {name} {number}", theirs, 1000))

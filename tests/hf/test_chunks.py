@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from seeds import seeded
 from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from bpe_engine import hf
-from bpe_engine.prompt import untrusted
 
 #: As in SentencePiece's nmt_nfkc, and rules that look at a cluster, remove and lengthen.
 RULES = {
@@ -184,52 +182,27 @@ def tokenizer_of(kind: str, seed: int, normalizer, pre_tokenizer):
     return both(made.to_str())
 
 
-@pytest.mark.parametrize("name", NORMALIZERS)
-@pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel"])
-def test_chunks_in_every_pipeline(kind, name):
-    for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
-        ours, theirs = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
-        rng = seeded(f"chunks {kind} {name}", place)
-        check(ours, theirs, [text_of(rng) for _ in range(40)])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", NORMALIZERS)
-@pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
-def test_chunks_in_every_pipeline_many(kind, name):
-    for seed, (place, pre_tokenizer) in itertools.product(range(1, 20), enumerate(PRE_TOKENIZERS)):
-        ours, theirs = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
-        rng = seeded(f"chunks {kind} {name} {seed}", place)
-        check(ours, theirs, [text_of(rng) for _ in range(60)])
-
-
 #: Parts of names that are searched for in normalized text, and characters that become parts of them.
 NAMED = [
     "<|A|>", "<|a|>", "<|\u00c1|>", "<", "|a|>", "\uff1c|A|>", "\u226e|a|>", "<\u0338|a|>", "<|a\u0338|>",
     "a  <|a", "a-  a", "<\u00ad|a|>", "<|\u200d" "a|>", "<|a|\u226f", "a-b", "-", "b<|a|>b", "<|a|><|A|>", "< |a|>", "=\u0338", "<|a \u0301|>",
     "<=\u0338a", "<=a", "<=\x01\u0338a", "<\u2260a", "<", "AB>", "b>", "<|\u0301", "<b='a'>", "</a>", "a<", "<\x01|a|>",
 ]  # fmt: skip
-NAMES = [
-    "<|A|>",
-    "a-b",
-    "\u226e|a",
-    "=a",
-    "<|ax|>",
-    "<\u2260a",
-    "ab>",
-    "<",
-    "\u2581<|a",
-    "a-\u2581a",
-]
+NAMES = "<|A|> a-b \u226e|a =a <|ax|> <\u2260a ab> < \u2581<|a a-\u2581a".split()
+
+
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 20))]
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)
-@pytest.mark.parametrize("kind", ["WordPiece", "Unigram, exact", "WordLevel", "BPE"])
-def test_chunks_beside_names_in_normalized_text(kind, name):
+@pytest.mark.parametrize("kind", ["WordPiece", "Unigram", "Unigram, exact", "WordLevel", "BPE"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chunks_in_every_pipeline(kind, name, seed):
+    """Without added tokens, then with names that are searched for in normalized text."""
     for place, pre_tokenizer in enumerate(PRE_TOKENIZERS):
-        pair = tokenizer_of(kind, place, NORMALIZERS[name], pre_tokenizer)
-        ours, theirs = pair
-        rng = seeded(f"chunks and names {kind} {name}", place)
+        pair = tokenizer_of(kind, 100 * seed + place, NORMALIZERS[name], pre_tokenizer)
+        rng = seeded(f"chunks {kind} {name} {seed}", place)
+        check(*pair, [text_of(rng) for _ in range(40)])
         names = rng.sample(NAMES, k=rng.randrange(1, 6))
         for tokenizer, package in zip(pair, (hf, tokenizers)):
             tokenizer.add_tokens([package.AddedToken(it, normalized=True) for it in names])
@@ -237,7 +210,7 @@ def test_chunks_beside_names_in_normalized_text(kind, name):
         for _ in range(40):
             parts = text_of(rng), *rng.choices(NAMED, k=rng.choice([0, 0, 1, 3])), text_of(rng)
             texts.append("".join(rng.sample(parts, len(parts))))
-        check(ours, theirs, texts)
+        check(*pair, texts)
 
 
 def long_words(seed: int) -> models.BPE:
@@ -321,19 +294,3 @@ def test_a_token_added_later_changes_chunks():
     for tokenizer in (ours, theirs):
         tokenizer.normalizer = normalizers.Lowercase()
     check(ours, theirs, texts)
-
-
-def test_tokens_that_text_may_become_stay_out_of_segments():
-    contents = json.loads(tokenizers.Tokenizer(model_of("Unigram", 5)).to_str())
-    contents["pre_tokenizer"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"}
-    contents["model"]["vocab"] = [["<unk>", 0.0], ["</s>", 5.0], *([c, -1.0] for c in "</s>a ▁")]
-    contents["model"]["unk_id"] = 0
-    contents["added_tokens"] = [
-        {"id": 1, "content": "</s>", "single_word": False, "lstrip": False, "rstrip": False,
-         "normalized": False, "special": True}
-    ]  # fmt: skip
-    ours = hf.Tokenizer.from_str(json.dumps(contents))
-    ids = ours.encode_segments([untrusted("a </s>a")])
-    assert 1 not in ids and ids[1:] == [8, *(ours.token_to_id(c) for c in "</s>a")]
-    assert 1 in ours.encode("a </s>a").ids
-    assert ours.encode_segments([untrusted("a a")]) == ours.encode("a a").ids

@@ -113,16 +113,6 @@ def check_pre_tokenizer(name: str, code_points: list[int]) -> None:
             raise AssertionError(f"only the whole text differs: {text[:1]!a}")
 
 
-@pytest.mark.parametrize("name", NORMALIZERS)
-def test_code_points_are_normalized(name):
-    check_normalizer(name, some())
-
-
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
-def test_code_points_are_cut(name):
-    check_pre_tokenizer(name, some())
-
-
 def many() -> list[int]:
     """One in eight of the code points up to the last plane of Han characters, and one in 64 of the
     rest, where few are assigned; others with each seed of the tests."""
@@ -130,16 +120,19 @@ def many() -> list[int]:
     return [*range(first, border, 8), *range(border + first, 0x110000, 64)]
 
 
-@pytest.mark.thorough
+CODE_POINTS = [some, pytest.param(many, marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize("code_points", CODE_POINTS)
 @pytest.mark.parametrize("name", NORMALIZERS)
-def test_many_code_points_are_normalized(name):
-    check_normalizer(name, many())
+def test_code_points_are_normalized(name, code_points):
+    check_normalizer(name, code_points())
 
 
-@pytest.mark.thorough
+@pytest.mark.parametrize("code_points", CODE_POINTS)
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
-def test_many_code_points_are_cut(name):
-    check_pre_tokenizer(name, many())
+def test_code_points_are_cut(name, code_points):
+    check_pre_tokenizer(name, code_points())
 
 
 @pytest.mark.parametrize("name", ["R50K", "CL100K", "QWEN", "O200K"])
@@ -168,23 +161,6 @@ def test_scripts_of_neighbors():
     for start in range(0, len(letters), 1 << 16):
         text = "".join(letters[start : start + (1 << 16)])
         assert ours.pre_tokenize_str(text) == theirs.pre_tokenize_str(text)
-
-
-#: Parts of texts for a normalizer whose rules cross the borders of ASCII.
-PARTS = ["a", "e", "l", "H", " ", "\r", "\n", "\r\n", "\x01", "\u0301", "\u0323", "\u0600", "\u200d",
-         "é", "½", "İ", "ﬁ", "\u00ad", "日", "語", "\u1100\u1161\u11a8", "😀", "🇩", "🇪", "\u0915\u094d",
-         "\u0378", "\ufffd", "\u2028", "\u3099", "か", "\ufb1f", "\u0344", "~", "\x7f", "\x00"]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NORMALIZERS)
-def test_random_neighbors(name):
-    part = NORMALIZERS[name]()
-    ours, theirs = characters(part)
-    rng = seeded(name, 1)
-    for _ in range(300):
-        text = "".join(rng.choices(PARTS, k=rng.randrange(1, 12)))
-        assert ours.normalizer.normalize_str(text) == part.normalize_str(text), ascii(text)
-        assert ours.encode(text).offsets == theirs.encode(text).offsets, ascii(text)
 
 
 def charsmap_file(rules: bytes) -> str:

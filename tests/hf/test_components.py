@@ -100,6 +100,14 @@ CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+SEQUENCES: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
+    "normalizer": [("NFC", ()), ("Lowercase", ())],
+    "pre_tokenizer": [("Digits", (True,)), ("ByteLevel", (True, True, False))],
+    "post_processor": [("ByteLevel", ()), ("BertProcessing", (("b", 2), ("a", 1)))],
+    "decoder": [("Fuse", ()), ("Strip", ("a", 1, 0))],
+}
+
+
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]}-{call[1]}{call[2]!r:.40}")
 def test_constructors_and_attributes(call):
     kind, name, arguments, change = call
@@ -121,6 +129,25 @@ def test_constructors_and_attributes(call):
     assert type(a.to_tokenizers()) is theirs
     assert a.to_tokenizers().__getstate__() == a.__getstate__()
     assert pickle.loads(pickle.dumps(a)) == a == copy.deepcopy(a)
+    with pytest.raises(AttributeError):
+        a.no_field = True
+
+
+def test_sequences_have_parts():
+    for kind, module in MODULES.items():
+        package = getattr(hf, module)
+        parts = [getattr(package, name)(*given) for name, given in SEQUENCES[kind]]
+        found = package.Sequence(parts)
+        theirs = getattr(tokenizers, module).Sequence([part.to_tokenizers() for part in parts])
+        assert found.__getstate__() == theirs.__getstate__() and repr(found) == repr(theirs)
+        assert len(found) == 2 and found[-1] == found[1] == parts[1] and bool(found)
+        assert type(pickle.loads(pickle.dumps(found))[0]) is type(parts[0])
+        with pytest.raises(IndexError):
+            found[2]
+        for problem in (lambda: found[0][0], lambda: len(found[0])):  # noqa: B023
+            with pytest.raises(TypeError, match="is not subscriptable|has no len"):
+                problem()
+        assert found[0]
 
 
 def test_every_class_has_a_case():

@@ -32,13 +32,6 @@ def pair(request):
     return path, ours, theirs
 
 
-@pytest.fixture
-def fresh(pair):
-    path, ours, theirs = pair
-    ours.no_truncation(), ours.no_padding(), theirs.no_truncation(), theirs.no_padding()
-    return ours, theirs
-
-
 def corpus_texts() -> list[str]:
     texts = []
     for name in ("en", "code", "zh", "multi", "messy"):
@@ -65,46 +58,6 @@ def test_pairs_and_words(pair):
         words, more = first.split(" "), second.split()
         a = ours.encode(words, more, is_pretokenized=True)
         assert_same(a, theirs.encode(words, more, is_pretokenized=True), (words, more))
-
-
-@pytest.mark.parametrize("direction", ["left", "right"])
-@pytest.mark.parametrize("strategy", ["longest_first", "only_first", "only_second"])
-def test_truncation_and_padding(fresh, direction, strategy):
-    ours, theirs = fresh
-    for length, stride in [(1, 0), (5, 0), (8, 2), (17, 5), (400, 0)]:
-        for tokenizer in fresh:
-            try:
-                tokenizer.enable_truncation(
-                    length, stride=stride, strategy=strategy, direction=direction
-                )
-            except ValueError:
-                continue
-            tokenizer.enable_padding(direction=direction, length=12, pad_id=3, pad_token="<p>")
-        for first, second in [(TEXTS[3], None), (TEXTS[4], TEXTS[9]), (TEXTS[9], TEXTS[2])]:
-            try:
-                expected = theirs.encode(first, second)
-            except BaseException as error:
-                if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                    raise
-                with pytest.raises(ValueError):
-                    ours.encode(first, second)
-                continue
-            assert_same(ours.encode(first, second), expected, (length, stride, first, second))
-
-
-def test_batches(fresh):
-    ours, theirs = fresh
-    texts = TEXTS * 3
-    for tokenizer in fresh:
-        tokenizer.enable_padding(pad_to_multiple_of=8)
-    for method in ("encode_batch", "encode_batch_fast"):
-        a, b = getattr(ours, method)(texts), theirs.encode_batch(texts)
-        assert [x.ids for x in a] == [x.ids for x in b]
-        for one, other, text in zip(a, b, texts):
-            assert_same(one, other, text)
-    pairs = list(zip(TEXTS, reversed(TEXTS)))
-    for one, other in zip(ours.encode_batch(pairs), theirs.encode_batch(pairs)):
-        assert_same(one, other)
 
 
 def test_decode_and_streams(pair):

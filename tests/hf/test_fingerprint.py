@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hf_oracle import tokenizer_path
+from kinds import FLAGS
 
 import bpe_engine
 from bpe_engine import hf
@@ -22,17 +23,7 @@ FILE: dict[str, Any] = {
     "version": "1.0",
     "truncation": None,
     "padding": None,
-    "added_tokens": [
-        {
-            "id": 259,
-            "content": "<|end|>",
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-    ],
+    "added_tokens": [{"id": 259, "content": "<|end|>", **FLAGS, "special": True}],
     "normalizer": {"type": "NFC"},
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
     "post_processor": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False},
@@ -96,20 +87,9 @@ def test_every_part_is_in_it():
     }
     few_bytes = {text: id for text, id in VOCAB.items() if text not in ("x", "z")}
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    padding = {
-        "strategy": "BatchLongest",
-        "direction": "Right",
-        "pad_to_multiple_of": None,
-        "pad_id": 259,
-        "pad_type_id": 0,
-        "pad_token": "<|end|>",
-    }
-    truncation = {
-        "direction": "Right",
-        "max_length": 8,
-        "strategy": "LongestFirst",
-        "stride": 0,
-    }
+    padding = {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None}
+    padding |= {"pad_id": 259, "pad_type_id": 0, "pad_token": "<|end|>"}
+    truncation = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
     files = [
         FILE,
         changed(normalizer=None),

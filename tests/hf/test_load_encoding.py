@@ -6,11 +6,14 @@ import json
 
 import pytest
 from hf_oracle import TEXTS, tokenizer_path, tokenizers
+from kinds import FLAGS, LEVEL
+from seeds import seeded
 
 import bpe_engine
 import vocab_tools.bases
 from bpe_engine import hf
 from bpe_engine.read import byte_level
+from vocab_tools.convert.pre_tokenizer import DEEPSEEK_IN_ONE
 
 
 @pytest.mark.parametrize("name", ["gpt2", "dolma2", "whisper-tiny", "deepseek"])
@@ -18,7 +21,26 @@ def test_the_same_ids_as_the_tokenizer(name):
     path = tokenizer_path(name)
     encoding = bpe_engine.load_encoding(path)
     tokenizer = hf.Tokenizer.from_file(path)
-    for text in TEXTS:
+    assert (encoding.pattern == DEEPSEEK_IN_ONE) == (name == "deepseek")
+    rng = seeded("load encoding", name)
+    parts = [
+        "a",
+        "Z",
+        "é",
+        "\u0301",
+        "23",
+        "  ",
+        "\r\n",
+        "$",
+        "—",
+        "中文",
+        "の",
+        "ア",
+        "・",
+        "\u3099",
+        "한",
+    ]
+    for text in [*TEXTS, *("".join(rng.choices(parts, k=30)) for _ in range(300))]:
         expected = tokenizer.encode(text, add_special_tokens=False).ids
         assert encoding.encode(text, allowed_special="all") == expected, text
         assert encoding.count(text, disallowed_special=()) > 0 or not text
@@ -59,23 +81,16 @@ def test_malformed(tmp_path):
 
 def file_with(tmp_path, *added):
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "special": True}
-    level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
     space = byte_level.text_of(b" ")
     vocab = {letter: id for id, letter in enumerate([*letters, 2 * space])}
     contents = {
         "version": "1.0",
         "added_tokens": [
-            {"id": 257 + place, "content": content, "normalized": normalized, **flags}
-            for place, (content, normalized) in enumerate(added)
+            {"id": 257 + at, "content": content, **FLAGS, "normalized": normalized, "special": True}
+            for at, (content, normalized) in enumerate(added)
         ],
-        "pre_tokenizer": level,
-        "decoder": level,
+        "pre_tokenizer": {**LEVEL, "trim_offsets": True},
+        "decoder": LEVEL,
         "model": {"type": "BPE", "vocab": vocab, "merges": [[space, space]]},
     }
     path = tmp_path / "file.json"

@@ -8,7 +8,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hf_models import MODELS, model_of, text_of
+from hf_models import MODELS, model_of
 from hf_oracle import tokenizers
 from seeds import seeded
 from small_files import unigram_file
@@ -283,22 +283,6 @@ def test_fields_of_other_types():
     assert "file" not in str(caught.value)
     with pytest.raises(ValueError, match=r"^model\.dropout: 1\.5"):
         hf.BPE(*MADE["BPE"], dropout=1.5)
-
-
-def test_texts_of_many_pieces():
-    for kind in MODELS:
-        theirs = tokenizers.Tokenizer(model_of(kind, 3))
-        theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-        ours = hf.Tokenizer.from_str(theirs.to_str())
-        rng = seeded("many pieces")
-        text = " ".join(text_of(rng) for _ in range(2000))
-        try:
-            expected = theirs.encode(text).ids
-        except Exception:
-            continue
-        assert ours.encode(text).ids == expected
-        assert ours.encode_to_numpy(text, num_threads=2).tolist() == expected
-        assert ours.count(text) == len(expected)
 
 
 def test_a_model_without_tokens_takes_every_part():

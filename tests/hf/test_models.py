@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import json
-import pickle
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hf_models import MODELS, model_of, text_of
 from hf_oracle import assert_same, both, tokenizers
+from kinds import LEVEL
 from seeds import seeded
 
 import bpe_engine
@@ -121,12 +123,7 @@ def test_a_model_that_cannot_be_bpe_is_of_the_next_type(fields, more):
 
 
 def test_byte_level_files_without_a_byte():
-    level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
+    level = {**LEVEL, "trim_offsets": True}
     for vocab in ({"☺": 0}, {"": 0}, {"☺": 3, "<unk>": 1}, {"<u>☺": 0}):
         model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>"}
         for split in (level, None):
@@ -273,6 +270,92 @@ def test_long_pieces_are_linear(kind):
 
 # ---- Files ----
 
+TWO_TOKENS_OF_ONE_ID = {
+    "type": "TemplateProcessing",
+    "single": [{"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>", "<s>"]}},
+}
+SMALL: dict[str, Any] = {"vocab": {"a": 0, "b": 1, "ab": 2, "<u>": 3}, "merges": [["a", "b"]]}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "start"),
+    [
+        ("model", {**SMALL, "type": "SuperBPE"}, "model.type"),
+        ("pre_tokenizer", {"type": "FixedLength", "length": 0}, "pre_tokenizer.length"),
+        (
+            "normalizer",
+            {"type": "Replace", "pattern": {"Regex": "^"}, "content": "x"},
+            "normalizer",
+        ),
+        ("post_processor", TWO_TOKENS_OF_ONE_ID, "post_processor"),
+    ],
+)
+def test_unsupported_parts_are_named(part, value, start):
+    with pytest.raises(hf.UnsupportedTokenizer) as caught:
+        hf.Tokenizer.from_str(json.dumps({"model": SMALL, part: value}))
+    assert str(caught.value).startswith(start) and isinstance(caught.value, ValueError)
+
+
+MALFORMED = ["", "{", "[]", "{}", '{"model": 3}', "null", '{"model": {}}']
+
+
+@pytest.mark.parametrize("text", [*MALFORMED, json.dumps({"model": SMALL, "models": {}})])
+def test_malformed_files(text):
+    for read in (tokenizers.Tokenizer.from_str, hf.Tokenizer.from_str):
+        with pytest.raises(Exception):  # noqa: B017
+            read(text)
+
+
+def test_merges_of_the_unk_token_and_two_spellings():
+    model = {**SMALL, "merges": [["a", "b"], ["<u>", "a"]], "unk_token": "<u>"}
+    model["vocab"] = {**SMALL["vocab"], "<u>a": 4}
+    ours, theirs = both(json.dumps({"model": {**model, "type": "BPE"}}))
+    for text in ("ab<u>a", "Aa", "AAab", "aAa"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
+    spelled = {**model, "merges": ["a b", "<u> a"]}
+    spelled |= dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges"))
+    for each in both(json.dumps({"model": spelled})):
+        assert each.to_str() == ours.to_str()
+
+
+def test_spaces_belong_to_one_token_only():
+    _, theirs = both(json.dumps({"model": SMALL}))
+    theirs.add_tokens(
+        [
+            tokenizers.AddedToken("_", rstrip=True),
+            tokenizers.AddedToken("  ", lstrip=True),
+        ]
+    )
+    ours, theirs = both(theirs.to_str())
+    for text in ("_  ", "a  _", "  _"):
+        assert_same(ours.encode(text), theirs.encode(text), text)
+    # There this panics.
+    assert ours.encode("_    a").tokens == ["_    ", "a"]
+
+
+def test_threads_encode_while_tokens_are_added():
+    ours, _ = both(json.dumps({"model": SMALL}))
+    expected, failures, stop = ours.encode("abab").ids, [], threading.Event()
+
+    def encode():
+        while not stop.is_set():
+            if (ids := ours.encode("abab").ids) != expected:
+                failures.append(ids)
+
+    threads = [threading.Thread(target=encode) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(50):
+        ours.add_tokens([f"<{number}>"])
+        ours.enable_truncation(100)
+        ours.no_truncation()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures and ours.token_to_id("<49>") is not None
+
 
 @pytest.mark.parametrize("name", ["vocab.txt", "merges.txt", "vocab.json", "tokenizer.json"])
 def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None:
@@ -357,21 +440,6 @@ def test_malformed_tekken_files(tmp_path: Path, contents: str, problem: str) -> 
 
 
 # ---- Models of the package `tokenizers` ----
-
-
-def test_a_model_of_tokenizers_makes_a_tokenizer() -> None:
-    models = tokenizers.models
-    pieces = [("<unk>", 0.0), ("a", -1.123456789123456), ("aa", -2.246913578246912)]
-    for theirs in (
-        models.Unigram(pieces, 0),
-        models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]),
-        models.WordLevel({"a": 0}, "a"),
-        models.WordPiece({"a": 0, "[UNK]": 1}),
-    ):
-        ours = hf.Tokenizer(theirs)
-        assert ours.encode("aab").ids == tokenizers.Tokenizer(theirs).encode("aab").ids
-        assert repr(ours.model) == repr(theirs)
-        assert pickle.loads(pickle.dumps(ours)).to_str() == ours.to_str()
 
 
 def test_reprs_and_numbers_below_zero() -> None:

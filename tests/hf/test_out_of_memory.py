@@ -40,6 +40,10 @@ encoding = ours.encode(text)
 encoding.offsets
 grown = _core.ConversationState(ours, "all", ())
 grown.append_text(plain)
+other = hf.Tokenizer.from_str(ours.to_str())
+other.normalizer = hf.normalizers.Replace(hf.Regex("[ab]"), "cd")
+cuts = [hf.pre_tokenizers.Punctuation(), hf.pre_tokenizers.ByteLevel(False)]
+other.pre_tokenizer = hf.pre_tokenizers.Sequence(cuts)
 def made(**fields):
     named = dict(is_pretokenized=False, add_special_tokens=True, truncation=None, padding=None,
                  overflow=False, num_threads=1, allowed_special="all", disallowed_special=())
@@ -64,6 +68,11 @@ CALLS = {
     "HfEncoding.merge": "hf.Encoding.merge([encoding, encoding])",
     "Pipeline._read_json": "hf.Tokenizer.from_str(ours.to_str())",
     "Tokenizer.encode": "ours.encode(text)",
+    "Tokenizer.encode, added tokens": "ours.encode('<7>' * 3_000_000)",
+    "Tokenizer.encode, words": "ours.encode(['ab'] * 1_000_000, is_pretokenized=True)",
+    "Tokenizer.encode, components": "other.encode(plain)",
+    "HfEncoding.sequence_ids": "encoding.sequence_ids",
+    "HfEncoding.token_to_chars": "ours.encode(plain).token_to_chars(3)",
     "Tokenizer.encode_batch": "ours.encode_batch(many)",
     "Tokenizer.encode_batch_fast": "ours.encode_batch_fast(many)",
     "Tokenizer.decode": "ours.decode(ids)",

@@ -70,14 +70,6 @@ def test_a_prompt_ends_inside_a_character():
         assert pool.step([slot], [ids[cut:]])[0] == ["Hi 根本"[len(complete) :]]
 
 
-def test_other_decoders_are_refused():
-    ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
-    ours.decoder = hf.decoders.Fuse() if hasattr(hf, "decoders") else tokenizers.decoders.Fuse()
-    with pytest.raises(hf.UnsupportedTokenizer, match="decoder: .* decode with a DecodeStream"):
-        bpe_engine.StreamPool(ours)
-    assert bpe_engine.TokenTable(ours)[995] == ours.decode([995]).encode() == "Ġworld".encode()
-
-
 def test_a_pool_keeps_the_tokenizer_as_it_was():
     ours = hf.Tokenizer.from_file(tokenizer_path("gpt2"))
     pool, table = bpe_engine.StreamPool(ours), bpe_engine.TokenTable(ours)

@@ -66,41 +66,11 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("strategy", ["longest_first", "only_first", "only_second"])
-def test_truncated_prompts(pair, strategy, side):
-    text = " ".join(TEXTS) * 20
-    texts = [text] if strategy == "longest_first" else [text, text[:200]]
-    texts = texts[:: -1 if strategy == "only_second" else 1]
-    options = {"truncation": strategy, "max_length": 450, "return_offsets_mapping": True}
-    for more in ({}, {"return_overflowing_tokens": True, "stride": 5}):
-        made = []
-        for tokenizer in map(copy.deepcopy, pair):
-            tokenizer.truncation_side = side
-            made.append(dict(tokenizer(*texts, **options, **more)))
-        assert made[0] == made[1]
-
-
 def test_the_rest_of_a_prompt_costs_nothing(pair):
     ours, _ = pair
     text = "They met again in the spring, and nobody was surprised. " * 100_000
     few = work(lambda: ours(text[:30_000], truncation=True, max_length=1000))
     assert work(lambda: ours(text, truncation=True, max_length=1000)) < 4 * few + 50_000
-
-
-@pytest.mark.parametrize("options", CALLS, ids=str)
-def test_calls(pair, options):
-    ours, theirs = pair
-    texts = [text for text in TEXTS if text]
-    a, b = ours(texts, **options), theirs(texts, **options)
-    assert list(a) == list(b)
-    for key in b:
-        x, y = a[key], b[key]
-        if isinstance(y, np.ndarray):
-            assert np.array_equal(x, y), key
-        else:
-            assert x == y, key
-    assert dict(ours(texts[3], **options)).keys() == dict(theirs(texts[3], **options)).keys()
 
 
 ONE_TEXT = [
@@ -131,23 +101,6 @@ def test_calls_of_one_text(pair, options):
         for given in ((text,), (text, "another"), (text, None), (text, "")):
             ours, theirs = (outcome_of(tokenizer, *given, **options) for tokenizer in pair)
             assert ours == theirs
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"padding": "some"},
-        {"truncation": "some"},
-        {"text": None},
-        {"unknown": 1},
-        {"return_tensors": ["np"]},
-        {"padding": True, "truncation": True, "max_length": 9, "pad_to_multiple_of": 8},
-    ],
-    ids=str,
-)
-def test_refused_calls_of_one_text(pair, wrong):
-    ours, theirs = (outcome_of(tokenizer, **{"text": "a b", **wrong}) for tokenizer in pair)
-    assert ours == theirs and type(ours) is (tuple if "unknown" in wrong else str)
 
 
 @pytest.mark.parametrize("other", [1, None, "yes"])
@@ -207,77 +160,6 @@ def test_threads_with_other_settings(pair):
     finally:
         sys.setswitchinterval(interval)
     assert not wrong
-
-
-def test_pairs_and_words(pair):
-    ours, theirs = pair
-    firsts, seconds = TEXTS[1:6], TEXTS[5:10]
-    assert dict(ours(firsts, seconds, return_offsets_mapping=True)) == dict(
-        theirs(firsts, seconds, return_offsets_mapping=True)
-    )
-    words = [text.split() for text in firsts]
-    a = ours(words, is_split_into_words=True)
-    b = theirs(words, is_split_into_words=True)
-    assert dict(a) == dict(b)
-    for row in range(len(words)):
-        assert a.word_ids(row) == b.word_ids(row)
-        assert a.tokens(row) == b.tokens(row)
-        assert a.sequence_ids(row) == b.sequence_ids(row)
-
-
-def test_batch_encoding_lookups(pair):
-    ours, theirs = pair
-    text = TEXTS[4]
-    a, b = ours(text), theirs(text)
-    for position in range(len(text)):
-        assert a.char_to_token(position) == b.char_to_token(position)
-        assert a.char_to_word(position) == b.char_to_word(position)
-    for token in range(len(b["input_ids"])):
-        assert a.token_to_chars(token) == b.token_to_chars(token)
-        assert a.token_to_word(token) == b.token_to_word(token)
-
-
-def test_tokens_and_decode(pair):
-    ours, theirs = pair
-    for text in TEXTS:
-        ids = theirs(text)["input_ids"]
-        assert ours.tokenize(text) == theirs.tokenize(text)
-        assert ours.decode(ids) == theirs.decode(ids)
-        assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(
-            ids, skip_special_tokens=True
-        )
-        assert ours.convert_ids_to_tokens(ids) == theirs.convert_ids_to_tokens(ids)
-        tokens = theirs.convert_ids_to_tokens(ids)
-        assert ours.convert_tokens_to_string(tokens) == theirs.convert_tokens_to_string(tokens)
-    assert ours.get_vocab() == theirs.get_vocab()
-    assert len(ours) == len(theirs)
-    assert ours.added_tokens_decoder == theirs.added_tokens_decoder
-    assert ours.all_special_tokens == theirs.all_special_tokens
-
-
-def test_chat_templates_with_masks(pair):
-    ours, theirs = pair
-    messages = [
-        {"role": "user", "content": "Hello there"},
-        {"role": "assistant", "content": "General 日本 Kenobi"},
-    ]
-    options = {"return_dict": True, "return_assistant_tokens_mask": True, "tokenize": True}
-    a = ours.apply_chat_template(messages, **options)
-    assert dict(a) == dict(theirs.apply_chat_template(messages, **options))
-    assert 1 in a["assistant_masks"]
-
-
-def test_added_tokens(pair):
-    ours, theirs = copy.deepcopy(pair[0]), copy.deepcopy(pair[1])
-    for tokenizer in (ours, theirs):
-        tokenizer.add_tokens(["<new>", transformers.AddedToken("<strip>", lstrip=True)])
-        tokenizer.add_special_tokens({"additional_special_tokens": ["<special>"]})
-    text = "a <new>b  <strip> c<special>"
-    assert ours(text)["input_ids"] == theirs(text)["input_ids"]
-    ids = ours(text)["input_ids"]
-    assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(
-        ids, skip_special_tokens=True
-    )
 
 
 @pytest.mark.parametrize("options", [{}, {"padding": True, "return_tensors": "np"}], ids=str)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hf_oracle import TEXTS, fields, tokenizers
+from kinds import LEVEL
 
 import bpe_engine
 from bpe_engine import hf
@@ -26,77 +27,27 @@ NORMALIZERS = [
     {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": "_"},
     {"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "Prepend", "prepend": "> "}]},
 ]
-PRE_TOKENIZERS = [
-    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-    {
-        "type": "Sequence",
-        "pretokenizers": [
-            {
-                "type": "Split",
-                "pattern": {"Regex": r"\d{1,3}"},
-                "behavior": "Isolated",
-                "invert": False,
-            },
-            {
-                "type": "ByteLevel",
-                "add_prefix_space": False,
-                "trim_offsets": True,
-                "use_regex": True,
-            },
-        ],
-    },
+SPLIT = {"type": "Split", "pattern": {"Regex": r"\d{1,3}"}, "behavior": "Isolated", "invert": False}
+PRE_TOKENIZERS: list[dict[str, Any]] = [
+    {**LEVEL, "add_prefix_space": True, "trim_offsets": True},
+    {"type": "Sequence", "pretokenizers": [SPLIT, {**LEVEL, "trim_offsets": True}]},
 ]
 
 
 def contents(**parts: Any) -> str:
     model = {"type": "BPE", "vocab": VOCAB, "merges": MERGES}
-    return json.dumps(
-        {
-            "version": "1.0",
-            "added_tokens": [],
-            "pre_tokenizer": PRE_TOKENIZERS[0],
-            "model": model,
-            **parts,
-        }
-    )
+    whole = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": PRE_TOKENIZERS[0],
+        "model": model,
+    }
+    return json.dumps({**whole, **parts})
 
 
 @pytest.fixture
 def both() -> tuple[Any, Any]:
     return hf.Tokenizer(contents()), tokenizers.Tokenizer.from_str(contents())
-
-
-@pytest.mark.parametrize("prefix", [None, "some"])
-def test_saved_models_are_the_same_files(both, tmp_path: Path, prefix):
-    saved = []
-    for who, tokenizer in zip(("ours", "theirs"), both):
-        (tmp_path / who).mkdir()
-        paths = tokenizer.model.save(str(tmp_path / who), *([prefix] if prefix else []))
-        saved.append({Path(path).name: Path(path).read_bytes() for path in paths})
-    assert saved[0] == saved[1] and len(saved[0]) == 2
-    with pytest.raises(OSError):
-        both[0].model.save(tmp_path / "missing")
-
-
-def test_models_are_read_from_files(both, tmp_path: Path):
-    ours, theirs = both
-    paths = ours.model.save(tmp_path)
-    assert hf.BPE.read_file(*paths) == tokenizers.models.BPE.read_file(*paths)
-    options = {"unk_token": "a", "fuse_unk": True, "ignore_merges": True, "cache_capacity": 5}
-    for given in ({}, options):
-        one, other = (
-            hf.BPE.from_file(*paths, **given),
-            tokenizers.models.BPE.from_file(*paths, **given),
-        )
-        for name in ("unk_token", "fuse_unk", "ignore_merges", "byte_fallback"):
-            assert getattr(one, name) == getattr(other, name)
-        for text in ("abc", "Ġa", "cab", "él"):
-            assert [token.as_tuple() for token in one.tokenize(text)] == [
-                token.as_tuple() for token in other.tokenize(text)
-            ]
-            assert one.token_to_id(text) == other.token_to_id(text)
-    with pytest.raises(ValueError, match="dropout"):
-        hf.BPE.from_file(*paths, dropout=1.1)
 
 
 @pytest.mark.parametrize("spec", NORMALIZERS, ids=lambda spec: spec["type"])

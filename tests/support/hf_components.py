@@ -260,38 +260,11 @@ added_tokens = st.lists(
     ),
     max_size=5,
 )
-extra_texts = st.lists(
-    st.sampled_from(
-        [
-            *WORDS,
-            *SPACED,
-            " ",
-            "<a>",
-            "<b>",
-            "<0xE2>",
-            "語",
-            "😀",
-            "<s>",
-            "HELLO",
-            "e\u0301",
-            "ﬁ",
-            "İ",
-            "½",
-            "\u00ad",
-            "\u0301\u0323",
-            "\x01",
-            "\r\n",
-            "語\u0301",
-            "\u0378",
-            "\u3099\u0301",
-            "각",
-            "do not n't",
-            "_",
-            ".",
-        ]
-    ),
-    max_size=12,
-).map("".join)
+PIECES = [
+    *WORDS, *SPACED, " ", "<a>", "<b>", "<0xE2>", "語", "😀", "<s>", "HELLO", "e\u0301", "ﬁ", "İ", "½", "\u00ad",
+    "\u0301\u0323", "\x01", "\r\n", "語\u0301", "\u0378", "\u3099\u0301", "각", "do not n't", "_", ".",
+]  # fmt: skip
+extra_texts = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 
 def examples(count: int):
