@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+
+__all__ = ["Brief", "Reported", "in_notebook", "set_reports"]
+
+Framed = Callable[[object], "str | None"]
+Write = Callable[["str | os.PathLike[str]", object], None]
+
+#: Makes the report on a result for a notebook, and writes it to a file. Reports are about results,
+#: so the package names the functions.
+_reports: list[tuple[Framed, Write]] = []
 
 _LONGEST = 60
 
 
+def set_reports(framed: Framed, write: Write) -> None:
+    """Names the functions that return the report on a result as a frame for a notebook, or None,
+    and that write it to a file."""
+    _reports[:] = [(framed, write)]
+
+
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None if it has none."""
-    # By the package: reports import the results.
-    import vocab_tools
-
-    framed: str | None = vocab_tools.framed(result)
-    return framed
+    return _reports[0][0](result) if _reports else None
 
 
 class Brief:
@@ -42,10 +53,7 @@ class Reported(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
-        import vocab_tools
-
-        result: Any = self
-        vocab_tools.write_report(path, result)
+        _reports[0][1](path, self)
 
 
 def _brief(value: object) -> str:

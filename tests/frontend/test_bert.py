@@ -15,20 +15,7 @@ from bpe_engine.bert import BertPreprocessor, WordBatch
 
 np = pytest.importorskip("numpy")
 
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "hello",
-    "world",
-    "##s",
-    "a",
-    "b",
-    "##b",
-    "語",
-]
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] hello world ##s a b ##b 語".split()
 LONG = [*TEXTS, "[SEP] hello [CLS] a", "hello worlds " * 20, "ab abb b"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hf_oracle import tokenizer_path, tokenizers
+from kinds import FLAGS, METASPACE, PREPEND, REPLACE, byte_level_file, characters_file
 from seeds import seeded
 
 import bpe_engine
@@ -243,16 +244,9 @@ def test_disallowed_names_raise_the_same(faces: list[Any]) -> None:
 
 # ---- Files with steps that look around ----
 
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-ADDED = [
-    {"content": "<a>", "special": True, **FLAGS},
+MORE: list[dict[str, Any]] = [
     {"content": "<a>b", "special": True, **FLAGS},
-    {"content": "<l>", "special": True, **FLAGS, "lstrip": True},
-    {"content": "<r>", "special": True, **FLAGS, "rstrip": True},
     {"content": "<w>", "special": True, **FLAGS, "single_word": True},
-]
-NORMALIZED = [
-    {"content": "née", "special": False, **FLAGS, "normalized": True},
     {"content": "Uqq", "special": True, **FLAGS, "normalized": True, "lstrip": True},
 ]
 NORMALIZERS: list[Any] = [
@@ -271,79 +265,39 @@ WORDS = [
 ]  # fmt: skip
 
 
+def with_more(contents: str, **parts: Any) -> hf.Tokenizer:
+    """Returns the tokenizer of a file with other parts, and with the added tokens of `MORE`."""
+    file = {**json.loads(contents), **parts}
+    added = file["added_tokens"]
+    first = added[0]["id"] + len(added)
+    added += [{"id": first + place, **token} for place, token in enumerate(MORE)]
+    return hf.Tokenizer.from_str(json.dumps(file))
+
+
 def odd_files() -> Iterator[tuple[str, hf.Tokenizer]]:
-    file = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     for number, normalizer in enumerate(NORMALIZERS):
-        for more in ([], NORMALIZED):
-            for prefix_space in (False, True):
-                added = [{"id": 50257 + n, **token} for n, token in enumerate([*ADDED, *more])]
-                contents = {**file, "normalizer": normalizer, "added_tokens": added}
-                contents["pre_tokenizer"]["add_prefix_space"] = prefix_space
-                name = f"{number} {len(more)} {prefix_space}"
-                yield name, hf.Tokenizer.from_str(json.dumps(contents))
-
-
-#: Pre-tokenizers and normalizers of files over characters.
-CHARACTER_FILES: list[tuple[Any, Any]] = [
-    *[
-        ({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split}, None)
-        for scheme in ("first", "never", "always")
-        for split in (True, False)
-    ],
-    (
-        {
-            "type": "Split",
-            "pattern": {"String": " "},
-            "behavior": "MergedWithPrevious",
-            "invert": False,
-        },
-        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-    ),
-    (
-        None,
-        {
-            "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": "▁"},
-                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-            ],
-        },
-    ),
-]
+        for prefix in (False, True):
+            yield f"{number} {prefix}", with_more(byte_level_file(normalizer, prefix=prefix))
 
 
 def character_files() -> Iterator[tuple[str, hf.Tokenizer]]:
     """Files over characters, with byte fallback, with an unknown token, and with neither."""
-    words = ["▁the", "▁word", "some", "text", "▁▁", "xxx", "éx", "▁and"]
-    vocab = [f"<0x{byte:02X}>" for byte in range(256)] + ["<unk>"]
-    vocab += sorted(set("".join(words)) | set("ab,.▁"))
-    merges = []
-    for word in words:
-        for end in range(2, len(word) + 1):
-            if word[:end] not in vocab:
-                vocab.append(word[:end])
-                merges.append([word[: end - 1], word[end - 1 : end]])
-    for options in (
-        {"byte_fallback": True},
-        {"byte_fallback": False, "unk_token": "<unk>", "fuse_unk": True},
-        {"byte_fallback": False},
-    ):
-        model = {"type": "BPE", "merges": merges, **options}
-        model["vocab"] = {token: id for id, token in enumerate(vocab)}
-        for number, (pre_tokenizer, normalizer) in enumerate(CHARACTER_FILES):
-            for more in ([], NORMALIZED):
-                added = [{"id": len(vocab) + n, **t} for n, t in enumerate([*ADDED, *more])]
-                contents = {
-                    "version": "1.0",
-                    "added_tokens": added,
-                    "normalizer": normalizer,
-                    "pre_tokenizer": pre_tokenizer,
-                    "post_processor": None,
-                    "decoder": None,
-                    "model": model,
-                }
-                name = f"characters {number} {len(more)} {options}"
-                yield name, hf.Tokenizer.from_str(json.dumps(contents))
+    split = {"type": "Split", "pattern": {"String": " "}, "invert": False}
+    kinds: list[dict[str, Any]] = [
+        {"pre_tokenizer": {**METASPACE, "prepend_scheme": scheme, "split": is_split}}
+        for scheme in ("first", "never", "always")
+        for is_split in (True, False)
+    ]
+    kinds.append(
+        {"pre_tokenizer": {**split, "behavior": "MergedWithPrevious"}, "normalizer": REPLACE}
+    )
+    kinds.append({"normalizer": PREPEND})
+    for number, parts in enumerate(kinds):
+        contents = characters_file(**parts)
+        model = json.loads(contents)["model"]
+        for options in ({}, {"byte_fallback": False, "unk_token": "xxx"}, {"byte_fallback": False}):
+            name = f"characters {number} {options}"
+            yield name, with_more(contents, model={**model, **options})
 
 
 @pytest.mark.parametrize("files", [odd_files, character_files])
@@ -559,17 +513,6 @@ def test_unknown_ids_in_every_tokenizer_class() -> None:
     for face in (encoding, file, by_encoding, by_file, qwen):
         with pytest.raises(OverflowError):
             face.decode([-1])
-
-
-def test_streams_of_a_tokenizer_are_its_text() -> None:
-    rng = seeded("streams")
-    for face in (*gpt2_faces()[2:], QwenTokenizer()):
-        for _ in range(30):
-            ids = face.encode(text(rng).encode("utf-8", "replace").decode())
-            decoder = face.stream_decoder()
-            assert "".join([*map(decoder.push, ids), decoder.finish()]) == face.decode(ids)
-        decoder = face.stream_decoder(skip_special_tokens=True)
-        assert decoder.push(face.encode("a<|im_end|>b")) == "ab"
 
 
 def test_pools_and_tables_of_the_faces_agree(faces: list[Any]) -> None:

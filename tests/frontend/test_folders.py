@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folders import same, write
 from hf_oracle import TEXTS, tokenizer_path
 
 import bpe_engine
@@ -25,73 +26,6 @@ GPT2 = bpe_engine.get_encoding("gpt2")
 def gpt2_file() -> dict[str, Any]:
     contents: dict[str, Any] = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
     return contents
-
-
-def write(path: Path, **files: Any) -> Path:
-    """A folder with these files; `__` in a name is a dot."""
-    path.mkdir(exist_ok=True)
-    for name, contents in files.items():
-        text = contents if isinstance(contents, str) else json.dumps(contents)
-        (path / name.replace("__", ".")).write_text(text, encoding="utf-8")
-    return path
-
-
-def same(ours: Any, theirs: Any) -> None:
-    for text in TEXTS:
-        for options in ({}, {"return_offsets_mapping": True, "return_token_type_ids": True}):
-            assert dict(ours(text, **options)) == dict(theirs(text, **options)), text
-        assert dict(ours(text, "x y")) == dict(theirs(text, "x y"))
-        ids = theirs.encode(text)
-        assert ours.decode(ids) == theirs.decode(ids)
-        assert ours.convert_ids_to_tokens(ids) == theirs.convert_ids_to_tokens(ids)
-    assert ours.special_tokens_map == theirs.special_tokens_map
-    assert ours.get_added_vocab() == theirs.get_added_vocab()
-    assert len(ours) == len(theirs)
-
-
-# ---- vocab.json and merges.txt ----
-
-
-def small_files() -> tuple[dict[str, int], str]:
-    """The first merges of GPT-2, for tests of many folders."""
-    model = gpt2_file()["model"]
-    merges = [
-        merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"][:2000]
-    ]
-    kept = {merge.replace(" ", "") for merge in merges}
-    vocab = {token: id for token, id in model["vocab"].items() if len(token) == 1 or token in kept}
-    vocab = {token: place for place, token in enumerate(vocab)}
-    return vocab, "\n".join(["#version: 0.2", *merges, ""])
-
-
-@pytest.mark.parametrize(
-    "name, config",
-    [
-        ("GPT2Tokenizer", {"pad_token": "<|pad|>", "add_prefix_space": True}),
-        ("GPT2Tokenizer", {"add_bos_token": True, "bos_token": "<s>", "model_max_length": 7}),
-        ("RobertaTokenizer", {}),
-        (
-            "RobertaTokenizer",
-            {"add_prefix_space": True, "trim_offsets": False, "cls_token": "<cls>"},
-        ),
-        ("Qwen2Tokenizer", {}),
-        ("Qwen2Tokenizer", {"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]}),
-    ],
-)
-def test_vocab_and_merges(tmp_path: Path, name: str, config: dict[str, Any]) -> None:
-    vocab, merges = small_files()
-    config = {"tokenizer_class": name, **config}
-    path = write(
-        tmp_path / "model", vocab__json=vocab, merges__txt=merges, tokenizer_config__json=config
-    )
-    theirs = getattr(transformers, name).from_pretrained(path)
-    same(Tokenizer.from_pretrained(path), theirs)
-
-
-def test_vocab_and_merges_without_a_configuration(tmp_path: Path) -> None:
-    vocab, merges = small_files()
-    path = write(tmp_path / "model", vocab__json=vocab, merges__txt=merges)
-    same(Tokenizer.from_pretrained(path), transformers.GPT2Tokenizer.from_pretrained(path))
 
 
 # ---- Rank files ----

@@ -54,23 +54,6 @@ def packed_row(segments: list[list[int]], length: int, kept: list[int]) -> tuple
     return words + [PAD] * missing, mask, types + [0] * missing
 
 
-def lengths_of(sizes: list[int], budget: int, truncator: Any) -> list[int]:
-    """Returns the lengths that are kept of segments of these sizes."""
-    segments = [[list(range(1000, 1000 + size))] for size in sizes]
-    length = budget + len(sizes) + 1
-    packed = pack_inputs(segments, length, truncator=truncator, **IDS)
-    words, types = packed["input_word_ids"][0], packed["input_type_ids"][0]
-    return [int(((types == number) & (words >= 1000)).sum()) for number in range(len(sizes))]
-
-
-def test_examples_of_the_rules() -> None:
-    assert lengths_of([3, 4, 2], 5, "round_robin") == [2, 2, 1]
-    assert lengths_of([3, 4, 2], 5, "waterfall") == [3, 2, 0]
-    assert lengths_of([1, 9, 2, 9], 12, "round_robin") == [1, 5, 2, 4]
-    assert lengths_of([3, 4, 2], 0, "round_robin") == [0, 0, 0]
-    assert lengths_of([3, 4, 2], 50, "round_robin") == [3, 4, 2]
-
-
 @given(batches, st.integers(0, 14), st.sampled_from(["round_robin", "waterfall"]))
 def test_rows_follow_the_rules(batch: Any, budget: int, truncator: Any) -> None:
     count, rows = batch
@@ -85,19 +68,6 @@ def test_rows_follow_the_rules(batch: Any, budget: int, truncator: Any) -> None:
         assert found == packed_row(row, length, kept)
     for values in packed.values():
         assert values.shape == (len(rows), length) and values.dtype == np.int32
-
-
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(0, 60))
-def test_budget_is_used_up(sizes: list[int], budget: int) -> None:
-    for truncator in ("round_robin", "waterfall"):
-        kept = lengths_of(sizes, budget, truncator)
-        assert sum(kept) == min(sum(sizes), budget)
-        assert all(0 <= part <= size for part, size in zip(kept, sizes))
-    # Truncated segments have equal lengths, or differ by one.
-    kept = lengths_of(sizes, budget, "round_robin")
-    cut = [part for part, size in zip(kept, sizes) if part < size]
-    if cut:
-        assert max(kept) - min(cut) <= 1
 
 
 def test_other_forms_of_segments() -> None:

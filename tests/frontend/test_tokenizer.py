@@ -36,26 +36,6 @@ sides = st.sampled_from(["left", "right"])
 # ---- Padding, truncation, strides ----
 
 
-@given(batches, sides, st.sampled_from([None, 1, 4, 7]), st.integers(0, 30))
-def test_padding(batch: list[str], side: str, multiple: int | None, length: int) -> None:
-    for tokenizer in (PLAIN, AROUND):
-        plain = tokenizer(batch)
-        longest = max(map(len, plain.input_ids))
-        for options, width in (
-            ({"padding": True}, longest),
-            ({"padding": "max_length", "max_length": length}, length),
-        ):
-            width = -(-width // (multiple or 1)) * (multiple or 1)
-            rows = tokenizer(
-                batch, pad_to_multiple_of=multiple, padding_side=side, truncation=False, **options
-            )
-            for ids, filled, mask in zip(plain.input_ids, rows.input_ids, rows.attention_mask):
-                missing = [tokenizer.pad_token_id] * (width - len(ids))
-                assert filled == (missing + ids if side == "left" else ids + missing)
-                flags = [0] * len(missing), [1] * len(ids)
-                assert mask == sum(flags if side == "left" else flags[::-1], [])
-
-
 @given(batches, sides)
 def test_padding_is_that_of_token_batches(batch: list[str], side: Any) -> None:
     """And of `pad`."""
@@ -65,54 +45,6 @@ def test_padding_is_that_of_token_batches(batch: list[str], side: Any) -> None:
     assert (rows.input_ids == matrix).all() and (rows.attention_mask == mask).all()
     later = PLAIN.pad(PLAIN(batch), padding_side=side, return_tensors="np")
     assert (later.input_ids == matrix).all() and (later.attention_mask == mask).all()
-
-
-@given(texts, st.integers(2, 12), st.integers(0, 11), sides)
-def test_parts_of_a_text(text: str, length: int, stride: int, side: str) -> None:
-    """They overlap by the stride, keep the order, and make up the whole."""
-    for tokenizer, added in ((PLAIN, 0), (AROUND, 2)):
-        kept = length - added
-        tokenizer = copy.copy(tokenizer)
-        tokenizer.truncation_side = side
-        whole = tokenizer.encode(text, add_special_tokens=False)
-        call = lambda: tokenizer(  # noqa: E731
-            text, max_length=length, stride=stride, return_overflowing_tokens=True
-        )
-        if stride > kept or (stride == kept and len(whole) > kept > 0):
-            with pytest.raises(ValueError, match="stride"):
-                call()
-            continue
-        rows = call()
-        assert rows.overflow_to_sample_mapping == [0] * len(rows.input_ids)
-        parts = [ids[added // 2 : len(ids) - added // 2] for ids in rows.input_ids]
-        if kept == 0:
-            assert parts == [[], whole] if whole else parts == [[]]
-            continue
-        assert all(len(part) <= kept for part in parts)
-        if side == "left":
-            parts, whole = [part[::-1] for part in parts], whole[::-1]
-        joined = parts[0] + [id for part in parts[1:] for id in part[stride:]]
-        assert joined == whole
-        for one, two in zip(parts, parts[1:]):
-            assert one[len(one) - stride :] == two[:stride]
-
-
-@given(texts, texts, st.integers(0, 20))
-def test_pairs(first: str, second: str, length: int) -> None:
-    sizes = [len(GPT2.encode_ordinary(text)) for text in (first, second)]
-    options = {"allowed_special": set(), "max_length": length, "truncation": True}
-    pair = first, second or "x"
-    sizes[1] = len(GPT2.encode_ordinary(pair[1]))
-    rows = PLAIN(*pair, return_token_type_ids=True, **options)
-    if length:
-        assert len(rows.input_ids) == min(sum(sizes), length)
-    counts = [rows.token_type_ids.count(number) for number in (0, 1)]
-    assert rows.token_type_ids == [0] * counts[0] + [1] * counts[1]
-    # The longer one is cut first.
-    if counts[0] < sizes[0] and counts[1] < sizes[1] and length:
-        assert abs(counts[0] - counts[1]) <= 1
-    ids = [GPT2.encode_ordinary(text) for text in pair]
-    assert rows.input_ids == ids[0][: counts[0]] + ids[1][: counts[1]]
 
 
 @given(texts)
@@ -138,12 +70,6 @@ def test_offsets(text: str) -> None:
     rows = PLAIN(text, return_offsets_mapping=True)
     assert (rows.input_ids, rows.offset_mapping) == (ids, spans)
     assert rows.tokens() == PLAIN.convert_ids_to_tokens(ids)
-
-
-def test_words() -> None:
-    rows = PLAIN([["Hello", " world"], ["ab", "cd"]], is_split_into_words=True)
-    assert rows.input_ids == [[*GPT2.encode("Hello"), *GPT2.encode(" world")], [397, 10210]]
-    assert rows.word_ids(0) == [0, 1] and rows.word_to_tokens(1, 1) == (1, 2)
 
 
 # ---- Special tokens ----

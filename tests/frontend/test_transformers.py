@@ -1,4 +1,5 @@
-"""Compares `Tokenizer` with transformers' fast tokenizers: the same folder, calls and results."""
+"""Compares `Tokenizer` and `as_transformers` with transformers' fast tokenizers: the same folder, calls
+and results."""
 
 from __future__ import annotations
 
@@ -48,21 +49,36 @@ def folder(tmp_path: Path, name: str) -> Path:
     return path
 
 
-def load(path: Path) -> tuple[Any, Any]:
-    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(path)
-    return bpe_engine.Tokenizer.from_pretrained(path), theirs
+FACES: dict[str, Any] = {
+    "Tokenizer": bpe_engine.Tokenizer.from_pretrained,
+    "as_transformers": bpe_engine.hf.as_transformers,
+}
+PAIRS = list(itertools.product(CONFIGS, FACES))
+CALLED = [*PAIRS, ("gpt2", "Tokenizer of an Encoding")]
 
 
-@pytest.fixture(params=CONFIGS, scope="module")
+def of_encoding(path: Path) -> Any:
+    """A `Tokenizer` around an `Encoding`, with the settings of a folder."""
+    return bpe_engine.Tokenizer(bpe_engine.get_encoding(path.name), **CONFIGS[path.name])
+
+
+def load(path: Path, face: str) -> tuple[Any, Any]:
+    make = FACES.get(face, of_encoding)
+    return make(path), transformers.PreTrainedTokenizerFast.from_pretrained(path)
+
+
+@pytest.fixture(params=PAIRS, ids=", ".join, scope="module")
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Ours and theirs, which stay as they are."""
-    return load(folder(tmp_path_factory.mktemp("both"), request.param))
+    name, face = request.param
+    return load(folder(tmp_path_factory.mktemp("both"), name), face)
 
 
-@pytest.fixture(params=["gpt2", "roberta-base"])
+@pytest.fixture(params=itertools.product(["gpt2", "roberta-base"], FACES), ids=", ".join)
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
     """Ours and theirs, which may be changed."""
-    return load(folder(tmp_path, request.param))
+    name, face = request.param
+    return load(folder(tmp_path, name), face)
 
 
 def plain(value: Any) -> Any:
@@ -121,6 +137,11 @@ TRUNCATIONS: list[dict[str, Any]] = [
 FIELDS: list[dict[str, Any]] = [
     {},
     {
+        "return_special_tokens_mask": True,
+        "return_token_type_ids": True,
+        "return_length": True,
+    },
+    {
         "return_offsets_mapping": True,
         "return_special_tokens_mask": True,
         "return_token_type_ids": True,
@@ -148,6 +169,7 @@ def check_matrix(ours: Any, theirs: Any, step: int) -> None:
             compare(ours, theirs, *args, **options, verbose=False)
 
 
+@pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_matrix_of_options(both: tuple[Any, Any]) -> None:
     # A step that has no factor in common with the number of choices meets each with each other.
     check_matrix(*both, step=5)
@@ -158,6 +180,7 @@ def test_whole_matrix_of_options(both: tuple[Any, Any]) -> None:
     check_matrix(*both, step=1)
 
 
+@pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_words(both: tuple[Any, Any]) -> None:
     ours, theirs = both
     words = [text.split() for text in SOME]
@@ -182,10 +205,10 @@ def test_where_tokens_come_from(both: tuple[Any, Any]) -> None:
                     assert getattr(mine, method)(row, token) == found, (method, row, token)
             for method in ("char_to_token", "word_to_tokens", "word_to_chars", "char_to_word"):
                 for place in range(8):
-                    found = outcome_of(getattr(right, method), row, place)
-                    if found is TypeError:  # transformers' answer for words outside the row.
-                        found = None
-                    assert outcome_of(getattr(mine, method), row, place) == found
+                    # transformers' answer for words outside the row is a TypeError.
+                    found = [outcome_of(getattr(it, method), row, place) for it in (mine, right)]
+                    found = [None if one is TypeError else one for one in found]
+                    assert found[0] == found[1]
         assert mine[0].ids == right[0].ids
 
 
@@ -259,6 +282,7 @@ def test_encode_gives_tensors(both: tuple[Any, Any]) -> None:
     assert both[0].encode(text) == both[1].encode(text)
 
 
+@pytest.mark.parametrize("both", CALLED, ids=", ".join, indirect=True)
 def test_pad(both: tuple[Any, Any]) -> None:
     ours, theirs = both
     one = theirs(SOME[1], return_special_tokens_mask=True, return_token_type_ids=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.cli.printing import printable
+from bpe_engine.cli.printing import printable, write
 from bpe_engine.texts.reading import read_texts
 
 from ..bases import NoRanksError, opened
@@ -22,11 +21,12 @@ from ..check.check_result import CheckResult
 from ..check.folder import check_folder
 from ..check.folder.folder_result import FolderResult
 from ..ranks import RankSource
-from ..report import page_of
+from ..report import as_json as json_of
+from ..report import page_of, render
 from ..text import plural
 from .console import (
     LINES_SHOWN,
-    finish,
+    console,
     print_indented,
     print_remarks,
     progress_bar,
@@ -154,7 +154,11 @@ def check(
             errors=errors,
             progress=update,
         )
-    finish(result, reports, files, as_json, functools.partial(print_findings, result))
+        files.write({path: render(path, result).encode() for path in reports})
+    if as_json:
+        write(json_of(result).encode())
+    else:
+        print_findings(result, console())
     if not result.ok:
         context.exit(1)
 
@@ -201,7 +205,11 @@ def _check_folder(
     blocks = (read_texts(path, field, errors) for path in corpus)
     texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
     result = check_folder(folder, texts, against=against)
-    finish(result, reports, files, as_json, functools.partial(print_folder, result))
+    files.write({path: render(path, result).encode() for path in reports})
+    if as_json:
+        write(json_of(result).encode())
+    else:
+        print_folder(result, console())
     return 0 if result.ok else 1
 
 

@@ -65,7 +65,7 @@ def extend_embeddings(
         )
     if pad_to_multiple_of is not None:
         pad_to_multiple_of = number_of("pad_to_multiple_of", pad_to_multiple_of, 1)
-    arrays = Torch() if is_torch(table) else Numpy()
+    arrays: Any = Torch() if is_torch(table) else Numpy()
     matrix = arrays.check(table)
     if len(matrix.shape) != 2:
         raise ValueError(f"the table has shape {tuple(matrix.shape)}; expected (rows, width)")
@@ -92,8 +92,7 @@ def extend_embeddings(
             f"{plan.sizes['base_max_id_plus_one']} on"
         )
     size += -size % (pad_to_multiple_of or 1)
-    grown = arrays.zeros(matrix, size)
-    grown[:rows] = matrix
+    grown = arrays.grown(matrix, size)
     trained = arrays.wide(matrix[plan.base_ids])
     norm = float(arrays.norms(trained).mean())
     average = trained.mean(0)
@@ -104,7 +103,7 @@ def extend_embeddings(
         elif method == "mean":
             length = float(arrays.norms(row[None])[0])
             row = row * (norm / length) if length > 0 else row
-        return arrays.to(row, grown.dtype)
+        return arrays.narrow(row, grown)
 
     for number, parts in plan.items():
         grown[number] = made(arrays.wide(matrix[parts]).mean(0))

@@ -14,7 +14,6 @@ from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
 
 from ..arguments import checked_path, shown
-from ..brief import Brief
 from ..check.check_result import CheckResult
 from ..check.folder.folder_result import FolderResult
 from ..compare.comparison import Comparison
@@ -32,8 +31,17 @@ from .comparison_page import comparison_page
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-#: A result of which there is a report.
-Result = Brief | EmbeddingPlan
+Result = (
+    LearnResult
+    | Extension
+    | Proposal
+    | CheckResult
+    | FolderResult
+    | Comparison
+    | TrainResult
+    | EmbeddingPlan
+    | VocabularyMap
+)
 
 #: The report on each kind of result.
 _PAGES: dict[type[Any], Callable[..., Page]] = {
@@ -116,8 +124,8 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
         return _plain(result.learned, result.effect)
     if isinstance(result, LearnResult):
         return {**to_plain(result), "corpus": None if effect is None else effect.to_plain()}
-    found: Any = result
-    plain: dict[str, Any] = found.to_plain()
+    assert not isinstance(result, EmbeddingPlan)
+    plain: dict[str, Any] = result.to_plain()
     if isinstance(result, TrainResult):
         plain["bytes_per_token"] = result.bytes_per_token
         plain["steps"] = [
@@ -136,7 +144,7 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
 def framed(result: object) -> str | None:
     """Returns the report on a result for a notebook, in a frame; None if it has none, or without
     jinja2."""
-    with contextlib.suppress(ImportError):
-        if isinstance(result, tuple(_PAGES)):
+    if isinstance(result, Result):
+        with contextlib.suppress(ImportError):
             return framed_page(render("report.html", result))
     return None
