@@ -39,8 +39,8 @@ def tokens_of(
         )
     columns = {}
     for name, vocabulary in vocabularies.items():
-        ids = vocabulary.tokenizer._encode_ids(
-            text, allowed_special="all" if special else (), disallowed_special=()
+        [ids] = vocabulary.tokenizer._encode_each(
+            [text], 1, allowed_special="all" if special else (), disallowed_special=()
         )
         columns[name] = {
             "ids": ids,
