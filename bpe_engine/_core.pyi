@@ -511,7 +511,10 @@ def collect_segments(
     limit: int,
 ) -> list[Segment] | None: ...
 def mark_answers(
-    segments: list[Segment], turns: list[int | None], headers: Sequence[tuple[str, list[str]]]
+    segments: list[Segment],
+    turns: list[int | None],
+    headers: Sequence[tuple[str, list[str], bool]],
+    endings: list[str],
 ) -> list[Segment]: ...
 
 @final

@@ -10,23 +10,25 @@ use crate::audit::Field;
 use crate::objects::{new_list, new_tuple_of, push};
 use crate::taint::{joined, length, substring};
 
-/// The template's text before an answer: the whole text after the message before, and beginnings of
-/// the generation prompt, the longest first.
+/// The template's text before an answer: the whole text after the message before, beginnings of the
+/// generation prompt, the longest first, and whether the model goes on in the open turn.
 #[derive(FromPyObject)]
-pub struct Header<'py>(Bound<'py, PyString>, Vec<Bound<'py, PyString>>);
+pub struct Header<'py>(Bound<'py, PyString>, Vec<Bound<'py, PyString>>, bool);
 
 /// Sets `Origin.is_answer` for the template's text inside the assistant's turns, and returns the
 /// segments. A segment that holds the header of a turn and text of the answer is cut in two.
 ///
 /// `turns` has the place of a header in `headers` for each message of the assistant, and None for
-/// other messages.
+/// other messages. Where the result of a call stands inside the turn, the model writes no more after
+/// the first of `endings` that is there.
 #[pyfunction]
 pub fn mark_answers<'py>(
     segments: &Bound<'py, PyList>,
     turns: Vec<Option<usize>>,
     headers: Vec<Header<'py>>,
+    endings: Vec<Bound<'py, PyString>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut marker = Marker { parts: Vec::new(), result: Vec::new() };
+    let mut marker = Marker { parts: Vec::new(), result: Vec::new(), until: None };
     marker.read(segments)?;
     let (mut done, mut before) = (0, None);
     let starts = marker.turns()?;
@@ -35,6 +37,7 @@ pub fn mark_answers<'py>(
         let header = message.and_then(|message| *turns.get(message)?);
         if let Some(header) = header.and_then(|header| headers.get(header)) {
             marker.keep(done..begin)?;
+            marker.until = marker.last_ending(begin..end, &endings)?;
             marker.add_answer(before, begin..end, header)?;
             (done, before) = (end, Some(begin));
         }
@@ -71,6 +74,8 @@ impl<'py> Part<'py> {
 struct Marker<'py> {
     parts: Vec<Part<'py>>,
     result: Vec<Bound<'py, PyAny>>,
+    /// The last part of the turn that the model writes, and the characters of the part.
+    until: Option<(usize, usize)>,
 }
 
 impl<'py> Marker<'py> {
@@ -104,6 +109,25 @@ impl<'py> Marker<'py> {
         Ok(turns)
     }
 
+    /// Returns where the model ends a call if a result stands inside the turn: the part, and the
+    /// number of its characters.
+    fn last_ending(
+        &self,
+        turn: Range<usize>,
+        endings: &[Bound<'py, PyString>],
+    ) -> PyResult<Option<(usize, usize)>> {
+        let is_inside = self.parts.get(turn.end).is_some_and(|part| part.field.is_spoken());
+        for ending in endings.iter().filter(|_| is_inside) {
+            for at in turn.clone().rev().filter(|&at| self.parts[at].field == Field::Template) {
+                let text = self.parts[at].text()?;
+                if let Some(found) = find(&text, ending, length(&text)?)? {
+                    return Ok(Some((at, found + length(ending)?)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn keep(&mut self, places: Range<usize>) -> PyResult<()> {
         for part in &self.parts[places] {
             push(&mut self.result, part.segment.clone().into_any())?;
@@ -129,7 +153,7 @@ impl<'py> Marker<'py> {
         let spoken = self.parts[turn.clone()].iter().position(is_spoken);
         let spoken = spoken.map_or(turn.end, |count| turn.start + count);
         let Some(mut rest) = header.end_in(&self.joined(first..spoken)?)? else {
-            if !header.1.is_empty() {
+            if !header.2 {
                 // The answer begins with the message's own text.
                 return self.keep(turn);
             }
@@ -154,11 +178,19 @@ impl<'py> Marker<'py> {
     fn mark(&mut self, places: Range<usize>, cut: Option<usize>) -> PyResult<()> {
         let mut last: Option<(&Bound<'py, PyTuple>, Bound<'py, PyAny>)> = None;
         for (at, part) in places.clone().zip(&self.parts[places.clone()]) {
-            if part.field != Field::Template {
+            if part.field != Field::Template || self.until.is_some_and(|(last, _)| at > last) {
                 push(&mut self.result, part.segment.clone().into_any())?;
                 continue;
             }
             let mut text = part.text()?;
+            let mut tail = None;
+            if let Some((last, end)) = self.until
+                && at == last
+                && end < length(&text)?
+            {
+                tail = Some(substring(&text, end, length(&text)?)?);
+                text = substring(&text, 0, end)?;
+            }
             if let Some(cut) = cut
                 && at == places.start
             {
@@ -172,6 +204,9 @@ impl<'py> Marker<'py> {
             };
             last = Some((&part.origin, origin.clone()));
             push(&mut self.result, part.with(text, origin)?)?;
+            if let Some(tail) = tail {
+                push(&mut self.result, part.with(tail, part.origin.clone().into_any())?)?;
+            }
         }
         Ok(())
     }
@@ -195,17 +230,15 @@ fn of_answer<'py>(origin: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
 impl<'py> Header<'py> {
     /// Returns where the header ends in the template's text before an answer.
     fn end_in(&self, text: &Bound<'py, PyAny>) -> PyResult<Option<usize>> {
-        let Self(whole, names) = self;
+        let Self(whole, names, is_open) = self;
         let size = length(whole)?;
-        if size > 0 && find(text, whole, size)? == Some(0) {
-            return Ok(Some(size));
-        }
-        for name in names {
+        let is_first = size > 0 && find(text, whole, size)? == Some(0);
+        for name in names.iter().filter(|_| *is_open || !is_first) {
             if let Some(at) = find(text, name, length(text)?)? {
                 return Ok(Some(at + length(name)?));
             }
         }
-        Ok(None)
+        Ok(is_first.then_some(size))
     }
 }
 

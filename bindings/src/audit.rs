@@ -377,9 +377,12 @@ impl Labels {
         let mut labels = Self { each: Vec::new(), is_tagged: false };
         reserve(&mut labels.each, segments.len()).or_raise()?;
         let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
-        // The message around which the template wrote last, and text of another message since.
-        let mut around = None;
-        let mut doubtful = Vec::new();
+        // The message around which the template wrote last, and the last one that the model writes.
+        let (mut around, mut answered) = (None, None);
+        // Spoken text since then that may repeat the name of a call around its result: it is text
+        // of another message, or text after the part of its own message that the model writes.
+        let mut doubtful: Vec<(usize, bool)> = Vec::new();
+        let mut is_answer = false;
         let mut last: Option<(Bound<'_, PyAny>, Option<Place>)> = None;
         for segment in segments {
             let segment = segment.cast_into::<PyTuple>()?;
@@ -400,14 +403,17 @@ impl Labels {
                 _ => read_place(&origin, role, is_assistant, &mut labels.is_tagged)?,
             };
             last = Some((origin, place));
-            if let Some(Place { field: Field::Template, message, .. }) = place
+            if let Some(Place { field: Field::Template, message, is_answer: is_written, .. }) = place
                 && has_text
             {
-                around = message;
-                for index in doubtful.drain(..) {
+                (around, is_answer) = (message, is_written);
+                if is_answer {
+                    answered = message;
+                }
+                for (index, is_after) in doubtful.drain(..) {
                     let said: &mut Label = &mut labels.each[index];
-                    let own = said.place.and_then(|place| place.message);
-                    said.is_said = around.is_none() || around == own;
+                    let is_own = around == said.message() && (is_answer || !is_after);
+                    said.is_said = around.is_none() || is_own;
                 }
             }
             let label = item(2)?;
@@ -415,9 +421,10 @@ impl Labels {
             let is_said = match place {
                 _ if is_labeled => label.eq(role)?,
                 Some(place) if place.is_role && place.field.is_spoken() => {
-                    if around.is_some() && around != place.message {
-                        // A template may repeat the name of a call around its result.
-                        doubtful.push(labels.each.len());
+                    let is_call = place.field == Field::Calls && answered == place.message;
+                    let is_after = is_call && around == answered && !is_answer;
+                    if around.is_some() && (around != place.message || is_after) {
+                        doubtful.push((labels.each.len(), is_after));
                     }
                     true
                 }
@@ -426,7 +433,7 @@ impl Labels {
             let is_empty = !has_text && !has_ids;
             labels.each.push(Label { place, is_empty, has_text, is_labeled, is_said });
         }
-        for index in doubtful {
+        for (index, _) in doubtful {
             labels.each[index].is_said = false;
         }
         if labels.is_tagged {

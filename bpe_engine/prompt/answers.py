@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
+from .fields import FIELDS
 from .samples import ANSWER, ASKS, REFUSALS, RESULT, TOOL, USER
 from .segments import Segment, whole_text
 
-__all__ = ["Header", "headers", "turns_of"]
+__all__ = ["Answers", "Header", "answers", "turns_of"]
 
 #: The parts of a generation prompt: a tag, a line end, or other text.
 _PARTS = re.compile(r"<[^<>]*>|\n|[^<\n]+|<")
@@ -24,10 +26,22 @@ class Header(NamedTuple):
     whole: str
     #: Beginnings of the generation prompt that end with a tag, a line or a word, the longest first.
     beginnings: list[str]
+    #: Whether the model goes on in the open turn, without a generation prompt.
+    is_open: bool = False
 
 
-def headers(render: Callable[..., list[Segment]], has_tools: bool) -> list[Header]:
-    """Returns the headers after a question and after the result of a tool.
+class Answers(NamedTuple):
+    """The text of the template around what the model writes."""
+
+    #: The headers of answers after a question, and after the result of a tool.
+    headers: tuple[Header, Header]
+    #: Ends of a call whose result stands inside the turn, the longest first; empty if results have
+    #: turns of their own.
+    endings: list[str]
+
+
+def answers(render: Callable[..., list[Segment]], has_tools: bool) -> Answers:
+    """Returns the text of a template around answers.
 
     Renders short conversations with and without a generation prompt. Without a generation prompt, the
     text before a plain answer is the header.
@@ -38,30 +52,51 @@ def headers(render: Callable[..., list[Segment]], has_tools: bool) -> list[Heade
     """
     tools = [TOOL] if has_tools else None
 
-    def header(messages: list[dict[str, Any]]) -> Header | None:
+    def rendered(messages: list[dict[str, Any]], is_open: bool = False) -> list[Segment] | None:
         try:
-            without, prompt = (
-                whole_text(render(messages, tools=tools, add_generation_prompt=is_open))
-                for is_open in (False, True)
-            )
+            return render(messages, tools=tools, add_generation_prompt=is_open)
         except REFUSALS:
             return None
-        _, _, whole = prompt.rpartition(messages[-1]["content"])
-        return Header(whole, _beginnings(prompt[len(commonprefix([without, prompt])) :]))
 
+    def header(messages: list[dict[str, Any]]) -> Header | None:
+        closed, opened = rendered(messages), rendered(messages, True)
+        if closed is None or opened is None:
+            return None
+        prompt = whole_text(opened)
+        _, _, whole = prompt.rpartition(messages[-1]["content"])
+        return Header(whole, _beginnings(prompt[len(commonprefix([whole_text(closed), prompt])) :]))
+
+    endings = _endings(rendered([USER, ASKS]) or [], rendered([USER, ASKS, RESULT]) or [])
     question = header([USER])
     if question is not None and question.beginnings:
-        return [question, header([USER, ASKS, RESULT]) or question]
-    try:
-        segments = render([USER, ANSWER], tools=tools, add_generation_prompt=False)
-    except REFUSALS:
-        segments = []
-    own = whole_text([part for part in segments if part.origin and part.origin.message == 1])
-    return [Header("", _beginnings(own.partition(ANSWER["content"])[0]))] * 2
+        after = header([USER, ASKS, RESULT]) or question
+        if not after.beginnings:
+            after = Header(after.whole, question.beginnings[:1], True)
+        return Answers((question, after), endings)
+    own = whole_text(_of_message(rendered([USER, ANSWER]) or [], 1))
+    beginnings = _beginnings(own.partition(ANSWER["content"])[0])
+    return Answers((Header("", beginnings, not beginnings),) * 2, endings)
+
+
+def _of_message(segments: Sequence[Segment], message: int) -> list[Segment]:
+    return [part for part in segments if part.origin and part.origin.message == message]
+
+
+def _endings(call: list[Segment], answered: list[Segment]) -> list[str]:
+    """Returns the ends of the text that a template writes after a call, with or without its result."""
+    before = list(takewhile(lambda part: RESULT["content"] not in part.text, answered))
+    if len(before) == len(answered) or not before or before[-1:] != _of_message(before[-1:], 1):
+        return []
+    text = whole_text(before)
+    written = text[: len(commonprefix([whole_text(call), text]))]
+    own = _of_message(call, 1)
+    spoken = [part.text for part in own if part.origin and part.origin.field in FIELDS]
+    written = written.rpartition(spoken[-1])[2] if spoken else ""
+    return [written[part.start() :] for part in _PARTS.finditer(written) if part[0] != "<"]
 
 
 def turns_of(roles: Sequence[Any]) -> list[int | None]:
-    """Returns the place in `headers` of the header of each message of the assistant; None for others."""
+    """Returns the place in `Answers.headers` for each message of the assistant; None for others."""
     return [
         int(place > 0 and roles[place - 1] in _TOOL_ROLES) if role == "assistant" else None
         for place, role in enumerate(roles)

@@ -13,7 +13,7 @@ try:
     import jinja2
     import jinja2.meta
 
-    from .answers import Header, headers, turns_of
+    from .answers import Answers, answers, turns_of
     from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
     from .labels import finding, new_labels
     from .language import output as add_output
@@ -33,8 +33,8 @@ __all__ = [
     "render_template",
 ]
 
-#: The most sets of variables for which generation prompts are kept.
-_MOST_HEADERS = 64
+#: The most sets of variables for which `Answers` are kept.
+_MOST_ANSWERS = 64
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
 #: Variables whose values are names of special tokens.
@@ -133,10 +133,10 @@ class ChatTemplate:
         self.max_seconds = max_seconds
         self.max_characters = max_characters
         self._template = _compiled(source)
-        self._known_headers: dict[tuple[bool, int], list[Header]] = {}
+        self._known_answers: dict[tuple[bool, int], Answers] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_template": None, "_known_headers": {}}
+        return {**vars(self), "_template": None, "_known_answers": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -189,21 +189,21 @@ class ChatTemplate:
         roles = [_role(message) for message in messages]
         if "assistant" not in roles or self.has_tags:
             return segments
-        found = self._headers(variables, tools is not None)
-        return mark_answers(segments, turns_of(roles), found)
+        found = self._answers(variables, tools is not None)
+        return mark_answers(segments, turns_of(roles), *found)
 
-    def _headers(self, variables: dict[str, Any], has_tools: bool) -> list[Header]:
-        """Returns the text before answers with these variables."""
+    def _answers(self, variables: dict[str, Any], has_tools: bool) -> Answers:
+        """Returns the text around answers with these variables."""
 
         def render(messages: Any, tools: Any, add_generation_prompt: bool) -> list[Segment]:
             return self._segments(messages, tools, None, variables, add_generation_prompt)
 
         key = has_tools, hash(tuple((name, _key(variables[name])) for name in sorted(variables)))
-        found = self._known_headers.get(key)
+        found = self._known_answers.get(key)
         if found is None:
-            if len(self._known_headers) >= _MOST_HEADERS:
-                self._known_headers.clear()
-            found = self._known_headers[key] = headers(render, has_tools)
+            if len(self._known_answers) >= _MOST_ANSWERS:
+                self._known_answers.clear()
+            found = self._known_answers[key] = answers(render, has_tools)
         return found
 
     def _segments(
@@ -323,8 +323,9 @@ def _compiled(source: str) -> jinja2.Template:
 _cached = lru_cache(32)(ChatTemplate)
 
 
-def chat_template(source: str | ChatTemplate) -> ChatTemplate:
+def chat_template(source: str | ChatTemplate, max_seconds: float = 10.0) -> ChatTemplate:
     """Returns a template, which is compiled once."""
     if isinstance(source, ChatTemplate):
         return source
-    return _cached(source) if isinstance(source, str) else ChatTemplate(source)
+    made = _cached if isinstance(source, str) else ChatTemplate
+    return made(source, max_seconds=max_seconds)

@@ -349,6 +349,35 @@ def test_masks_of_calls_have_their_markup() -> None:
     assert masked(audit, enc, reasoning=False) == f"I will add\n{written}<|im_end|>"
 
 
+#: Results stand inside the turn of their calls, as in Gemma's templates: the model goes on after them.
+INSIDE = (
+    "{% for m in messages if m.role != 'tool' %}"
+    "{% if not IS_OPEN or loop.index0 != 2 %}<|turn>{{ m.role }}\n{% endif %}"
+    "{% for call in m.tool_calls or [] %}<|call>{{ call.function.name }}:"
+    "{{ call.function.arguments|tojson }}<call|><|result>"
+    "{% for k in range(messages|length) if messages[k].role == 'tool' %}"
+    "of {{ call.function.name }}={{ messages[k].content }}<result|>{% endfor %}{% endfor %}"
+    "{{ m.content }}{% if not m.tool_calls %}<turn|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt and messages[-1].role != 'tool' %}<|turn>assistant\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("content", ["", "I add."])
+def test_results_inside_of_a_turn_are_not_in_the_mask(is_open: bool, content: str) -> None:
+    """Nor are the name of the tool before its result, and the header that follows."""
+    template = INSIDE.replace("IS_OPEN", str(is_open))
+    enc = chats.encoding_of(template, 256)
+    call = {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
+    asks = {"role": "assistant", "content": content, "tool_calls": [call]}
+    result = {"role": "tool", "content": "2<|result>"}
+    answer = {"role": "assistant", "content": "Two."}
+    written = '<|call>add:{"a": 1}<call|><|result>' + content
+    for chat in ([QUESTION, asks, result], [QUESTION, asks, result, answer]):
+        audit = enc.audit_segments(render_template(template, chat))
+        assert masked(audit, enc) == written + ("Two.<turn|>" if answer in chat else "")
+
+
 def test_header_after_an_empty_turn_is_not_in_the_mask() -> None:
     enc = bpe_engine.get_encoding("qwen3")
     template = (
