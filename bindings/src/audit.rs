@@ -403,7 +403,8 @@ impl Labels {
                 _ => read_place(&origin, role, is_assistant, &mut labels.is_tagged)?,
             };
             last = Some((origin, place));
-            if let Some(Place { field: Field::Template, message, is_answer: is_written, .. }) = place
+            if let Some(Place { field: Field::Template, message, is_answer: is_written, .. }) =
+                place
                 && has_text
             {
                 (around, is_answer) = (message, is_written);

@@ -30,6 +30,8 @@ from .templates import (
 )
 
 _PRICE = click.FloatRange(min=0)
+# The longest time for the template of a request: long logs of agents are rendered on busy machines.
+_MAX_SECONDS = 60.0
 
 
 @click.command("account", cls=Command, short_help="Show what each part of a prompt costs.")
@@ -131,7 +133,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
     more: dict[str, Any] = {}
     if "tokenizer" in source:
         messages = [_as_served(message) for message in messages]
-        more = request.get("chat_template_kwargs") or {}
+        more = {**(request.get("chat_template_kwargs") or {}), "max_seconds": _MAX_SECONDS}
     try:
         return account_prompt(messages, tools=request.get("tools"), **source, **more)
     except Exception as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from bisect import bisect_left
-from collections import Counter, deque
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -54,20 +54,6 @@ class Part(NamedTuple):
 _Place = tuple[str, int, str]
 
 
-class _Prompt(NamedTuple):
-    """An encoded prompt, and the messages and tools it was made from."""
-
-    segments: list[Any]
-    ids: list[int]
-    #: The `AuditedIds`; or for a closed model the segment of each id.
-    owners: Any
-    messages: list[Any]
-    tools: list[Any]
-    tokenizer: Any
-    #: The estimated parts of a closed model; None for an open one.
-    estimates: list[str] | None = None
-
-
 class Side(NamedTuple):
     """The first token that differs, in one of two prompts."""
 
@@ -83,44 +69,62 @@ class Side(NamedTuple):
 class Account:
     """The tokens of each part of a prompt. Made by `account_prompt`."""
 
-    def __init__(self, prompt: _Prompt):
-        self._prompt = prompt
+    def __init__(
+        self,
+        segments: list[Any],
+        tokenizer: Any,
+        messages: list[Any],
+        tools: list[Any],
+        audited: Any = None,
+        closed: tuple[list[int], list[int], list[str]] | None = None,
+    ):
+        self._segments, self._tokenizer = segments, tokenizer
+        self._messages, self._tools = messages, tools
+        self._audited = audited
+        # For a closed model: a number for each counted token, and its segment.
+        self._closed = closed
         # The leaves of the tree, and the index of the leaf of each segment.
-        self._leaves, self._leaf_of = _leaves(prompt.segments)
+        self._leaves, self._leaf_of = _leaves(segments)
         #: The tokens of the whole prompt.
-        self.total: int = len(prompt.ids)
-        #: The ids; None for a closed model, whose prompts are not public.
-        self.ids: list[int] | None = prompt.ids if prompt.estimates is None else None
+        self.total: int = len(closed[0] if closed else audited)
         #: The parts that are estimates, each with the reason; empty if all numbers are exact.
-        self.estimates: list[str] = prompt.estimates or []
+        self.estimates: list[str] = closed[2] if closed else []
+
+    @cached_property
+    def ids(self) -> list[int] | None:
+        """The ids; None for a closed model, whose prompts are not public."""
+        return None if self._closed else self._audited.ids()
+
+    @property
+    def _numbers(self) -> list[int]:
+        return self._closed[0] if self._closed else self.ids or []
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts, whose tokens sum to `total`."""
         leaves, labels = self._leaves, self._labels
-        if self.ids is None:
-            counted = Counter(self._leaf_of[owner] for owner in self._prompt.owners)
-            tokens, crossing = [counted[at] for at in range(len(leaves))], [0] * len(leaves)
-        else:
-            tokens, crossing = self._prompt.owners.totals(self._leaf_of, len(leaves))
-        items: dict[tuple[str, int], list[tuple[str, int]]] = {}
-        for at, (group, index, field) in enumerate(leaves):
-            if at or tokens[at] or at in self._leaf_of:
-                items.setdefault((group, index), []).append((field, at))
+        tokens, crossing = [0] * len(leaves), [0] * len(leaves)
+        if self._closed is None:
+            tokens, crossing = self._audited.totals(self._leaf_of, len(leaves))
+        for owner in self._closed[1] if self._closed else ():
+            tokens[self._leaf_of[owner]] += 1
+        items: dict[tuple[str, int], list[Part]] = {}
+        for (group, at, field), count, across in zip(leaves, tokens, crossing):
+            part = Part(_name(group, at, field), count, "", across)
+            if (item := items.get((group, at))) is None:
+                items[group, at] = [part]
+            else:
+                item.append(part)
         groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
-        for (group, index), fields in sorted(items.items(), key=lambda item: item[0][1]):
-            name = _name(group, index)
-            parts = [
-                Part(f"{name}.{field}" if field else name, tokens[at], "", crossing[at])
-                for field, at in fields
-            ]
+        for (group, at), parts in sorted(items.items(), key=lambda item: item[0][1]):
+            name = _name(group, at)
             label = labels.get(name, "")
             if label in _SYSTEM:
                 groups["system"] += parts
-            elif index < 0:
-                groups.setdefault(group, []).extend(parts)
-            else:
+            elif at >= 0:
                 groups[group].append(_sum(name, parts, label))
+            elif parts[0].tokens or group != "template":
+                groups.setdefault(group, []).extend(parts)
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:
@@ -162,31 +166,33 @@ class Account:
     def _side(self, place: int) -> Side | None:
         if place >= self.total:
             return None
-        prompt = self._prompt
-        at = (prompt.owners if self.ids is None else prompt.owners.segments())[place]
-        segment, ids = prompt.segments[at], prompt.ids
-        known = list(takewhile(lambda id: id >= 0, ids[place : place + 6]))
-        before = ids[max(place - 6, 0) : place] if known else []
+        numbers = self._numbers
+        if self._closed:
+            at = self._closed[1][place]
+        else:
+            each, _ = self._audited.totals([*range(len(self._segments))], len(self._segments))
+            at = bisect_right(list(accumulate(each)), place)
+        segment = self._segments[at]
+        known = list(takewhile(lambda id: id >= 0, numbers[place : place + 6]))
+        before = numbers[max(place - 6, 0) : place] if known else []
         around = known if min(before, default=0) < 0 else before + known
         texts = [self._decoded(some) if known else segment[0][:40] for some in (known[:1], around)]
         return Side(place, _name(*self._leaves[self._leaf_of[at]]), segment[6], *texts)
 
     def _decoded(self, ids: list[int]) -> str:
-        tokenizer = self._prompt.tokenizer
         try:
-            return str(tokenizer.decode_bytes(ids).decode("utf-8", "replace"))
+            return str(self._tokenizer.decode_bytes(ids).decode("utf-8", "replace"))
         except ValueError:  # A token of this model has no bytes by itself.
-            return str(tokenizer.decode(ids, skip_special_tokens=False))
+            return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     @cached_property
     def _labels(self) -> dict[str, str]:
         """The roles of messages and the names of tools."""
-        prompt = self._prompt
-        labels = {f"messages[{at}]": m.get("role") for at, m in enumerate(prompt.messages)}
-        for at, tool in enumerate(prompt.tools):
+        labels = {f"messages[{at}]": m.get("role") for at, m in enumerate(self._messages)}
+        for at, tool in enumerate(self._tools):
             function = tool.get("function", tool) if isinstance(tool, Mapping) else None
             labels[f"tools[{at}]"] = function.get("name") if isinstance(function, Mapping) else None
-        for _, _, role, source, _, _, origin, _ in () if prompt.messages else prompt.segments:
+        for _, _, role, source, _, _, origin, _ in () if self._messages else self._segments:
             if role := role if origin is None else origin[1]:
                 labels.setdefault(source if origin is None else f"messages[{origin[0]}]", role)
         return {name: str(label or "") for name, label in labels.items()}
@@ -195,7 +201,7 @@ class Account:
     def _units(self) -> dict[str, list[_Unit]]:
         """The tools, documents and messages, by group."""
         texts: list[list[str]] = [[] for _ in self._leaves]
-        for at, segment in zip(self._leaf_of, self._prompt.segments):
+        for at, segment in zip(self._leaf_of, self._segments):
             texts[at].append(segment[0] or str(segment[5] or ""))
         groups: dict[str, dict[int, _Unit]] = {}
         for (group, at, field), found in zip(self._leaves, texts):
@@ -315,6 +321,7 @@ def account_prompt(
     template: str | None = None,
     model: str | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
+    max_seconds: float = 10.0,
     **more: Any,
 ) -> Account:
     """Counts the tokens of each part of a prompt.
@@ -328,6 +335,7 @@ def account_prompt(
         template: The text of a chat template, for messages; by default the `tokenizer`'s own.
         model: A chat model of OpenAI, instead of a tokenizer: `count_chat_tokens` counts the parts.
         tools: The tools of the request.
+        max_seconds: The longest time for the template.
         more: As in `render_template`; `add_generation_prompt` is True by default.
 
     Raises:
@@ -345,43 +353,46 @@ def account_prompt(
         raise TypeError(f"a prompt is a list of messages or segments, not {type(prompt).__name__}")
     segments, messages, tools = list(prompt), [], list(tools or ())
     if model is not None:
-        return Account(_estimated(segments, tools, model))
+        return _estimated(segments, tools, model)
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
     if not segments or not all(isinstance(segment, tuple) for segment in segments):
         if template is None and not getattr(tokenizer, "chat_template", None):
             raise ValueError("messages need template=, the text of the model's chat template")
-        from .template import render_template
+        from .template import chat_template
 
         names = getattr(tokenizer, "special_tokens_map", {})
         known = {name: trusted(token) for name, token in names.items() if isinstance(token, str)}
         messages = segments
-        segments = render_template(
-            template or tokenizer.get_chat_template(tools=tools or None),
+        template = template or tokenizer.get_chat_template(tools=tools or None)
+        segments = chat_template(template, max_seconds).render(
             without_none(messages),
             tools=tools or None,
             tokenizer=tokenizer,
             **{"add_generation_prompt": True, **known, **more},
         )
-    ids = audit_segments(tokenizer, segments, True)
-    whole = [segment if len(segment) == 8 else Segment(*segment) for segment in segments]
-    return Account(_Prompt(whole, ids.ids(), ids, messages, tools, tokenizer))
+    audited = audit_segments(tokenizer, segments, True)
+    if not messages:
+        segments = [Segment(*segment) for segment in segments]
+    return Account(segments, tokenizer, messages, tools, audited)
 
 
-def _estimated(messages: list[Any], tools: list[Any], model: str) -> _Prompt:
-    """Returns the prompt of a closed model, tools first, with an id for each counted token."""
+def _estimated(messages: list[Any], tools: list[Any], model: str) -> Account:
+    """Returns the account of a closed model, tools first, with a number for each counted token."""
     total = count_chat_tokens(messages, model, tools)
     nothing, blank = count_chat_tokens([], model), count_chat_tokens([{}], model)
     encoding = encoding_for_model(model)
-    prompt = _Prompt([], [], [], messages, tools, encoding, total.estimates)
+    numbers: list[int] = []
+    owners: list[int] = []
+    segments: list[Segment] = []
 
     def add(text: str, count: int, origin: Origin) -> None:
         ids = encoding.encode(text, disallowed_special=())
         # If the rule counts another text, the part is kept as a whole or not at all.
         unknown = [-1 - zlib.crc32(text.encode("utf-8", "replace"))] * count
-        prompt.ids.extend(ids if len(ids) == count else unknown)
-        prompt.owners.extend([len(prompt.segments)] * count)
-        prompt.segments.append(Segment(text, False, origin=origin))
+        numbers.extend(ids if len(ids) == count else unknown)
+        owners.extend([len(segments)] * count)
+        segments.append(Segment(text, False, origin=origin))
 
     for at, tool in enumerate(tools):
         once, twice = (count_chat_tokens([], model, [tool] * times) for times in (1, 2))
@@ -393,8 +404,9 @@ def _estimated(messages: list[Any], tools: list[Any], model: str) -> _Prompt:
             if count := count_chat_tokens([{key: value}], model) - blank:
                 text = value if isinstance(value, str) else json.dumps(value, default=str)
                 add(text, count, Origin(at, role, field_of(str(key)), (key,)))
-    add("", total - len(prompt.ids), Origin(None, None, "template"))
-    return prompt
+    add("", total - len(numbers), Origin(None, None, "template"))
+    closed = numbers, owners, total.estimates
+    return Account(segments, encoding, messages, tools, closed=closed)
 
 
 class PartChange(NamedTuple):
@@ -417,7 +429,7 @@ class Comparison:
         self.before: Account = before
         self.after: Account = after
         #: The number of tokens at the beginning that both prompts have.
-        self.kept: int = _common(before._prompt.ids, after._prompt.ids)
+        self.kept: int = _common(before._numbers, after._numbers)
 
     @cached_property
     def first(self) -> tuple[Side | None, Side | None]:
@@ -492,13 +504,13 @@ class Comparison:
             if one == other or field == "template":
                 continue
             if other is None:
-                message = (*self.after._prompt.messages[new.at :], {})[0]
+                message = (*self.after._messages[new.at :], {})[0]
                 is_given = field == "reasoning" and any(map(message.get, REASONING_KEYS))
                 yield _change("reasoning" if is_given else "removed", group, old, field)
             elif one is None:
                 yield _change("added", group, new, field)
             else:
-                given, now = (it._prompt.tools for it in (self.before, self.after))
+                given, now = self.before._tools, self.after._tools
                 tools = given[old.at : old.at + 1], now[new.at : new.at + 1]
                 is_same = group == "tools" and tools[0] == tools[1] != []
                 yield _change(_kind(one, other, is_same), group, new, field)

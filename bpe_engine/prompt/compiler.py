@@ -312,11 +312,7 @@ def _writes(node: nodes.Node) -> bool:
 
 
 def _cost_of(body: Sequence[nodes.Node]) -> int:
-    return _NODE * (1 + sum(map(_count, body)))
-
-
-def _count(node: nodes.Node) -> int:
-    return 1 + sum(1 for _ in node.find_all(nodes.Node))
+    return _NODE * (1 + sum(1 for node in body for _ in (node, *node.find_all(nodes.Node))))
 
 
 def _is_quick(operator: str, left: nodes.Expr, right: nodes.Expr) -> bool:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from .escaped import escaped, marked_safe
 from .formatting import percent
 from .labels import found, opened
-from .language import COMPARISONS, OPERATORS, add
+from .language import COMPARISONS, OPERATORS, add, counted
 from .limits import ITEM, STRING, TemplateLimitError, size_of, use
 from .taint import Traced, as_traced, by_character, concat, labeled, text_of, written_of
 
@@ -34,47 +34,21 @@ def tojson(
 ) -> str:
     """Returns JSON as transformers writes it, without HTML's escapes. All of it is untrusted."""
     use(STRING + size_of(x))
-    if separators is not None:
-        separators = (_plain(separators[0]), _plain(separators[1]))
-    if isinstance(indent, str):
-        indent = _plain(indent)
-    elif indent is not None:
-        use(indent)
-    writer = _Writer(ensure_ascii, indent, separators, sort_keys)
-    return _composed(x, writer) if indent is None else written_of(x, writer)
+    encoder = json.JSONEncoder(
+        ensure_ascii=ensure_ascii,
+        indent=str.__str__(indent) if isinstance(indent, str) else indent,
+        separators=separators and (str.__str__(separators[0]), str.__str__(separators[1])),
+        sort_keys=sort_keys,
+    )
+    if indent is None:
+        return _composed(x, encoder)
+    use(0 if isinstance(indent, str) else indent)
+    return written_of(x, lambda value: "".join(map(counted, encoder.iterencode(value))))
 
 
-class _Writer:
-    """Writes JSON as `json.JSONEncoder` does."""
-
-    __slots__ = ("indent", "is_ascii", "separators", "sorts")
-
-    def __init__(self, is_ascii: Any, indent: Any, separators: tuple[str, str] | None, sorts: Any):
-        self.is_ascii = is_ascii
-        self.indent = indent
-        self.separators = separators
-        self.sorts = sorts
-
-    def __call__(self, x: Any) -> str:
-        """Writes a value."""
-        encoder = json.JSONEncoder(
-            ensure_ascii=self.is_ascii,
-            indent=self.indent,
-            separators=self.separators,
-            sort_keys=self.sorts,
-        )
-        if self.indent is None:
-            return encoder.encode(x)
-        parts = []
-        for part in encoder.iterencode(x):
-            # Each line repeats the indent as often as it is deep.
-            use(len(part))
-            parts.append(part)
-        return "".join(parts)
-
-
-def _composed(x: Any, write: _Writer) -> str:
+def _composed(x: Any, encoder: json.JSONEncoder) -> str:
     """Returns the JSON of a value that the template made, whose parts keep their origin."""
+    write = encoder.encode
     if type(x) not in (dict, list):
         return written_of(x, write)
     flags, plain = found(x)
@@ -83,23 +57,19 @@ def _composed(x: Any, write: _Writer) -> str:
     x = opened(x)
     if not x:
         return write(x)
-    comma, colon = write.separators or (", ", ": ")
+    comma, colon = encoder.item_separator, encoder.key_separator
     parts: list[str] = []
     if type(x) is list:
         for item in x:
-            parts += (comma, _composed(item, write))
+            parts += (comma, _composed(item, encoder))
         return concat(["[", *parts[1:], "]"])
-    for key in sorted(x) if write.sorts else x:
+    for key in sorted(x) if encoder.sort_keys else x:
         if type(key) is Traced or type(key) is str:
             parts += (comma, written_of(key, write), colon)
         else:
             return write(x)  # JSON makes strings of such keys.
-        parts.append(_composed(x[key], write))
+        parts.append(_composed(x[key], encoder))
     return concat(["{", *parts[1:], "}"])
-
-
-def _plain(text: str) -> str:
-    return str.__str__(text)
 
 
 @pass_eval_context
@@ -152,10 +122,6 @@ def _format(value: Any, *args: Any, **kwargs: Any) -> str:
 
 
 _titled = by_character(FILTERS["title"])
-
-
-def _title(s: Any) -> str:
-    return _titled(as_traced(s))
 
 
 def _center(value: Any, width: int = 80) -> str:
@@ -307,7 +273,7 @@ def string_filters() -> dict[str, Callable[..., Any]]:
         "safe": marked_safe,
         "string": _string,
         "sum": _sum,
-        "title": _title,
+        "title": lambda s: _titled(as_traced(s)),
         "tojson": tojson,
         "trim": _trim,
     }

@@ -33,23 +33,7 @@ _NOT_TEXT = ("image", "audio", "file")
 #: Fields that the API takes as strings: JSON, where a caller has an object.
 _STRINGS = frozenset(["arguments", "content", "input", "output"])
 #: The keys of the API's own objects in a message; any other object counts as its JSON.
-_KEYS = (
-    frozenset(
-        [
-            "content",
-            "custom",
-            "detail",
-            "format",
-            "function",
-            "id",
-            "name",
-            "refusal",
-            "text",
-            "type",
-        ]
-    )
-    | _STRINGS
-)
+_KEYS = _STRINGS | frozenset("custom detail format function id name refusal text type".split())
 
 
 def _is_object(field: Any, value: Any) -> bool:

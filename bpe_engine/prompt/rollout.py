@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, chain, takewhile, zip_longest
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
@@ -145,9 +145,6 @@ class Rollout:
             **self._variables,
         )
 
-    def _decoded(self, ids: Sequence[int]) -> bytes:
-        return self._engine.decode_bytes(ids)
-
     # ---- Results ----
 
     @property
@@ -193,7 +190,7 @@ class Rollout:
 
     def text(self) -> str:
         """Returns the text of all ids. An incomplete character is U+FFFD, as in `decode`."""
-        return self._decoded(self.ids).decode("utf-8", "replace")
+        return self._engine.decode_bytes(self.ids).decode("utf-8", "replace")
 
     def drift(self) -> list[Drift]:
         """Returns where encoding the decoded text would give other ids.
@@ -232,8 +229,8 @@ class Rollout:
     def _sizes(self, ids: Sequence[int]) -> list[int]:
         """Returns the bytes of each id in the decoded text, where the bytes of U+FFFD belong to the
         id that completes the replaced bytes."""
-        found = [len(self._decoded((id,))) for id in ids]
-        ends, raw, at = list(accumulate(found)), memoryview(self._decoded(ids)), 0
+        found = [len(self._engine.decode_bytes((id,))) for id in ids]
+        ends, raw, at = list(accumulate(found)), memoryview(self._engine.decode_bytes(ids)), 0
         while True:
             try:
                 str(raw[at:], "utf-8")
@@ -324,39 +321,6 @@ class Rollout:
         self._is_finished = self._length == self._max_tokens
         return not self._is_finished
 
-    @staticmethod
-    def append_batch(
-        rollouts: Sequence[Rollout],
-        messages: Sequence[_Messages],
-        *,
-        num_threads: int | None = None,
-    ) -> list[bool | Exception]:
-        """Appends to each rollout its messages, on several threads.
-
-        Args:
-            rollouts: Different rollouts.
-            messages: The messages of each.
-            num_threads: How many threads to use. None for as many as the machine has.
-
-        Returns:
-            For each rollout the result of `append`, or the exception that it raised.
-        """
-        if len(rollouts) != len(messages):
-            raise ValueError(
-                f"there are {len(messages)} lists of messages, {len(rollouts)} rollouts"
-            )
-        if len({id(rollout) for rollout in rollouts}) < len(rollouts):
-            raise ValueError("a rollout is given more than once; fork() it")
-
-        def append(rollout: Rollout, more: _Messages) -> bool | Exception:
-            try:
-                return rollout.append(more)
-            except Exception as error:
-                return error
-
-        with ThreadPoolExecutor(num_threads) as pool:
-            return list(pool.map(append, rollouts, messages))
-
     def fork(self) -> Rollout:
         """Returns a copy, which shares its ids with this one."""
         other = Rollout.__new__(type(self))
@@ -397,10 +361,10 @@ class Rollout:
 
     def _split(self, sample: tuple[int, ...]) -> tuple[str, str]:
         """Returns the text of an answer, and the special token that it ends with."""
-        last = self._decoded(sample[-1:]).decode("utf-8", "replace")
+        last = self._engine.decode_bytes(sample[-1:]).decode("utf-8", "replace")
         if last in self._engine.special_tokens_set:
-            return self._decoded(sample[:-1]).decode("utf-8", "replace"), last
-        return self._decoded(sample).decode("utf-8", "replace"), ""
+            return self._engine.decode_bytes(sample[:-1]).decode("utf-8", "replace"), last
+        return self._engine.decode_bytes(sample).decode("utf-8", "replace"), ""
 
     def _message(self, body: str) -> Mapping[str, Any]:
         return self._parsed or {"role": "assistant", "content": body}
@@ -443,9 +407,9 @@ class Rollout:
     def _whole(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the ids without the incomplete character that they end with."""
         while ids:
-            # In bytes, of the last four at most.
-            text = self._decoded(ids[-8:])
-            if not _is_cut(text):
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            decoder.decode(self._engine.decode_bytes(ids[-8:]))
+            if not decoder.getstate()[0]:
                 break
             ids = ids[:-1]
         return ids
@@ -496,14 +460,3 @@ def not_stable(segments: Sequence[Segment], expected: str, text: str) -> Templat
             break
     shown = slice(offset, offset + _SHOWN)
     return TemplateNotStable(message, offset, expected[shown], text[shown])
-
-
-def _is_cut(text: bytes) -> bool:
-    """Whether the text ends inside a character."""
-    for back in range(1, min(4, len(text)) + 1):
-        byte = text[-back]
-        if byte >= 0xC0:
-            return back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
-        if byte < 0x80:
-            return False
-    return False

@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import Any, Literal
 
 from ..abilities.visible import SIGNS, visible
-from ..html_report.page import Page, Part, TableView, Tile, columns, framed, rendered
+from ..html_report.page import Page, Part, TableView, columns, framed, rendered
 
 __all__ = ["PATHS", "Forgery", "Path", "TemplateAudit", "TriedField"]
 
@@ -185,89 +185,55 @@ class TemplateAudit:
         return framed(self.to_html())
 
     def _parts(self) -> list[Part]:
-        counts = {path: len(self.lets_through(path)) for path in PATHS}
-        shown = sum(tried.is_shown for tried in self.fields)
-        tiles = [
-            Tile(f"{len(self.fields)}", f"fields, of which {shown} are in the prompt"),
-            *(
-                Tile(
-                    f"{count}",
-                    f"fields forge tokens, {_IN_WORDS[path]}",
-                    "bad" if count else "good",
-                )
-                for path, count in counts.items()
-            ),
-            Tile(f"{self.prompts:,}", "prompts tried"),
-            Tile(f"{len(self.controls):,}", "control tokens"),
-            Tile(f"{len(self.tricks)}", "tricks"),
-        ]
         requirement = (
             f"{REQUIREMENT} (level 2): reserved special tokens in input stay characters. With "
-            f"{self.prompts:,} prompts, rendering to one text "
-            f"{'does not meet it' if counts['naive'] else 'was not seen to break it'}, and segments "
-            f"{'do not meet it' if counts['segments'] else 'were not seen to break it'}. An audit tries "
-            "what it lists; it does not prove that nothing else is possible, and says nothing about "
-            "persuasion in ordinary text."
+            f"{_counted(self.prompts, 'prompt')}, rendering to one text "
+            f"{'does not meet it' if self.lets_through('naive') else 'was not seen to break it'}, and "
+            f"segments {'do not meet it' if self.lets_through('segments') else 'were not seen to break it'}. "
+            "An audit tries what it lists; it does not prove that nothing else is possible, and says "
+            "nothing about persuasion in ordinary text."
         )
-        parts = [
-            Part("summary", "Summary", tiles=tiles),
-            Part("requirement", "The requirement", requirement),
-            self._fields(),
-        ]
-        if self.forgeries:
-            titles = {"field": "text", "trick": "text", "control token": "token"}
-            titles |= {"text of the caller": "text", "the prompt in tokens": "cut"}
-            rows = [forgery._row() for forgery in self.forgeries]
-            text = "One prompt for each field and trick. The forged token has a frame."
-            parts.append(_table("prompts", "Prompts", text, titles, rows))
-        return [*parts, *self._tried()]
-
-    def _fields(self) -> Part:
         # Fields that forge tokens come first, then those in the prompt.
         ranked = sorted(
             self.fields, key=lambda it: (not it.segments, not it.naive, not it.is_shown)
         )
-        rows = [
+        fields = [
             [tried.name, *map(tried._result, PATHS), tried.prompts, tried.refused]
             for tried in ranked
         ]
-        titles = dict.fromkeys(("field", *_IN_WORDS.values()), "text")
-        text = (
+        of_fields = (
             "Each string that a caller gives, with the tricks that forge control tokens from it. Refused "
             "are prompts for which the template raises an error."
         )
-        titles |= {"prompts": "number", "refused": "number"}
-        return _table("fields", "Fields", text, titles, rows)
-
-    def _tried(self) -> list[Part]:
-        def counts(is_meant: Any) -> list[Any]:
-            return [sum(is_meant(tried.forged(path)) for tried in self.fields) for path in PATHS]
-
-        numbers = {"fields, one text": "number", "fields, segments": "number"}
-        tricks = [
-            [name, what, *counts(lambda it: name in it)] for name, what in self.tricks.items()
-        ]
-        tokens = [
-            [visible(name, SIGNS), *counts(lambda it: any(name in names for names in it.values()))]
-            for name in self.controls
-        ]
-        text = "Each was tried for each control token. The numbers are fields from which it forged one."
-        titles = {"trick": "text", "how": "text", **numbers}
-        of_tokens = (
-            "The control tokens that were tried, with the number of fields that forged each."
-        )
+        of_prompts = "One prompt for each field and trick. The forged token has a frame."
+        of_tokens = f"Each trick was tried for each control token: {', '.join(self.controls)}."
+        prompts = [forgery._row() for forgery in self.forgeries]
+        tricks = [[*trick] for trick in self.tricks.items()]
         return [
-            _table("tricks", "What was tried", text, titles, tricks),
-            _table(
-                "tokens", "Control tokens", of_tokens, {"control token": "token", **numbers}, tokens
-            ),
+            Part("requirement", "The requirement", requirement),
+            *_table("Fields", of_fields, _FIELDS, fields),
+            *_table("Prompts", of_prompts, _PROMPTS, prompts),
+            *_table("Tricks", of_tokens, _TRICKS, tricks),
         ]
 
 
-def _table(
-    id: str, title: str, text: str, titles: Mapping[str, str], rows: list[list[Any]]
-) -> Part:
-    return Part(id, title, text, tables=[TableView(f"{id}-table", columns(titles), rows, 25)])
+_FIELDS = {
+    **dict.fromkeys(("field", *_IN_WORDS.values()), "text"),
+    **dict.fromkeys(("prompts", "refused"), "number"),
+}
+_PROMPTS = {
+    **dict.fromkeys(("field", "trick"), "text"),
+    "control token": "token",
+    "text of the caller": "text",
+    "the prompt in tokens": "cut",
+}
+_TRICKS = {"trick": "text", "how": "text"}
+
+
+def _table(title: str, text: str, titles: Mapping[str, str], rows: list[list[Any]]) -> list[Part]:
+    id = title.lower()
+    table = TableView(f"{id}-table", columns(titles), rows, 25)
+    return [Part(id, title, text, tables=[table])] if rows else []
 
 
 def _listed(names: Sequence[str]) -> str:

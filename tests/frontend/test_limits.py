@@ -76,7 +76,8 @@ TEMPLATE = (
 TURN = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": " Nobody."}]
 
 
-def test_long_conversations_are_linear_work() -> None:
+def test_long_conversations_are_linear_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe_engine.prompt.limits.clock", lambda: 0.0)
     source = FileTokenizer.from_file(tokenizer_path("gpt2"))
     file = Tokenizer(source, chat_template=TEMPLATE)
 

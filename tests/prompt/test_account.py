@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 from pathlib import Path
@@ -27,6 +28,7 @@ from bpe_engine.prompt import (
 from bpe_engine.prompt.account import follow
 
 jinja2 = pytest.importorskip("jinja2")
+limits = pytest.importorskip("bpe_engine.prompt.limits")
 
 TEMPLATES = chats.templates()
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
@@ -186,6 +188,15 @@ def test_a_template_that_writes_the_date() -> None:
         for day in ("1 May 2026", "2 May 2026")
     )
     assert [change[:2] for change in new.compare(old).changes] == [("date", "template")]
+
+
+def test_the_time_for_a_template_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(limits, "clock", lambda: next(looks))
+    chat, template = [chats.USER] * 2000, "{% for m in messages %}{{ m.content|upper }}{% endfor %}"
+    with pytest.raises(limits.TemplateLimitError, match="takes longer than 5 seconds"):
+        account_prompt(chat, QWEN, template=template, max_seconds=5)
+    assert account_prompt(chat, QWEN, template=template, max_seconds=1e6).total > 2000
 
 
 def test_fit_keeps_whole_turns() -> None:

@@ -343,29 +343,6 @@ def test_max_tokens_cuts_no_character(qwen: bpe_engine.Encoding) -> None:
         rollout.sampled([1])
 
 
-def test_batches_are_appended_on_threads(qwen: bpe_engine.Encoding) -> None:
-    rollouts = []
-    for number in range(40):
-        rollout = Rollout(FORGETS, qwen, [{"role": "user", "content": f"Is {number} odd?"}])
-        thought = "<think>hm</think>" if number % 5 == 0 else ""
-        rollout.sampled(of(qwen, f"{thought}{number % 2}"))
-        rollouts.append(rollout)
-    alone = [rollout.fork() for rollout in rollouts]
-    results = Rollout.append_batch(rollouts, [[MORE]] * 40, num_threads=3)
-    for number, (result, rollout, other) in enumerate(zip(results, rollouts, alone)):
-        if number % 5 == 0:
-            assert isinstance(result, TemplateNotStable)
-            continue
-        other.append([MORE])
-        assert result is True and rollout.ids == other.ids
-    again = Rollout.append_batch([rollouts[1], rollouts[2]], [[MORE]] * 2)
-    assert [str(error).split(";")[0] for error in again] == ["the model gave no answer yet"] * 2
-    with pytest.raises(ValueError, match="lists of messages"):
-        Rollout.append_batch(rollouts, [])
-    with pytest.raises(ValueError, match="more than once"):
-        Rollout.append_batch([rollouts[0]] * 2, [[MORE]] * 2)
-
-
 def test_malformed_samples_are_refused(qwen: bpe_engine.Encoding) -> None:
     rollout = Rollout(CHATML, qwen, [USER])
     with pytest.raises(ValueError, match="no answer"):
