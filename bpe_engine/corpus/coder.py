@@ -63,6 +63,8 @@ class Coder:
         self.name: str = engine._label
         #: The id of the token for unknown text, or None.
         self.unknown: int | None = None
+        #: True if the tokenizer leaves out text that it has no token for.
+        self.drops_unknown = False
         self.largest_id: int
         if isinstance(engine, Encoding):
             self.largest_id = engine.max_token_value
@@ -72,6 +74,7 @@ class Coder:
             self.unknown = _unknown_id(engine)
             self._core = for_text(_with_text_tokens(engine, allow_special))
             self._allowed = set()
+            self.drops_unknown = self.unknown is None and _drops_unknown(self._core)
         for name in allow_special:
             self.id_of(name)
         #: The names whose occurrences in text are counted.
@@ -136,6 +139,15 @@ def _unknown_id(engine: Tokenizer) -> int | None:
     if model.get("unk_token") is not None:
         return engine.token_to_id(model["unk_token"])
     return model.get("unk_id")  # type: ignore[no-any-return]
+
+
+def _drops_unknown(engine: Tokenizer) -> bool:
+    """Returns whether a character without a token, here a rune, becomes no id."""
+    try:
+        with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
+    except ValueError:  # Unknown text is an error.
+        return False
+    return with_rune.ids == without.ids
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:

@@ -135,21 +135,28 @@ def _notes(
         for name, field in options.template_fields.items()
         if field not in others
     ]
-    escaped = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _json_arguments(messages)]
-    if escaped:
+    if escaped := [*_escaped_arguments(messages)]:
         whole = "".join(segment.text for segment in segments)
         notes += [_ESCAPED_TWICE] * any(text in whole for text in escaped)
     return tuple(notes)
 
 
-def _json_arguments(messages: Any) -> Iterator[str]:
-    """Yields arguments of tool calls that are JSON in a string with quotes."""
-    for message in messages:
-        for call in message.get("tool_calls") or ():
+def _escaped_arguments(messages: Any) -> Iterator[str]:
+    """Yields arguments of calls that are JSON in a string, as `tojson` would write the string."""
+    for message in filter(_is_mapping, messages):
+        calls = message.get("tool_calls")
+        calls = [*calls] if isinstance(calls, (list, tuple)) else []
+        for call in filter(_is_mapping, [*calls, {"function": message.get("function_call")}]):
             function = call.get("function", call)
-            arguments = function.get("arguments") if isinstance(function, Mapping) else None
-            if isinstance(arguments, str) and '"' in arguments:
-                yield arguments
+            arguments = function.get("arguments") if _is_mapping(function) else None
+            if isinstance(arguments, str) and arguments.lstrip()[:1] in ("{", "["):
+                for is_ascii in (False, True):
+                    text = json.dumps(arguments, ensure_ascii=is_ascii)
+                    yield text[1:-1] if '"' in arguments else text
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _size(segments: list[Segment]) -> int:

@@ -30,6 +30,8 @@ __all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 #: Characters of a reason: a template's may hold a document.
 _LONGEST_REASON = 400
 
+_DROPS = "the tokenizer has no token for unknown text, and leaves out such characters"
+
 
 def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> Manifest:
     """Writes a unit unless it exists, and returns its manifest.
@@ -256,6 +258,8 @@ def _count(
     manifest.tokens += len(ids)
     manifest.bytes += size
     manifest.add_source(source.uri, len(ends), size, len(ids))
+    if coder.drops_unknown:
+        manifest.notes[_DROPS] = manifest.notes.get(_DROPS, 0) + len(ends)
     if coder.unknown is not None:
         manifest.unknown += int((ids == coder.unknown).sum())
         if not plan.layout.is_templated:

@@ -516,7 +516,7 @@ def _reason(error: ValueError, contents: bytes) -> str:
 
 
 def _looks_like_a_path(text: str) -> bool:
-    return 0 < len(text) < 4096 and "\n" not in text and not text.lstrip().startswith("{")
+    return len(text) < 4096 and re.fullmatch(r"[^\n{\[]*[./\\][^\n]*", text) is not None
 
 
 def is_ours(tokenizer: object) -> bool:

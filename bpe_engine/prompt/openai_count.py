@@ -126,17 +126,19 @@ def count_chat_tokens(
     return ChatTokens(total, counter.estimates)
 
 
+_OTHER_MODELS = (
+    "count_chat_tokens counts for OpenAI's models. For another one, open its folder and count what its "
+    "template renders: t = bpe_engine.Tokenizer.from_pretrained(folder); prompt.count_segments(t, "
+    "prompt.render_template(t.chat_template, messages, tools=tools, tokenizer=t)). For an estimate, "
+    "name a model of OpenAI, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
+)
+
+
 def _encoding(model: str) -> Encoding:
     try:
         return encoding_for_model(model)
     except KeyError:
-        raise KeyError(
-            f"no encoding is known for the model {model!r}: count_chat_tokens counts for OpenAI's "
-            "models. For another one, open its folder and count what its template renders: "
-            "t = bpe_engine.Tokenizer.from_pretrained(folder); prompt.count_segments(t, prompt.render_template("
-            "t.chat_template, messages, tools=tools, tokenizer=t)). For an estimate, name a model of "
-            "OpenAI, such as 'gpt-4o' (o200k_base) or 'gpt-4' (cl100k_base)"
-        ) from None
+        raise KeyError(f"no encoding is known for the model {model!r}: {_OTHER_MODELS}") from None
 
 
 class _Counter:
@@ -144,10 +146,7 @@ class _Counter:
 
     def __init__(self, encoding: Encoding, model: str):
         if encoding.name not in _FUNCTION:
-            raise ValueError(
-                f"{model!r} is not a chat model of OpenAI; count the segments of render_chat or "
-                "render_template for it"
-            )
+            raise ValueError(f"{model!r} is not a chat model of OpenAI: {_OTHER_MODELS}")
         self._encoding = encoding
         self._model = model
         self.estimates: list[str] = []

@@ -184,6 +184,19 @@ def test_arguments_that_are_escaped_twice(tmp_path: Path) -> None:
     plain = WITH_TOOLS.replace("c.function.arguments | tojson", "c.function.arguments")
     _, _, report = chat_ids(tmp_path, rows, template=plain)
     assert report.notes == []
+    ascii_only = WITH_TOOLS.replace("arguments | tojson", "arguments | tojson(ensure_ascii=True)")
+    old = "{% for m in messages %}{{ m.function_call | tojson }}{% endfor %}"
+    blind = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    for call, template, is_noted in (
+        ({"tool_calls": [{"function": {"arguments": "{}"}}]}, WITH_TOOLS, True),
+        ({"tool_calls": [{"function": {"arguments": '{"a": "\u00f6"}'}}]}, ascii_only, True),
+        ({"tool_calls": [{"function": {"arguments": "a=1"}}]}, WITH_TOOLS, False),
+        ({"function_call": function}, old, True),
+        ({"tool_calls": json.dumps([function])}, blind, False),
+    ):
+        rows = [{"messages": [{"role": "assistant", "content": "x", **call}]}]
+        _, _, report = chat_ids(tmp_path, rows, template=template)
+        assert bool(report.notes) == is_noted
 
 
 def test_messages_that_count(tmp_path: Path) -> None:
@@ -239,6 +252,12 @@ def test_unknown_tokens_are_counted(tmp_path: Path) -> None:
     assert "1 of " in report.notes[0] and "unknown text" in report.notes[0]
     assert "as in the sources" not in " ".join(verify_corpus(plan).checks)
     assert Coder(bpe_engine.get_encoding("gpt2")).unknown is None
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.BPE({"a": 0, "b": 1, "</s>": 2}, [])
+    tokenizers.Tokenizer(model).save(str(path))
+    plan = make_plan([source], str(path), tmp_path / "b", eod=None, format="datatrove")
+    run_plan(plan, processes=1)
+    assert corpus_report(plan).notes[0].startswith("2 rows: the tokenizer has no token for unknown")
 
 
 @pytest.mark.parametrize("name", ["<unk>", "[UNK]"])
@@ -250,6 +269,10 @@ def test_unknown_tokens_of_a_model_with_another_name(tmp_path: Path, name: str) 
     assert Coder(tokenizer).unknown == tokenizer.token_to_id(name) == tokenizer.model.unk_id
     assert tokenizer.encode("\u16a0", add_special_tokens=False).ids[-1] == tokenizer.model.unk_id
     assert of_tokenizer("a", tokenizer).unknown == tokenizer.model.unk_id
+    source = write_jsonl(tmp_path / "in.jsonl", ["a"])
+    plan = make_plan([source], str(path), tmp_path / "out", eod="</s>", format="datatrove")
+    run_plan(plan, processes=1)
+    assert verify_corpus(plan).problems == []
 
 
 def test_templates_that_fail_name_the_row(tmp_path: Path) -> None:

@@ -205,8 +205,14 @@ def without(contents: str, change: Callable[[dict[str, Any]], Any]) -> hf.Tokeni
     return hf.Tokenizer.from_str(json.dumps(file))
 
 
-def test_files_that_lose_bytes_are_refused() -> None:
-    """A byte without a token, a decoder that makes no bytes of tokens, and tokens at random."""
+def drop_mark(file: dict[str, Any]) -> None:
+    model = file["model"]
+    del model["vocab"]["\u2581"]
+    model["merges"] = [pair for pair in model["merges"] if "\u2581" not in str(pair)]
+
+
+def test_files_that_lose_bytes_are_refused(tmp_path: Path) -> None:
+    """A byte or the mark of spaces without a token, tokens without bytes, at random or for words."""
     level, characters = byte_level_file(), FILES["characters, Metaspace"]()
     unigram = FILES["Unigram, bytes"]()
     lost = "characters outside the vocabulary are lost"
@@ -217,13 +223,11 @@ def test_files_that_lose_bytes_are_refused() -> None:
         (characters, lambda file: file["decoder"]["decoders"].pop(1), lost),
         (unigram, lambda file: file["model"]["vocab"][200].__setitem__(0, "<byte>"), lost),
         (level, lambda file: file["model"].update(dropout=0.5), "tokens are chosen at random"),
+        (characters, drop_mark, "the bytes of its mark"),
     ):
         with pytest.raises(UnsupportedTokenizer, match=reason):
-            without(contents, change).heal("the")
+            without(contents, change).heal("a ")
     assert without(level, lambda file: file["model"].update(dropout=None)).heal("the")
-
-
-def test_models_of_words_are_refused(tmp_path: Path) -> None:
     words = hf.Tokenizer.from_sentencepiece(write_model(tmp_path, "word"))
     with pytest.raises(UnsupportedTokenizer, match="a token is a whole word"):
         words.heal("the")
@@ -239,16 +243,6 @@ def test_names_of_bytes_in_a_prompt_are_refused() -> None:
             with pytest.raises(UnsupportedTokenizer, match="the name of a byte"):
                 tokenizer.heal(prompt)
         assert tokenizer.heal("a ")
-
-
-def test_files_without_a_token_for_the_mark_of_spaces_are_refused() -> None:
-    def drop(file: dict[str, Any]) -> None:
-        model = file["model"]
-        del model["vocab"]["\u2581"]
-        model["merges"] = [pair for pair in model["merges"] if "\u2581" not in str(pair)]
-
-    with pytest.raises(UnsupportedTokenizer, match="the bytes of its mark"):
-        without(FILES["characters, Metaspace"](), drop).heal("a ")
 
 
 def test_a_prompt_of_its_rests(healing: Any) -> None:

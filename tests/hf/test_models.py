@@ -381,6 +381,16 @@ def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None
             hf.BPE.from_file(tmp_path / "vocab.json", tmp_path / "merges.txt")
     with pytest.raises(ValueError, match="byte order mark"):
         bpe_engine.open_tokenizer(path)
+    if name == "tokenizer.json":
+        with pytest.raises(ValueError, match="file begins with a byte order mark"):
+            hf.Tokenizer.from_buffer(path.read_bytes())
+
+
+def test_json_that_is_no_path() -> None:
+    for text, is_path in (("[]", False), ("null", False), ("tokenizer.json", True)):
+        with pytest.raises(ValueError) as refused:
+            hf.Tokenizer(text)
+        assert ("from_file takes its path" in str(refused.value)) == is_path
 
 
 def test_files_that_are_not_utf8_are_named(tmp_path: Path) -> None:
@@ -429,6 +439,11 @@ def test_tokens_that_no_file_can_hold(tmp_path: Path) -> None:
             '{"config": {"default_num_special_tokens": 0, "default_vocab_size": 1, "pattern": "."},'
             ' "vocab": [{"rank": 1.0, "token_bytes": "YQ=="}]}',
             "a token id must be an int, not float",
+        ),
+        (
+            '{"config": {"default_num_special_tokens": 0, "default_vocab_size": 1, "pattern": "."},'
+            ' "vocab": [{"rank": 0, "token_bytes": "!!!!"}]}',
+            "Only base64 data",
         ),
     ],
 )

@@ -180,6 +180,9 @@ def test_wrong_rows_of_a_batch(both, wrong, kind, way_out):
         ours.encode_batch([["a"], ["b", wrong]], is_pretokenized=True)
     with pytest.raises(ValueError, match=f"Found {kind} in row 0"):
         bpe_engine.Tokenizer(ours)([wrong, "a"])
+    if kind == "ndarray":
+        with pytest.raises(ValueError, match="Found ndarray. Give the list of its texts"):
+            bpe_engine.Tokenizer(ours)(wrong)
 
 
 def test_rows_of_several_texts(both):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 from sentencepiece_oracle import T5, write_class, write_model
 from small_files import character_file, write_gguf
 from vocab_command import run
@@ -132,6 +133,7 @@ def test_no_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("tokenizer_config.json", '{"added_tokens_decoder": {"5": 6}}'),
         ("config.json", "[1]"),
         ("generation_config.json", "\ufeff{"),
+        ("chat_template.jinja", "\ufeff{{ messages[0].content }}"),
         ("special_tokens_map.json", "null"),
         ("tekken.json", "{}"),
         ("ranks.tiktoken", "no ranks"),
@@ -692,7 +694,7 @@ def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
     assert not result.ok and lines[0].startswith("AutoTokenizer (Qwen2Tokenizer of transformers")
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "t5"])
 def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
     """Some versions make a tokenizer of special tokens alone, where others fail."""
     pytest.importorskip("transformers")
@@ -708,6 +710,27 @@ def test_auto_tokenizer_fails(tmp_path: Path) -> None:
     write_real(tmp_path, eos_token=5)
     (line,) = found(check_folder(tmp_path))["TRANSFORMERS_FAILS"]
     assert line.startswith("transformers ")
+
+
+def test_auto_tokenizer_with_a_part_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`to_str` of `tokenizers` raises a bare Exception then, as for a RoFormer."""
+    transformers = pytest.importorskip("transformers")
+    load = transformers.AutoTokenizer.from_pretrained
+
+    class Whole:
+        def pre_tokenize(self, _: Any) -> None: ...
+
+    def made(*given: Any, **options: Any) -> Any:
+        tokenizer = load(*given, **options)
+        part = tokenizers.pre_tokenizers.PreTokenizer.custom(Whole())
+        tokenizer.backend_tokenizer.pre_tokenizer = part
+        return tokenizer
+
+    write_real(tmp_path)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", made)
+    assert "TRANSFORMERS_DIFFERS" in found(check_folder(tmp_path))
 
 
 def test_auto_tokenizer_runs_no_code_of_the_folder(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert refused.returncode != 0 and "would not tokenize as" in refused.stderr
 
 
-def written_gguf(path: Path, model: str, contents: bytes) -> Path:
+def written_gguf(path: Path, model: str, contents: bytes, *, scores: bool = True) -> Path:
     """Writes a model of SentencePiece as llama.cpp's converter does."""
     gguf = pytest.importorskip("gguf")
     theirs = processor(contents)
@@ -133,7 +133,8 @@ def written_gguf(path: Path, model: str, contents: bytes) -> Path:
     writer = gguf.GGUFWriter(str(path), model)
     writer.add_tokenizer_model(model)
     writer.add_token_list([theirs.id_to_piece(id) for id in ids])
-    writer.add_token_scores([theirs.get_score(id) for id in ids])
+    if scores:
+        writer.add_token_scores([theirs.get_score(id) for id in ids])
     writer.add_token_types(kinds)
     writer.add_add_space_prefix(True)
     writer.write_header_to_file()
@@ -173,6 +174,12 @@ def test_names_of_bytes_in_text(tmp_path: Path) -> None:
     with pytest.raises(NotAlikeError) as refused:
         convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))
     assert "<0x41>" in [one.text for one in refused.value.conversion.differences]
+
+
+def test_gguf_files_without_scores_are_refused(tmp_path: Path) -> None:
+    path = written_gguf(tmp_path / "m.gguf", "llama", model_bytes("bpe llama"), scores=False)
+    with pytest.raises(ValueError, match=r"has no tokenizer\.ggml\.scores, so nothing orders"):
+        convert_tokenizer(str(path), str(tmp_path / "tokenizer.json"))
 
 
 def test_gguf_files_of_other_models_are_refused(tmp_path: Path) -> None:

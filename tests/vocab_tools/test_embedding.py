@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 import pytest
+from hf_oracle import SHARED
 from hypothesis import given
 from seeds import seed_for
 from vocab_bases import BYTES, EXAMPLE_EXTRA, QWEN, trained_bases, word_lists
@@ -254,6 +255,32 @@ def test_a_table_without_the_rows_of_special_tokens_is_refused() -> None:
     with pytest.raises(ValueError, match="special_tokens="):
         extend_embeddings(numpy.ones((257, 2)), plan)
     assert extend_embeddings(numpy.ones((258, 2)), plan).shape == (301, 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "models/bert-base-uncased.json",
+        "models/t5-small.json",
+        "models/mistral-7b-v0.1.model",
+        "phi-3-mini.sentencepiece-like.json",
+    ],
+)
+def test_added_tokens_of_files_without_ranks(name: str) -> None:
+    path = str(SHARED / "tokenizers" / name)
+    tokenizer = bpe_engine.open_tokenizer(path)
+    free = tokenizer.hf.get_vocab_size() + 1
+    options: Any = {"added_tokens": {"<|dose|>": free}, "descriptions": {"<|dose|>": "a dose"}}
+    for base in (path, tokenizer):
+        plan = embedding_plan(base, **options)
+        assert dict(plan) == {free: tokenizer.encode_ordinary("a dose")}
+        assert plan.gaps == [(free - 1, free - 1)] and plan.sizes["rows"] == free + 1
+    plan = embedding_plan(path, added_tokens={**tokenizer.hf.get_vocab(), "<|dose|>": free})
+    assert list(plan) == [free]
+    with pytest.raises(ValueError, match="the id 3 of '<a>' is taken by"):
+        embedding_plan(path, added_tokens={"<a>": 3})
+    with pytest.raises(ValueError, match="has no ranks"):
+        embedding_plan(path, {b"ab": free})
 
 
 def test_tokens_without_merges() -> None:

@@ -123,7 +123,12 @@ def load_pieces(path: str | Path) -> Tokenizer:
     fields = _fields(path)
     model = _ALGORITHMS[fields["tokenizer.ggml.model"]]
     texts = fields["tokenizer.ggml.tokens"]
-    scores = fields.get("tokenizer.ggml.scores") or [0.0] * len(texts)
+    scores = fields.get("tokenizer.ggml.scores")
+    if not scores:
+        raise ValueError(
+            f"{path} has no tokenizer.ggml.scores, so nothing orders the merges of its SentencePiece "
+            f"model; convert the tokenizer.json or tokenizer.model of the same model"
+        )
     kinds = fields.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
     if not len(texts) == len(scores) == len(kinds):
         counts = f"{len(texts)} tokens, {len(scores)} scores and {len(kinds)} types of tokens"

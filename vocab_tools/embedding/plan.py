@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bpe_engine import vocabulary
+from bpe_engine import Encoding, open_tokenizer, vocabulary
 from bpe_engine.atomic_write import write_at_once
+from bpe_engine.hf import UnsupportedTokenizer
 
 from ..arguments import checked_path, checked_special_tokens
 from ..bases import Base, open_base
@@ -118,10 +119,10 @@ def embedding_plan(
     """Plans the row of every new id: the ids of the base whose tokens make it up.
 
     Args:
-        base: a rank file, ranks, or an encoding.
+        base: a rank file, ranks, or an encoding; for added tokens alone, any tokenizer.
         extra: the file, ranks, or list of them, with the new tokens.
         added_tokens: names and ids of new tokens without merges: control tokens and added tokens. The
-            special tokens of the base among them are left out, so that all tokens of a new
+            tokens of the base among them are left out, so that all tokens of a new
             ``tokenizer.json`` may be given (:func:`vocab_tools.read_special_tokens`).
         descriptions: texts by names of added tokens. The row of such a token is made of the ids of
             its description, or else of its name.
@@ -150,9 +151,7 @@ def embedding_plan(
     {256: [111, 110]}
     """
     extras = as_sources(extra)
-    found = open_base(base)
-    ranks = found.ranks
-    specials = _special_tokens(found, special_tokens)
+    ranks, specials, encode = _opened(base, special_tokens, bool(extras))
     check_special_tokens(specials)
     both = load_ranks(ranks, *extras)
     taken = {number: name for name, number in specials.items()}
@@ -164,7 +163,8 @@ def embedding_plan(
             )
     made_of = vocabulary.merge_bytes(ranks, list(new)) if new else []
     added = checked_special_tokens(added_tokens or {})
-    added = {name: number for name, number in added.items() if specials.get(name) != number}
+    known = {name: specials.get(name, ranks.get(name.encode())) for name in added}
+    added = {name: number for name, number in added.items() if known[name] != number}
     check_special_tokens(added)
     ids = {number: show(token) for token, number in both.items()} | {
         number: quoted(name) for name, number in specials.items()
@@ -173,8 +173,7 @@ def embedding_plan(
         if number in ids:
             raise ValueError(f"the id {number} of {name!r} is taken by {ids[number]}")
     texts = texts_of(added, descriptions or {})
-    encoding = found.pattern.encoding(ranks, {})
-    rows = [encoding.encode_ordinary(text) for text in texts.values()]
+    rows = [encode(text) for text in texts.values()]
     spelled = {name.encode(): number for name, number in added.items()}
     return plan_of(ranks, {**new, **spelled}, [*made_of, *rows], list(specials.values()))
 
@@ -227,6 +226,25 @@ def plan_of(
         "rows": size,
     }
     return plan
+
+
+def _opened(
+    base: RankSource | Base, special_tokens: Mapping[str, int] | str | None, needs_ranks: bool
+) -> tuple[Mapping[bytes, int], Mapping[str, int], Callable[[str], list[int]]]:
+    """Returns the tokens of a base, its special tokens, and the encoder of texts."""
+    try:
+        found = open_base(base)
+    except UnsupportedTokenizer:
+        if needs_ranks or isinstance(base, (Base, Mapping)):
+            raise
+    else:
+        encoding = found.pattern.encoding(found.ranks, {})
+        return found.ranks, _special_tokens(found, special_tokens), encoding.encode_ordinary
+    tokenizer = base if isinstance(base, Encoding) else open_tokenizer(base)
+    model = tokenizer.hf.get_vocab(with_added_tokens=False)
+    added = {name: number for name, number in tokenizer.hf.get_vocab().items() if name not in model}
+    tokens = {name.encode(): number for name, number in model.items() if name}
+    return tokens, added, tokenizer.encode_ordinary
 
 
 def _special_tokens(

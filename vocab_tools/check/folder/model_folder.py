@@ -391,6 +391,11 @@ class ModelFolder:
         if file.is_file():
             try:
                 found[file.name] = file.read_text(encoding="utf-8")
+                if found[file.name].startswith("\ufeff"):
+                    self.broken.append(
+                        f"{file.name} begins with a byte order mark, and so does each prompt; save "
+                        f"the file without the mark"
+                    )
             except UnicodeDecodeError as error:
                 self.broken.append(f"{file.name} is not UTF-8 (byte {error.start})")
         for name in ("chat_template.json", "tokenizer_config.json"):
