@@ -206,6 +206,11 @@ class Encoding(Face, _core.Encoding):
                     self._check_ranks()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @property
+    def _unranked(self) -> hf.Tokenizer | None:
+        """The tokenizer of a file without ranks; None if the encoding has ranks."""
+        return None if "_pat_str" in vars(self) else self._file
+
     # ---- The other interfaces ----
 
     @property
@@ -217,9 +222,7 @@ class Encoding(Face, _core.Encoding):
         >>> bpe_engine.get_encoding("gpt2").hf.encode("hello world").tokens
         ['hello', 'Ġworld']
         """
-        if self._file is not None:
-            return copy.copy(self._file)
-        return _make_hf(self)
+        return _make_hf(self) if self._file is None else copy.copy(self._file)
 
     @property
     def transformers(self) -> Tokenizer:
@@ -268,6 +271,28 @@ class Encoding(Face, _core.Encoding):
         # Objects that receive the `__dict__` of this one find the engine there.
         self.__dict__["_core_bpe"] = core
         self._share(core)
+
+    def split(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | Collection[str] = (),
+        disallowed_special: Literal["all"] | Collection[str] = (),
+    ) -> list[str]:
+        """Returns the pieces of a text, which are encoded one by one.
+
+        Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
+        parts of the normalized text. A file without ranks splits as `bpe_engine.hf.Tokenizer.split`.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
+        ['It', "'s", ' 10', ' o', "'", 'clock', '.']
+        """
+        special = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
+        if (file := self._unranked) is None:
+            return self._split(text, **special)
+        self.count(text, **special)  # Raises for a disallowed name.
+        return file.split(text, allowed_special=allowed_special)
 
     # ---- Batches ----
 

@@ -10,7 +10,7 @@ import bpe_engine
 from bpe_engine import vocabulary
 from bpe_engine.hf import UnsupportedTokenizer
 from bpe_engine.read import sources
-from bpe_engine.read.opening import encoding_of_ranks, open_source
+from bpe_engine.read.opening import encoding_of_ranks, open_tokenizer
 from bpe_engine.read.published_ranks import published_name
 from bpe_engine.read.sidecar import read_sidecar
 
@@ -145,11 +145,8 @@ def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
 def _opened(source: sources.Source) -> RankSource:
     if source.format == "tiktoken":
         return source.path
-    tokenizer = open_source(source)
-    if isinstance(tokenizer, bpe_engine.Encoding):
-        return tokenizer
     try:
-        return encoding_of_ranks(tokenizer, source.name)
+        return encoding_of_ranks(open_tokenizer(source.folder or source.path))
     except UnsupportedTokenizer as error:
         raise NoRanksError(
             f"{source.path} is not a base, since it has no ranks ({error}); give an encoding, a rank "

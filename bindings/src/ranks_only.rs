@@ -173,19 +173,9 @@ impl PyEncoding {
         int_cache::list(py, &ids)
     }
 
-    /// Returns the pieces of a text, which are encoded one by one.
-    ///
-    /// Each allowed special token is a piece. Where the encoding normalizes text, the pieces are
-    /// those of the normalized text.
-    ///
-    /// >>> import bpe_engine
-    /// >>> bpe_engine.get_encoding("gpt2").split("It's 10 o'clock.")
-    /// ['It', "'s", ' 10', ' o', "'", 'clock', '.']
-    #[pyo3(
-        signature = (text, *, allowed_special=None, disallowed_special=None),
-        text_signature = "($self, text, *, allowed_special=(), disallowed_special=())"
-    )]
-    fn split<'py>(
+    /// Returns the pieces into which the pattern cuts a text.
+    #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
+    fn _split<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         allowed_special: Option<&Bound<'_, PyAny>>,

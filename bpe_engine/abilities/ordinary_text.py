@@ -1,5 +1,5 @@
-"""Tokenizers for commands, the playground and corpora: ordinary text becomes no special token, and
-messages name special tokens."""
+"""Tokenizers for corpora: ordinary text becomes no special token, and messages name special
+tokens."""
 
 from __future__ import annotations
 
@@ -14,20 +14,13 @@ __all__ = ["AnyTokenizer", "for_text", "special_ids", "unknown_special"]
 AnyTokenizer = Encoding | Tokenizer
 
 
-def for_text(tokenizer: AnyTokenizer, name: str | None = None) -> AnyTokenizer:
-    """Returns a tokenizer that makes no special token of ordinary text, as the Unigram models of files
-    do of ``</s>``: such a token is left out as in segments.
-
-    Args:
-        tokenizer: The tokenizer, which stays as it is.
-        name: Its name in messages, if it is of a file.
-    """
+def for_text(tokenizer: AnyTokenizer) -> AnyTokenizer:
+    """Returns a copy of a tokenizer that makes no special token of ordinary text, as the Unigram
+    models of files do of ``</s>``: such a token is left out as in segments."""
     if isinstance(tokenizer, Encoding):
         return tokenizer
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True
-    if name is not None:
-        kept._set_label(name)
     return kept
 
 

@@ -10,6 +10,7 @@ import click
 
 from ..abilities.alignment import Alignment
 from ..abilities.alignment import align as align_text
+from ..read.opening import open_tokenizer
 from . import options, streams
 from .group import VOCABULARY, Command
 from .tokens import described
@@ -43,7 +44,7 @@ def align(
     bpe-engine align qwen model/tokenizer.json -f poem.txt
     bpe-engine align --json gpt2 qwen "根本" | jq '.[].b'
     """
-    tokenizers = options.opened(a), options.opened(b)
+    tokenizers = open_tokenizer(a), open_tokenizer(b)
     text = streams.read_text(words, path, errors)
     names: Any = {"allowed_special": options.choose_special_of(tokenizers, allow_special)}
     aligned = align_text(*tokenizers, text, **names)

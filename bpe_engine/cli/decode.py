@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from .. import Encoding
 from . import options, streams
 from .group import Command
 
@@ -49,10 +48,10 @@ def decode(
     )
     tokens = _parse_ids(source)
     try:
-        if not isinstance(tokenizer, Encoding):
-            # It leaves out unknown ids.
+        if (file := tokenizer._unranked) is not None:
+            # Its decoder leaves out unknown ids.
             for id in tokens:
-                if tokenizer.id_to_token(id) is None:
+                if file.id_to_token(id) is None:
                     raise KeyError(f"Invalid token for decoding: {id}")
         contents = tokenizer.decode_bytes(tokens)
         text = "" if raw else contents.decode("utf-8", errors)

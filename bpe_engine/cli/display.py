@@ -19,8 +19,8 @@ from .. import get_encoding
 from .._core import TokenTable
 from ..abilities.alignment import Alignment
 from ..abilities.healing import Healed
-from ..abilities.ordinary_text import AnyTokenizer
 from ..abilities.visible import CONTINUED, visible_bytes, whole_characters
+from ..core import Encoding
 from ..model import models_of
 from ..read.builtin import BUILTIN, RANK_FILE_SHA256
 from .tokens import DecodedToken, tokens_of
@@ -48,7 +48,7 @@ def _console(color: str, width: int | None) -> Console:
 
 
 def show_tokens(
-    tokenizer: AnyTokenizer,
+    tokenizer: Encoding,
     text: str,
     allowed_special: AbstractSet[str],
     color: str,
@@ -141,7 +141,7 @@ def _chop(shown: str, width: int) -> list[str]:
 
 
 def show_healed(
-    tokenizer: AnyTokenizer, healed: Healed, most: int, color: str, width: int | None
+    tokenizer: Encoding, healed: Healed, most: int, color: str, width: int | None
 ) -> None:
     """Draws the ids of a prompt that stay, the bytes that follow, and the tokens that may come next.
 
@@ -182,7 +182,7 @@ def _counted(count: int, noun: str) -> str:
 
 def show_alignment(
     names: Sequence[str],
-    tokenizers: Sequence[AnyTokenizer],
+    tokenizers: Sequence[Encoding],
     aligned: Alignment,
     color: str,
     width: int | None,
@@ -225,7 +225,7 @@ class _Group:
     ids: str
 
 
-def _grouped(tokenizer: AnyTokenizer, ids: list[int], splits: list[int]) -> list[_Group]:
+def _grouped(tokenizer: Encoding, ids: list[int], splits: list[int]) -> list[_Group]:
     table = TokenTable(tokenizer)
     shown = [
         CONTINUED * continued + visible_bytes(characters)

@@ -35,7 +35,7 @@ def encode(
     tokenizer = options.choose_tokenizer(**choice)
     allowed = options.choose_special(tokenizer, allow_special)
     text = streams.read_text(words, path, errors)
-    [ids] = tokenizer._encode_each([text], 1, allowed_special=allowed, disallowed_special=())
+    ids = tokenizer.encode(text, allowed_special=allowed, disallowed_special=())
     if as_json:
         streams.print_json(ids)
     else:

@@ -9,7 +9,7 @@ import click
 
 from .._core import TokenTable
 from ..abilities.healing import Healed
-from ..abilities.ordinary_text import AnyTokenizer
+from ..core import Encoding
 from . import options, streams
 from .group import Command
 from .tokens import described
@@ -62,7 +62,7 @@ def heal(
         show_healed(tokenizer, healed, most, color, width)
 
 
-def _described(tokenizer: AnyTokenizer, healed: Healed) -> dict[str, object]:
+def _described(tokenizer: Encoding, healed: Healed) -> dict[str, object]:
     """Returns a prompt for JSON: `next` is None where any token may come next."""
     table = TokenTable(tokenizer)
     allowed = None if healed.done else healed.allowed_ids().tolist()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from .. import Encoding, encoding_for_model, load_encoding
-from ..abilities.ordinary_text import AnyTokenizer, for_text, unknown_special
+from ..abilities.ordinary_text import unknown_special
 from ..model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
-from ..read.opening import open_for_commands
+from ..read.opening import open_tokenizer
 from . import streams
 from .group import VOCABULARY, Existing, complete_encoding
 
@@ -145,8 +144,8 @@ def choose_tokenizer(
     ranks: str | None,
     pattern: str | None,
     special_tokens: Sequence[str],
-) -> AnyTokenizer:
-    """Returns the tokenizer that the options of `takes_encoding` choose, as `opened` does."""
+) -> Encoding:
+    """Returns the tokenizer that the options of `takes_encoding` choose."""
     if sum(choice is not None for choice in (encoding_name, model, ranks)) > 1:
         raise click.UsageError("--encoding, --model and --ranks exclude each other; give one.")
     if ranks is None and (pattern is not None or special_tokens):
@@ -155,12 +154,7 @@ def choose_tokenizer(
         return load_encoding(ranks, pattern, dict(map(_special_token, special_tokens)) or None)
     if model is not None:
         return _of_model(model)
-    return opened(encoding_name or _DEFAULT)
-
-
-def opened(source: str) -> AnyTokenizer:
-    """Opens a tokenizer that makes no special token of ordinary text, as --allow-special promises."""
-    return for_text(open_for_commands(source), Path(source).name)
+    return open_tokenizer(encoding_name or _DEFAULT)
 
 
 def _of_model(model: str) -> Encoding:
@@ -183,12 +177,12 @@ def _special_token(option: str) -> tuple[str, int]:
     return name, int(id)
 
 
-def choose_special(tokenizer: AnyTokenizer, names: Sequence[str]) -> set[str]:
+def choose_special(tokenizer: Encoding, names: Sequence[str]) -> set[str]:
     """Returns the special tokens that --allow-special names."""
     return choose_special_of([tokenizer], names)
 
 
-def choose_special_of(tokenizers: Sequence[AnyTokenizer], names: Sequence[str]) -> set[str]:
+def choose_special_of(tokenizers: Sequence[Encoding], names: Sequence[str]) -> set[str]:
     """Returns the special tokens of some tokenizers that --allow-special names."""
     known = {name for tokenizer in tokenizers for name in tokenizer.special_tokens_set}
     for name in names:

@@ -15,7 +15,7 @@ from .group import VOCABULARY
 from .printing import for_terminal, printable
 
 if TYPE_CHECKING:
-    from ..abilities.ordinary_text import AnyTokenizer
+    from ..core import Encoding
     from ..tokenizer import Tokenizer
 
 __all__ = ["TEMPLATE", "open_model", "read_template", "show", "takes_tokenizer", "template_errors"]
@@ -42,12 +42,12 @@ def read_template(path: str) -> str:
     return streams.read_text((), path, "strict")
 
 
-def open_model(name: str) -> AnyTokenizer | Tokenizer:
+def open_model(name: str) -> Encoding | Tokenizer:
     """Opens a tokenizer; of a folder, with its configuration, which names the roles of tokens."""
-    from ..read.opening import open_for_commands
+    from ..read.opening import open_tokenizer
     from ..tokenizer import Tokenizer
 
-    return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_for_commands(name)
+    return Tokenizer.from_pretrained(name) if os.path.isdir(name) else open_tokenizer(name)
 
 
 def show(*lines: str) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from .. import Encoding
 from .._core import TokenTable
-from ..abilities.ordinary_text import AnyTokenizer
 
 # How tokens of files write a space that they begin with.
 _SPACES = (" ", "\u0120", "\u2581")
@@ -44,7 +43,7 @@ def described(token: bytes) -> dict[str, str | None]:
 
 
 def tokens_of(
-    tokenizer: AnyTokenizer, text: str, allowed_special: AbstractSet[str]
+    tokenizer: Encoding, text: str, allowed_special: AbstractSet[str]
 ) -> Iterator[DecodedToken]:
     """Yields the tokens of a text. Names of special tokens that are not allowed are ordinary text."""
     table = TokenTable(tokenizer)
@@ -58,9 +57,10 @@ def tokens_of(
         yield DecodedToken(id, token, special, start, end)
 
 
-def _is_made(tokenizer: AnyTokenizer, id: int, text: str, start: int) -> bool:
+def _is_made(tokenizer: Encoding, id: int, text: str, start: int) -> bool:
     """True if the decoder puts a space before a token where the text has none, as BERT's does
     before brackets."""
-    if isinstance(tokenizer, Encoding) or text[max(start - 1, 0) : start].isspace():
+    file = tokenizer._unranked
+    if file is None or text[max(start - 1, 0) : start].isspace():
         return False
-    return not (tokenizer.id_to_token(id) or "").startswith(_SPACES)
+    return not (file.id_to_token(id) or "").startswith(_SPACES)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import NameCounter
 from ..abilities.columns import parts_of
-from ..abilities.ordinary_text import AnyTokenizer, for_text, special_ids, unknown_special
+from ..abilities.ordinary_text import AnyTokenizer as Engine
+from ..abilities.ordinary_text import for_text, special_ids, unknown_special
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
-from ..read.opening import open_source
-from ..read.sources import recognize
+from ..read.opening import open_tokenizer
 from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Coder", "Engine", "load_engine"]
-
-Engine = AnyTokenizer
 
 
 def load_engine(name: str) -> Engine:
@@ -35,7 +33,8 @@ def load_engine(name: str) -> Engine:
     >>> load_engine("gpt2").name
     'gpt2'
     """
-    return open_source(recognize(name))
+    opened = open_tokenizer(name)
+    return opened if opened._file is None else opened.hf
 
 
 class Coder:

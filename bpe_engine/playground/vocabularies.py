@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
 from .._core import TokenTable
-from ..abilities.ordinary_text import AnyTokenizer, for_text
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
-from ..read.opening import open_for_commands
+from ..read.opening import encoding_of_ranks, open_tokenizer
 from ..read.sources import format_of_name, not_found
 from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
@@ -23,9 +22,9 @@ __all__ = ["Vocabularies", "Vocabulary"]
 class Vocabulary:
     """A tokenizer with the facts about its tokens, each computed on first use."""
 
-    def __init__(self, name: str, tokenizer: AnyTokenizer, path: str | None = None):
+    def __init__(self, name: str, tokenizer: Encoding, path: str | None = None):
         self.name = name
-        self.tokenizer: AnyTokenizer = for_text(tokenizer)
+        self.tokenizer = tokenizer
         self.path = path
         self._table = TokenTable(tokenizer)
 
@@ -50,10 +49,12 @@ class Vocabulary:
     @functools.cached_property
     def _encoding(self) -> Encoding | str:
         """The ranks as an encoding, or why there are none."""
-        if isinstance(self.tokenizer, Encoding):
-            return self.tokenizer
         try:
-            return Encoding._of_ranks_of(self.tokenizer, self.name, any_flags=True)
+            return (
+                self.tokenizer
+                if self.tokenizer._unranked is None
+                else encoding_of_ranks(self.tokenizer)
+            )
         except UnsupportedTokenizer as error:
             return f"merges are shown for tokenizers with ranks, and {self.name} has none ({error})"
 
@@ -71,10 +72,7 @@ class Vocabulary:
         if self.is_special(id):
             return "OK_SPECIAL", ""
         try:
-            text = self.bytes_of(id).decode()
-            [ids] = self.tokenizer._encode_each(
-                [text], 1, allowed_special=(), disallowed_special=()
-            )
+            ids = self.tokenizer.encode(self.bytes_of(id).decode(), disallowed_special=())
         except UnicodeDecodeError:
             return "UNDECODEABLE", ""
         number = "SINGLE" if len(ids) == 1 else "MULTI"
@@ -142,7 +140,7 @@ class Vocabularies:
             raise ValueError(f"{source!r} is an address; download it, and open the file")
         path = os.path.abspath(os.path.expanduser(source))
         if os.path.isfile(path) or os.path.isdir(path):
-            return self._add(path, open_for_commands(path))
+            return self._add(path, open_tokenizer(path))
         if os.path.exists(path):
             raise ValueError(f"{source!r} is a pipe or a device; open a file")
         if os.sep in source or format_of_name(source):
@@ -156,7 +154,7 @@ class Vocabularies:
                 f"{', '.join(list_encoding_names())}"
             ) from None
 
-    def _add(self, path: str, tokenizer: AnyTokenizer) -> Vocabulary:
+    def _add(self, path: str, tokenizer: Encoding) -> Vocabulary:
         """Adds an opened file and its chat template, under the shortest free end of its path."""
         parts = path.split(os.sep)
         for count in range(1, len(parts) + 1):

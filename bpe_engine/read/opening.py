@@ -18,7 +18,7 @@ from . import gpt2_files
 from .sidecar import beside, read_sidecar
 from .sources import CONFIG, NOT_OPENED, Source, recognize
 
-__all__ = ["encoding_of_ranks", "open_for_commands", "open_source", "open_tokenizer"]
+__all__ = ["encoding_of_ranks", "open_tokenizer"]
 
 
 def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
@@ -47,32 +47,27 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
     <Encoding 'gpt2' bc98d100a6f5>
     """
     found = recognize(source)
-    tokenizer = open_source(found)
+    tokenizer = _open(found)
     if isinstance(tokenizer, Encoding):
         return tokenizer
     return Encoding._of_file(tokenizer, found.name)
 
 
-def open_for_commands(source: str | os.PathLike[str]) -> Encoding | Tokenizer:
-    """Opens a tokenizer as `open_tokenizer` does; but one without ranks as the tokenizer of its file,
-    whose special tokens commands allow or not."""
-    opened = open_tokenizer(source)
-    return opened if opened._file is None or "_pat_str" in vars(opened) else opened.hf
-
-
-def encoding_of_ranks(tokenizer: Tokenizer, name: str) -> Encoding:
-    """Returns the ranks, the pattern and the added tokens of a tokenizer file as an encoding. The flags
-    of added tokens are ignored, and those that merging makes under the same id are left out.
+def encoding_of_ranks(opened: Encoding) -> Encoding:
+    """Returns an opened tokenizer as ranks, a pattern and added tokens. The flags of a file's added
+    tokens are ignored, and added tokens that merging makes under the same id are left out.
 
     Raises:
         UnsupportedTokenizer: The file has no ranks, or more than one pattern; the message says where.
     """
-    return Encoding._of_ranks_of(tokenizer, name, any_flags=True)
+    if opened._file is None:
+        return opened
+    return Encoding._of_ranks_of(opened._file, opened.name, any_flags=True)
 
 
-def open_source(source: Source) -> Encoding | Tokenizer:
-    """Opens a tokenizer as the class that its format has: files of Hugging Face are a
-    `bpe_engine.hf.Tokenizer`. Raises as `open_tokenizer` does."""
+def _open(source: Source) -> Encoding | Tokenizer:
+    """Opens a tokenizer as the class that its format has: a `Tokenizer` for a file of Hugging
+    Face."""
     path, format, folder = source
     if format in NOT_OPENED:
         raise ValueError(f"{path} {NOT_OPENED[format]}")

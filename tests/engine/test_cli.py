@@ -732,11 +732,10 @@ def test_text_becomes_no_special_token(tmp_path: Path) -> None:
     assert [id for group in groups for id in group["b"]] == ids
     groups = json.loads(run("align", "--json", str(path), "gpt2", text)[1])
     assert [id for group in groups for id in group["a"]] == ids
-    # The file has the name of the command.
     shown = run("show", *own, "--color", "never", "a b")[1]
-    assert shown.endswith("3 characters, 3 bytes, my-model.json\n")
-    assert json.loads(run("count", "--json", *own, "a")[1])["encoding"] == "my-model.json"
-    assert "(my-model.json)" in run("decode", *own, "99")[2]
+    assert shown.endswith("3 characters, 3 bytes, my-model\n")
+    assert json.loads(run("count", "--json", *own, "a")[1])["encoding"] == "my-model"
+    assert "(my-model)" in run("decode", *own, "99")[2]
 
 
 def test_a_text_in_place_of_a_name(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from bpe_engine import Encoding, vocabulary
 from bpe_engine.hf import BPE, Tokenizer
 from bpe_engine.read import byte_level
-from bpe_engine.read.opening import open_source
+from bpe_engine.read.opening import open_tokenizer
 
 from ..arguments import checked_path, shown
 from ..convert.definition import Definition
@@ -156,9 +156,10 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
         except UnknownPatternError:
             convert = f"vocab-tools convert {source.path} tokenizer.json --pattern NAME"
             raise UnknownPatternError(source.path, f"add one: {convert}") from None
-    tokenizer = open_source(source)
-    if isinstance(tokenizer, Encoding):
-        return RankSubject(name, tokenizer)
+    opened = open_tokenizer(source.folder or source.path)
+    if source.format in ("encoding", "tekken"):
+        return RankSubject(name, opened)
+    tokenizer = opened.hf
     step = tokenizer.pre_tokenizer
     is_byte_level = step is not None and b'"ByteLevel"' in step.__getstate__()
     if is_byte_level and isinstance(tokenizer.model, BPE):
