@@ -78,23 +78,10 @@ class _Backend(Tokenizer):
         return self._twin[1]
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:
+        flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
         return {
-            id: tokenizers.AddedToken(
-                content,
-                single_word=single_word,
-                lstrip=lstrip,
-                rstrip=rstrip,
-                normalized=normalized,
-                special=special,
-            )
-            for id, (
-                content,
-                single_word,
-                lstrip,
-                rstrip,
-                normalized,
-                special,
-            ) in self._added_tokens()
+            id: tokenizers.AddedToken(content, **dict(zip(flags, values)))
+            for id, (content, *values) in self._added_tokens()
         }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,6 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("numpy")
 
 GPT2 = bpe_engine.get_encoding("gpt2")
-
-
-def gpt2_file() -> dict[str, Any]:
-    contents: dict[str, Any] = json.loads(Path(tokenizer_path("gpt2")).read_text("utf-8"))
-    return contents
 
 
 # ---- Rank files ----
@@ -139,30 +133,6 @@ def test_special_tokens_map(tmp_path: Path) -> None:
     write(path, tokenizer_config__json={"pad_token": "<c>", "added_tokens_decoder": {}})
     ours = Tokenizer.from_pretrained(path)
     assert ours.pad_token == "<c>" and ours.eos_token is None
-
-
-def test_padding_and_truncation_of_the_file(tmp_path: Path) -> None:
-    file = gpt2_file()
-    file["padding"] = {
-        "strategy": {"Fixed": 9}, "direction": "Left", "pad_to_multiple_of": None, "pad_id": 50256,
-        "pad_type_id": 0, "pad_token": "<|endoftext|>",
-    }  # fmt: skip
-    file["truncation"] = {
-        "direction": "Left", "max_length": 4, "strategy": "LongestFirst", "stride": 0,
-    }  # fmt: skip
-    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    path = write(tmp_path / "model", tokenizer__json=file, tokenizer_config__json=config)
-    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(path)
-    ours = Tokenizer.from_pretrained(path)
-    assert (ours.pad_token, ours.padding_side) == (theirs.pad_token, theirs.padding_side)
-    assert ours.truncation_side == theirs.truncation_side == "left"
-    for options in (
-        {},
-        {"padding": True},
-        {"max_length": 5},
-        {"padding": "max_length", "max_length": 8},
-    ):
-        assert dict(ours(TEXTS, **options)) == dict(theirs(TEXTS, **options))
 
 
 @pytest.mark.parametrize("kind", ["file", "encoding", "nfc"])

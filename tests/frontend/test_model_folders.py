@@ -255,10 +255,13 @@ def test_the_class_of_a_model(tmp_path: Path, kind: str, name: str) -> None:
     same(Tokenizer.from_pretrained(path), theirs)
 
 
-@pytest.mark.parametrize("name", ["BertTokenizer", "T5Tokenizer", "XLNetTokenizer"])
+@pytest.mark.parametrize(
+    "name", ["BertTokenizer", "T5Tokenizer", "XLNetTokenizer", "PreTrainedTokenizerFast"]
+)
 def test_truncation_and_padding_of_the_file(tmp_path: Path, name: str) -> None:
     """As in files of sentence-transformers, which truncate and pad to 128."""
-    getattr(transformers, name)(**MADE[name]()).save_pretrained(tmp_path / "model")
+    made = name if name in MADE else "BertTokenizer"
+    getattr(transformers, made)(**MADE[made]()).save_pretrained(tmp_path / "model")
     file = hf.Tokenizer.from_file(tmp_path / "model" / "tokenizer.json")
     file.enable_truncation(12, direction="left")
     pad = next(token for token in ("[PAD]", "<pad>") if file.token_to_id(token) is not None)

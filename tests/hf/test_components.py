@@ -100,6 +100,21 @@ CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+BEHAVIORS = ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+
+
+@pytest.mark.parametrize("behavior", BEHAVIORS)
+def test_matches_in_a_row_are_cut_by_their_behavior(behavior):
+    theirs = [tokenizers.pre_tokenizers.Punctuation(behavior)]
+    for pattern in (tokenizers.Regex("[0-9]{1,2}"), "a", "aa", " "):
+        for invert in (False, True):
+            theirs.append(tokenizers.pre_tokenizers.Split(pattern, behavior, invert))
+    for part in theirs:
+        ours = hf.Component("pre_tokenizer", part.__getstate__().decode())
+        for text in ("", "12345", "x12345a", "aaa!!aab1a", "  a  12 3!", "!a! ?"):
+            assert ours.pre_tokenize_str(text) == part.pre_tokenize_str(text), (ours, text)
+
+
 SEQUENCES: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
     "normalizer": [("NFC", ()), ("Lowercase", ())],
     "pre_tokenizer": [("Digits", (True,)), ("ByteLevel", (True, True, False))],

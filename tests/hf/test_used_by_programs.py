@@ -121,6 +121,7 @@ def test_a_set_keeps_one_of_two_equal_added_tokens(content: str) -> None:
     for flags in ({}, {"special": True}, {"lstrip": True, "normalized": False}):
         pair = (hf.AddedToken(content, **flags), tokenizers.AddedToken(content, **flags))
         assert len(set(pair)) == 1 and hash(pair[0]) == hash(pair[1])
+        assert repr(pair[0]) == repr(pair[1])
 
 
 @pytest.mark.filterwarnings("error")
