@@ -705,6 +705,15 @@ def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
     assert result.sources == [] or made == ["AutoTokenizer makes an empty tokenizer of it"]
 
 
+@pytest.mark.parametrize("model", [tokenizers.models.BPE(), tokenizers.models.Unigram()])
+def test_files_without_a_vocabulary(folder: Path, model: Any) -> None:
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.add_special_tokens(["<s>", "<a>"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    example = "tokenizer.json has added tokens, and no vocabulary"
+    assert found(check_folder(folder))["NO_TOKENIZER"] == [example]
+
+
 def test_auto_tokenizer_fails(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     write_real(tmp_path, eos_token=5)

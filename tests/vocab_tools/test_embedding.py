@@ -279,6 +279,9 @@ def test_added_tokens_of_files_without_ranks(name: str) -> None:
     assert list(plan) == [free]
     with pytest.raises(ValueError, match="the id 3 of '<a>' is taken by"):
         embedding_plan(path, added_tokens={"<a>": 3})
+    if "bert" in name:
+        with pytest.raises(ValueError, match="b' ' becomes no id of the base; give a description"):
+            embedding_plan(path, added_tokens={" ": free})
     with pytest.raises(ValueError, match="has no ranks"):
         embedding_plan(path, {b"ab": free})
 
@@ -300,6 +303,7 @@ def test_tokens_without_merges() -> None:
         ({"<a>": 151_643}, {}, r"taken by '<\|endoftext\|>'"),
         ({"<a>": 151_665}, {"<b>": "x"}, "'<b>' has a description, and is not"),
         ({"<a>": 151_665}, {"<a>": ""}, "the description of '<a>' is empty"),
+        ({"<a>": 151_665, "<b>": 151_665}, {}, "the id 151665 of '<b>' is taken by '<a>'"),
     ]:
         with pytest.raises(ValueError, match=problem):
             embedding_plan("qwen2.5", added_tokens=names, descriptions=descriptions)

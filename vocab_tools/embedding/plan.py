@@ -172,6 +172,7 @@ def embedding_plan(
     for name, number in added.items():
         if number in ids:
             raise ValueError(f"the id {number} of {name!r} is taken by {ids[number]}")
+        ids[number] = quoted(name)
     texts = texts_of(added, descriptions or {})
     rows = [encode(text) for text in texts.values()]
     spelled = {name.encode(): number for name, number in added.items()}
@@ -208,6 +209,10 @@ def plan_of(
             raise ValueError(
                 f"{token!r} has a byte that is not a token of the base, so nothing defines what its "
                 f"row is made of; {way or 'add the single byte to the base'}"
+            )
+        if not parts:
+            raise ValueError(
+                f"{token!r} becomes no id of the base; give a description of the token"
             )
         plan[number] = parts
     base_size = max([*ranks.values(), *special_ids]) + 1

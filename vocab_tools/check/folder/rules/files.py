@@ -31,7 +31,11 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
 
     Do: Copy `tokenizer.json`, or what the model has in its place, to the folder.
     """
-    if folder.main is not None or folder.broken:
+    if folder.main is not None:
+        # A model of Unigram has at least the unknown token.
+        is_empty = len(folder.main.tokens) < 2
+        return [f"{folder.main.name} has added tokens, and no vocabulary"] if is_empty else []
+    if folder.broken:
         return []
     names = sorted(path.name for path in folder.path.iterdir())
     made = [f"{AUTO} makes an empty tokenizer of it"] if folder.transformers else []
