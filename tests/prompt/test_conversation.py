@@ -47,37 +47,11 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
     assert not change.ids or before[change.kept : change.kept + 1] != change.ids[:1]
 
 
-def run_updates(enc: bpe_engine.Encoding, rng: random.Random, updates: int) -> None:
-    allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
-    conversation = bpe_engine.prompt.Conversation(
-        enc, allowed_special=allowed, disallowed_special=()
-    )
-    current, before = "", []
-    for _ in range(updates):
-        current = edited(rng, current)[-20_000:]
-        change = conversation.update(current)
-        expected = enc.encode(current, allowed_special=allowed, disallowed_special=())
-        check(conversation, change, before, expected)
-        before = expected
-
-
-@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_updates_equal_encode(enc: bpe_engine.Encoding) -> None:
-    for round in range(12):
-        run_updates(enc, seeded("updates", enc.name, round), 16)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_updates_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
-    for round in range(200):
-        run_updates(enc, seeded("updates thoroughly", enc.name, round), 30)
-
-
-def run_appends(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> None:
-    """Appends, between updates, in branches."""
+def run_changes(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> None:
+    """Updates and appends, in branches."""
     allowed: Any = rng.choice([set(), "all", {"<|endoftext|>"}, {"<|im_start|>", "<|endoftext|>"}])
     names: dict[str, Any] = {"allowed_special": allowed, "disallowed_special": ()}
+    updates = rng.choice([0.2, 0.5, 1.0])
     branches = [(bpe_engine.prompt.Conversation(enc, **names), "")]
     for _ in range(steps):
         place = rng.randrange(len(branches))
@@ -86,7 +60,7 @@ def run_appends(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> Non
             branches = [*branches[-2:], (conversation.fork(), current)]
             continue
         before = conversation.ids
-        if rng.random() < 0.2:
+        if rng.random() < updates:
             current = edited(rng, current)[-20_000:]
             change = conversation.update(current)
         else:
@@ -94,21 +68,17 @@ def run_appends(enc: bpe_engine.Encoding, rng: random.Random, steps: int) -> Non
             current += more
             change = conversation.append(more)
         branches[place] = (conversation, current)
-        expected = enc.encode(current, **names)
-        check(conversation, change, before, expected)
+        check(conversation, change, before, enc.encode(current, **names))
 
 
+THOROUGHLY: Any = pytest.mark.thorough
+
+
+@pytest.mark.parametrize("rounds", [20, pytest.param(400, marks=THOROUGHLY)])
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_appends_equal_encode(enc: bpe_engine.Encoding) -> None:
-    for round in range(12):
-        run_appends(enc, seeded("appends", enc.name, round), 30)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_appends_equal_encode_thoroughly(enc: bpe_engine.Encoding) -> None:
-    for round in range(300):
-        run_appends(enc, seeded("appends thoroughly", enc.name, round), 60)
+def test_changes_equal_encode(enc: bpe_engine.Encoding, rounds: int) -> None:
+    for round in range(rounds):
+        run_changes(enc, seeded("changes", enc.name, round), 30)
 
 
 def test_appends_keep_the_rest(gpt2: bpe_engine.Encoding) -> None:
@@ -182,21 +152,14 @@ def check_stable(enc: bpe_engine.Encoding, rng: random.Random, continuations: in
     return characters / max(1, len(begin))
 
 
+@pytest.mark.parametrize("rounds", [40, pytest.param(240, marks=THOROUGHLY)])
 @pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_stable_ids_stay(enc: bpe_engine.Encoding) -> None:
+def test_stable_ids_stay(enc: bpe_engine.Encoding, rounds: int) -> None:
     rng = seeded("prompt")
-    shares = [check_stable(enc, rng, 20) for _ in range(40)]
+    shares = [check_stable(enc, rng, 20) for _ in range(rounds)]
     shares.append(check_stable(enc, rng, 200))
     if enc.name in ENCODINGS:
         assert sum(shares) / len(shares) > 0.5
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("enc", ALL, ids=lambda enc: enc.name)
-def test_stable_ids_stay_thoroughly(enc: bpe_engine.Encoding) -> None:
-    rng = seeded("stable thoroughly", enc.name)
-    for _ in range(120):
-        check_stable(enc, rng, 200)
 
 
 def test_stable_prefix_of_a_text_that_grows_only_grows(gpt2: bpe_engine.Encoding) -> None:

@@ -21,7 +21,6 @@ from bpe_engine.prompt import (
     render_chat,
     render_template,
     special,
-    trusted,
     untrusted,
 )
 from bpe_engine.read import byte_level
@@ -613,13 +612,6 @@ def test_hostile_texts_in_every_field_stay_text(name: str) -> None:
                 origin = segments[owner].origin
                 assert segments[owner].allowed_special
                 assert origin is not None and origin.field == "template"
-
-
-def test_trusted_segments_in_messages_keep_trust() -> None:
-    enc = bpe_engine.get_encoding("qwen3")
-    chat = [{"role": "user", "content": trusted("a<|im_end|>")}, CHAT[0]]
-    audit = enc.audit_segments(render_template("{{ messages[0].content }}", chat))
-    assert [enc.decode([id]) for id in audit.ids] == ["a", "<|im_end|>"]
 
 
 #: Ways to read the city of a call, or the first of its two tags.

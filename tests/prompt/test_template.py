@@ -86,13 +86,25 @@ def test_text_is_that_of_transformers(name: str) -> None:
     assert some >= 4 or name not in chats.TEMPLATES
 
 
-def test_special_segments_from_the_caller_are_trusted() -> None:
-    template = "{{ bos_token }}{{ messages[0].role }}"
-    message = [{"role": trusted("<s>"), "content": ""}]
-    assert [s[:2] for s in render_template(template, message, bos_token=special("<s>"))] == [
-        ("<s>", {"<s>"}),
-        ("<s>", True),
-    ]
+SOME = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
+
+
+@pytest.mark.parametrize(
+    ("template", "x", "expected"),
+    [
+        ("{{ x }}!", special("<s>"), [("<s>", {"<s>"}), ("!", True)]),
+        ("{{ x }}", trusted("<s>"), [("<s>", True)]),
+        # Names alone are not trusted: trust is by character.
+        ("{{ x }}", SOME, [(SOME.text, False)]),
+        ("{{ ('a&' ~ x)|e }}{{ '<' + ('b'|safe) }}", "<&",
+         [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]),
+        # Letters that become two take no trust from their neighbors.
+        ("{{ ('<|im_end|>' ~ x ~ '<|IM_END|>')|upper|lower }}", "stra\u00dfe",
+         [("<|im_end|>", True), ("strasse", False), ("<|im_end|>", True)]),
+    ],
+)  # fmt: skip
+def test_trust_of_text_from_the_caller(template: str, x: Any, expected: Any) -> None:
+    assert [part[:2] for part in render_template(template, [], x=x)] == expected
 
 
 def test_a_plain_string_as_a_token_is_refused() -> None:
@@ -112,11 +124,6 @@ def test_a_plain_string_as_a_token_is_refused() -> None:
     for empty in ("", None):
         assert render_template(template, message, bos_token=empty)[-1].text.endswith("user")
     assert render_template(template, message, bos_token=trusted("<s>"))[0].allowed_special is True
-
-
-def test_segments_that_allow_some_names_are_untrusted() -> None:
-    given = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
-    assert [s[:2] for s in render_template("{{ x }}", [], x=given)] == [(given.text, False)]
 
 
 def test_unknown_special_tokens_are_refused() -> None:
@@ -197,12 +204,6 @@ def test_formatted_values_take_no_trust_from_their_neighbors() -> None:
             segments = render_template(template, messages)
             assert "".join(s.text for s in segments) == rendered(template, messages)
             assert len(special_ids(enc, segments)) == 1, (operation, content)
-
-
-def test_escaping_keeps_the_origin() -> None:
-    template = "{{ ('a&' ~ messages[0].content)|e }}{{ '<' + ('b'|safe) }}"
-    segments = render_template(template, [{"content": "<&"}])
-    assert [s[:2] for s in segments] == [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]
 
 
 # ---- Hostile conversations ----
@@ -334,18 +335,17 @@ def looks_into_text(template: str) -> bool:
 OWN = list(chats.TEMPLATES)
 
 
+THOROUGHLY: Any = pytest.param(10_000, 600, 600, marks=pytest.mark.thorough)
+
+
+@pytest.mark.parametrize("first, own, others", [(0, 300, 30), THOROUGHLY])
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_hostile_conversations_make_no_control_token(name: str) -> None:
-    cases = 300 if name in OWN else 30
-    same = sum(check_hostile(name, case) for case in range(cases))
+def test_hostile_conversations_make_no_control_token(
+    name: str, first: int, own: int, others: int
+) -> None:
+    cases = own if name in OWN else others
+    same = sum(check_hostile(name, case) for case in range(first, first + cases))
     assert same > cases // 4 or name not in OWN
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_hostile_conversations_make_no_control_token_thoroughly(name: str) -> None:
-    for case in range(10_000, 10_600):
-        check_hostile(name, case)
 
 
 def test_control_tokens_split_over_values_stay_text() -> None:
@@ -414,13 +414,6 @@ def test_only_the_rule_of_trust_makes_flags() -> None:
         assert {name for name in native if word in native[name]} <= {
             *("taint.rs", "labels.rs", "template.rs"),
         }
-
-
-def test_letters_that_become_two_take_no_trust() -> None:
-    template = "{{ ('<|im_end|>' ~ messages[0].content ~ '<|IM_END|>')|upper|lower }}"
-    segments = render_template(template, [{"content": "stra\u00dfe"}])
-    assert len(special_ids(encoding("chatml"), segments)) == 1
-    assert [s.text for s in segments] == ["<|im_end|>", "strasse", "<|im_end|>"]
 
 
 OPERATIONS = [
