@@ -12,8 +12,6 @@ True
 
 from __future__ import annotations
 
-from .brief import set_reports
-
 # As in `typing`, which would take a while to import: until the command sees to Ctrl-C there should
 # be as little to interrupt as possible.
 TYPE_CHECKING = False
@@ -112,7 +110,7 @@ _NAMES = {
     "extend.propose": ("ExtendOptions", "Proposal", "propose_words"),
     "mapping": ("VocabularyMap", "map_vocabularies"),
     "ranks": ("dump_ranks", "load_ranks", "read_special_tokens"),
-    "report": ("write_report",),
+    "report": ("framed", "write_report"),
     "train.arrow": ("count_pieces",),
     "train.models": ("TrainedModel", "train_model"),
     "train.train_result": ("TrainResult",),
@@ -130,20 +128,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value
-
-
-def _framed(result: object) -> str | None:
-    import importlib
-
-    framed: str | None = importlib.import_module(".report", __name__).framed(result)
-    return framed
-
-
-def _write_report(path: Any, result: Any) -> None:
-    __getattr__("write_report")(path, result)
-
-
-set_reports(_framed, _write_report)
 
 
 def __dir__() -> list[str]:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-
-__all__ = ["Brief", "Reported", "in_notebook", "set_reports"]
-
-Framed = Callable[[object], "str | None"]
-Write = Callable[["str | os.PathLike[str]", object], None]
-
-#: Makes the report on a result for a notebook, and writes it to a file. Reports are about results,
-#: so the package names the functions.
-_reports: list[tuple[Framed, Write]] = []
+from typing import Any
 
 _LONGEST = 60
 
 
-def set_reports(framed: Framed, write: Write) -> None:
-    """Names the functions that return the report on a result as a frame for a notebook, or None,
-    and that write it to a file."""
-    _reports[:] = [(framed, write)]
-
-
 def in_notebook(result: object) -> str | None:
     """Returns the report on a result as a frame for a notebook; None if it has none."""
-    return _reports[0][0](result) if _reports else None
+    # By the package: reports import the results.
+    import vocab_tools
+
+    framed: str | None = vocab_tools.framed(result)
+    return framed
 
 
 class Brief:
@@ -53,7 +42,10 @@ class Reported(Brief):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
-        _reports[0][1](path, self)
+        import vocab_tools
+
+        result: Any = self
+        vocab_tools.write_report(path, result)
 
 
 def _brief(value: object) -> str:

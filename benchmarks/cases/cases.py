@@ -217,7 +217,7 @@ def _vocabularies() -> list[Case]:
     grow = {f"growth-{size}": ("mixed", size) for size in (10, 25, 50, 100, 200)}
     grow |= {f"english-{size}": ("en", size) for size in (100, 1000)}
     models = itertools.product(
-        ("unigram", "wordpiece", "bpe"), ("en", "mixed"), (4, 100), (8, 32), (1, 2)
+        ("unigram", "wordpiece", "bpe"), ("en", "mixed"), (1, 4, 10, 100), (8, 32), (1, 2)
     )
     return [
         *(

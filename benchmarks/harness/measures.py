@@ -346,8 +346,8 @@ HELD_OUT = 20
 
 
 def models(run: Run) -> Iterator[Value]:
-    """Yields seconds from lines to a tokenizer of a model, the peak of memory, and bytes a token of
-    lines that were held out. Trainers that give tokens must agree on them.
+    """Yields seconds from lines to a tokenizer of a model, the peak of memory, and, of lines that were
+    held out, bytes a token and the likelihood by Unigram. Trainers that give tokens must agree on them.
     """
     from ..cases.training_texts import text_file
     from ..peers.model_trainers import TRAINERS
@@ -359,13 +359,17 @@ def models(run: Run) -> Iterator[Value]:
     held_out = lines[HELD_OUT - 1 :: HELD_OUT]
     del lines[HELD_OUT - 1 :: HELD_OUT]
     train = TRAINERS[run.plan.name](run.options["model"])
-    seconds, (tokens, encode) = timed(train, lines, run.options["size"], run.threads)
+    seconds, (tokens, encode, scores) = timed(train, lines, run.options["size"], run.threads)
     peak = resident()["peak"]
     judged = {} if tokens is None else {"tokens": len(tokens), **_digest(tokens)}
     yield Value("time", seconds, "s", "tokens", **judged)
     yield Value("peak", peak, "MB")
     total = sum(len(line.encode()) for line in held_out)
-    yield Value("held out", total / sum(len(encode(line)) for line in held_out), "bytes/token")
+    rows = [encode(line) for line in held_out]
+    yield Value("held out", total / sum(map(len, rows)), "bytes/token")
+    if scores is not None and run.options["model"] == "unigram":
+        likelihood = sum(scores[id] for row in rows for id in row) / total
+        yield Value("likelihood, held out", likelihood, "nats/byte")
 
 
 def _digest(tokens: list[str]) -> dict[str, str]:

@@ -1,19 +1,21 @@
 """Adapters of trainers of Unigram, WordPiece and BPE over characters, on lines of text.
 
 Each imports its package, and returns a function of lines, a size and threads, whose result is the
-tokens, if two trainers must agree on them, and what encodes a line. All mark spaces by U+2581 and cut there, but WordPiece, which cuts as BERT does.
+tokens, if two trainers must agree on them, what encodes a line, and the scores of Unigram by id. All mark
+spaces by U+2581 and cut there, but WordPiece, which cuts as BERT does.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Encode = Callable[[str], list[int]]
-Trained = tuple[list[str] | None, Encode]
+Trained = tuple[list[str] | None, Encode, list[float] | None]
 Train = Callable[[list[str], int, int], Trained]
 
 _TYPES = {"unigram": "Unigram", "wordpiece": "WordPiece", "bpe": "BPE"}
@@ -62,7 +64,17 @@ def _result(model: str, tokenizer: Any) -> Trained:
     vocab = tokenizer.get_vocab()
     # The order of a hash table decides between pairs of WordPiece, and rounds sums of Unigram.
     tokens = sorted(vocab, key=vocab.__getitem__) if model == "bpe" else None
-    return tokens, lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids)
+    scores = None
+    if model == "unigram":
+        contents = json.loads(tokenizer.to_str())["model"]
+        scores = _with_unknown([score for _, score in contents["vocab"]], contents["unk_id"])
+    return tokens, lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids), scores
+
+
+def _with_unknown(scores: list[float], unknown: int) -> list[float]:
+    """Gives an unknown character the score that all three packages give it."""
+    known = [score for id, score in enumerate(scores) if id != unknown and score < 0]
+    return [min(known) - 10 if id == unknown else score for id, score in enumerate(scores)]
 
 
 def _sentencepiece(model: str) -> Train:
@@ -81,7 +93,8 @@ def _sentencepiece(model: str) -> Train:
             remove_extra_whitespaces=False, max_sentence_length=1 << 20, minloglevel=2,
         )  # fmt: skip
         made = sentencepiece.SentencePieceProcessor(model_proto=file.getvalue())
-        return None, made.encode
+        scores = [made.get_score(id) for id in range(made.get_piece_size())]
+        return None, made.encode, _with_unknown(scores, made.unk_id())
 
     return train
 

@@ -1,10 +1,12 @@
 //! Counts words by the pipeline of a tokenizer, and trains models on the counts.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bpe_core::pipeline::count::{Counts, Lines, WordCounter};
 use bpe_core::polling::poll;
+use bpe_core::train::count_files::write_table;
 use bpe_core::train::piece_table::PieceTable;
 use bpe_core::train::{characters, unigram};
 use pyo3::exceptions::PyValueError;
@@ -134,6 +136,20 @@ impl WordCounts {
             let text = |(word, count)| Ok((characters::text(word)?.to_owned(), count));
             words.iter().map(text).collect()
         })
+    }
+
+    /// Returns the bytes of memory in use, without counts that a thread is filling.
+    fn memory(&self, py: Python<'_>) -> usize {
+        self.lock(py).iter().map(Counts::memory).sum()
+    }
+
+    /// Moves all words with their counts to a sorted file, which `CountReader` reads.
+    fn spill(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let written = self.train(py, 0, None, |words, _| {
+            let order = words.by_bytes();
+            Ok(write_table(&words, &order, &path))
+        })?;
+        Ok(written?)
     }
 
     /// Learns BPE over the characters of words. Returns the tokens and the ids of merges.

@@ -23,14 +23,6 @@ def train(corpus: object, out: object, *more: object) -> Any:
     return run("train", corpus, "--vocab-size", 265, "-o", out, *more)
 
 
-def test_too_little_memory_is_refused(tmp_path: Path) -> None:
-    many, out = tmp_path / "many.txt", tmp_path / "out.tiktoken"
-    many.write_text("".join(f"w{number:06} w{number:06}\n" for number in range(100_000)))
-    done = train(many, out, "--max-memory", "1M", "--pattern-regex", r"\S+")
-    assert done.returncode == 1 and "allow more" in done.stderr
-    assert not out.exists()
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_not_read_twice(corpus: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

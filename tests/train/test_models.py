@@ -14,7 +14,9 @@ from seeds import seeded  # noqa: E402
 from vocab_command import run  # noqa: E402
 
 from bpe_engine import hf  # noqa: E402
+from bpe_engine.texts import stretches  # noqa: E402
 from vocab_tools import count_pieces, train_model  # noqa: E402
+from vocab_tools.train import models  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
 PIPELINES = [
@@ -164,6 +166,29 @@ def test_options_that_do_not_fit_are_named(options: list[str], message: str, cor
 def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: Path) -> None:
     with pytest.raises(ValueError, match=message):
         train_model([corpus], **{"vocab_size": 500, **options})
+
+
+@pytest.mark.parametrize("like", ["bert", "t5", "llama", "words"])
+def test_counts_in_files_change_nothing(
+    like: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train_model([corpus], 900, like=like).tokenizer_json()
+    monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 1 << 14)
+    monkeypatch.setattr(models, "TABLES_SHARE", 1 << 20)
+    assert train_model([corpus], 900, like=like, max_memory=1 << 28).tokenizer_json() == whole
+    with models.count_words([corpus], like=like, max_memory=1 << 28) as counts:
+        assert len(counts.files) > 3
+        assert train_model(counts, 900, like=like).tokenizer_json() == whole
+    with pytest.raises(ValueError, match="more than the 10,000 bytes of max-memory"):
+        train_model([corpus], 900, like=like, max_memory=10_000)
+    frequent = train_model([corpus], 900, like=like, drop_rare=100)
+    assert "rare pieces left out" in frequent.notes[0]
+
+
+def test_the_command_bounds_memory(corpus: Path, tmp_path: Path) -> None:
+    options = ["--vocab-size", 900, "--like", "bert", "--max-memory", "1M"]
+    done = run("train", corpus, *options, "--drop-rare", 2, "-o", tmp_path / "out.json")
+    assert done.returncode == 0 and "rare pieces left out" in done.stderr, done.stderr
 
 
 def test_an_empty_corpus_is_named(tmp_path: Path) -> None:

@@ -45,15 +45,6 @@ def test_the_example_of_the_course() -> None:
         assert train_vocabulary(COURSE, 259, TrainOptions(ties=ties)).ranks == result.ranks
 
 
-def test_bug_mug_and_thug() -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    letters = {letter.encode(): number for number, letter in enumerate("bghnpsu")}
-    result = train_vocabulary(COURSE, 11, TrainOptions(special_tokens=["[UNK]"]), base=letters)
-    tokenizer = tokenizers.Tokenizer.from_str(result.tokenizer_json(unknown="[UNK]").decode())
-    found = [tokenizer.encode(word).tokens for word in ("bug", "mug", "thug")]
-    assert found == [["b", "ug"], ["[UNK]", "ug"], ["[UNK]", "hug"]]
-
-
 def test_tokens_of_the_corpus_are_those_that_encoding_gives(corpus: Path) -> None:
     result = train_vocabulary(corpus, 400, TrainOptions(special_tokens=["<|end|>"]))
     text = [path.read_text(encoding="utf-8") for path in sorted(corpus.iterdir())]

@@ -15,6 +15,7 @@ from sentencepiece_oracle import T5, write_class, write_model
 from small_files import character_file, write_gguf
 from vocab_command import run
 
+from bpe_engine import patterns
 from bpe_engine.hf import Tokenizer
 from bpe_engine.read import byte_level
 from vocab_tools import FolderResult, check_folder
@@ -147,68 +148,42 @@ def test_broken_files_are_named(folder: Path, name: str, contents: str) -> None:
     assert any(name in example for example in found(result)["BAD_FILE"])
 
 
-def test_vocabulary_and_merges_beside_the_file(folder: Path) -> None:
-    write(folder, "vocab.json", vocabulary())
-    lines = ["#version: 0.2", *(f"{a} {b}" for a, b in MERGES)]
-    write(folder, "merges.txt", "\n".join(lines))
-    result = check_folder(folder)
-    assert found(result) == {}
-    assert result.sources[1].name == "vocab.json and merges.txt"
-    assert result.sources[1].compared > 100
-    write(folder, "merges.txt", "\n".join(lines[:-1]))
-    result = check_folder(folder, ["hello world"])
-    first, second, *_ = found(result)["FILES_DIFFER"]
-    assert first.startswith(
-        "vocab.json and merges.txt (BPE; read by transformers' Python tokenizers"
-    )
-    assert "by tokenizer.json, and" in second and "261" in second
-
-
-def test_ranks_beside_the_file(folder: Path) -> None:
+def write_beside(folder: Path, name: str, is_wrong: bool) -> None:
+    """Writes the vocabulary of the tokenizer.json in another format, or another vocabulary."""
     tokens = [byte_level.try_bytes_of(token) or b"" for token in vocabulary()]
-    lines = [f"{base64.b64encode(token).decode()} {id}" for id, token in enumerate(tokens)]
-    for name in ("ranks.tiktoken", "tokenizer.model"):
+    ids = list(range(len(tokens)))
+    if name == "vocab.json":
+        write(folder, name, vocabulary())
+        lines = ["#version: 0.2", *(f"{a} {b}" for a, b in MERGES)]
+        write(folder, "merges.txt", "\n".join(lines[:-1] if is_wrong else lines))
+    elif name == "tekken.json":
+        rows = [
+            {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+            for rank, token in enumerate(tokens)
+        ]
+        # Control tokens come first, so that all others are moved.
+        special = 2 * is_wrong
+        head = {
+            "pattern": patterns.R50K, "num_vocab_tokens": len(rows), "version": "v3",
+            "default_vocab_size": len(rows) + special, "default_num_special_tokens": special,
+        }  # fmt: skip
+        write(folder, name, {"config": head, "vocab": rows})
+    else:
+        ids[:2] = [1, 0] if is_wrong else [0, 1]
+        lines = [f"{base64.b64encode(token).decode()} {id}" for token, id in zip(tokens, ids)]
         write(folder, name, "\n".join(lines) + "\n")
-    result = check_folder(folder)
-    assert found(result) == {}
-    assert [source.differing for source in result.sources] == [0, 0, 0]
-    swapped = [lines[0].replace(" 0", " 1"), lines[1].replace(" 1", " 0"), *lines[2:]]
-    write(folder, "tokenizer.model", "\n".join(swapped) + "\n")
-    assert "tokenizer.model (BPE; " in found(check_folder(folder))["FILES_DIFFER"][0]
 
 
-def test_tekken_beside_the_file(folder: Path) -> None:
-    tokens = [byte_level.try_bytes_of(token) or b"" for token in vocabulary()]
-    rows = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for rank, token in enumerate(tokens)
-    ]
-    pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-    head = {
-        "pattern": pattern,
-        "num_vocab_tokens": len(rows),
-        "default_vocab_size": len(rows),
-        "default_num_special_tokens": 0,
-        "version": "v3",
-    }
-    write(folder, "tekken.json", {"config": head, "vocab": rows})
+@pytest.mark.parametrize("name", ["vocab.json", "ranks.tiktoken", "tokenizer.model", "tekken.json"])
+def test_other_formats_beside_the_file(folder: Path, name: str) -> None:
+    write_beside(folder, name, False)
     result = check_folder(folder)
-    assert found(result) == {}
-    assert result.sources[1].name == "tekken.json" and result.sources[1].compared > 100
-    # Two control tokens come first, so that all others are moved by two.
-    write(
-        folder,
-        "tekken.json",
-        {
-            "config": {
-                **head,
-                "default_vocab_size": len(rows) + 2,
-                "default_num_special_tokens": 2,
-            },
-            "vocab": rows,
-        },
-    )
-    assert "tekken.json" in found(check_folder(folder))["FILES_DIFFER"][0]
+    assert found(result) == {} and result.sources[1].name.startswith(name)
+    assert result.sources[1].compared > 100 and result.sources[1].differing == 0
+    write_beside(folder, name, True)
+    first, second, *_ = found(check_folder(folder, ["hello world"]))["FILES_DIFFER"]
+    assert first.startswith(name) and "(BPE; read by " in first
+    assert "by tokenizer.json, and" in second
 
 
 #: A Unigram model of three pieces, of which two ways to cut "aa" are equal.
@@ -438,6 +413,18 @@ CONFIG, MODEL_CONFIG, GENERATION = "tokenizer_config.json", "config.json", "gene
 PLAIN = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
 OTHER_END = {CONFIG: {"chat_template": TEMPLATE.replace("<|end|>", "<|user|>")}}
 
+TOO_LARGE = {
+    "VOCAB_TOO_LARGE": ["the largest id of tokenizer.json is 265, and config.json has 260 rows"]
+}
+
+
+def with_a_token(name: str) -> dict[str, Any]:
+    """The model with an ordinary token more."""
+    contents = tokenizer_json()
+    contents["model"]["vocab"][name] = 266
+    return contents
+
+
 #: Contents or changed fields of files by name, and the findings.
 FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
     (
@@ -493,6 +480,18 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
         {"TEMPLATES_DIFFER": ["chat_template.jinja and tokenizer_config.json"]},
     ),
     ({CONFIG: {"chat_template": PLAIN}}, {"NO_GENERATION_TAG": ["tokenizer_config.json"]}),
+    ({MODEL_CONFIG: {"vocab_size": 260}}, TOO_LARGE),
+    ({MODEL_CONFIG: {"vocab_size": None, "text_config": {"vocab_size": 260}}}, TOO_LARGE),
+    (
+        {MODEL_CONFIG: {"vocab_size": 320}},
+        {"ROWS_UNUSED": ["config.json has 320 rows, and ids end at 265: 54 rows more"]},
+    ),
+    # An ordinary token of the file, which AutoTokenizer adds with its id.
+    (
+        {"tokenizer.json": with_a_token("<|pad|>"), CONFIG: {"pad_token": "<|pad|>"},
+         MODEL_CONFIG: {"vocab_size": 267, "bos_token_id": 263, "eos_token_id": 264}},
+        {},
+    ),
 ]  # fmt: skip
 
 
@@ -503,53 +502,39 @@ def test_findings(folder: Path, files: dict[str, Any], findings: dict[str, list[
             changed(folder, name, **contents)
         else:
             write(folder, name, contents)
-    assert found(check_folder(folder)) == findings
+    result = check_folder(folder)
+    assert found(result) == findings
+    errors = {"ADDED_TOKEN_ID", "SPECIAL_TOKEN_UNKNOWN", "VOCAB_TOO_LARGE"}
+    assert result.ok == errors.isdisjoint(findings)
+    counts = {"VOCAB_TOO_LARGE": 6, "ROWS_UNUSED": 54}
+    for finding in result.findings:
+        assert finding.count == counts.get(finding.code, len(finding.examples))
 
 
-def test_special_tokens_that_are_ordinary_tokens_of_the_file(folder: Path) -> None:
-    """AutoTokenizer adds them with their ids."""
-    file = tokenizer_json()
-    file["model"]["vocab"]["<|pad|>"] = 266
-    write(folder, "tokenizer.json", file)
-    changed(folder, "tokenizer_config.json", pad_token="<|pad|>")
-    assert "SPECIAL_TOKEN_UNKNOWN" not in found(check_folder(folder))
+ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
 
 
 @pytest.mark.parametrize(
-    "fields", [{"vocab_size": 260}, {"vocab_size": None, "text_config": {"vocab_size": 260}}]
-)
-def test_more_ids_than_rows(folder: Path, fields: dict[str, Any]) -> None:
-    changed(folder, "config.json", **fields)
-    result = check_folder(folder)
-    finding = result.finding("VOCAB_TOO_LARGE")
-    assert not result.ok and finding is not None and finding.count == 6
-    assert finding.examples == [
-        "the largest id of tokenizer.json is 265, and config.json has 260 rows"
-    ]
-
-
-def test_more_rows_than_ids(folder: Path) -> None:
-    changed(folder, "config.json", vocab_size=320)
-    result = check_folder(folder)
-    finding = result.finding("ROWS_UNUSED")
-    assert result.ok and finding is not None and finding.count == 54
-
-
-@pytest.mark.parametrize(
-    ("own", "embedder", "truncation", "rows", "lines"),
+    ("own", "embedder", "truncation", "config", "lines"),
     [
-        (512, 256, 16, 512, ["is 512", "truncation of tokenizer.json has 16", "json has 256",
-                             "config.json has 512"]),
-        (None, 512, None, 514, ["is missing", "json has 512", "config.json has 514"]),
-        (512, 256, None, None, ["is 512", "json has 256"]),
-        (1e30, None, 128, 512, ["is missing", "json has 128", "config.json has 512"]),
-        (256, 256, 256, 512, []),
-        (512, None, None, 514, []),
-        (131_072, None, None, 32_768, []),
+        (512, 256, 16, {"max_position_embeddings": 512},
+         ["is 512", "truncation of tokenizer.json has 16", "json has 256", "config.json has 512"]),
+        (None, 512, None, {"max_position_embeddings": 514},
+         ["is missing", "json has 512", "config.json has 514"]),
+        (512, 256, None, {}, ["is 512", "json has 256"]),
+        (1e30, None, 128, {"max_position_embeddings": 512},
+         ["is missing", "json has 128", "config.json has 512"]),
+        (256, 256, 256, {"max_position_embeddings": 512}, []),
+        (512, None, None, {"max_position_embeddings": 514}, []),
+        (131_072, None, None, {"max_position_embeddings": 32_768}, []),
+        # Encoders without an embedder's file.
+        (None, None, None, ENCODER, ["is missing", "config.json has 128"]),
+        (512, None, None, ENCODER, ["is 512", "config.json has 128"]),
+        (128, None, None, ENCODER, []),
     ],
 )  # fmt: skip
 def test_limits_of_texts(
-    folder: Path, own: Any, embedder: Any, truncation: Any, rows: Any, lines: list[str]
+    folder: Path, own: Any, embedder: Any, truncation: Any, config: dict[str, int], lines: list[str]
 ) -> None:
     """The smallest limit is what the user's program applies, whichever file has it."""
     if own is not None:
@@ -559,25 +544,11 @@ def test_limits_of_texts(
     if truncation is not None:
         cut = {"direction": "Right", "strategy": "LongestFirst", "stride": 0}
         changed(folder, "tokenizer.json", truncation={**cut, "max_length": truncation})
-    if rows is not None:
-        changed(folder, "config.json", max_position_embeddings=rows)
+    changed(folder, "config.json", **config)
     finding = check_folder(folder).finding("LIMITS_DIFFER")
     examples = [] if finding is None else finding.examples
     assert len(examples) == len(lines)
     assert all(line in example for line, example in zip(lines, examples))
-
-
-@pytest.mark.parametrize(("own", "expected"), [(None, "is missing"), (512, "is 512"), (128, None)])
-def test_limits_of_encoders_without_an_embedder(folder: Path, own: Any, expected: Any) -> None:
-    if own is not None:
-        changed(folder, "tokenizer_config.json", model_max_length=own)
-    changed(folder, "config.json", max_position_embeddings=128, type_vocab_size=2)
-    finding = check_folder(folder).finding("LIMITS_DIFFER")
-    if expected is None:
-        assert finding is None
-    else:
-        assert finding is not None and expected in finding.examples[0]
-        assert finding.examples[1] == "config.json has 128"
 
 
 def test_control_tokens_that_are_unknown(folder: Path) -> None:

@@ -126,6 +126,30 @@ def test_texts_that_differ_most_come_first(tmp_path: Path) -> None:
     assert len({text.text for text in found.differing}) == len(found.differing)
 
 
+def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
+    draw = seeded("lines")
+    words = "the a of learning tokens subword model trains on text with many words".split()
+    lines = [" ".join(draw.choices(words, k=9)) + "." for _ in range(400)]
+    lines[9] = "a ☃ of learning tokens on text with many words."
+    path = tmp_path / "lines.txt"
+    # A line of its own is a paragraph, too.
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    models = ["bpe", "wordpiece", "unigram"]
+    done = run(
+        "compare", "--train", *models, "gpt2", "--vocab-size", 320, "--corpus", path, "--json"
+    )
+    found = json.loads(done.stdout)
+    rows = {row["name"]: row for row in found["tokenizers"]}
+    assert list(rows) == [*models, "gpt2"] and found["text"]["texts"] == 40
+    # A snowman is bytes to one, and unknown to the others.
+    assert rows["bpe"]["unknown"] == 0 and rows["bpe"]["method"] == "byte-level BPE"
+    assert rows["wordpiece"]["unknown"] == 1 and rows["unigram"]["unknown"] >= 1
+    assert all(row["vocabulary"] <= 320 for row in rows.values() if row["name"] != "gpt2")
+    path.write_text("one line\n")
+    done = run("compare", "--train", "bpe", "--corpus", path)
+    assert done.returncode == 1 and "1 line; at least 10" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["gpt2", "qwen", "wordpiece"])
 def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
     english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
@@ -222,6 +246,8 @@ def test_the_commands(tmp_path: Path, corpus: Path) -> None:
     ("arguments", "message"),
     [
         (["compare", "gpt2"], "two tokenizers or more"),
+        (["compare", "gpt2", "--train"], "--train needs models"),
+        (["compare", "bpe", "--train", "--vocab-size", "10"], "no room for"),
         (["compare", "gpt2", "qwne"], "qwne: No such file or directory, and unknown encoding"),
         (["stats", "gpt2", "--report", "x.pdf"], "ends in .html, .json or .md"),
         (["stats", "gpt2", "--report", "CORPUS"], "a report ends in|is an input"),

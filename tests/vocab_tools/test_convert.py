@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiktoken
-from hf_oracle import FILES, SHARED, tokenizer_path
+from hf_oracle import SHARED, tokenizer_path
 from seeds import seeded
 from small_files import write_gguf
 from vocab_bases import BYTES, QWEN
@@ -40,8 +39,6 @@ from vocab_tools.convert.rank_file import from_encoding
 from vocab_tools.embedding.plan import EmbeddingPlan
 
 tokenizers = pytest.importorskip("tokenizers")
-
-RANK_FILES = ["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen"]
 
 WORDS = "low lower lowest newer wider new wide slow slower a an the then there 1999 ??! \n\n".split(
     " "
@@ -562,11 +559,6 @@ def _there_and_back(folder: Path, source: str, corpora: list[str]) -> None:
                 assert one.get_vocab() == other.get_vocab()
 
 
-# Every file on the whole of the corpora takes an hour; otherwise some of them on a part.
-EVERY = os.environ.get("BPE_ENGINE_EVERY_CONVERSION") == "1"
-CHARACTERS = None if EVERY else 30_000
-
-
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("corpora")
@@ -574,28 +566,16 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for path in sorted((SHARED / "corpora").glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         part = folder / path.name
-        part.write_text(text[:CHARACTERS], encoding="utf-8")
+        part.write_text(text[:30_000], encoding="utf-8")
         parts.append(str(part))
     return parts
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", RANK_FILES if EVERY else ["r50k_base"])
-def test_rank_files_there_and_back_on_the_corpora(
-    tmp_path: Path, name: str, corpora: list[str]
-) -> None:
+@pytest.mark.parametrize("name", ["r50k_base", "gpt2", "whisper-tiny"])
+def test_files_there_and_back_on_the_corpora(tmp_path: Path, name: str, corpora: list[str]) -> None:
     path = SHARED / "ranks" / f"{name}.tiktoken"
-    if not path.exists():
-        pytest.skip(f"{path} is missing")
-    _there_and_back(tmp_path, str(path), corpora)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", [*FILES, "tekken"] if EVERY else ["gpt2", "whisper-tiny"])
-def test_tokenizer_files_there_and_back_on_the_corpora(
-    tmp_path: Path, name: str, corpora: list[str]
-) -> None:
-    _there_and_back(tmp_path, tokenizer_path(name), corpora)
+    _there_and_back(tmp_path, str(path) if path.exists() else tokenizer_path(name), corpora)
 
 
 def test_the_note_says_what_is_used() -> None:

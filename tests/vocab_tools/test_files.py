@@ -16,13 +16,6 @@ from bpe_engine.cli.outputs import OutputFiles
 from vocab_tools import dump_ranks
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    path = tmp_path / "base.tiktoken"
-    path.write_bytes(dump_ranks(BYTES))
-    return path
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 

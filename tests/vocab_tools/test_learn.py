@@ -67,11 +67,6 @@ def test_the_worked_example_is_explained() -> None:
     assert result.not_one_token == []
 
 
-def test_the_twin_gives_the_worked_example() -> None:
-    words = vocab_oracle.read_words(EXAMPLE_WORDS)
-    assert vocab_oracle.extra_file(words, QWEN_RANKS, 151851) == EXAMPLE_EXTRA
-
-
 @given(word_lists, bases)
 def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes, int]) -> None:
     result = vocab_tools.learn_merges(base, words, start_id=1000, special_tokens={})

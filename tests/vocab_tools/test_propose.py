@@ -23,7 +23,6 @@ from bpe_engine.texts.stretches import BLOCK_CHARACTERS
 from vocab_tools import (
     ExtendOptions,
     check_vocabulary,
-    dump_ranks,
     extend_vocabulary,
     learn_merges,
     load_ranks,
@@ -48,14 +47,6 @@ DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_text(TEXT + "猫と犬 " * 30 + "rareword\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """A small base: single bytes."""
-    path = tmp_path / "base.tiktoken"
-    path.write_bytes(dump_ranks(BYTES))
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.cli.printing import printable, write
+from bpe_engine.cli.printing import printable
 from bpe_engine.texts.reading import read_texts
 
 from ..bases import NoRanksError, opened
@@ -21,12 +22,11 @@ from ..check.check_result import CheckResult
 from ..check.folder import check_folder
 from ..check.folder.folder_result import FolderResult
 from ..ranks import RankSource
-from ..report import as_json as json_of
-from ..report import page_of, render
+from ..report import page_of
 from ..text import plural
 from .console import (
     LINES_SHOWN,
-    console,
+    finish,
     print_indented,
     print_remarks,
     progress_bar,
@@ -154,11 +154,7 @@ def check(
             errors=errors,
             progress=update,
         )
-        files.write({path: render(path, result).encode() for path in reports})
-    if as_json:
-        write(json_of(result).encode())
-    else:
-        print_findings(result, console())
+    finish(result, reports, files, as_json, functools.partial(print_findings, result))
     if not result.ok:
         context.exit(1)
 
@@ -205,11 +201,7 @@ def _check_folder(
     blocks = (read_texts(path, field, errors) for path in corpus)
     texts = itertools.chain.from_iterable(itertools.chain.from_iterable(blocks))
     result = check_folder(folder, texts, against=against)
-    files.write({path: render(path, result).encode() for path in reports})
-    if as_json:
-        write(json_of(result).encode())
-    else:
-        print_folder(result, console())
+    finish(result, reports, files, as_json, functools.partial(print_folder, result))
     return 0 if result.ok else 1
 
 

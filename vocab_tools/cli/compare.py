@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from bpe_engine.cli.group import Command, complete_vocabulary
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.cli.printing import write
 from bpe_engine.texts.listed import corpus_files
 
-from ..compare import compare_tokenizers
+from ..compare import Comparison, compare_tokenizers, load_subject
+from ..compare.train import compare_trained
 from ..convert.formats import locate_source
-from ..report import as_json as json_of
-from ..report import page_of, render
-from .console import console, print_report, progress_bar
-from .options import Options, combined, errors_option, field_option, output_options
-
-#: The most rows of a table on the screen.
-ROWS_SHOWN = 12
-
+from ..train.models import MODELS
+from ..train.training import ProgressFunction
+from .console import finish, steps_bar
+from .options import Options, Size, combined, errors_option, field_option, output_options
 
 #: The options that both commands have.
 measure_options: Options = combined(
@@ -42,9 +39,26 @@ measure_options: Options = combined(
 @click.command(cls=Command)
 @click.argument("tokenizers", metavar="A B...", nargs=-1, shell_complete=complete_vocabulary)
 @measure_options
+@click.option(
+    "--train",
+    is_flag=True,
+    help=f"Train the models among the arguments ({', '.join(MODELS)}) on nine lines of ten of the "
+    "text, and compare them on the others.",
+)
+@click.option(
+    "--vocab-size",
+    type=Size(),
+    default=8000,
+    show_default=True,
+    help="The number of tokens of each model that --train trains.",
+)
 def compare(
     tokenizers: tuple[str, ...],
     corpus: tuple[str, ...],
+    field: str,
+    errors: str,
+    train: bool,
+    vocab_size: int,
     **output: Any,
 ) -> None:
     """Compare the tokenizers A, B and others on the same text.
@@ -53,18 +67,39 @@ def compare(
 
     \b
       vocab-tools compare qwen o200k_base --corpus news.txt --report out.html
-      vocab-tools compare bpe.json unigram.json --corpus held-out.txt
+      vocab-tools compare --train bpe wordpiece gpt2 --corpus a.txt
     """
-    if len(tokenizers) < 2:
+    models = [name for name in tokenizers if train and name in MODELS]
+    others = [name for name in tokenizers if name not in models]
+    if train and not models:
+        raise click.UsageError(f"--train needs models: {', '.join(MODELS)}")
+    if not train and len(tokenizers) < 2:
         raise click.UsageError("give two tokenizers or more; `stats` measures one")
-    print_measured(tokenizers, corpus, **output)
+
+    def measure(update: ProgressFunction) -> Comparison:
+        reading: dict[str, Any] = {"field": field, "errors": errors}
+        if not train:
+            return measured(others, corpus, update, **reading)
+        loaded = [load_subject(name) for name in others]
+        return compare_trained(
+            models, corpus, vocab_size, others=loaded, progress=update, **reading
+        )
+
+    print_measured(measure, others, corpus, **output)
+
+
+def measured(
+    tokenizers: Sequence[str], corpus: Sequence[str], update: ProgressFunction, **reading: Any
+) -> Comparison:
+    """Compares tokenizers, with the progress of one step."""
+    progress = functools.partial(update, "measuring")
+    return compare_tokenizers(tokenizers, corpus, progress=progress, **reading)
 
 
 def print_measured(
+    measure: Callable[[ProgressFunction], Comparison],
     tokenizers: Sequence[str],
     corpus: tuple[str, ...],
-    field: str,
-    errors: str,
     reports: tuple[str, ...],
     force: bool,
     as_json: bool,
@@ -74,12 +109,6 @@ def print_measured(
         raise click.UsageError("give text to measure on: --corpus FILE")
     inputs = [file for name in tokenizers for file in locate_source(name).files]
     files = OutputFiles(reports, [*inputs, *corpus_files(corpus)], force=force)
-    with progress_bar("measuring") as update:
-        comparison = compare_tokenizers(
-            tokenizers, corpus, field=field, errors=errors, progress=update
-        )
-    files.write({path: render(path, comparison).encode() for path in reports})
-    if as_json:
-        write(json_of(comparison).encode())
-    else:
-        print_report(console(), page_of(comparison), ROWS_SHOWN)
+    with steps_bar("measuring") as update:
+        comparison = measure(update)
+    finish(comparison, reports, files, as_json)

@@ -12,6 +12,7 @@ from rich.filesize import decimal
 from rich.progress import Progress, TextColumn
 from rich.text import Text
 
+from bpe_engine.cli.outputs import OutputFiles
 from bpe_engine.cli.printing import printable, write
 from bpe_engine.cli.report import (
     LINES_SHOWN,
@@ -26,11 +27,14 @@ from bpe_engine.cli.report import (
 
 from ..bases import Recognized
 from ..notes import Note, grouped
+from ..report import Result, page_of, render
+from ..report import as_json as json_of
 from ..text import plural, shorten
 
 __all__ = [
     "LINES_SHOWN",
     "console",
+    "finish",
     "print_indented",
     "print_json",
     "print_notes",
@@ -43,6 +47,9 @@ __all__ = [
     "say_wrapped",
     "steps_bar",
 ]
+
+#: The most rows of a table on the screen.
+ROWS_SHOWN = 12
 
 #: The widest lines of a long list where the width of the terminal is unknown.
 WIDEST = 120
@@ -60,6 +67,23 @@ def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
 def print_json(value: object) -> None:
     """Prints a value as indented JSON."""
     write((json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def finish(
+    result: Result,
+    reports: Sequence[str],
+    files: OutputFiles,
+    as_json: bool,
+    show: Callable[[Console], None] | None = None,
+) -> None:
+    """Writes the reports on a result, and prints the result."""
+    files.write({path: render(path, result).encode() for path in reports})
+    if as_json:
+        write(json_of(result).encode())
+    elif show is not None:
+        show(console())
+    else:
+        print_report(console(), page_of(result), ROWS_SHOWN)
 
 
 @contextlib.contextmanager

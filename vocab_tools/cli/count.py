@@ -161,9 +161,9 @@ def count(
         if like is None:
             cut = cutting(chosen, special_tokens, nfc)
             found = count_corpus(corpus, cut, progress=update, **reading)
-        elif chosen or special_tokens or nfc is not None or reading.pop("max_memory"):
+        elif chosen or special_tokens or nfc is not None:
             raise click.UsageError(
-                "--like brings a pipeline; give no pattern, special tokens, form of Unicode or memory"
+                "--like brings a pipeline; give no pattern, special tokens or form of Unicode"
             )
         else:
             found = count_words(corpus, like=like, **reading)

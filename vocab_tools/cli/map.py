@@ -6,14 +6,10 @@ import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.cli.printing import write
 
 from ..convert.formats import locate_source
 from ..mapping import map_vocabularies
-from ..report import as_json as json_of
-from ..report import page_of, render
-from .compare import ROWS_SHOWN
-from .console import console, print_report
+from .console import finish
 from .options import json_option, output_options
 
 
@@ -34,9 +30,4 @@ def map(a: str, b: str, reports: tuple[str, ...], force: bool, as_json: bool) ->
     """
     inputs = [file for name in (a, b) for file in locate_source(name).files]
     files = OutputFiles(reports, inputs, force=force)
-    found = map_vocabularies(a, b)
-    files.write({path: render(path, found).encode() for path in reports})
-    if as_json:
-        write(json_of(found).encode())
-    else:
-        print_report(console(), page_of(found), ROWS_SHOWN)
+    finish(map_vocabularies(a, b), reports, files, as_json)

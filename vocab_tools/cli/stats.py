@@ -8,7 +8,7 @@ import click
 
 from bpe_engine.cli.group import VOCABULARY, Command
 
-from .compare import measure_options, print_measured
+from .compare import measure_options, measured, print_measured
 
 
 @click.command(cls=Command)
@@ -19,6 +19,8 @@ def stats(
     tokenizer: str,
     texts: tuple[str, ...],
     corpus: tuple[str, ...],
+    field: str,
+    errors: str,
     **output: Any,
 ) -> None:
     """Measure the tokenizer A on text.
@@ -31,4 +33,10 @@ def stats(
       vocab-tools stats o200k_base news.txt code.jsonl
       vocab-tools stats tokenizer.json --corpus news.txt --report stats.html
     """
-    print_measured([tokenizer], (*texts, *corpus), **output)
+    given = (*texts, *corpus)
+    print_measured(
+        lambda update: measured([tokenizer], given, update, field=field, errors=errors),
+        [tokenizer],
+        given,
+        **output,
+    )

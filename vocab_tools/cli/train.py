@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,7 +22,7 @@ from ..corpus.piece_counts import CorpusCounts
 from ..report import render
 from ..text import plural, show
 from ..train.arrow import read_counts
-from ..train.models import LIKE, MODELS
+from ..train.models import LIKE, MODELS, TrainedModel, train_model, words_of
 from ..train.superwords import MAX_WORDS
 from ..train.train_result import TrainResult
 from ..train.training import TIES, UNITS, TrainOptions, train_vocabulary
@@ -38,11 +38,12 @@ from .options import (
     output_options,
     refuse_mixed,
 )
-from .train_model import train_other_model
 
 #: The number of tokens that are shown, learned last.
 TOKENS_SHOWN = 8
 
+#: The options of :func:`train_vocabulary` that :func:`train_model` has, too.
+_SHARED = "min_frequency max_token_length field errors max_memory drop_rare num_threads".split()
 
 #: The options for training.
 training_options: Options = combined(
@@ -168,60 +169,91 @@ def train(
       vocab-tools train texts/ --vocab-size 30k --like bert -o bert.json
       vocab-tools train texts/ --vocab-size 8k --like sentencepiece -o spm.model
     """
-    of_model = {
+    of_model: dict[str, Any] = {
         "limit_alphabet": limit_alphabet,
         "character_coverage": character_coverage,
         "user_defined": user_defined,
     }
-    if model or like:
-        others = {"pattern": pattern, "regex": pattern_regex, "base": base, "counts": as_counts}
-        train_other_model(
-            (corpus, outputs, reports),
-            {
-                "vocab_size": vocab_size,
-                "model": model,
-                "like": like,
-                "special_tokens": special_tokens,
-            },
-            {**of_model, **options},
-            others,
-            force=force,
-            quiet=quiet,
-            as_json=as_json,
-        )
-        return
-    for name, value in of_model.items():
-        if value:
-            raise click.UsageError(f"--{name.replace('_', '-')} needs --model or --like")
+    is_model = bool(model or like)
+    if is_model:
+        shared = {name: options.pop(name) for name in _SHARED}
+        of_bytes = {**options, "pattern": pattern, "pattern_regex": pattern_regex, "base": base}
+        _check_model_options({**of_bytes, "report": reports}, outputs)
+    elif unfit := [name for name, value in of_model.items() if value]:
+        raise click.UsageError(f"--{unfit[0].replace('_', '-')} needs --model or --like")
     chosen = chosen_pattern(pattern, pattern_regex)
     refuse_mixed(as_json, *outputs)
     start = time.perf_counter()
     inputs = [*expanded(corpus), *base_inputs(base)]
-    sidecars = [str(beside(path)) for path in outputs if _has_sidecar(path)]
+    inputs += [] if like is None or like in LIKE else [like]
+    sidecars = [] if is_model else [str(beside(path)) for path in outputs if _has_sidecar(path)]
     files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
-    wanted = TrainOptions(pattern=chosen, special_tokens=special_tokens, **options)
-    print_repeated(corpus)
-    opened = None if base is None else open_base(base)
-    source: Any = _read_counts(corpus, opened, wanted) if as_counts else corpus
-    with steps_bar("counting") as update:
-        result = train_vocabulary(source, vocab_size, wanted, base=opened, progress=update)
-    result.files = list(corpus)
-    contents = _contents(result, outputs)
-    contents.update({path: render(path, result).encode() for path in reports})
+    result: TrainResult | TrainedModel
+    if is_model:
+        source: Any = corpus
+        if as_counts:
+            cut, _ = words_of(model, like)
+            source = read_counts(count_files(corpus), cut, max_memory=shared["max_memory"])
+        with steps_bar("counting") as update:
+            result = train_model(
+                source,
+                vocab_size,
+                model=model,
+                like=like,
+                special_tokens=special_tokens,
+                progress=update,
+                **of_model,
+                **shared,
+            )
+        contents = {path: _model_file(result, path) for path in outputs}
+    else:
+        wanted = TrainOptions(pattern=chosen, special_tokens=special_tokens, **options)
+        print_repeated(corpus)
+        opened = None if base is None else open_base(base)
+        source = _read_counts(corpus, opened, wanted) if as_counts else corpus
+        with steps_bar("counting") as update:
+            result = train_vocabulary(source, vocab_size, wanted, base=opened, progress=update)
+        result.files = list(corpus)
+        contents = _contents(result, outputs)
+        contents.update({path: render(path, result).encode() for path in reports})
     files.write(contents)
-    for path in outputs:
+    for path in () if is_model else outputs:
         if _has_sidecar(path) and not path.endswith((".tiktoken", ".tiktoken.gz")):
             say(console(stderr=True), f"note: {path} is a rank file, as .tiktoken files are")
     for note in result.notes:
         say(console(stderr=True), f"note: {note}")
     seconds = time.perf_counter() - start
+    to = console(stderr=STANDARD in outputs)
     if as_json:
         found = {"files": list(contents), "seconds": round(seconds, 3)}
         print_json({**found, **result.to_plain()})
     elif not quiet:
-        to = console(stderr=STANDARD in outputs)
-        print_summary(result, seconds, to)
+        if isinstance(result, TrainResult):
+            print_summary(result, seconds, to)
+        else:
+            say(to, f"{result.tokenizer.get_vocab_size():,} tokens in {seconds:,.1f} s")
         say(to, f"written: {', '.join(contents)}")
+
+
+#: The values of options that were not given.
+_UNSET = (None, False, (), "lowest-ids", MAX_WORDS)
+
+
+def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) -> None:
+    """Raises UsageError for options that only byte-level BPE has, and for names of other files."""
+    for name, value in of_bytes.items():
+        if value not in _UNSET:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} is an option of byte-level BPE, without --model and --like"
+            )
+    for path in outputs:
+        if path != STANDARD and not path.lower().endswith((".json", ".model")):
+            raise click.UsageError(f"{path}: give a name that ends in .json or .model")
+
+
+def _model_file(trained: TrainedModel, path: str) -> bytes:
+    is_model = path.lower().endswith(".model")
+    return trained.sentencepiece() if is_model else trained.tokenizer_json()
 
 
 def _has_sidecar(path: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_engine import Encoding, vocabulary
-from bpe_engine.hf import BPE, Tokenizer
+from bpe_engine.hf import Tokenizer
 from bpe_engine.read import byte_level
 from bpe_engine.read.opening import open_tokenizer
 
@@ -159,12 +159,7 @@ def load_subject(path: str | os.PathLike[str]) -> Subject:
     opened = open_tokenizer(source.folder or source.path)
     if source.format in ("encoding", "tekken"):
         return RankSubject(name, opened)
-    tokenizer = opened.hf
-    step = tokenizer.pre_tokenizer
-    is_byte_level = step is not None and b'"ByteLevel"' in step.__getstate__()
-    if is_byte_level and isinstance(tokenizer.model, BPE):
-        return FileSubject(name, tokenizer, "byte-level BPE")
-    return of_tokenizer(name, tokenizer)
+    return of_tokenizer(name, opened.hf)
 
 
 def _of_definition(name: str, definition: Definition) -> Subject:
@@ -185,6 +180,9 @@ def _of_definition(name: str, definition: Definition) -> Subject:
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
     """Returns the subject of a tokenizer of :mod:`bpe_engine.hf`."""
     method = type(tokenizer.model).__name__
+    step = tokenizer.pre_tokenizer
+    if method == "BPE" and step is not None and b'"ByteLevel"' in step.__getstate__():
+        return FileSubject(name, tokenizer, "byte-level BPE")
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):
         # Objects of `tokenizers` do not tell; their JSON does.

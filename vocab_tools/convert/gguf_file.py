@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,18 @@ from bpe_engine.read import byte_level
 from ..text import plural
 from .definition import Definition, Merge
 from .pre_tokenizer import DEEPSEEK_IN_ONE, DIGITS_IN_ONE
+from .sentencepiece_model import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    message,
+    number,
+    real,
+    text,
+)
 from .tokenizer_json import definition_of, fresh_settings
 
 #: Llama 3's pattern, as its tokenizer.json has it.
@@ -48,9 +59,6 @@ PATTERNS = {
 #: Pre-tokenizers under which a piece that is a token becomes that token, whatever the merges say.
 WHOLE_PIECES = {"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "lfm2", "tekken"}
 
-#: Values of ``tokenizer.ggml.token_type``.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
-
 
 def load(
     path: str | Path,
@@ -81,19 +89,19 @@ def load(
         )
     pattern = pattern or PATTERNS[str(pre)]
     texts = fields["tokenizer.ggml.tokens"]
-    kinds = fields.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
+    kinds = fields.get("tokenizer.ggml.token_type") or [NORMAL] * len(texts)
     if len(kinds) != len(texts):
         raise ValueError(f"{path}: {len(texts)} tokens, but {len(kinds)} types of tokens")
-    found = {_CONTROL: True, _USER_DEFINED: False}
-    special = {text: number for number, text in enumerate(texts) if kinds[number] in found}
-    unused = [number for number in range(len(texts)) if kinds[number] in (_UNKNOWN, _UNUSED)]
+    found = {CONTROL: True, USER_DEFINED: False}
+    special = {name: id for id, name in enumerate(texts) if kinds[id] in found}
+    unused = [id for id in range(len(texts)) if kinds[id] in (UNKNOWN, UNUSED)]
     if special_tokens is not None:
         special = dict(special_tokens)
     left_out = {*unused, *special.values()}
-    rows = {text: number for number, text in enumerate(texts) if number not in left_out}
+    rows = {name: id for id, name in enumerate(texts) if id not in left_out}
     settings = fresh_settings(pattern, special, None)
     for token in settings["added_tokens"]:
-        token["special"] = kinds[token["id"]] != _USER_DEFINED
+        token["special"] = kinds[token["id"]] != USER_DEFINED
     settings["model"]["ignore_merges"] = pre in WHOLE_PIECES
     merges = [_merge(merge, path) for merge in fields["tokenizer.ggml.merges"]]
     definition = definition_of(rows, merges, settings)
@@ -129,49 +137,26 @@ def load_pieces(path: str | Path) -> Tokenizer:
             f"{path} has no tokenizer.ggml.scores, so nothing orders the merges of its SentencePiece "
             f"model; convert the tokenizer.json or tokenizer.model of the same model"
         )
-    kinds = fields.get("tokenizer.ggml.token_type") or [_NORMAL] * len(texts)
+    kinds = fields.get("tokenizer.ggml.token_type") or [NORMAL] * len(texts)
     if not len(texts) == len(scores) == len(kinds):
         counts = f"{len(texts)} tokens, {len(scores)} scores and {len(kinds)} types of tokens"
         raise ValueError(f"{path}: {counts}")
-    contents = b"".join(_pieces(texts, scores, kinds))
-    contents += _field(2, _number(3, model) + _number(35, int(_BYTE in kinds)))
-    charsmap = bytes(fields.get("tokenizer.ggml.precompiled_charsmap") or ())
-    contents += _field(
+    contents = b"".join(
+        message(1, text(1, piece), real(2, score), number(3, kind))
+        for piece, score, kind in zip(texts, scores, kinds)
+    )
+    contents += message(2, number(3, model), number(35, BYTE in kinds))
+    contents += message(
         3,
-        _field(2, charsmap)
-        + _number(3, fields.get("tokenizer.ggml.add_space_prefix", True))
-        + _number(4, fields.get("tokenizer.ggml.remove_extra_whitespaces", False))
-        + _number(5, True),
+        message(2, bytes(fields.get("tokenizer.ggml.precompiled_charsmap") or ())),
+        number(3, fields.get("tokenizer.ggml.add_space_prefix", True)),
+        number(4, fields.get("tokenizer.ggml.remove_extra_whitespaces", False)),
+        number(5, True),
     )
     try:
         return Tokenizer.from_sentencepiece(contents)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _pieces(texts: list[str], scores: list[float], kinds: list[int]) -> Iterator[bytes]:
-    for text, score, kind in zip(texts, scores, kinds):
-        yield _field(
-            1, _field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + _number(3, kind)
-        )
-
-
-def _field(number: int, value: bytes) -> bytes:
-    """Returns bytes or a message as a field of protobuf."""
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _number(number: int, value: int) -> bytes:
-    """Returns a whole number as a field of protobuf."""
-    return _varint(number << 3) + _varint(int(value))
-
-
-def _varint(value: int) -> bytes:
-    found = []
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
 
 
 def roles(path: str | Path) -> tuple[dict[str, int], tuple[list[int], list[int]]]:

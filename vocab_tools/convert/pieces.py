@@ -14,9 +14,7 @@ from . import gguf_file
 from .battery import battery
 from .definition import Definition
 from .encoders import encoder
-
-#: The numbers of the types of pieces, as in a file.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+from .sentencepiece_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 #: A score that no path takes a token with.
 _NEVER = -1e9
@@ -67,7 +65,7 @@ def reasons(contents: dict[str, Any]) -> list[str]:
         found.append(f"no model of tokenizers is SentencePiece's {model['algorithm']}")
     if normalizer["treat_whitespace_as_suffix"] and normalizer["add_dummy_prefix"]:
         found.append("a mark after the text, which no step of tokenizers puts there")
-    if _UNUSED in model["kinds"]:
+    if UNUSED in model["kinds"]:
         found.append("pieces that are not used, which merging takes apart again")
     defined = normalizer["user_defined"]
     changes = normalizer["add_dummy_prefix"] or normalizer["remove_extra_whitespaces"]
@@ -85,7 +83,7 @@ def convert(contents: dict[str, Any]) -> bytes:
     marked = " " if not normalizer["escape_whitespaces"] else "\u2581"
     names = [token for token, _ in model["vocab"]]
     special = [
-        (id, names[id]) for id, kind in enumerate(model["kinds"]) if kind in (_UNKNOWN, _CONTROL)
+        (id, names[id]) for id, kind in enumerate(model["kinds"]) if kind in (UNKNOWN, CONTROL)
     ]
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [{"id": id, "content": name, "special": True, **flags} for id, name in special]
@@ -131,11 +129,11 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
 
 def _unigram(model: dict[str, Any]) -> dict[str, Any]:
     """Pieces that text does not become get a score that no path takes."""
-    hidden = (_CONTROL, _BYTE, _UNKNOWN)
+    hidden = (CONTROL, BYTE, UNKNOWN)
     rows = zip(model["vocab"], model["kinds"])
     return {
         "type": "Unigram",
-        "unk_id": model["kinds"].index(_UNKNOWN) if _UNKNOWN in model["kinds"] else None,
+        "unk_id": model["kinds"].index(UNKNOWN) if UNKNOWN in model["kinds"] else None,
         "vocab": [[name, _NEVER if kind in hidden else score] for (name, score), kind in rows],
         "byte_fallback": model["byte_fallback"],
     }
@@ -143,14 +141,14 @@ def _unigram(model: dict[str, Any]) -> dict[str, Any]:
 
 def _bpe(model: dict[str, Any]) -> dict[str, Any]:
     rows = list(zip(model["vocab"], model["kinds"]))
-    normal = {name: score for (name, score), kind in rows if kind == _NORMAL}
+    normal = {name: score for (name, score), kind in rows if kind == NORMAL}
     merges = [
         [name[:cut], name[cut:]]
         for name in sorted(normal, key=lambda name: -normal[name])
         for cut in range(1, len(name))
         if name[:cut] in normal and name[cut:] in normal
     ]
-    unknown = [name for (name, _), kind in rows if kind == _UNKNOWN]
+    unknown = [name for (name, _), kind in rows if kind == UNKNOWN]
     return {
         "type": "BPE",
         "unk_token": unknown[0] if unknown else None,
@@ -167,11 +165,9 @@ def definition(contents: dict[str, Any]) -> Definition:
     spelled = {
         name.replace("\u2581", " ").encode(): id
         for id, ((name, _), kind) in enumerate(rows)
-        if kind in (_NORMAL, _USER_DEFINED)
+        if kind in (NORMAL, USER_DEFINED)
     }
-    special = {
-        name: id for id, ((name, _), kind) in enumerate(rows) if kind in (_CONTROL, _UNKNOWN)
-    }
+    special = {name: id for id, ((name, _), kind) in enumerate(rows) if kind in (CONTROL, UNKNOWN)}
     notes = []
     if special:
         notes.append(
@@ -200,7 +196,7 @@ def decoded_otherwise(
         contents: the ``.model`` as JSON.
     """
     kinds = contents["model"]["kinds"]
-    unknown = {id for id, kind in enumerate(kinds) if kind == _UNKNOWN}
+    unknown = {id for id, kind in enumerate(kinds) if kind == UNKNOWN}
     encode = encoder(tokenizer)
     for block in probes(definition, ()):
         rows = [ids for ids in encode(block) if unknown.isdisjoint(ids)]

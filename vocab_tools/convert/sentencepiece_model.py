@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 #: The numbers of the types of pieces, as in a file.
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 _MODELS = {"Unigram": 1, "BPE": 2}
 _MARK = "▁"
@@ -36,35 +36,35 @@ def written(contents: dict[str, Any]) -> bytes:
     kinds = {token["content"]: token["special"] for token in contents["added_tokens"]}
     body = b""
     for id, (token, score) in enumerate(pieces):
-        kind = _NORMAL
+        kind = NORMAL
         if id == unknown:
-            kind = _UNKNOWN
+            kind = UNKNOWN
         elif token in kinds:
-            kind = _CONTROL if kinds[token] else _USER_DEFINED
+            kind = CONTROL if kinds[token] else USER_DEFINED
         elif model.get("byte_fallback") and _is_byte(token):
-            kind = _BYTE
-        body += _message(1, _text(1, token), _float(2, score), _number(3, kind))
+            kind = BYTE
+        body += message(1, text(1, token), real(2, score), number(3, kind))
     special = {name: _id_of(pieces, names) for name, names in _IDS.items()}
     names = zip((45, 46, 47, 48), (unknown, *special.values()))
     trainer = [
-        _number(3, _MODELS[model["type"]]),
-        _number(4, len(pieces)),
-        _number(35, int(bool(model.get("byte_fallback")))),
-        _number(40, unknown),
-        _number(41, special["bos"]),
-        _number(42, special["eos"]),
-        _number(43, special["pad"]),
-        *(_text(field, pieces[id][0]) for field, id in names if id >= 0),
+        number(3, _MODELS[model["type"]]),
+        number(4, len(pieces)),
+        number(35, int(bool(model.get("byte_fallback")))),
+        number(40, unknown),
+        number(41, special["bos"]),
+        number(42, special["eos"]),
+        number(43, special["pad"]),
+        *(text(field, pieces[id][0]) for field, id in names if id >= 0),
     ]
     table, settings, _ = _rules(contents)
     normalizer = [
-        _text(1, "user_defined" if table else "identity"),
-        _message(2, table),
-        _number(3, int("prefix" in settings)),
-        _number(4, int("spaces" in settings)),
-        _number(5, 1),
+        text(1, "user_defined" if table else "identity"),
+        message(2, table),
+        number(3, int("prefix" in settings)),
+        number(4, int("spaces" in settings)),
+        number(5, 1),
     ]
-    return body + _message(2, *trainer) + _message(3, *normalizer)
+    return body + message(2, *trainer) + message(3, *normalizer)
 
 
 #: The pieces that have an id of their own in a file.
@@ -170,19 +170,22 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
-def _number(field: int, value: int) -> bytes:
+def number(field: int, value: int) -> bytes:
+    """Returns a whole number as a field of protobuf."""
     return _varint(field << 3) + _varint(value)
 
 
-def _float(field: int, value: float) -> bytes:
+def real(field: int, value: float) -> bytes:
+    """Returns a number in single precision as a field of protobuf."""
     return _varint(field << 3 | 5) + struct.pack("<f", value)
 
 
-def _text(field: int, value: str) -> bytes:
-    encoded = value.encode()
-    return _varint(field << 3 | 2) + _varint(len(encoded)) + encoded
+def text(field: int, value: str) -> bytes:
+    """Returns text as a field of protobuf."""
+    return message(field, value.encode())
 
 
-def _message(field: int, *parts: bytes) -> bytes:
+def message(field: int, *parts: bytes) -> bytes:
+    """Returns a message of these parts, or bytes, as a field of protobuf."""
     body = b"".join(parts)
     return _varint(field << 3 | 2) + _varint(len(body)) + body

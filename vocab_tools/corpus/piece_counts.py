@@ -31,7 +31,7 @@ ROWS = 1 << 16
 
 #: Tables are written to a file when they have this part of the memory: they grow by doubling, and
 #: are put together then.
-_TABLES_SHARE = 3
+TABLES_SHARE = 3
 
 #: Files of counts that are merged into one: few are open at a time, and a count is written again
 #: only as often as their number has powers of this.
@@ -79,15 +79,15 @@ class CorpusCounts(Brief):
             self._folder = None
         self.files, self._levels = [], []
 
-    def spill(self) -> None:
-        """Moves the counts in memory to a file.
+    def spill(self, counts: vocabulary.WordCounts | None = None) -> None:
+        """Moves the counts in memory, or counts of words, to a file.
 
         Raises OSError, naming the folder, when the disk is full.
         """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
         try:
-            self.pieces.spill(self._new_file(0))
+            (counts or self.pieces).spill(self._new_file(0))
             while self._levels[-_MERGED_FILES:] == _MERGED_FILES * self._levels[-1:]:
                 self._merge_files()
         except OSError as error:
@@ -136,19 +136,21 @@ class CorpusCounts(Brief):
         for pieces, counts in self.rows():
             yield from zip(map(bytes.decode, pieces), counts)
 
-    def load(self, least: int = 1, max_memory: int | None = None) -> None:
+    def load(self, least: int = 1, max_memory: int | None = None, times: int = 1) -> None:
         """Brings all counts into memory, and leaves out pieces that occur less than ``least``
         times.
 
-        Raises TooLittleMemory when that needs more than ``max_memory`` bytes.
+        Raises TooLittleMemory when training, which takes ``times`` the memory of byte-level BPE, needs
+        more than ``max_memory`` bytes.
         """
+        most = None if max_memory is None else max_memory // times
         if self.files:
             self.spill()
-            lost, occurrences, fits = self.pieces.read(self.files, least, max_memory)
+            lost, occurrences, fits = self.pieces.read(self.files, least, most)
             self.close()
         else:
             lost, occurrences = self.pieces.drop_rare(least) if least > 1 else (0, 0)
-            fits = max_memory is None or self.pieces.training_memory() <= max_memory
+            fits = most is None or self.pieces.training_memory() <= most
         if not fits:
             raise TooLittleMemory(
                 f"training on the distinct pieces needs more than the {max_memory:,} bytes of "
@@ -264,7 +266,7 @@ class _Reading:
     def _bound_memory(self) -> None:
         if self.max_memory is None:
             return
-        if self.counts.pieces.memory() * _TABLES_SHARE > self.max_memory:
+        if self.counts.pieces.memory() * TABLES_SHARE > self.max_memory:
             self._finish_blocks()
             self.counts.spill()
 

@@ -1,4 +1,4 @@
-"""The operations of numpy and torch that are needed, under common names."""
+"""The operations on tables that numpy and torch spell differently."""
 
 from __future__ import annotations
 
@@ -18,51 +18,47 @@ class Numpy:
     def __init__(self) -> None:
         import numpy
 
-        self.numpy = numpy
+        self.package: Any = numpy
 
     def check(self, matrix: Any) -> Any:
-        matrix = self.numpy.asarray(matrix)
-        if not self.numpy.issubdtype(matrix.dtype, self.numpy.floating):
+        """Returns the table. Raises TypeError for a table of other than floating-point numbers."""
+        matrix = self.package.asarray(matrix)
+        if not self.package.issubdtype(matrix.dtype, self.package.floating):
             raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
         return matrix
 
     def wide(self, matrix: Any) -> Any:
         """Converts to single precision at least: half precision overflows in norms."""
-        return matrix.astype(self.numpy.promote_types(matrix.dtype, "float32"), copy=False)
+        single = self.package.float32
+        return self.to(matrix, self.package.promote_types(matrix.dtype, single))
 
-    def narrow(self, row: Any, table: Any) -> Any:
-        return row.astype(table.dtype)
+    def to(self, matrix: Any, kind: Any) -> Any:
+        return matrix.astype(kind, copy=False)
 
     def norms(self, matrix: Any) -> Any:
-        return self.numpy.linalg.norm(matrix, axis=1)
+        return self.package.linalg.norm(matrix, axis=1)
 
-    def grown(self, matrix: Any, size: int) -> Any:
-        table = self.numpy.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
-        table[: len(matrix)] = matrix
-        return table
+    def zeros(self, matrix: Any, size: int) -> Any:
+        """Returns a table of this many rows, like another one."""
+        return self.package.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
 
 
-class Torch:
+class Torch(Numpy):
     """Tables that are torch tensors."""
 
     def __init__(self) -> None:
-        self.torch: Any = sys.modules["torch"]
+        self.package = sys.modules["torch"]
 
     def check(self, matrix: Any) -> Any:
         if not matrix.is_floating_point():
             raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
         return matrix.detach()
 
-    def wide(self, matrix: Any) -> Any:
-        return matrix.to(self.torch.promote_types(matrix.dtype, self.torch.float32))
-
-    def narrow(self, row: Any, table: Any) -> Any:
-        return row.to(table.dtype)
+    def to(self, matrix: Any, kind: Any) -> Any:
+        return matrix.to(kind)
 
     def norms(self, matrix: Any) -> Any:
         return matrix.norm(dim=1)
 
-    def grown(self, matrix: Any, size: int) -> Any:
-        table = matrix.new_zeros((size, matrix.shape[1]))
-        table[: matrix.shape[0]] = matrix
-        return table
+    def zeros(self, matrix: Any, size: int) -> Any:
+        return matrix.new_zeros((size, matrix.shape[1]))

@@ -235,7 +235,7 @@ def plan_of(
 
 def _opened(
     base: RankSource | Base, special_tokens: Mapping[str, int] | str | None, needs_ranks: bool
-) -> tuple[Mapping[bytes, int], Mapping[str, int], Callable[[str], list[int]]]:
+) -> tuple[dict[bytes, int], Mapping[str, int], Callable[[str], list[int]]]:
     """Returns the tokens of a base, its special tokens, and the encoder of texts."""
     try:
         found = open_base(base)

@@ -65,7 +65,7 @@ def extend_embeddings(
         )
     if pad_to_multiple_of is not None:
         pad_to_multiple_of = number_of("pad_to_multiple_of", pad_to_multiple_of, 1)
-    arrays: Any = Torch() if is_torch(table) else Numpy()
+    arrays = Torch() if is_torch(table) else Numpy()
     matrix = arrays.check(table)
     if len(matrix.shape) != 2:
         raise ValueError(f"the table has shape {tuple(matrix.shape)}; expected (rows, width)")
@@ -92,7 +92,8 @@ def extend_embeddings(
             f"{plan.sizes['base_max_id_plus_one']} on"
         )
     size += -size % (pad_to_multiple_of or 1)
-    grown = arrays.grown(matrix, size)
+    grown = arrays.zeros(matrix, size)
+    grown[:rows] = matrix
     trained = arrays.wide(matrix[plan.base_ids])
     norm = float(arrays.norms(trained).mean())
     average = trained.mean(0)
@@ -103,7 +104,7 @@ def extend_embeddings(
         elif method == "mean":
             length = float(arrays.norms(row[None])[0])
             row = row * (norm / length) if length > 0 else row
-        return arrays.narrow(row, grown)
+        return arrays.to(row, grown.dtype)
 
     for number, parts in plan.items():
         grown[number] = made(arrays.wide(matrix[parts]).mean(0))

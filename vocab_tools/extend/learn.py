@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import list_encoding_names, vocabulary
@@ -16,7 +17,7 @@ from ..text import few, plural, quoted, shorten, show
 from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
 from .learn_result import MOST_WORDS, LearnResult, Step, WordPath
-from .numbering import Merge, Taken, number_merges
+from .numbering import Taken, number_merges
 from .prune import unneeded
 
 if TYPE_CHECKING:
@@ -111,17 +112,19 @@ def learn_merges(
         whole_characters=whole_characters,
         progress=progress,
     )
-    merges = [Merge(*row) for row in rows]
-    if max_merges is None and len(merges) >= room:
+    steps = [Step(row[0], row[1], None, *row[2:]) for row in rows]
+    if max_merges is None and len(steps) >= room:
         raise ValueError(_too_many(len(ranks), len(kept), room))
     if prune:
-        merges = _pruned(merges, ranks, kept, notes)
+        steps = _pruned(steps, ranks, kept, notes)
     # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
-    steps = number_merges(merges, taken, notes)
+    steps = number_merges(steps, taken, notes)
+    # Of two ids for one token, the later one stays.
+    ids = {step.token: step.id for step in steps if step.id is not None}
     result = LearnResult(
-        tokens=_tokens(steps),
+        tokens=dict(sorted(ids.items(), key=lambda row: row[1])),
         steps=steps,
         words=[],
         refused=candidates.refused,
@@ -163,24 +166,15 @@ def _too_many(base: int, words: int, most: int) -> str:
 
 
 def _pruned(
-    merges: Sequence[Merge], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
-) -> list[Merge]:
+    steps: Sequence[Step], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
+) -> list[Step]:
     """Returns the merges, those marked that no word needs."""
-    left_out = unneeded(ranks, merges, [word.encode() for word in words])
+    left_out = unneeded(ranks, steps, [word.encode() for word in words])
     if left_out:
         named = few([show(token) for token in left_out])
         what = plural(len(left_out), "by-product is", "by-products are")
         notes.append(Note("pruned", f"{what} left out, since no word needs them: {named}"))
-    return [
-        merge._replace(novelty="pruned") if merge.left + merge.right in left_out else merge
-        for merge in merges
-    ]
-
-
-def _tokens(steps: Sequence[Step]) -> dict[bytes, int]:
-    """Returns the tokens in the order of ids; of two ids for one token, the later one stays."""
-    ids = {step.token: step.id for step in steps if step.id is not None}
-    return dict(sorted(ids.items(), key=lambda row: row[1]))
+    return [replace(step, novelty="pruned") if step.token in left_out else step for step in steps]
 
 
 def _follow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..notes import Note
@@ -13,17 +14,6 @@ from .learn_result import Step
 
 #: The first id after Qwen's special tokens: the default start for its pattern.
 QWEN_START_ID = 151851
-
-
-class Merge(NamedTuple):
-    """A learned merge that has no id yet."""
-
-    left: bytes
-    right: bytes
-    #: As in :class:`Step`.
-    novelty: str
-    frequency: int
-    words: int
 
 
 class Taken(NamedTuple):
@@ -37,30 +27,22 @@ class Taken(NamedTuple):
     is_qwen: bool
 
     @property
-    def asked(self) -> int:
-        """The first id that is requested, by the user or by default."""
-        return self.default if self.start_id is None else self.start_id
-
-    @property
     def default(self) -> int:
         """The first id that is asked for by default."""
         return QWEN_START_ID if self.is_qwen else 0
 
 
-def number_merges(merges: Sequence[Merge], taken: Taken, notes: list[Note]) -> list[Step]:
+def number_merges(steps: Sequence[Step], taken: Taken, notes: list[Note]) -> list[Step]:
     """Gives the new tokens of merges their ids.
 
     Raises ValueError when the start id collides, or when the last id would be too large.
     """
-    count = sum(merge.novelty == "new" for merge in merges)
+    count = sum(step.novelty == "new" for step in steps)
     first = _first_id(taken, count, notes)
     if first + count - 1 > MAX_ID:
         raise ValueError(f"the last id would be {first + count - 1}, above {MAX_ID}")
     ids = itertools.count(first)
-    steps = [
-        Step(merge.left, merge.right, next(ids) if merge.novelty == "new" else None, *merge[2:])
-        for merge in merges
-    ]
+    steps = [replace(step, id=next(ids)) if step.novelty == "new" else step for step in steps]
     for step in steps:
         if step.novelty == "in base":
             parts = f"{show(step.left)} + {show(step.right)}"
@@ -72,7 +54,8 @@ def number_merges(merges: Sequence[Merge], taken: Taken, notes: list[Note]) -> l
 def _first_id(taken: Taken, count: int, notes: list[Note]) -> int:
     """Returns the id of the first of ``count`` new tokens."""
     ranks, special_tokens, start_id, is_qwen = taken
-    first = first_free_id(ranks, special_tokens, taken.asked, count)
+    asked = taken.default if start_id is None else start_id
+    first = first_free_id(ranks, special_tokens, asked, count)
     if start_id is not None and first != start_id:
         auto = first_free_id(ranks, special_tokens, taken.default, count)
         raise ValueError(_collision(taken, start_id, count, first, auto))

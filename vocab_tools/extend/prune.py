@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .numbering import Merge
+from .learn_result import Step
 
 #: Longer words are not merged here, which would take long: all tokens inside them are kept.
 LONGEST_WORD = 256
 
 
 def unneeded(
-    base: Mapping[bytes, int], merges: Sequence[Merge], words: Iterable[bytes]
+    base: Mapping[bytes, int], merges: Sequence[Step], words: Iterable[bytes]
 ) -> set[bytes]:
     """Returns the tokens of ``merges`` that are not words, and that can be dropped without changing
     the tokens of any word.
@@ -24,16 +24,14 @@ def unneeded(
     Tries the least used first; among equals, the latest.
 
     >>> base = {bytes([byte]): byte for byte in range(256)} | {b"bc": 256}
-    >>> both = [Merge(b"a", b"b", "new", 1, 1), Merge(b"a", b"bc", "new", 1, 1)]
+    >>> both = [Step(b"a", right, None, "new", 1, 1) for right in (b"b", b"bc")]
     >>> unneeded(base, both, [b"abc"])
     {b'ab'}
     """
     listed = list(words)
     first = max(base.values()) + 1
     learned = {
-        merge.left + merge.right: first + number
-        for number, merge in enumerate(merges)
-        if merge.novelty == "new"
+        merge.token: first + number for number, merge in enumerate(merges) if merge.novelty == "new"
     }
     ranks = {**base, **learned}
     users: dict[bytes, set[int]] = {}

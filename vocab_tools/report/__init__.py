@@ -14,6 +14,7 @@ from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
 
 from ..arguments import checked_path, shown
+from ..brief import Brief
 from ..check.check_result import CheckResult
 from ..check.folder.folder_result import FolderResult
 from ..compare.comparison import Comparison
@@ -31,17 +32,8 @@ from .comparison_page import comparison_page
 #: The endings of a report's name.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-Result = (
-    LearnResult
-    | Extension
-    | Proposal
-    | CheckResult
-    | FolderResult
-    | Comparison
-    | TrainResult
-    | EmbeddingPlan
-    | VocabularyMap
-)
+#: A result of which there is a report.
+Result = Brief | EmbeddingPlan
 
 #: The report on each kind of result.
 _PAGES: dict[type[Any], Callable[..., Page]] = {
@@ -124,8 +116,8 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
         return _plain(result.learned, result.effect)
     if isinstance(result, LearnResult):
         return {**to_plain(result), "corpus": None if effect is None else effect.to_plain()}
-    assert not isinstance(result, EmbeddingPlan)
-    plain: dict[str, Any] = result.to_plain()
+    found: Any = result
+    plain: dict[str, Any] = found.to_plain()
     if isinstance(result, TrainResult):
         plain["bytes_per_token"] = result.bytes_per_token
         plain["steps"] = [
@@ -144,7 +136,8 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
 def framed(result: object) -> str | None:
     """Returns the report on a result for a notebook, in a frame; None if it has none, or without
     jinja2."""
-    if isinstance(result, Result):
-        with contextlib.suppress(ImportError):
-            return framed_page(render("report.html", result))
+    with contextlib.suppress(ImportError):
+        if isinstance(result, tuple(_PAGES)):
+            page: Any = result
+            return framed_page(render("report.html", page))
     return None

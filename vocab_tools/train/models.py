@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from ..arguments import number_of, several_names
 from ..brief import Brief
 from ..convert import sentencepiece_model
 from ..corpus.cutting import Cutting
-from ..corpus.piece_counts import CorpusCounts
+from ..corpus.piece_counts import TABLES_SHARE, CorpusCounts, dropped_note
 from .training import ProgressFunction
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "wo
 
 #: The types of models in a ``tokenizer.json``.
 _TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlevel": "WordLevel"}
+
+#: Training needs this many times the memory of byte-level BPE.
+_MEMORY = {"Unigram": 2}
 
 _BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 _MARK = "▁"
@@ -53,6 +56,10 @@ class TrainedModel(Brief):
         Raises ValueError, which names what such a file cannot express.
         """
         return sentencepiece_model.written(json.loads(self.tokenizer.to_str()))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Returns figures about the result as plain types, for JSON."""
+        return {"size": self.tokenizer.get_vocab_size(), "notes": self.notes}
 
 
 def _with_ends(first: Sequence[str], last: Sequence[str]) -> tuple[str, str]:
@@ -156,22 +163,53 @@ def count_words(
     like: str | os.PathLike[str] | None = None,
     field: str = "text",
     errors: str = "strict",
+    max_memory: int | None = None,
     num_threads: int | None = None,
 ) -> CorpusCounts:
     """Counts the words of a corpus, for :func:`train_model`; arguments as there."""
     cut, counts = words_of(model, like)
-    count_texts(counts, _texts(corpus, field, errors), "stripped", None, num_threads)
     found = CorpusCounts(cut)
-    rows = counts.take_words()
-    found.pieces.add([word.encode() for word, _ in rows], [count for _, count in rows])
-    found.characters = sum(len(word) * count for word, count in rows)
+    texts = _texts(corpus, field, errors)
+    try:
+        _count(counts, texts, found, max_memory, num_threads, None)
+        found.spill(counts)
+    except BaseException:
+        found.close()
+        raise
     return found
 
 
 def _texts(corpus: Paths, field: str, errors: str) -> Iterator[list[str]]:
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-    for path in corpus_files(paths):
+    for path in corpus_files(corpus):
         yield from read_texts(path, field, errors)
+
+
+def _count(
+    counts: WordCounts,
+    texts: Iterator[list[str]],
+    found: CorpusCounts,
+    max_memory: int | None,
+    num_threads: int | None,
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Counts the words of texts. Counts that ``max_memory`` has no room for go to files of ``found``."""
+    is_over = False
+
+    def until_full() -> Iterator[list[str]]:
+        nonlocal is_over
+        for block in texts:
+            found.characters += sum(map(len, block))
+            if progress is not None:
+                progress(found.characters)
+            yield block
+            if max_memory is not None and counts.memory() * TABLES_SHARE > max_memory:
+                return
+        is_over = True
+
+    while not is_over:
+        count_texts(counts, until_full(), "stripped", None, num_threads)
+        if not is_over:
+            found.spill(counts)
 
 
 def train_model(
@@ -188,6 +226,8 @@ def train_model(
     max_token_length: int | None = None,
     field: str = "text",
     errors: str = "strict",
+    max_memory: int | None = None,
+    drop_rare: int = 1,
     num_threads: int | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainedModel:
@@ -214,11 +254,14 @@ def train_model(
         max_token_length: the most characters of a token; 16 for Unigram by default.
         field: the field of JSON lines and Parquet that has the text.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        max_memory: bytes of memory for counts; beyond it, counts go to temporary files.
+        drop_rare: leave out words that occur less often.
         num_threads: the number of threads; by default one for each processor.
         progress: called with the name of a step, the work done and the whole work.
 
     Raises:
-        ValueError: the corpus is empty, an option is invalid, or a file is not UTF-8.
+        ValueError: the corpus is empty, training needs more than ``max_memory``, an option is
+            invalid, or a file is not UTF-8.
         OSError: a file cannot be read.
 
     >>> import pathlib, tempfile
@@ -239,28 +282,35 @@ def train_model(
     special = list(dict.fromkeys([*special, *names]))
     defined = several_names("user_defined", user_defined, '["<sep>"]')
     counts = WordCounts(tokenizer)
+    whole = json.loads(tokenizer.to_str())
+    contents: dict[str, Any] = whole["model"]
+    kind = contents["type"]
 
     def update(step: str) -> Any:
         return lambda done, total=0: progress(step, done, total) if progress is not None else None
 
-    if isinstance(corpus, CorpusCounts):
-        for words, times in corpus.rows():
-            counts.add([word.decode() for word in words], times)
-    else:
-        texts = _texts(corpus, field, errors)
-        count_texts(counts, texts, "stripped", update("counting"), num_threads)
+    given = corpus if isinstance(corpus, CorpusCounts) else None
+    with given or CorpusCounts(Words(".")) as found:
+        if not isinstance(corpus, CorpusCounts):
+            texts = _texts(corpus, field, errors)
+            _count(counts, texts, found, max_memory, num_threads, update("counting"))
+            if max_memory is not None or drop_rare > 1:
+                found.spill(counts)
+        if max_memory is not None:
+            found.load(drop_rare, max_memory, _MEMORY.get(kind, 1))
+        if found.files or found.pieces.memory():
+            for words, times in found.rows(drop_rare):
+                counts.add([word.decode() for word in words], times)
+        notes = [note for note in [dropped_note(found)] if note]
     if not counts.size():
         raise ValueError("the corpus is empty: it has no words; give more text")
-    whole = json.loads(tokenizer.to_str())
-    contents: dict[str, Any] = whole["model"]
     common: dict[str, Any] = {"min_frequency": min_frequency}
-    kind = contents["type"]
     if kind == "Unigram":
         unk = contents["vocab"][contents["unk_id"]][0] if contents["vocab"] else None
         unk = unk or ("[UNK]" if "[UNK]" in special else "<unk>")
         special = special if unk in special else [unk, *special]
         pieces = _bytes_of(contents, [*special, *defined])
-        found = counts.train_unigram(
+        learned = counts.train_unigram(
             vocab_size,
             special_tokens=len(pieces),
             character_coverage=character_coverage,
@@ -268,7 +318,7 @@ def train_model(
             num_threads=num_threads or os.cpu_count() or 1,
             progress=update("pruning"),
         )
-        contents["vocab"] = [*((name, 0.0) for name in pieces), *found]
+        contents["vocab"] = [*((name, 0.0) for name in pieces), *learned]
         contents["unk_id"] = pieces.index(unk)
         size = len(contents["vocab"])
     elif kind == "WordLevel":
@@ -304,7 +354,6 @@ def train_model(
         vocab = tokenizer.get_vocab()
         ids = [(name, vocab[name]) for name in special if name in vocab]
         tokenizer.post_processor = processors.TemplateProcessing(template[0], template[1], ids)
-    notes = []
     if size < vocab_size:
         notes.append(
             f"the vocabulary has {size:,} tokens, not {vocab_size:,}: the text gives no more"

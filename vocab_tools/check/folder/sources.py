@@ -19,7 +19,7 @@ from bpe_engine.read.sources import Format
 
 from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
-from ...convert.encoders import Encoder
+from ...convert.encoders import Encoder, encoder
 from ...ranks import load_ranks
 from . import tables
 from .tables import Table
@@ -171,40 +171,22 @@ _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
 
 
 def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
-    added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
-    vocab = tokenizer.get_vocab(True)
-    ordinary = [_bytes(token) for token in vocab if token not in added]
+    made = _of_tokenizer(name, tokenizer, tables.of_pieces(json.loads(tokenizer.to_str())))
     kind = f"SentencePiece's {tokenizer.model.algorithm}"
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
-
-    return Source(
-        name,
-        kind,
-        added,
-        ordinary,
-        len(vocab),
-        encode,
-        finds_special=False,
-        fingerprint=tokenizer.fingerprint,
-        token=tokenizer.id_to_token,
-        table=tables.of_pieces(json.loads(tokenizer.to_str())),
-        decode=tokenizer.decode_batch,
-    )
+    return dataclasses.replace(made, kind=kind, finds_special=False, around=None)
 
 
 def of_gguf(path: Path, shell: Shell) -> Source:
     """Reads a GGUF file of byte-level BPE or of SentencePiece. Raises Skipped for any other."""
     try:
-        if gguf_file.is_pieces(path):
-            made = _of_sentencepiece(path.name, gguf_file.load_pieces(path))
-            roles, around = gguf_file.roles(path)
-            return dataclasses.replace(made, roles=roles, around=around)
-        definition = gguf_file.load(path, None, None)
+        is_pieces = gguf_file.is_pieces(path)
+        read: Any = gguf_file.load_pieces(path) if is_pieces else gguf_file.load(path)
     except (ValueError, ImportError) as error:
         raise Skipped(str(error).replace(f"{path}: ", "")) from error
-    made = _of_json(path.name, tokenizer_json.dump(definition).decode())
+    if is_pieces:
+        made = _of_sentencepiece(path.name, read)
+    else:
+        made = _of_json(path.name, tokenizer_json.dump(read).decode())
     roles, around = gguf_file.roles(path)
     return dataclasses.replace(made, roles=roles, around=around)
 
@@ -325,20 +307,13 @@ def _of_json(name: str, contents: str, *, lists_merges: bool = True) -> Source:
         tokenizer = Tokenizer.from_str(contents)
     except UnsupportedTokenizer as error:
         raise Skipped(str(error)) from error
-    return _of_tokenizer(name, tokenizer, json.loads(contents), lists_merges=lists_merges)
+    table = tables.of_settings(json.loads(contents), lists_merges=lists_merges)
+    return _of_tokenizer(name, tokenizer, table)
 
 
-def _of_tokenizer(
-    name: str, tokenizer: Any, contents: Mapping[str, Any], *, lists_merges: bool = True
-) -> Source:
+def _of_tokenizer(name: str, tokenizer: Tokenizer, table: Table) -> Source:
     """Returns the source of a tokenizer."""
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [encoding.ids for encoding in found]
-
+    encode = encoder(tokenizer)
     vocab: dict[str, int] = tokenizer.get_vocab(True)
     added = {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}
     spelled = [token for token in vocab if token not in added]
@@ -351,9 +326,9 @@ def _of_tokenizer(
         max(vocab.values(), default=-1) + 1,
         encode,
         around=_around(plain, whole),
-        fingerprint=getattr(tokenizer, "fingerprint", None),
+        fingerprint=tokenizer.fingerprint,
         token=tokenizer.id_to_token,
-        table=tables.of_settings(contents, lists_merges=lists_merges),
+        table=table,
         decode=tokenizer.decode_batch,
     )
 

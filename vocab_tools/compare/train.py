@@ -1,0 +1,77 @@
+"""Trains models on nine lines of ten of a corpus, and compares them on the tenth."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bpe_engine.texts.listed import Paths, corpus_files
+from bpe_engine.texts.reading import read_texts
+
+from ..text import plural
+from ..train.models import MODELS, train_model
+from ..train.training import ProgressFunction
+from .comparison import Comparison
+from .measure import compare_texts
+from .segments import lines_of
+from .subjects import Subject, of_tokenizer
+
+#: One of this many lines is held out.
+HELD_OUT_ONE_IN = 10
+
+#: The most characters of WordPiece, which has one or two tokens for each.
+MOST_CHARACTERS = 1000
+
+
+def compare_trained(
+    models: Sequence[str],
+    corpus: Paths,
+    vocab_size: int,
+    *,
+    others: Sequence[Subject] = (),
+    field: str = "text",
+    errors: str = "strict",
+    progress: ProgressFunction | None = None,
+) -> Comparison:
+    """Trains models on nine lines of ten, and compares them on the tenth.
+
+    BPE is over bytes, as GPT-2's; the others have the usual pipelines of :func:`train_model`.
+
+    Args:
+        models: "bpe", "wordpiece", "unigram" or "wordlevel".
+        corpus, field, errors: as of :func:`train_model`.
+        vocab_size: the number of tokens of each model.
+        others: tokenizers to compare with.
+        progress: called with the name of a step, the work done and the whole work.
+
+    Raises:
+        ValueError: a model is unknown, there are fewer than ten lines, or as of ``train_model``.
+        OSError: a file cannot be read.
+    """
+    if unknown := [name for name in models if name not in MODELS]:
+        raise ValueError(f"unknown model {unknown[0]!r}; choose from {', '.join(MODELS)}")
+    blocks = (block for path in corpus_files(corpus) for block in read_texts(path, field, errors))
+    lines = [line for block in blocks for text in block for line in lines_of(text)]
+    held_out = lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
+    if not held_out:
+        raise ValueError(
+            f"the text has {plural(len(lines), 'line')}; at least {HELD_OUT_ONE_IN} are needed, "
+            f"since one in {HELD_OUT_ONE_IN} is held out"
+        )
+    del lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
+    options: dict[str, dict[str, Any]] = {
+        "bpe": {"like": "gpt2"},
+        "wordpiece": {"limit_alphabet": max(min(MOST_CHARACTERS, vocab_size // 4), 1)},
+    }
+    trained = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lines.txt")
+        whole = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        path.write_text(whole, encoding="utf-8", newline="")
+        for model in models:
+            more = options.get(model, {})
+            made = train_model([path], vocab_size, model=model, progress=progress, **more)
+            trained.append(of_tokenizer(model, made.tokenizer))
+    return compare_texts([*trained, *others], "lines held out", held_out)
