@@ -98,8 +98,6 @@
 pub mod abilities;
 #[doc(hidden)]
 pub mod ablation;
-#[doc(hidden)]
-pub mod agenda;
 #[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub mod audit;

@@ -6,8 +6,10 @@
 //! A part is the rank of a token, or a number for a single byte that is not a token. Building a
 //! vocabulary and merging a piece both follow the rule, with tables of their own.
 
-use crate::agenda::Agenda;
-use crate::error::Result;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::error::{Error, Result};
 use crate::memory::reserve;
 
 /// No rank.
@@ -22,63 +24,97 @@ pub trait MergeTable {
     fn split(&self, part: u32) -> [u32; 2];
 }
 
-/// Merges with a heap of candidates, in O(n log n), for any vocabulary. Reuses its memory from
-/// piece to piece.
+/// The parts of one piece, numbered by their first units.
+pub(crate) trait Merges {
+    /// Returns the rank of the merge of two neighbors, or [`NONE`].
+    fn rank(&mut self, left: usize, right: usize) -> Result<u32>;
+
+    /// Merges two neighbors into a part with the number of the left one.
+    fn join(&mut self, left: usize, right: usize, rank: u32) -> Result<()>;
+
+    /// Returns true if two neighbors that merge at `now` are merged by a candidate of this rank.
+    fn is_current(&self, rank: u32, now: u32) -> bool {
+        rank == now
+    }
+
+    /// Returns true if a candidate waits until another one was merged.
+    fn skips(&mut self) -> bool {
+        false
+    }
+}
+
+/// Merges with a heap of candidates, in O(n log n): the lowest rank first, and the leftmost of equal
+/// ones. Reuses its memory from piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerger {
-    parts: Vec<u32>,
     /// The rank of the merge of each part with the next one, or [`NONE`].
     ranks: Vec<u32>,
-    /// The starts of the part before and of the part after each part.
+    /// The numbers of the part before and of the part after each part.
     previous: Vec<usize>,
     next: Vec<usize>,
-    candidates: Agenda,
+    candidates: BinaryHeap<Reverse<(u32, usize)>>,
+    /// The parts of [`HeapMerger::merge_ranks`].
+    parts: Vec<u32>,
 }
 
 impl HeapMerger {
-    /// Merges `parts`, one for each byte, and returns the resulting parts.
-    pub(crate) fn merge(
-        &mut self,
-        table: &impl MergeTable,
-        parts: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<&[u32]> {
-        let end = parts.len();
-        self.start(table, parts)?;
-        while let Some((rank, left)) = self.candidates.pop() {
+    /// Merges parts of this many units, and returns the numbers of the resulting parts.
+    pub(crate) fn merge<'s, M: Merges>(
+        &'s mut self,
+        merges: &mut M,
+        count: usize,
+    ) -> Result<impl Iterator<Item = usize> + use<'s, M>> {
+        self.start(merges, count)?;
+        let mut skipped = Vec::new();
+        while let Some(Reverse((rank, left))) = self.candidates.pop() {
+            if merges.skips() {
+                skipped.push((rank, left));
+                continue;
+            }
+            skipped.drain(..).try_for_each(|(rank, left)| self.add(rank, left))?;
             // A candidate is stale when its part is gone or has another neighbor by now.
-            if self.ranks[left] != rank {
+            let now = self.ranks[left];
+            if now == NONE || !merges.is_current(rank, now) {
                 continue;
             }
             let right = self.next[left];
             let after = self.next[right];
-            self.parts[left] = rank;
+            merges.join(left, right, rank)?;
             self.ranks[right] = NONE;
             self.next[left] = after;
-            self.set_rank(table, left)?;
-            if after < end {
+            if after < count {
                 self.previous[after] = left;
             }
             if left > 0 {
-                self.set_rank(table, self.previous[left])?;
+                self.set_rank(merges, self.previous[left])?;
             }
+            self.set_rank(merges, left)?;
         }
-        let (mut count, mut position) = (0, 0);
-        while position < end {
-            self.parts[count] = self.parts[position];
-            (count, position) = (count + 1, self.next[position]);
-        }
-        Ok(&self.parts[..count])
+        let first = (count > 0).then_some(0);
+        let next = &self.next;
+        Ok(std::iter::successors(first, move |&at| Some(next[at]).filter(|&at| at < count)))
     }
 
-    fn start(
+    /// Merges `parts`, one for each unit, by the ranks of a table. Returns the resulting parts.
+    pub(crate) fn merge_ranks(
         &mut self,
         table: &impl MergeTable,
         parts: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<()> {
-        let count = parts.len();
-        self.parts.clear();
-        reserve(&mut self.parts, count)?;
-        self.parts.extend(parts);
+    ) -> Result<&[u32]> {
+        let mut ranks = Ranks { table, parts: std::mem::take(&mut self.parts) };
+        ranks.parts.clear();
+        reserve(&mut ranks.parts, parts.len())?;
+        ranks.parts.extend(parts);
+        let (count, mut kept) = (ranks.parts.len(), 0);
+        for at in self.merge(&mut ranks, count)? {
+            ranks.parts[kept] = ranks.parts[at];
+            kept += 1;
+        }
+        self.parts = ranks.parts;
+        Ok(&self.parts[..kept])
+    }
+
+    fn start(&mut self, merges: &mut impl Merges, count: usize) -> Result<()> {
         for links in [&mut self.next, &mut self.previous] {
             links.clear();
             reserve(links, count)?;
@@ -87,24 +123,41 @@ impl HeapMerger {
         self.previous.extend((0..count).map(|position| position.wrapping_sub(1)));
         self.ranks.clear();
         reserve(&mut self.ranks, count)?;
-        self.ranks.extend(self.parts.windows(2).map(|pair| table.merged(pair[0], pair[1])));
         self.ranks.resize(count, NONE);
         self.candidates.clear();
-        for (left, &rank) in self.ranks.iter().enumerate().filter(|&(_, &rank)| rank != NONE) {
-            self.candidates.push(rank, left)?;
-        }
-        Ok(())
+        (0..count).try_for_each(|left| self.set_rank(merges, left))
     }
 
     /// Looks up the merge of the part at `left` with the next one.
-    fn set_rank(&mut self, table: &impl MergeTable, left: usize) -> Result<()> {
+    fn set_rank(&mut self, merges: &mut impl Merges, left: usize) -> Result<()> {
         let right = self.next[left];
-        let rank = match self.parts.get(right) {
-            Some(&part) => table.merged(self.parts[left], part),
-            None => NONE,
-        };
+        let rank = if right < self.next.len() { merges.rank(left, right)? } else { NONE };
         self.ranks[left] = rank;
-        if rank == NONE { Ok(()) } else { self.candidates.push(rank, left) }
+        if rank == NONE { Ok(()) } else { self.add(rank, left) }
+    }
+
+    fn add(&mut self, rank: u32, left: usize) -> Result<()> {
+        let bytes = size_of::<(u32, usize)>();
+        self.candidates.try_reserve(1).map_err(|_| Error::OutOfMemory { bytes })?;
+        self.candidates.push(Reverse((rank, left)));
+        Ok(())
+    }
+}
+
+/// Merges by the ranks of a table.
+struct Ranks<'a, T> {
+    table: &'a T,
+    parts: Vec<u32>,
+}
+
+impl<T: MergeTable> Merges for Ranks<'_, T> {
+    fn rank(&mut self, left: usize, right: usize) -> Result<u32> {
+        Ok(self.table.merged(self.parts[left], self.parts[right]))
+    }
+
+    fn join(&mut self, left: usize, _: usize, rank: u32) -> Result<()> {
+        self.parts[left] = rank;
+        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ fn merge_by_rule(
     parts: impl ExactSizeIterator<Item = u32>,
     out: &mut Vec<u32>,
 ) -> Result<()> {
-    out.extend_from_slice(HeapMerger::default().merge(table, parts)?);
+    out.extend_from_slice(HeapMerger::default().merge_ranks(table, parts)?);
     Ok(())
 }
 

@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::agenda::Agenda;
 use crate::memory::reserve;
 use crate::polling::poll;
-use crate::rule::{MergeTable, NONE};
+use crate::rule::{HeapMerger, MergeTable, Merges, NONE};
 use foldhash::fast::FixedState;
 
 use super::header::Header;
@@ -222,61 +221,45 @@ impl PairTable {
     pub(crate) fn merge_skipping(
         &self,
         singles: &[(u32, usize)],
-        mut is_skipped: impl FnMut() -> bool,
+        is_skipped: impl FnMut() -> bool,
         mut found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        let mut parts: Vec<u32> = singles.iter().map(|part| part.0).collect::<Vec<_>>();
-        let mut lengths: Vec<usize> = singles.iter().map(|part| part.1).collect::<Vec<_>>();
-        let end = parts.len();
-        // 0 marks a part that was merged into the one before.
-        let mut next: Vec<usize> = (1..=end).collect::<Vec<_>>();
-        let mut previous: Vec<usize> = (0..end).map(|at| at.wrapping_sub(1)).collect::<Vec<_>>();
-        let merge = |parts: &[u32], next: &[usize], left: usize| match next[left] {
-            0 => None,
-            right => self.get((parts[left], *parts.get(right)?)),
-        };
-        let mut agenda = Agenda::default();
-        for left in 0..end {
-            if let Some((place, _)) = merge(&parts, &next, left) {
-                agenda.push(place, left)?;
-            }
-        }
-        let mut skipped = Vec::new();
-        while let Some((place, left)) = agenda.pop() {
-            poll(WORK)?;
-            if is_skipped() {
-                skipped.push((place, left));
-                continue;
-            }
-            skipped.drain(..).try_for_each(|(place, left)| agenda.push(place, left))?;
-            // A part is gone or has another neighbor by now. As in `tokenizers`, the place of a pair
-            // counts for another one that makes the same token.
-            let product = self.products[place as usize];
-            if merge(&parts, &next, left).is_none_or(|now| now.1 != product) {
-                continue;
-            }
-            let right = next[left];
-            parts[left] = product;
-            lengths[left] += lengths[right];
-            next[left] = next[right];
-            next[right] = 0;
-            if next[left] < end {
-                previous[next[left]] = left;
-            }
-            for left in [previous[left], left] {
-                if left < end
-                    && let Some((place, _)) = merge(&parts, &next, left)
-                {
-                    agenda.push(place, left)?;
-                }
-            }
-        }
-        let mut at = 0;
-        while at < end {
-            found(parts[at], lengths[at])?;
-            at = next[at];
+        let mut merging = Merging { table: self, parts: singles.to_vec(), is_skipped };
+        for at in HeapMerger::default().merge(&mut merging, singles.len())? {
+            let (id, length) = merging.parts[at];
+            found(id, length)?;
         }
         Ok(())
+    }
+}
+
+/// Merges parts, which are ids and the lengths of their texts, by their places in the list.
+struct Merging<'a, S> {
+    table: &'a PairTable,
+    parts: Vec<(u32, usize)>,
+    is_skipped: S,
+}
+
+impl<S: FnMut() -> bool> Merges for Merging<'_, S> {
+    fn rank(&mut self, left: usize, right: usize) -> Result<u32> {
+        let pair = (self.parts[left].0, self.parts[right].0);
+        Ok(self.table.get(pair).map_or(NONE, |merge| merge.0))
+    }
+
+    fn join(&mut self, left: usize, right: usize, place: u32) -> Result<()> {
+        let length = self.parts[left].1 + self.parts[right].1;
+        self.parts[left] = (self.table.products[place as usize], length);
+        poll(WORK)
+    }
+
+    /// As in `tokenizers`, the place of a pair counts for another one that makes the same token.
+    fn is_current(&self, place: u32, now: u32) -> bool {
+        let products = &self.table.products;
+        products[place as usize] == products[now as usize]
+    }
+
+    fn skips(&mut self) -> bool {
+        (self.is_skipped)()
     }
 }
 

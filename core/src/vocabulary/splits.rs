@@ -314,7 +314,7 @@ impl<'a> Search<'a> {
     pub(super) fn merge(&mut self, rank: u32) -> Result<Option<[u32; 2]>> {
         let mut merger = std::mem::take(&mut self.merger);
         let bytes = self.tokens.bytes(rank).iter();
-        let parts = merger.merge(self, bytes.map(|&byte| self.bytes[usize::from(byte)]))?;
+        let parts = merger.merge_ranks(self, bytes.map(|&byte| self.bytes[usize::from(byte)]))?;
         let split = <[u32; 2]>::try_from(parts).ok();
         self.merger = merger;
         Ok(split)
