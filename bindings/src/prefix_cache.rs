@@ -34,7 +34,7 @@ impl SharedPrefixCache {
     fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<TokenBuffer> {
         let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
-        let encoded = gil::run(py, size, || plan.encode(&self.engine, &self.request, known))?;
+        let encoded = gil::run(py, size, || plan.encode(&self.engine, known))?;
         self.lock(py).insert(plan, &encoded);
         Ok(TokenBuffer::new(encoded.ids))
     }

@@ -5,10 +5,8 @@
 //! tree is a beginning of prompts, and prompts share the path as far as they are equal. Blocks are
 //! found by a hash and compared in full.
 //!
-//! There are two trees. Blocks of *given* text end at safe cuts around which no name could be and
-//! nothing is normalized: such a block is a separate text, and known ones are neither normalized
-//! nor searched. Blocks of *searched* text, which is normalized and whose special tokens are known,
-//! also end after special tokens: for segments, and for texts that have no places of the first kind.
+//! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and after
+//! special tokens.
 //!
 //! The blocks are also in a list, the most recently used first, in which parents come before their
 //! children. Memory is bounded by dropping the last ones.
@@ -19,15 +17,13 @@ use std::ops::Range;
 
 use crate::Pipeline;
 use crate::abilities::conversation::normalize_runs;
-use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
 use crate::fixed::Fixed;
 use crate::hash::{fold, hash_bytes, random_seeds};
 use crate::memory::reserve;
-use crate::normalize::{Normalization, starts_stretch};
+use crate::normalize::Normalization;
 use crate::pipeline::segments::Prompt;
-use crate::request::{Disallowed, Request};
-use crate::special_tokens::Names;
+use crate::request::Request;
 
 /// The least bytes of a block that ends inside text.
 const SPACING: usize = 1024;
@@ -38,16 +34,11 @@ const LEAST: usize = 256;
 /// Text at the end of a prompt is encoded again each time, unless it has more bytes.
 const LONG_TAIL: usize = 4 * SPACING;
 
-/// The longest given text without a place to cut, and the most places that are tried for a block.
-const LONG_GAP: usize = 16 * SPACING;
-const MOST_TRIES: usize = 64;
-
 /// The index of no block: the ends of the list.
 const NONE: u32 = u32::MAX;
 
-/// The parents of the first blocks.
-const GIVEN: u32 = u32::MAX - 1;
-const SEARCHED: u32 = u32::MAX - 2;
+/// The parent of the first blocks.
+const ROOT: u32 = u32::MAX - 1;
 
 /// A prompt that is cut into blocks.
 #[derive(Debug)]
@@ -55,7 +46,6 @@ pub struct Plan<'a> {
     text: Cow<'a, str>,
     fixed: Vec<Fixed>,
     blocks: Vec<Block>,
-    root: u32,
 }
 
 /// A part of a plan.
@@ -143,12 +133,9 @@ impl<'a> Plan<'a> {
         request: &Request,
         seeds: [u64; 2],
     ) -> Result<Self> {
-        // The empty name, which every text contains, may be disallowed.
-        request.check(pipeline.special_tokens()?, "")?;
-        if let Some(blocks) = given_blocks(pipeline, text, request, seeds)? {
-            return Ok(Self { text: text.into(), fixed: Vec::new(), blocks, root: GIVEN });
-        }
-        let (text, fixed) = searched(pipeline, text, request)?;
+        let text = pipeline.normalization().apply(text)?;
+        request.check(pipeline.special_tokens()?, &text)?;
+        let (_, fixed) = pipeline.find_in_text(&text, &request.allowed, 0, &[])?;
         Ok(Self::new(pipeline, text, fixed, seeds))
     }
 
@@ -176,7 +163,7 @@ impl<'a> Plan<'a> {
             (position, index) = (block.text.end, block.fixed.end);
             blocks.push(block);
         }
-        Self { text, fixed, blocks, root: SEARCHED }
+        Self { text, fixed, blocks }
     }
 
     /// Returns the bytes of text that are not known.
@@ -184,25 +171,23 @@ impl<'a> Plan<'a> {
         self.blocks.get(known.blocks).map_or(0, |block| self.text.len() - block.text.start)
     }
 
-    /// Encodes the unknown blocks of a text with the special tokens of `request`.
-    pub fn encode(
-        &self,
-        pipeline: &Pipeline,
-        request: &Request,
-        mut known: Known,
-    ) -> Result<Encoded> {
+    /// Encodes the unknown blocks.
+    pub fn encode(&self, pipeline: &Pipeline, mut known: Known) -> Result<Encoded> {
         let mut ids = std::mem::take(&mut known.ids);
         let known_ids = ids.len();
         let mut ends = Vec::new();
         for block in &self.blocks[known.blocks..] {
-            if self.root == GIVEN {
-                let (text, fixed) = searched(pipeline, &self.text[block.text.clone()], request)?;
-                let is_first = block.text.start == 0;
-                encode_part(pipeline, &text, &fixed, 0..text.len(), is_first, &mut ids)?;
-            } else {
-                let fixed = &self.fixed[block.fixed.clone()];
-                let is_first = block.text.start == 0 && block.fixed.start == 0;
-                encode_part(pipeline, &self.text, fixed, block.text.clone(), is_first, &mut ids)?;
+            let mut position = block.text.start;
+            let mut is_first = position == 0 && block.fixed.start == 0;
+            for fixed in &self.fixed[block.fixed.clone()] {
+                if position < fixed.start {
+                    pipeline.encode_run(&self.text[position..fixed.start], is_first, &mut ids)?;
+                }
+                ids.extend_from_slice(fixed.ids.as_slice());
+                (position, is_first) = (fixed.end, false);
+            }
+            if position < block.text.end {
+                pipeline.encode_run(&self.text[position..block.text.end], is_first, &mut ids)?;
             }
             ends.push(ids.len());
         }
@@ -213,121 +198,6 @@ impl<'a> Plan<'a> {
     fn contents(&self, block: &Block) -> (&str, &[Fixed]) {
         (&self.text[block.text.clone()], &self.fixed[block.fixed.clone()])
     }
-}
-
-/// Normalizes a text, checks it, and finds its special tokens.
-fn searched<'a>(
-    pipeline: &Pipeline,
-    text: &'a str,
-    request: &Request,
-) -> Result<(Cow<'a, str>, Vec<Fixed>)> {
-    let text = pipeline.normalization().apply(text)?;
-    request.check(pipeline.special_tokens()?, &text)?;
-    let (_, fixed) = pipeline.find_in_text(&text, &request.allowed, 0, &[])?;
-    Ok((text, fixed))
-}
-
-/// Appends the ids of a part of a searched text, with the fixed places in it. `is_first` tells that
-/// nothing is before it.
-fn encode_part(
-    pipeline: &Pipeline,
-    text: &str,
-    fixed: &[Fixed],
-    part: Range<usize>,
-    mut is_first: bool,
-    ids: &mut Vec<u32>,
-) -> Result<()> {
-    let mut position = part.start;
-    for fixed in fixed {
-        if position < fixed.start {
-            pipeline.encode_run(&text[position..fixed.start], is_first, ids)?;
-        }
-        ids.extend_from_slice(fixed.ids.as_slice());
-        (position, is_first) = (fixed.end, false);
-    }
-    if position < part.end {
-        pipeline.encode_run(&text[position..part.end], is_first, ids)?;
-    }
-    Ok(())
-}
-
-/// Cuts given text into blocks. `None` if a place to cut is missing.
-fn given_blocks(
-    pipeline: &Pipeline,
-    text: &str,
-    request: &Request,
-    seeds: [u64; 2],
-) -> Result<Option<Vec<Block>>> {
-    let Some(names) = names(pipeline, request)? else { return Ok(None) };
-    let mut blocks = Vec::new();
-    let mut start = 0;
-    while start < text.len() {
-        let cut = match text.len() - start {
-            0..=SPACING => None,
-            _ => given_cut(pipeline, &text[start..], SPACING, &names),
-        };
-        let end = cut.map_or(text.len(), |cut| start + cut);
-        let most = match cut {
-            Some(_) => LONG_GAP,
-            // A pattern without safe cuts shows at the beginning.
-            None if start == 0 => 2 * SPACING,
-            None => LONG_TAIL,
-        };
-        if end - start > most {
-            return Ok(None);
-        }
-        let hash = hash_bytes(&text.as_bytes()[start..end], seeds);
-        blocks.push(Block { text: start..end, fixed: 0..0, is_kept: cut.is_some(), hash });
-        start = end;
-    }
-    Ok(Some(blocks))
-}
-
-/// Returns the names that text may not be cut at; `None` if one is too long to look for it.
-fn names<'a>(pipeline: &'a Pipeline, request: &'a Request) -> Result<Option<Vec<&'a Names>>> {
-    let mut names = vec![pipeline.special_tokens()?.all()];
-    if let Disallowed::Names(more) = &request.disallowed {
-        names.push(more);
-    }
-    Ok(names.iter().all(|names| names.longest() <= SPACING).then_some(names))
-}
-
-/// Returns the first position from byte `near` on, of those tried, at which given text can be cut.
-fn given_cut(pipeline: &Pipeline, text: &str, mut near: usize, names: &[&Names]) -> Option<usize> {
-    for _ in 0..MOST_TRIES {
-        let cut = pipeline.safe_cut(text, near)?;
-        if is_given_cut(pipeline, text, cut, names) {
-            return Some(cut);
-        }
-        near = cut + 1;
-    }
-    None
-}
-
-/// Returns true if the text before and after a safe cut is a separate text: no name touches it, and
-/// it is amid characters that normalization keeps.
-fn is_given_cut(pipeline: &Pipeline, text: &str, cut: usize, names: &[&Names]) -> bool {
-    /// Bytes in which a character that starts a stretch is looked for.
-    const REACH: usize = 64;
-    let longest = names.iter().map(|names| names.longest()).max().unwrap_or(0);
-    let normalization = pipeline.normalization();
-    let (low, high) = (cut.saturating_sub(longest), (cut + longest).min(text.len()));
-    let (mut low, mut high) = (floor(text, low), ceil(text, high));
-    if normalization != Normalization::None {
-        // Between two such characters, text is normalized alone.
-        let before = text[..low].char_indices().rev().find(|&(_, c)| starts_stretch(c));
-        let after = text[high..].char_indices().find(|&(_, c)| starts_stretch(c));
-        let start = before.map_or(0, |(at, _)| at);
-        let end = after.map_or(text.len(), |(at, _)| high + at);
-        let starts = text[cut..].chars().next().is_some_and(starts_stretch);
-        let is_near = low - start <= REACH && end - high <= REACH;
-        if !starts || !is_near || !normalization.keeps(&text[start..end]) {
-            return false;
-        }
-        (low, high) = (start, end);
-    }
-    let around = &text[low..high];
-    !names.iter().any(|names| names.touches(around, cut - low))
 }
 
 /// Returns the block that begins at byte `start`, before the fixed place `first`.
@@ -441,7 +311,7 @@ impl PrefixCache {
         let mut path = Vec::new();
         let mut count = 0;
         for block in plan.blocks.iter().take_while(|block| block.is_kept) {
-            let parent = path.last().copied().unwrap_or(plan.root);
+            let parent = path.last().copied().unwrap_or(ROOT);
             let Some(node) = self.child(parent, block.hash) else { break };
             if !self.nodes[node as usize].has(plan, block) {
                 break;
@@ -469,7 +339,7 @@ impl PrefixCache {
         let mut start = encoded.known_ids;
         self.stats.reused += start as u64;
         let mut parent = match encoded.known.last {
-            None => plan.root,
+            None => ROOT,
             Some((last, serial)) if self.is_alive(last, serial) => last,
             // It was dropped meanwhile.
             Some(_) => return,
@@ -532,7 +402,7 @@ impl PrefixCache {
             self.nodes.len() as u32 - 1
         };
         self.children.insert(key, index);
-        self.link_after(if parent >= SEARCHED { NONE } else { parent }, index);
+        self.link_after(if parent == ROOT { NONE } else { parent }, index);
         self.memory += size;
         Some(index)
     }
