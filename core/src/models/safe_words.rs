@@ -15,9 +15,8 @@ use crate::split::{Batch, Piece};
 
 use super::piece::UNKNOWN;
 use super::pieces::Pieces;
-use super::viterbi::{Viterbi, Walk};
+use super::viterbi::{Viterbi, Walk, each_match};
 use crate::components::sentencepiece::{Normalizer, Words};
-use crate::components::trie::Trie;
 use crate::error::Result;
 
 /// The longest word that is looked up, in bytes.
@@ -80,18 +79,18 @@ struct Uncached<'a> {
 
 impl Uncached<'_> {
     /// Appends the ids of the best path of a word, and marks.
-    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) {
+    fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) -> Result<()> {
         let Self { viterbi, marks, has_bytes, .. } = *self;
         if word.is_empty() || word.len() > LONGEST {
             ids.push(marks.searched);
-            return;
+            return Ok(());
         }
-        let margin = viterbi.best_and_margin(word, best);
+        let margin = viterbi.best_and_margin(word, best)?;
         let roundings = 2 * word.len() as u32 + 4;
         let is_safe = |limit: &Limit| margin > f64::from(roundings) * limit.rounding;
         if !is_safe(&SMALL) {
             ids.push(marks.searched);
-            return;
+            return Ok(());
         }
         let from = ids.len();
         let mut end = word.len();
@@ -100,7 +99,7 @@ impl Uncached<'_> {
             if id == UNKNOWN && has_bytes {
                 ids.truncate(from);
                 ids.push(marks.searched);
-                return;
+                return Ok(());
             }
             ids.push(if id == UNKNOWN { marks.unknown } else { id });
             end = start as usize;
@@ -109,6 +108,7 @@ impl Uncached<'_> {
             ids.push(marks.small);
         }
         ids[from..].reverse();
+        Ok(())
     }
 }
 
@@ -123,9 +123,9 @@ impl Resolve for Uncached<'_> {
         match self.normalizer {
             Some(normalizer) if word.len() <= LONGEST => {
                 normalizer.write_word(word, normalized)?;
-                self.append(normalized, best, ids);
+                self.append(normalized, best, ids)?;
             }
-            _ => self.append(word, best, ids),
+            _ => self.append(word, best, ids)?,
         }
         ids[from] |= self.marks.first;
         Ok(())
@@ -271,24 +271,25 @@ impl Best {
 impl Viterbi {
     /// Finds the best path to each place of a word, without roundings. Returns by how much the path of
     /// the word is better than the second.
-    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> f64 {
+    fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> Result<f64> {
         best.clear();
         best.reserve(word.len() + 1);
         best.resize(word.len() + 1, Best::NONE);
         best[0].score = 0.0;
-        for (start, first) in word.char_indices() {
-            let (before, length) = (best[start], first.len_utf8());
-            let mut is_known = false;
-            self.trie().each_prefix(Trie::ROOT, &word.as_bytes()[start..], |id, size| {
-                best[start + size].improve(before, self.wide_score(id), start as u32, id);
-                is_known |= size == length;
-            });
-            if !is_known {
-                let score = f64::from(self.unknown_score());
-                best[start + length].improve(before, score, start as u32, UNKNOWN);
-            }
-        }
+        each_match(
+            self.trie(),
+            word,
+            |_, _| false,
+            |id, span| {
+                let score = match id {
+                    UNKNOWN => f64::from(self.unknown_score()),
+                    _ => self.wide_score(id),
+                };
+                let before = best[span.start];
+                best[span.end].improve(before, score, span.start as u32, id);
+            },
+        )?;
         let last = best[word.len()];
-        last.score - last.second
+        Ok(last.score - last.second)
     }
 }

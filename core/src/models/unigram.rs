@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::polling::poll;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::lattice::Lattice;
+use super::piece::UNKNOWN;
 use super::random::Sampling;
 use super::token_lists::TokenList;
+use super::viterbi::{Best, each_match, path_from_end};
 use super::vocab::Vocab;
 use super::words::{State, Words, missing_unknown};
 use super::{Found, Token, with_field};
-use crate::components::trie::Trie;
 use crate::error::{Error, Result};
 
 /// How far unknown characters score below the lowest token.
@@ -56,34 +56,8 @@ pub(crate) struct Unigram {
     bytes: Vec<Option<u32>>,
 }
 
-/// The best tokens of the text before some place.
-#[derive(Debug, Clone, Copy)]
-struct Best {
-    score: f64,
-    /// The length of the last token; 0 without tokens.
-    length: u32,
-    /// The last token.
-    id: u32,
-}
-
 /// The longest piece that is searched on the stack.
 const SHORT: usize = 63;
-/// The bytes after which work is reported.
-const POLLED: usize = 1 << 12;
-
-impl Best {
-    const START: Self = Self { score: 0.0, length: 0, id: 0 };
-
-    /// Takes other tokens if they are better.
-    #[inline(always)]
-    fn improve(&mut self, other: Self) -> bool {
-        let is_better = self.length == 0 || other.score > self.score;
-        if is_better {
-            *self = other;
-        }
-        is_better
-    }
-}
 
 impl Unigram {
     /// Builds the model of tokens, whose places are their ids, and their scores.
@@ -131,40 +105,31 @@ impl Unigram {
         &self.fields
     }
 
-    /// Calls `found` with the id, the bytes and the score of each token in a text, from the first
-    /// start and from the shortest; `is_barred` has some that are left out. Unknown characters have
-    /// the unknown token, or none without one.
+    /// Calls `found` with the id, the bytes and the score of each token in a text. Fails if `found` takes
+    /// a character that is not a token, and there is no unknown token.
     #[inline(always)]
-    fn each_match(
+    fn each_node(
         &self,
         text: &str,
         is_barred: impl Fn(u32, Range<usize>) -> bool,
-        mut found: impl FnMut(Option<u32>, Range<usize>, f64) -> Result<()>,
+        mut found: impl FnMut(u32, Range<usize>, f64) -> bool,
     ) -> Result<()> {
-        let (trie, scores) = (self.state.vocab.trie(), &self.scores[..]);
-        let mut work = 0;
-        for (start, character) in text.char_indices() {
-            let first_end = start + character.len_utf8();
-            let (mut is_known, mut result) = (false, Ok(()));
-            trie.each_prefix(Trie::ROOT, &text.as_bytes()[start..], |id, length| {
-                let span = start..start + length;
-                work += length;
-                if result.is_ok() && !is_barred(id, span.clone()) {
-                    is_known |= span.end == first_end;
-                    result = found(Some(id), span, scores[id as usize]);
+        let mut missing = None;
+        each_match(self.state.vocab.trie(), text, is_barred, |id, span| match id {
+            UNKNOWN => {
+                let id = self.unknown.unwrap_or(UNKNOWN);
+                if found(id, span.clone(), self.unknown_score) {
+                    missing.get_or_insert(span);
                 }
-            });
-            result?;
-            if !is_known {
-                found(self.unknown, start..first_end, self.unknown_score)?;
             }
-            work += 1;
-            if work > POLLED {
-                poll(work)?;
-                work = 0;
+            id => drop(found(id, span, self.scores[id as usize])),
+        })?;
+        match missing {
+            Some(span) if self.unknown.is_none() => {
+                Err(missing_unknown("unk_id", "it is null", &text[span]))
             }
+            _ => Ok(()),
         }
-        poll(work)
     }
 
     /// Finds the best tokens of a text before each place, of which there is one more than bytes.
@@ -172,45 +137,17 @@ impl Unigram {
         &self,
         text: &str,
         is_barred: impl Fn(u32, Range<usize>) -> bool,
-        best: &mut [Best],
+        best: &mut [Best<f64>],
     ) -> Result<()> {
-        self.each_match(text, is_barred, |id, span, score| {
+        self.each_node(text, is_barred, |id, span, score| {
             let score = score + best[span.start].score;
-            let length = span.len() as u32;
-            let other = Best { score, length, id: id.unwrap_or_default() };
-            match best[span.end].improve(other) && id.is_none() {
-                true => Err(missing_unknown("unk_id", "it is null", &text[span])),
-                false => Ok(()),
+            let other = &mut best[span.end];
+            let is_better = other.length == 0 || score > other.score;
+            if is_better {
+                *other = Best { score, length: span.len() as u32, id };
             }
+            is_better
         })
-    }
-
-    /// Appends the ids of the best tokens of a piece.
-    fn append_best(&self, piece: &str, best: &[Best], ids: &mut Vec<u32>) -> Result<()> {
-        let (from, mut end) = (ids.len(), piece.len());
-        while end > 0 {
-            let id = best[end].id;
-            let mut start = end - best[end].length as usize;
-            if self.unknown != Some(id) {
-                ids.push(id);
-            } else {
-                // Consecutive unknown characters fuse.
-                while start > 0 && best[start].id == id {
-                    start -= best[start].length as usize;
-                }
-                let first = ids.len();
-                let text = &piece[start..end];
-                let none = |_: u32, _: Range<usize>| false;
-                self.each_unknown(id, text, start..end, none, &mut |token| {
-                    ids.push(token.id);
-                    Ok(())
-                })?;
-                ids[first..].reverse();
-            }
-            end = start;
-        }
-        ids[from..].reverse();
-        Ok(())
     }
 
     /// The tokens of a text and their bytes in it.
@@ -221,10 +158,9 @@ impl Unigram {
     ) -> Result<Vec<(u32, Range<usize>)>> {
         if let Some((alpha, count)) = self.fields.sampling.choice() {
             let mut lattice = Lattice::new(text.len());
-            self.each_match(text, is_barred, |id, span, score| {
-                let missing = || missing_unknown("unk_id", "it is null", &text[span.clone()]);
-                lattice.add(id.ok_or_else(missing)?, span.clone(), score);
-                Ok(())
+            self.each_node(text, is_barred, |id, span, score| {
+                lattice.add(id, span, score);
+                true
             })?;
             return if count > 0 {
                 lattice.sample_best(count, alpha)
@@ -232,9 +168,11 @@ impl Unigram {
                 lattice.sample(alpha)
             };
         }
-        let mut best = vec![Best::START; text.len() + 1];
+        let mut best = vec![Best::default(); text.len() + 1];
         self.find_best(text, is_barred, &mut best)?;
-        Ok(path_of(&best))
+        let mut path: Vec<_> = path_from_end(&best).collect();
+        path.reverse();
+        Ok(path)
     }
 
     /// Calls `found` with the tokens of a path through a piece.
@@ -281,41 +219,41 @@ impl Unigram {
     }
 }
 
-/// The tokens before the last place and their bytes, in order.
-fn path_of(best: &[Best]) -> Vec<(u32, Range<usize>)> {
-    let (mut path, mut end) = (Vec::new(), best.len() - 1);
-    while end > 0 {
-        let Best { length, id, .. } = best[end];
-        let start = end - length as usize;
-        path.push((id, start..end));
-        end = start;
-    }
-    path.reverse();
-    path
-}
-
 impl Words for Unigram {
     fn state(&self) -> &State {
         &self.state
     }
 
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        if Words::sampling(self).is_some() {
+        let mut short = [Best::default(); SHORT + 1];
+        if piece.len() > SHORT || Words::sampling(self).is_some() {
             return self.each_token(piece, |_, _| false, &mut |token| {
                 ids.push(token.id);
                 Ok(())
             });
         }
-        let (mut short, mut long);
-        let best = if piece.len() <= SHORT {
-            short = [Best::START; SHORT + 1];
-            &mut short[..=piece.len()]
-        } else {
-            long = vec![Best::START; piece.len() + 1];
-            &mut long[..]
-        };
+        let best = &mut short[..=piece.len()];
         self.find_best(piece, |_, _| false, best)?;
-        self.append_best(piece, best, ids)
+        let from = ids.len();
+        let mut path = path_from_end(best).peekable();
+        while let Some((id, mut span)) = path.next() {
+            if self.unknown != Some(id) {
+                ids.push(id);
+                continue;
+            }
+            // Consecutive unknown characters fuse.
+            while let Some((_, more)) = path.next_if(|(other, _)| *other == id) {
+                span.start = more.start;
+            }
+            let (first, text) = (ids.len(), &piece[span.clone()]);
+            self.each_unknown(id, text, span, |_, _| false, &mut |token| {
+                ids.push(token.id);
+                Ok(())
+            })?;
+            ids[first..].reverse();
+        }
+        ids[from..].reverse();
+        Ok(())
     }
 
     fn each_token(

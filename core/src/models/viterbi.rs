@@ -1,6 +1,7 @@
-//! SentencePiece's Unigram: the path of the highest sum of scores, with its sums of single precision.
+//! The best path through a text: of all ways to cut a text into tokens, the one with the highest sum of
+//! scores.
 //!
-//! Sums are rounded at every token, so a path depends on all text before it. Text is cut where no
+//! [`Viterbi`] is SentencePiece's, with its sums of single precision. Sums are rounded at every token, so a path depends on all text before it. Text is cut where no
 //! token crosses, and each part begins with the sum of those before.
 //!
 //! Up to version 0.2.1, a sum is compared with those that are stored before it is rounded, and the
@@ -16,7 +17,7 @@ use super::piece::{Kind, UNKNOWN, Version};
 use super::token_lists::TokenList;
 use crate::components::bytes::MARK;
 use crate::components::trie::Trie;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How far unknown characters score below the lowest token.
 const PENALTY: f32 = 10.0;
@@ -31,6 +32,8 @@ pub(crate) struct Viterbi {
     scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
+    /// The length of the longest token.
+    longest: usize,
     is_old: bool,
     cuts: Cuts,
 }
@@ -44,21 +47,66 @@ struct Cuts {
     after_mark: bool,
 }
 
-/// The best tokens of a part before some place.
-#[derive(Debug, Clone, Copy)]
-struct Best {
-    score: f32,
-    /// The start of the last token; [`NOWHERE`] without tokens.
-    start: u32,
-    id: u32,
+/// The best tokens of a text before some place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Best<S> {
+    pub(crate) score: S,
+    /// The length of the last token; 0 without tokens.
+    pub(crate) length: u32,
+    pub(crate) id: u32,
 }
 
-const NOWHERE: u32 = u32::MAX;
+/// The bytes after which work is reported.
+const POLLED: usize = 1 << 12;
+
+/// Calls `found` with the id of each token in a text and its bytes, from the first start and from the
+/// shortest; [`UNKNOWN`] for a character that is not a token. `is_barred` has tokens that are left out.
+#[inline(always)]
+pub(crate) fn each_match(
+    trie: &Trie,
+    text: &str,
+    is_barred: impl Fn(u32, Range<usize>) -> bool,
+    mut found: impl FnMut(u32, Range<usize>),
+) -> Result<()> {
+    let mut work = 0;
+    for (start, character) in text.char_indices() {
+        let first_end = start + character.len_utf8();
+        let mut is_known = false;
+        trie.each_prefix(Trie::ROOT, &text.as_bytes()[start..], |id, length| {
+            let span = start..start + length;
+            work += length;
+            if !is_barred(id, span.clone()) {
+                is_known |= span.end == first_end;
+                found(id, span);
+            }
+        });
+        if !is_known {
+            found(UNKNOWN, start..first_end);
+        }
+        work += 1;
+        if work > POLLED {
+            poll(work)?;
+            work = 0;
+        }
+    }
+    poll(work)
+}
+
+/// Returns the tokens of the best path to the last place and their bytes, from the end.
+pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, Range<usize>)> {
+    let mut end = best.len() - 1;
+    std::iter::from_fn(move || {
+        let Best { length, id, .. } = best[end];
+        let span = end - length as usize..end;
+        end = span.start;
+        (!span.is_empty()).then_some((id, span))
+    })
+}
 
 /// The memory of a walk, and the sum of the text before it.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    best: Vec<Best>,
+    best: Vec<Best<f32>>,
     /// From the end.
     path: Vec<(u32, Range<usize>)>,
     pub(crate) sum: f32,
@@ -100,7 +148,9 @@ impl Viterbi {
         let unknown_score = least - PENALTY;
         let largest = |largest: f32, &score: &f64| largest.max(score.abs() as f32);
         let largest_score = all.iter().fold(unknown_score.abs(), largest);
-        Ok(Self { trie, scores: all, unknown_score, largest_score, is_old, cuts })
+        let longest = list.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        let longest = longest.max(char::MAX.len_utf8());
+        Ok(Self { trie, scores: all, unknown_score, largest_score, longest, is_old, cuts })
     }
 
     /// Calls `found` with the id of each token of a text and its bytes; [`UNKNOWN`] for a character
@@ -187,88 +237,42 @@ impl Viterbi {
         is_barred: &impl Fn(u32, Range<usize>) -> bool,
         walk: &mut Walk,
     ) -> Result<()> {
-        if part.len() >= NOWHERE as usize {
-            return Err(Error::Invalid("a text of 4 GiB without a space is too long".into()));
-        }
         walk.best.clear();
         reserve(&mut walk.best, part.len() + 1)?;
-        walk.best.resize(part.len() + 1, Best { score: 0.0, start: NOWHERE, id: 0 });
+        walk.best.resize(part.len() + 1, Best::default());
         walk.best[0].score = walk.sum;
-        let mut frontier = 0;
-        for (start, first) in part.char_indices() {
-            self.reset(&mut walk.best, start, frontier);
-            let read = self.extend(part, start, first, base, is_barred, &mut walk.best);
-            frontier = frontier.max(start + read.max(first.len_utf8()));
-            poll(read.max(1))?;
-        }
+        let (best, mut last) = (&mut *walk.best, usize::MAX);
+        let is_barred = |id, span: Range<usize>| is_barred(id, base + span.start..base + span.end);
+        each_match(&self.trie, part, is_barred, |id, span| {
+            if span.start != last {
+                last = span.start;
+                self.reset(best, last);
+            }
+            let sum = best[span.start].score;
+            let new = match id {
+                UNKNOWN => f64::from(self.unknown_score + sum),
+                _ if self.is_old => self.scores[id as usize] + f64::from(sum),
+                _ => f64::from(self.scores[id as usize] as f32 + sum),
+            };
+            let other = &mut best[span.end];
+            if other.length == 0 || new > f64::from(other.score) {
+                *other = Best { score: new as f32, length: span.len() as u32, id };
+            }
+        })?;
         walk.sum = walk.best[part.len()].score;
-        let mut end = part.len();
-        while end > 0 {
-            let Best { start, id, .. } = walk.best[end];
-            walk.path.push((id, start as usize..end));
-            end = start as usize;
-        }
+        walk.path.extend(path_from_end(&walk.best));
         Ok(())
     }
 
     /// Begins sums from zero again where the sum of the text before `start` has become too large.
-    fn reset(&self, best: &mut [Best], start: usize, frontier: usize) {
+    fn reset(&self, best: &mut [Best<f32>], start: usize) {
         let sum = best[start].score;
         if self.is_old || sum.abs() <= RESET {
             return;
         }
         best[start].score -= sum;
-        for other in best.iter_mut().take(frontier + 1).skip(start + 1) {
-            if other.start != NOWHERE {
-                other.score -= sum;
-            }
-        }
-    }
-
-    /// Tries each token from `start` on, which begins with the character `first`. Returns the length of
-    /// the longest.
-    #[inline(always)]
-    fn extend(
-        &self,
-        part: &str,
-        start: usize,
-        first: char,
-        base: usize,
-        is_barred: &impl Fn(u32, Range<usize>) -> bool,
-        best: &mut [Best],
-    ) -> usize {
-        let (sum, length) = (best[start].score, first.len_utf8());
-        let (mut is_known, mut longest) = (false, 0);
-        self.trie.each_prefix(Trie::ROOT, &part.as_bytes()[start..], |id, size| {
-            let end = start + size;
-            if is_barred(id, base + start..base + end) {
-                return;
-            }
-            best[end].improve(sum, self.scores[id as usize], self.is_old, start, id);
-            is_known |= size == length;
-            longest = size;
-        });
-        if !is_known {
-            let (other, score) = (&mut best[start + length], self.unknown_score + sum);
-            if other.start == NOWHERE || score > other.score {
-                *other = Best { score, start: start as u32, id: UNKNOWN };
-            }
-        }
-        longest
-    }
-}
-
-impl Best {
-    /// Takes the path with this sum and one more token, if it is better.
-    #[inline(always)]
-    fn improve(&mut self, sum: f32, score: f64, is_old: bool, start: usize, id: u32) {
-        let new = match is_old {
-            true => score + f64::from(sum),
-            false => f64::from(score as f32 + sum),
-        };
-        if self.start == NOWHERE || new > f64::from(self.score) {
-            *self = Self { score: new as f32, start: start as u32, id };
-        }
+        let later = best[start + 1..].iter_mut().take(self.longest);
+        later.filter(|other| other.length > 0).for_each(|other| other.score -= sum);
     }
 }
 
