@@ -12,38 +12,27 @@ use crate::models::Model;
 pub(crate) struct Control {
     /// All added tokens.
     pub(crate) tokens: SpecialTokens,
-    /// A bit for each small id: whether the model may make it from text.
-    made: Vec<u64>,
-    /// The other ids that the model may make, ascending.
-    more: Vec<u32>,
+    /// The ids that the model may make from text, ascending.
+    made: Vec<u32>,
 }
-
-/// The ids with a bit are below this.
-const SMALL: u32 = 1 << 20;
 
 impl Control {
     pub(crate) fn new(added: &AddedTokens, model: &Model) -> Result<Self> {
         let tokens = SpecialTokens::new(added.ids().map(|(name, id)| (name.to_owned(), id)))?;
         let made = added.ids().map(|(_, id)| id).filter(|&id| model.may_make(id));
-        let mut made: Vec<u32> = made.collect::<Vec<_>>();
+        let mut made: Vec<u32> = made.collect();
         made.sort_unstable();
-        let more = made.split_off(made.partition_point(|&id| id < SMALL));
-        let mut bits = vec![0; made.last().map_or(0, |&last| last as usize / 64 + 1)];
-        made.iter().for_each(|&id| bits[id as usize / 64] |= 1 << (id % 64));
-        Ok(Self { tokens, made: bits, more })
+        Ok(Self { tokens, made })
     }
 
     /// Whether the model may make one of the tokens from text.
     pub(crate) fn is_made_by_model(&self) -> bool {
-        !(self.made.is_empty() && self.more.is_empty())
+        !self.made.is_empty()
     }
 
     /// Whether one of these ids is a token that the model may make from text.
     pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
-        ids.iter().any(|&id| match self.made.get(id as usize / 64) {
-            Some(bits) => bits >> (id % 64) & 1 != 0,
-            None => !self.more.is_empty() && self.more.binary_search(&id).is_ok(),
-        })
+        ids.iter().any(|id| self.made.binary_search(id).is_ok())
     }
 
     /// Whether `allowed` contains the token with this name.

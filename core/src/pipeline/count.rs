@@ -5,20 +5,18 @@
 //! pattern.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use crate::Splitter;
 use crate::polling::poll;
 use crate::train::counting::count_batches;
 use crate::train::piece_table::PieceTable;
 
-use crate::components::normalize::Normalizer;
 use crate::components::offsets::Aligned;
 use crate::components::split::Plan;
 use crate::error::Result;
 use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::tokens::Pieces;
-use crate::pipeline::walk::Tracer;
+use crate::pipeline::walk::{Plain, Tracer};
 
 /// Counts of words, and of stretches of texts whose words are found later.
 #[derive(Debug, Default)]
@@ -160,24 +158,7 @@ struct Counting<'a> {
 }
 
 impl Tracer for Counting<'_> {
-    type Text<'a> = Cow<'a, str>;
-
-    fn part(text: &str, range: Range<usize>) -> Result<Cow<'_, str>> {
-        Ok(Cow::Borrowed(&text[range]))
-    }
-
-    fn slice<'a>(text: &'a Cow<'_, str>, range: Range<usize>) -> Result<Cow<'a, str>> {
-        Ok(Cow::Borrowed(&text[range]))
-    }
-
-    fn as_str<'a>(text: &'a Cow<'_, str>) -> &'a str {
-        text
-    }
-
-    fn normalize(text: &mut Cow<'_, str>, normalizer: &Normalizer) -> Result<()> {
-        *text = normalizer.apply(std::mem::take(text))?;
-        Ok(())
-    }
+    type Form = Plain;
 
     fn added(&mut self, text: &Cow<'_, str>, _: u32) -> Result<()> {
         self.counts.add(text, 1)

@@ -13,12 +13,12 @@ use crate::components::split::PreTokenizer;
 use crate::error::Result;
 use crate::models;
 use crate::pipeline::assembly::Pipeline;
-use crate::pipeline::walk::Tracer;
+use crate::pipeline::walk::{Form, Tracer};
 
-/// Calls a function with each piece that is not empty, and its id if it is an added token.
-pub(crate) struct Pieces<F>(pub(crate) F);
+/// Text with the origin of each byte.
+pub(crate) struct Traced;
 
-impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
+impl Form for Traced {
     type Text<'a> = Aligned;
 
     fn part(text: &str, range: Range<usize>) -> Result<Aligned> {
@@ -38,6 +38,13 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
         text.begin_here();
         Ok(())
     }
+}
+
+/// Calls a function with each piece that is not empty, and its id if it is an added token.
+pub(crate) struct Pieces<F>(pub(crate) F);
+
+impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
+    type Form = Traced;
 
     fn added(&mut self, text: &Aligned, id: u32) -> Result<()> {
         if text.text.is_empty() { Ok(()) } else { self.0(text, Some(id)) }

@@ -17,9 +17,9 @@ use crate::error::Result;
 use crate::models::Place;
 use crate::pipeline::assembly::Pipeline;
 
-/// Takes the stretches that a walk finds.
-pub(crate) trait Tracer {
-    /// A stretch of text, and all that the tracer must know of it.
+/// The form in which a walk carries text from step to step.
+pub(crate) trait Form {
+    /// A stretch of text.
     type Text<'a>;
 
     /// A part of the original text.
@@ -33,21 +33,54 @@ pub(crate) trait Tracer {
 
     /// Normalizes a stretch.
     fn normalize(text: &mut Self::Text<'_>, normalizer: &Normalizer) -> Result<()>;
+}
+
+/// Text without the origins of its bytes.
+pub(crate) struct Plain;
+
+impl Form for Plain {
+    type Text<'a> = Cow<'a, str>;
+
+    fn part(text: &str, range: Range<usize>) -> Result<Cow<'_, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn slice<'a>(text: &'a Cow<'_, str>, range: Range<usize>) -> Result<Cow<'a, str>> {
+        Ok(Cow::Borrowed(&text[range]))
+    }
+
+    fn as_str<'a>(text: &'a Cow<'_, str>) -> &'a str {
+        text
+    }
+
+    fn normalize(text: &mut Cow<'_, str>, normalizer: &Normalizer) -> Result<()> {
+        *text = normalizer.apply(std::mem::take(text))?;
+        Ok(())
+    }
+}
+
+/// A stretch of text in the form of a tracer.
+type Text<'a, T> = <<T as Tracer>::Form as Form>::Text<'a>;
+
+/// Takes the stretches that a walk finds.
+pub(crate) trait Tracer {
+    /// The form of the text that the tracer takes.
+    type Form: Form;
 
     /// Takes an added token.
-    fn added(&mut self, text: &Self::Text<'_>, id: u32) -> Result<()>;
+    fn added(&mut self, text: &Text<'_, Self>, id: u32) -> Result<()>;
 
     /// Takes a stretch for the pre-tokenizer and the model. `start` is its place in the run that
     /// begins a text; `None` in other runs.
     fn stretch(
         &mut self,
         pipeline: &Pipeline,
-        text: Self::Text<'_>,
+        text: Text<'_, Self>,
         start: Option<usize>,
     ) -> Result<()>;
 
     /// Takes a run that is not normalized yet. Returns false if it needs all steps.
-    fn shortcut(&mut self, _: &Pipeline, _: &Self::Text<'_>) -> Result<bool> {
+    fn shortcut(&mut self, _: &Pipeline, _: &Text<'_, Self>) -> Result<bool> {
         Ok(false)
     }
 }
@@ -84,12 +117,12 @@ impl Pipeline {
         self.begin(text);
         self.added().each_raw(text, |range, id| {
             let is_first = range.start == 0;
-            let part = T::part(text, range)?;
+            let part = T::Form::part(text, range)?;
             match id {
                 Some(id) => tracer.added(&part, id),
                 None => {
-                    let search = |run: &T::Text<'_>, found: Stretches<'_>| {
-                        self.added().each_normalized(T::as_str(run), found)
+                    let search = |run: &Text<'_, T>, found: Stretches<'_>| {
+                        self.added().each_normalized(T::Form::as_str(run), found)
                     };
                     self.walk_run(part, is_first, search, tracer)
                 }
@@ -102,23 +135,23 @@ impl Pipeline {
     /// run.
     pub(crate) fn walk_run<'a, T: Tracer>(
         &self,
-        mut run: T::Text<'a>,
+        mut run: Text<'a, T>,
         is_first: bool,
-        search: impl FnOnce(&T::Text<'a>, Stretches<'_>) -> Result<()>,
+        search: impl FnOnce(&Text<'a, T>, Stretches<'_>) -> Result<()>,
         tracer: &mut T,
     ) -> Result<()> {
         if tracer.shortcut(self, &run)? {
             return Ok(());
         }
         if let Some(normalizer) = self.normalizer() {
-            T::normalize(&mut run, normalizer)?;
+            T::Form::normalize(&mut run, normalizer)?;
         }
         if !self.added().has_normalized() {
             return tracer.stretch(self, run, is_first.then_some(0));
         }
         search(&run, &mut |range, id| {
             let start = is_first.then_some(range.start);
-            let part = T::slice(&run, range)?;
+            let part = T::Form::slice(&run, range)?;
             match id {
                 Some(id) => tracer.added(&part, id),
                 None => tracer.stretch(self, part, start),
@@ -136,24 +169,7 @@ impl Pipeline {
 
 /// Keeps ids only, and passes whole stretches to the model.
 impl Tracer for Vec<u32> {
-    type Text<'a> = Cow<'a, str>;
-
-    fn part(text: &str, range: Range<usize>) -> Result<Cow<'_, str>> {
-        Ok(Cow::Borrowed(&text[range]))
-    }
-
-    fn slice<'a>(text: &'a Cow<'_, str>, range: Range<usize>) -> Result<Cow<'a, str>> {
-        Ok(Cow::Borrowed(&text[range]))
-    }
-
-    fn as_str<'a>(text: &'a Cow<'_, str>) -> &'a str {
-        text
-    }
-
-    fn normalize(text: &mut Cow<'_, str>, normalizer: &Normalizer) -> Result<()> {
-        *text = normalizer.apply(std::mem::take(text))?;
-        Ok(())
-    }
+    type Form = Plain;
 
     fn added(&mut self, _: &Cow<'_, str>, id: u32) -> Result<()> {
         push(self, id)
