@@ -292,17 +292,5 @@ mod tests {
             let wide: Vec<u32> = wide.into_iter().chain([0x1_f600]).collect();
             check(CodePoints::Ucs4(&wide), &(expected + "😀"), repaired);
         }
-
-        #[test]
-        fn text_stays_what_it_is(text in "[ -~]{0,150}.{0,80}[ -~]{0,150}") {
-            let units: Vec<u32> = text.chars().map(u32::from).collect();
-            check(CodePoints::Ucs4(&units), &text, false);
-            if let Ok(units) = units.iter().map(|&c| c.try_into()).collect::<Result<Vec<u16>, _>>() {
-                check(CodePoints::Ucs2(&units), &text, false);
-            }
-            if let Ok(units) = units.iter().map(|&c| c.try_into()).collect::<Result<Vec<u8>, _>>() {
-                check(CodePoints::Latin1(&units), &text, false);
-            }
-        }
     }
 }

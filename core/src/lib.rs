@@ -177,6 +177,10 @@ pub mod vocabulary;
 #[path = "../tests/support/mod.rs"]
 mod test_support;
 
+#[cfg(test)]
+#[path = "../tests/support/patterns.rs"]
+mod test_patterns;
+
 #[cfg(feature = "pipeline")]
 #[doc(hidden)]
 pub use abilities::{conversation, heal, prefix_cache, shown};

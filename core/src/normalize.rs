@@ -216,18 +216,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn spans_lead_back() {
-        let (normal, alignment) = Normalization::Nfc.align("ae\u{301}b").unwrap();
-        assert_eq!(normal, "a\u{e9}b");
-        assert_eq!(alignment.original(0..1), 0..1);
-        assert_eq!(alignment.original(1..3), 1..4);
-        assert_eq!(alignment.original(1..2), 1..4);
-        assert_eq!(alignment.original(3..4), 4..5);
-        assert_eq!(alignment.boundary(2), None);
-        assert_eq!(alignment.boundary(3), Some(4));
-    }
-
     /// Each rewritten stretch maps to its original, without the parts that both share.
     #[test]
     fn only_what_was_rewritten_is_taken_as_a_whole() {

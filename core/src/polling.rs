@@ -126,38 +126,4 @@ mod tests {
             assert_eq!(poll(1 << 30), Err(Error::Interrupted));
         });
     }
-
-    #[test]
-    fn after_a_wait_the_check_is_asked_at_once() {
-        with_check(&|| false, || {
-            assert_eq!(poll(1), Ok(()));
-            ask_next();
-            assert_eq!(poll(1), Err(Error::Interrupted));
-        });
-        ask_next();
-        assert_eq!(poll(1), Ok(()));
-    }
-
-    #[test]
-    fn all_work_is_counted() {
-        let work = |done: usize| {
-            let before = work_done();
-            let mut left = done;
-            while left > 0 {
-                let some = left.min(1 << 21 | 5);
-                poll(some).unwrap();
-                left -= some;
-            }
-            assert_eq!(work_done() - before, done as u64);
-        };
-        let before = work_done();
-        work(10);
-        with_check(&|| true, || {
-            work(1 << 25);
-            ask_next();
-            with_check(&|| true, || work(7));
-            work(3);
-        });
-        assert_eq!(work_done() - before, (1 << 25) + 20);
-    }
 }

@@ -262,7 +262,6 @@ thread_local! {
 #[cfg(test)]
 mod tests {
     use super::{Lease, Pool, WORKSPACES};
-    use crate::cache::CacheSize;
 
     fn workspaces(pool: &Pool) -> usize {
         pool.slots.iter().filter(|slot| slot.0.lock().is_ok_and(|slot| slot.is_some())).count()
@@ -284,18 +283,6 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_stays_until_everything_is_forgotten() {
-        let pool = Pool::default();
-        assert!(has_cache(&pool) && has_cache(&pool));
-        assert_eq!(workspaces(&pool), 1);
-        pool.set_caching(false);
-        assert_eq!(workspaces(&pool), 0);
-        assert!(!has_cache(&pool) && !pool.is_caching());
-        pool.set_caching(true);
-        assert!(has_cache(&pool) && pool.is_caching());
-    }
-
-    #[test]
     fn more_calls_at_once_than_workspaces_go_without() {
         let pool = Pool::default();
         let leases: Vec<_> = (0..WORKSPACES).map(|_| pool.borrow()).collect();
@@ -304,22 +291,6 @@ mod tests {
         assert!(matches!(own, Lease::Own(_)) && own.workspace().cache.is_none());
         drop((leases, own));
         assert_eq!(workspaces(&pool), WORKSPACES);
-    }
-
-    #[test]
-    fn a_new_size_is_that_of_the_next_cache() {
-        let pool = Pool::default();
-        assert_eq!(pool.cache_size(), CacheSize::DEFAULT);
-        for size in [CacheSize::MIN, CacheSize::DEFAULT] {
-            let mut old = pool.borrow();
-            pool.set_cache_size(size);
-            assert_ne!(old.workspace().generation, pool.borrow().workspace().generation);
-            drop(old);
-            assert_eq!(pool.cache_size(), size);
-            let mut lease = pool.borrow();
-            let cache = lease.workspace().cache.as_ref().expect("memory");
-            assert_eq!(cache.size(), size);
-        }
     }
 
     #[test]

@@ -189,50 +189,11 @@ impl<R: Default + Send> Drop for StopOnDrop<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
-
-    #[test]
-    fn results_come_in_order_on_any_number_of_threads() {
-        for threads in [0, 1, 2, 3, 7] {
-            for shares in [0, 1, 2, 40] {
-                let mut taken = Vec::new();
-                let work = |share: usize, result: &mut Vec<usize>| {
-                    if share.is_multiple_of(5) {
-                        std::thread::sleep(std::time::Duration::from_millis(2));
-                    }
-                    result.clear();
-                    result.push(share);
-                };
-                let take = |result: &Vec<usize>| {
-                    taken.extend_from_slice(result);
-                    Ok::<_, ()>(())
-                };
-                in_order(shares, threads, work, at_once, take).unwrap();
-                assert_eq!(taken, (0..shares).collect::<Vec<_>>(), "{threads} threads");
-            }
-        }
-    }
 
     fn at_once<E>(job: &mut (dyn FnMut() + Send)) -> std::result::Result<(), E> {
         job();
         Ok(())
-    }
-
-    #[test]
-    fn the_first_error_ends_it() {
-        for threads in [1, 3] {
-            let worked = AtomicUsize::new(0);
-            let work = |share: usize, result: &mut usize| {
-                worked.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(std::time::Duration::from_micros(100));
-                *result = share;
-            };
-            let take = |&share: &usize| if share < 3 { Ok(()) } else { Err(share) };
-            assert_eq!(in_order(100_000, threads, work, at_once, take), Err(3));
-            assert!(worked.into_inner() < 50_000);
-        }
     }
 
     #[test]

@@ -151,31 +151,6 @@ impl TokenTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Direct, SpecialTokens, Splitter, Vocabulary};
-
-    fn encoding(special: u32) -> Direct {
-        let vocabulary = Vocabulary::build(vec![(b"a".to_vec(), 1), (b"ab".to_vec(), 4)]).unwrap();
-        let special = SpecialTokens::new([("<|end|>".to_owned(), special)]).unwrap();
-        Direct::new(vocabulary, Splitter::new(".").unwrap(), special).unwrap()
-    }
-
-    #[test]
-    fn ids_have_their_bytes_and_kinds() {
-        let encoding = encoding(6);
-        let table = encoding.token_table().unwrap();
-        let rows: Vec<_> = (0..9).map(|id| (table.get(id), table.kind(id))).collect();
-        let absent = (&b""[..], Kind::Absent);
-        assert_eq!(table.len(), 7);
-        assert_eq!(rows[1], (&b"a"[..], Kind::Ordinary));
-        assert_eq!(rows[4], (&b"ab"[..], Kind::Ordinary));
-        assert_eq!(rows[6], (&b"<|end|>"[..], Kind::Special));
-        assert!([0, 2, 3, 5, 7, 8].iter().all(|&id| rows[id] == absent));
-        assert_eq!(table.get(u32::MAX), b"");
-        assert_eq!(table.bytes(), b"aab<|end|>");
-        assert_eq!(table.offsets(), [0, 0, 1, 1, 1, 3, 3, 10]);
-        assert_eq!(table.kinds(), [0, 1, 0, 0, 1, 0, 2]);
-        assert!((0..9).all(|id| table.is_text(id) != table.get(id).is_empty()));
-    }
 
     #[test]
     fn parts_of_characters_are_not_text() {
@@ -187,11 +162,5 @@ mod tests {
         table.push(b"a", Kind::Special).unwrap();
         assert!((0..64).all(|id| table.is_text(id) == (id % 2 == 1)));
         assert!(table.is_text(64) && !table.is_text(65) && !table.is_text(u32::MAX));
-    }
-
-    #[test]
-    fn a_huge_id_is_refused() {
-        let error = encoding(MOST_IDS as u32).token_table().unwrap_err();
-        assert!(error.to_string().starts_with("the id 16777216 is too large"), "{error}");
     }
 }

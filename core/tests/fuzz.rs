@@ -5,13 +5,11 @@
 
 #[path = "support/cases.rs"]
 mod cases;
-#[path = "support/merge.rs"]
-mod merge;
 #[path = "support/patterns.rs"]
 mod patterns;
 mod support;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use bpe_core::segments::Prompt;
 use bpe_core::special_tokens::Selection;
@@ -20,33 +18,11 @@ use bpe_core::{
     Direct, Error, Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary, rank_file,
 };
 use cases::fuzz;
-use merge::by_the_rule;
 use patterns::PATTERNS;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseResult;
-
-/// One of the characters of `characters`.
-fn one_of(characters: &str) -> impl Strategy<Value = char> + Clone {
-    select(characters.chars().collect::<Vec<_>>())
-}
-
-/// Text rich in what patterns tell apart: case, marks, digits, white space, CJK, controls.
-fn text(length: usize) -> impl Strategy<Value = String> {
-    let character = prop_oneof![
-        6 => one_of("aAbBsStTdDmMrReEvVlL'"),
-        4 => one_of(" \t\n\r\u{85}\u{a0}\u{2028}\u{3000}"),
-        2 => one_of("0123٣²Ⅷ〇"),
-        2 => one_of("!/.,-_<|>的根猫あアʰªǅſßé\u{301}\u{200d}\u{1f469}\u{0}\u{1c}"),
-        1 => any::<char>(),
-    ];
-    let stretch = prop_oneof![
-        3 => vec(character.clone(), 1..8).prop_map(String::from_iter),
-        1 => (character, 1..70_usize).prop_map(|(c, times)| String::from_iter(vec![c; times])),
-    ];
-    vec(stretch, 0..=length).prop_map(|stretches| stretches.concat())
-}
 
 /// The pieces of `text`, as `(start, end)`.
 fn cut(splitter: &Splitter, text: &str) -> Result<Vec<(usize, usize)>, Error> {
@@ -70,26 +46,6 @@ fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
         position = end;
     }
     Ok(())
-}
-
-#[test]
-fn families_split_as_their_regex_does() {
-    let splitters: Vec<_> = PATTERNS
-        .iter()
-        .map(|pattern| {
-            // In a group the spelling is not published, and takes the regex path.
-            let oracle = Splitter::new(&format!("(?:{pattern})")).unwrap();
-            (Splitter::new(pattern).unwrap(), oracle)
-        })
-        .collect();
-    fuzz((0..PATTERNS.len(), text(12)), |(place, text)| {
-        let (splitter, oracle) = &splitters[place];
-        let pieces = cut(splitter, &text).unwrap();
-        check_shape(&text, &pieces)?;
-        prop_assert_eq!(pieces.last().map_or(0, |&(_, end)| end), text.len());
-        prop_assert_eq!(pieces, cut(oracle, &text).unwrap(), "{}", PATTERNS[place]);
-        Ok(())
-    });
 }
 
 /// Pieces of regex syntax: sound, rare and broken ones.
@@ -147,37 +103,6 @@ fn deep_patterns_and_long_texts_do_not_overflow_the_stack() {
             }
         }
     }
-}
-
-#[test]
-fn r50k_base_encodes_as_the_naive_merge_and_decodes_back() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/r50k_base.tiktoken");
-    let tokens = rank_file::parse(&std::fs::read(path).unwrap()).unwrap();
-    let ranks: HashMap<_, _> = tokens.iter().map(|(token, id)| (token.to_vec(), id)).collect();
-    let splitter = Splitter::new(PATTERNS[0]).unwrap();
-    let specials = SpecialTokens::new([("<|endoftext|>".to_owned(), 50256)]).unwrap();
-    let vocabulary = Vocabulary::from_ranks(tokens).unwrap();
-    let encoding = Direct::new(vocabulary, splitter.clone(), specials).unwrap();
-    fuzz(text(10), |text| {
-        let mut ids = Vec::new();
-        encoding.encode(&text, &Request::ORDINARY, &mut ids).unwrap();
-        prop_assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
-        let mut expected = Vec::new();
-        for (start, end) in cut(&splitter, &text).unwrap() {
-            let piece = &text.as_bytes()[start..end];
-            // Only the tokens that occur in the piece, so that the oracle stays quick.
-            let inside: HashSet<&[u8]> = (0..piece.len())
-                .flat_map(|i| (i + 1..=piece.len().min(i + 128)).map(move |j| &piece[i..j]))
-                .collect();
-            let inside = inside
-                .into_iter()
-                .filter_map(|bytes| Some((bytes.to_vec(), *ranks.get(bytes)?)))
-                .collect();
-            expected.extend(by_the_rule(&inside, piece).unwrap());
-        }
-        prop_assert_eq!(ids, expected);
-        Ok(())
-    });
 }
 
 /// Bytes that look like a rank file, more or less.
@@ -385,34 +310,6 @@ fn segments_are_encoded_as_text_between_special_tokens() {
             encoding.encode(&rendered, &Request::allowing(Selection::All), &mut whole).unwrap();
             prop_assert_eq!(&ids, &whole);
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn hostile_ids_decode_or_are_named() {
-    let tokens = [(&b"a"[..], 0), (b"b", 3), (b"\xe7\x9a", 65_536), (b"ab", u32::MAX - 1)];
-    let named = [("<s>", 70_000), ("<e>", u32::MAX)];
-    let known: HashMap<u32, Vec<u8>> = tokens
-        .iter()
-        .map(|&(token, id)| (id, token.to_vec()))
-        .chain(named.iter().map(|&(name, id)| (id, name.as_bytes().to_vec())))
-        .collect();
-    let tokens = tokens.iter().map(|&(token, id)| (token.to_vec(), id)).collect();
-    let specials = SpecialTokens::new(named.map(|(name, id)| (name.to_owned(), id))).unwrap();
-    let splitter = Splitter::new(r"\S+").unwrap();
-    let encoding = Direct::new(Vocabulary::build(tokens).unwrap(), splitter, specials).unwrap();
-    let id = prop_oneof![
-        12 => select(known.keys().copied().collect::<Vec<_>>()),
-        1 => select(&[1_u32, 2, 4, 65_535, 65_537, 69_999, u32::MAX - 2, 1 << 31][..]),
-        1 => any::<u32>(),
-    ];
-    fuzz(vec(id, 0..12), |ids| {
-        let expected = ids.iter().try_fold(Vec::new(), |mut bytes, id| {
-            bytes.extend_from_slice(known.get(id).ok_or(Error::UnknownId(u64::from(*id)))?);
-            Ok(bytes)
-        });
-        prop_assert_eq!(encoding.decode_bytes(&ids), expected);
         Ok(())
     });
 }

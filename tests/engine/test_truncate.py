@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import ENCODINGS, repaired
 from pairs import Pair, pair
@@ -80,25 +80,46 @@ def test_chunk_holds_its_contract(name, text, limit, overlap, allowed):
 
 
 #: Patterns that skip text, look back, look far ahead or depend on all that comes before.
-PATTERNS = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)", r"\b\w+|\W"]
+ODD = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)", r"\b\w+|\W"]
+PATTERNS = [*ODD, *(bpe_engine.get_encoding(name)._pat_str for name in ("gpt2", "o200k_base"))]
+
+#: Tokens for which a part of a text may have more tokens than all of it.
+WORDS = "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc".split()
+SNIPPETS = [
+    *"a ab abc bca B 's ' 的 。 1 1234 é 🦀 - -------- ! <|endoftext|> abab <|endoftext <".split(),
+    " ", "  ", "\n", "e\u0301", "\u0323", "\u0f71\u0f72", "\u212a",
+]  # fmt: skip
+repeated = st.tuples(st.sampled_from(SNIPPETS), st.sampled_from([1, 1, 1, 2, 9, 60]))
+snippets = st.lists(repeated.map(lambda part: part[0] * part[1]), max_size=25).map("".join)
+#: Some begin inside a character.
+parts = st.tuples(st.text("ab1 -的é🦀\u0301", min_size=1, max_size=6), st.integers(0, 2))
 
 
+@settings(max_examples=400)
 @given(
     pattern=st.sampled_from(PATTERNS),
-    tokens=st.sets(st.text("abc !的", min_size=2, max_size=6), max_size=12),
-    text=st.text("aaabc! \n的é<|>", max_size=60) | texts,
-    limit=st.integers(3, 20),
-    overlap=st.integers(0, 2),
+    normalization=st.sampled_from([None, "NFC"]),
+    tokens=st.sets(parts.map(lambda part: part[0].encode()[part[1] :]), max_size=12),
+    text=snippets | texts,
+    limits=st.lists(st.integers(0, 90), min_size=2, max_size=2),
+    limit=st.integers(1, 20),
+    overlap=st.integers(0, 19),
 )
-def test_patterns_and_vocabularies_of_any_kind(pattern, tokens, text, limit, overlap):
+def test_patterns_and_vocabularies_of_any_kind(
+    pattern, normalization, tokens, text, limits, limit, overlap
+):
     ranks = {bytes([byte]): byte for byte in range(256)}
-    for token in sorted(tokens):
-        ranks[token.encode()] = len(ranks)
+    for token in [*(word.encode() for word in WORDS), *sorted(tokens - {b""})]:
+        ranks.setdefault(token, len(ranks))
     special = {"<|endoftext|>": 900, "<|endoftext|>b": 901, "abab": 902}
-    enc = bpe_engine.Encoding("any", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
-    check_truncated(enc, text, limit)
+    core = bpe_engine._tiktoken.CoreBPE(ranks, special, pattern, normalization)
+    enc = bpe_engine.Encoding._from_core(
+        "any", core, pat_str=pattern, special_tokens=special, normalization=normalization
+    )
+    for most in limits:
+        check_truncated(enc, text, most)
     try:
-        check_chunks(enc, text, limit, overlap)
+        check_chunks(enc, text, limit, overlap % limit)
     except ValueError as error:
         assert "alone has more than" in str(error)
         assert any(enc.count(character) > limit for character in repaired(text))

@@ -146,18 +146,8 @@ mod tests {
 
     use super::*;
     use crate::normalize::Normalization;
+    use crate::test_patterns::PATTERNS;
     use crate::{SpecialTokens, Splitter, Vocabulary};
-
-    const FAMILIES: [&str; 4] = [
-        r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-        concat!(
-            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-            r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-        ),
-    ];
 
     /// Returns a pipeline of bytes, and of tokens across every position where a cut could be
     /// wrong.
@@ -194,7 +184,7 @@ mod tests {
             share in 1usize..60,
         ) {
             let text = parts.concat();
-            for pattern in FAMILIES {
+            for pattern in PATTERNS {
                 let pipeline = pipeline(pattern);
                 let allowed = pipeline.special_tokens().unwrap().select(allowed.iter().copied());
                 for allowed in [&allowed, &Selection::None, &Selection::All] {
@@ -207,7 +197,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut() {
-        let pipeline = pipeline(FAMILIES[1]);
+        let pipeline = pipeline(PATTERNS[1]);
         let text = "的的的。a word, <|a|>11 的".repeat(20_000);
         let (_, shares) = shares(&pipeline, &text, &Selection::None, 50_000).unwrap();
         assert!(shares.len() >= text.len() / 51_000, "{}", shares.len());
@@ -223,25 +213,10 @@ mod tests {
     #[test]
     fn texts_without_a_cut_are_one_share() {
         let text = "的".repeat(100_000);
-        for pattern in [FAMILIES[1], "(?s:.)"] {
+        for pattern in [PATTERNS[1], "(?s:.)"] {
             let pipeline = pipeline(pattern);
             assert_eq!(shares(&pipeline, &text, &Selection::All, 1000).unwrap().1.len(), 1);
             check(&pipeline, &text, &Selection::All, 3, 1000);
         }
-    }
-
-    #[test]
-    fn an_error_is_that_of_one_thread() {
-        let letters = (b'a'..=b'z').chain([b' ']).enumerate();
-        let tokens = letters.map(|(id, byte)| (vec![byte], id as u32)).collect();
-        let vocabulary = Vocabulary::build(tokens).unwrap();
-        let splitter = Splitter::new(FAMILIES[0]).unwrap();
-        let special = SpecialTokens::new([]).unwrap();
-        let pipeline =
-            Pipeline::of_ranks(vocabulary, splitter, special, Normalization::None).unwrap();
-        let text = "a word ".repeat(1000) + "? " + &"a word ".repeat(1000) + "! ";
-        let one = pipeline.encode_text(&text, &Request::ORDINARY, &mut Vec::new()).unwrap_err();
-        let run = encode_in_shares(&pipeline, &text, &Selection::None, 3, 500, &mut Vec::new());
-        assert_eq!(run.unwrap_err().to_string(), one.to_string());
     }
 }

@@ -51,12 +51,6 @@ impl Cache {
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn size(&self) -> CacheSize {
-        let bytes = self.short.bytes() + self.medium.bytes() + self.long.bytes();
-        CacheSize::new(bytes).expect("a size")
-    }
-
     /// Returns a view for looking up many pieces with keys.
     #[inline(always)]
     pub(crate) fn short(&self) -> ShortPieces<'_> {

@@ -36,11 +36,6 @@ impl<const W: usize> Table<W> {
         Some(Self { memory: Zeroed::new(bytes)? })
     }
 
-    #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.memory.bytes().len()
-    }
-
     #[inline(always)]
     pub(super) fn view(&self) -> View<'_, W> {
         let sets: &[Set<W>] = bytemuck::cast_slice(self.memory.bytes());

@@ -248,25 +248,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn many_names_are_found_like_few() {
-        for begins_alike in [true, false] {
-            let beginning = if begins_alike { "t" } else { "" };
-            let mut names: Vec<String> =
-                (0..2000).map(|number| format!("{beginning}{number}")).collect();
-            names.sort_unstable();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let made = Names::new(&names, (0..2000).collect()).unwrap();
-            assert_eq!(made.beginnings.is_none(), !begins_alike);
-            let text = "t1999t20000 t t12t3 ".repeat(40);
-            let mut found = Vec::new();
-            made.each(&text, |id, range| {
-                found.push((id, range.clone()));
-                Ok(range.end)
-            })
-            .unwrap();
-            assert_eq!(found, naive(&names, &text));
-        }
-    }
 }

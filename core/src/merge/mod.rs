@@ -95,82 +95,8 @@ mod tests {
         })
     }
 
-    /// Single bytes, followed by these tokens.
-    fn ordered(tokens: &[&[u8]]) -> Vocabulary {
-        let bytes = (0..=255u8).map(|byte| vec![byte]);
-        let tokens = bytes.chain(tokens.iter().map(|token| token.to_vec()));
-        let vocabulary = Vocabulary::build(tokens.zip(0..).collect()).unwrap();
-        assert!(vocabulary.is_ordered());
-        vocabulary
-    }
-
     fn merge_by_rule(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
         super::merge_by_rule(pairs, piece.iter().map(|&byte| pairs.byte(byte)), out)
-    }
-
-    /// Returns the parts of a piece by every algorithm.
-    fn by_every_way(vocabulary: &Vocabulary, piece: &[u8]) -> Vec<Vec<u32>> {
-        let mut ways = vec![Vec::new(), Vec::new()];
-        merge_by_rule(vocabulary.pairs(), piece, &mut ways[0]).unwrap();
-        windows::merge_long(vocabulary, piece, &mut ways[1]).unwrap();
-        if piece.len() <= SCAN_LIMIT {
-            ways.push(Vec::new());
-            scan::scan(vocabulary.pairs(), piece, &mut ways[2]);
-        }
-        if piece.len() <= LANES_LIMIT {
-            let place = [(Piece { start: 0, end: piece.len() }, ())];
-            LaneMerger::new(Tier::best()).merge(vocabulary, piece, &place, |_, (), ids| {
-                ways.push(ids.to_vec());
-            });
-        }
-        ways
-    }
-
-    /// Tokens, a piece, and its parts.
-    type Case<'a> = (&'a [&'a [u8]], &'a [u8], &'a [u32]);
-
-    /// Pairs that are certain to merge are merged first, but not those with a part that a lower
-    /// rank takes.
-    #[test]
-    fn parts_that_a_lower_rank_takes_are_left_to_it() {
-        let character = ["\u{4e00}".as_bytes(), b"bc"].concat();
-        let [start, character, more] = [&character[..2], &character[..3], &character[..4]];
-        let cases: [Case<'_>; 6] = [
-            // The character takes "b" before "c" does, or after it.
-            (&[start, character, more, b"bc"], b"\xe4\xb8\x80bc", &[258, 99]),
-            (&[start, character, b"bc", more], b"\xe4\xb8\x80bc", &[257, 258]),
-            // "b" belongs to the left, to the right, and on a tie to the left.
-            (&[b"ab", b"bc"], b"abc", &[256, 99]),
-            (&[b"bc", b"ab"], b"abc", &[97, 256]),
-            (&[b"aa"], b"aaa", &[256, 97]),
-            (&[b"aa", b"aab", b"ab"], b"aaab", &[256, 258]),
-        ];
-        for (tokens, piece, parts) in cases {
-            for way in by_every_way(&ordered(tokens), piece) {
-                assert_eq!(way, parts, "{}", piece.escape_ascii());
-            }
-        }
-    }
-
-    /// A repeated character is one run, with one part per character.
-    #[test]
-    fn runs_of_one_character() {
-        let character = "\u{4e00}".as_bytes();
-        let [two, three] = [2, 3].map(|count| character.repeat(count));
-        let tokens = [&character[..2], character, &two, &three, b"aa", b"aaaa"];
-        let vocabulary = ordered(&tokens);
-        for unit in [character, b"a", b"z", b"\x80"] {
-            for count in (1..=12).chain([31, 32, 33, 100, 341, 2000]) {
-                // The whole run, and all but its last byte.
-                let run = unit.repeat(count);
-                for piece in [&run[..], &run[..run.len() - 1]] {
-                    if !piece.is_empty() {
-                        let ways = by_every_way(&vocabulary, piece);
-                        assert!(ways.iter().all(|way| *way == ways[0]), "{}", piece.escape_ascii());
-                    }
-                }
-            }
-        }
     }
 
     proptest! {

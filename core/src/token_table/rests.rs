@@ -221,22 +221,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_first_list_stays_the_first() {
-        let rests = |lists: &[&str]| Rests::of(lists.iter().map(|list| list.as_bytes())).lists();
-        assert_eq!(rests(&["caf\u{e9}", "cafe", "cafx"]), [&b"caf\xc3\xa9"[..], b"cafe", b"cafx"]);
-        assert_eq!(rests(&["abc", "abcd", "abx", "abc"]), [&b"abc"[..], b"abx"]);
-        assert_eq!(rests(&["abc", "abd", "ab", "ac"]), [&b"ab"[..], b"ac"]);
-        assert!(rests(&[]).is_empty() && rests(&["a", ""]).is_empty());
-    }
-
-    #[test]
-    fn copies_share_their_bytes() {
-        let mut rests = Rests::of([&[7; 100_000][..]].into_iter());
-        let copy = rests.try_clone();
-        assert!(Arc::ptr_eq(&rests.pool, &copy.pool));
-        assert!(rests.advance(&[7; 4]) && !rests.advance(&[8]));
-        assert_eq!((rests.first().len(), copy.first().len()), (99_996, 100_000));
-    }
 }

@@ -146,7 +146,7 @@ pub fn learn(
 /// All places of the pair with the lowest rank are merged at once, left to right. For a base that
 /// was trained, that is what encoding does; in one whose tokens have lower ranks than their
 /// parts, encoding may take a place at a time in another order.
-pub fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
+fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     // `joined[i]` is the rank of piece `i` joined with the next.
     let mut starts: Vec<usize> = (0..=word.len()).collect();
     let rank = |from: usize, to: usize| base.get(&word[from..to]).copied();

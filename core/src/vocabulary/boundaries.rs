@@ -303,33 +303,4 @@ mod tests {
             }
         }
     }
-
-    /// A token of two characters takes the boundary between these two, and no other.
-    #[test]
-    fn characters_that_a_token_joins_have_no_boundary() {
-        let [one, two] = ["\u{4e00}", "\u{4e01}"].map(str::as_bytes);
-        let bytes = [0xe4, 0xb8, 0x80, 0x81].map(|byte: u8| vec![byte]);
-        let longer = [&one[..2], one, two, &[one, two].concat()].map(<[u8]>::to_vec);
-        let tokens = bytes.into_iter().chain(longer).zip(0..).collect();
-        let vocabulary = Vocabulary::build(tokens).unwrap();
-        let text = [one, two, two, one, one, two].concat();
-        assert_eq!(found(&vocabulary, &text, 0, text.len()), [6, 9, 12]);
-    }
-
-    #[test]
-    fn characters_of_three_bytes_are_told_from_others() {
-        for character in ['\u{800}', 'ࠁ', '中', '\u{ac01}', '\u{ffff}'] {
-            let mut bytes = [0; 4];
-            let length = character.encode_utf8(&mut bytes).len();
-            assert_eq!(three_byte_char(&bytes[..length]), Some(character as u32));
-            assert_eq!(three_byte_char(&bytes), Some(character as u32));
-            assert_eq!(three_byte_char(&bytes[..2]), None);
-        }
-        for bytes in ["é", "éa", "🦀", "abc", "abcd", "a中"] {
-            assert_eq!(three_byte_char(bytes.as_bytes()), None, "{bytes}");
-        }
-        for bytes in [b"\xe4\xb8\xe4", b"\xe4a\x80", b"\x80\x80\x80", b"\xf0\x9f\xa6"] {
-            assert_eq!(three_byte_char(bytes), None, "{}", bytes.escape_ascii());
-        }
-    }
 }

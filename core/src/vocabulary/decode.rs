@@ -149,23 +149,4 @@ mod tests {
             prop_assert_eq!(&bytes[6..], tail);
         }
     }
-
-    #[test]
-    fn ids_beyond_the_vocabulary_end_it() {
-        let vocabulary = vocabulary(0);
-        for id in [266, 267, 1 << 20, u32::MAX] {
-            let mut bytes = Vec::new();
-            assert_eq!(vocabulary.append_bytes(&[97, id, 98], &mut bytes), Ok(1));
-            assert_eq!(bytes, b"a");
-        }
-    }
-
-    #[test]
-    fn many_long_tokens() {
-        let vocabulary = vocabulary(0);
-        let ids: Vec<u32> = (0..5000).map(|index| [264, 97, 263, 261][index % 4]).collect();
-        let mut bytes = Vec::new();
-        assert_eq!(vocabulary.append_bytes(&ids, &mut bytes), Ok(ids.len()));
-        assert_eq!(bytes, plainly(&vocabulary, &ids).1);
-    }
 }

@@ -474,79 +474,8 @@ mod tests {
         words.prop_map(|words| (b'a'..=b'c').map(|byte| vec![byte]).chain(words).collect())
     }
 
-    /// Bytes, and words of two earlier ones each: some of few bytes, others of hundreds.
-    fn ordered_tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        let parts = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-        (prop::collection::vec(parts, 0..80), 2..8usize).prop_map(|(words, recent)| {
-            let mut tokens: Vec<Vec<u8>> = (b'a'..=b'c').map(|byte| vec![byte]).collect();
-            for (left, right) in words {
-                // Mostly of recent ones, so that tokens have many prefixes.
-                let first = tokens.len().saturating_sub(recent * 3);
-                let left = &tokens[first + left.index(tokens.len() - first)];
-                let word = [&left[..], &tokens[right.index(tokens.len())]].concat();
-                if !tokens.contains(&word) {
-                    tokens.push(word);
-                }
-            }
-            tokens
-        })
-    }
-
-    /// Builds the tables, and the splits that [`Search::split_block`] finds.
-    fn searched(tokens: &[Vec<u8>]) -> (Tokens, Vec<u32>, Vec<[u32; 2]>) {
-        let list = RankList::try_from(tokens.iter().zip(0..).collect::<Vec<_>>()).unwrap();
-        let (tokens, order) = Tokens::build(list).unwrap();
-        let (bytes, prefixes) =
-            (byte_parts(&tokens), order.prefixes(|rank| tokens.bytes(rank).len()));
-        let mut search = Search::new(&tokens, &bytes);
-        let order = by_length(&tokens);
-        for same in order.chunk_by(|&a, &b| tokens.bytes(a).len() == tokens.bytes(b).len()) {
-            for block in same.chunks(AT_ONCE) {
-                search.split_block(block, &prefixes).unwrap();
-            }
-        }
-        let splits = search.splits;
-        (tokens, bytes, splits)
-    }
-
-    /// Checks the search. Returns true if every token ranks after its parts: then no token has to
-    /// be merged.
-    fn check_search(tokens: &[Vec<u8>]) -> bool {
-        let (tokens, bytes, found) = searched(tokens);
-        let merged = splits_by_merging(&tokens, &bytes, &by_length(&tokens)).unwrap();
-        let is_before = |rank: u32, part: u32| part < rank || tokens.bytes(part).len() == 1;
-        let is_ordered = (0..).zip(&merged).all(|(rank, &[left, right])| {
-            left == NONE || is_before(rank, left) && is_before(rank, right)
-        });
-        assert!(!is_ordered || found == merged);
-        is_ordered
-    }
-
-    #[test]
-    fn splits_of_runs_are_found_without_merging() {
-        for step in [1, 2, 3, 7] {
-            let runs =
-                (1..=120).filter(|length| length % step == 0).map(|length| vec![b'a'; length]);
-            let mut tokens = vec![b"a".to_vec()];
-            tokens.extend(runs.filter(|run| run.len() > 1));
-            check_search(&tokens);
-        }
-        let doubled: Vec<Vec<u8>> = (0..9).map(|power| vec![b'a'; 1 << power]).collect();
-        assert!(check_search(&doubled));
-        // A word of many prefixes, whose parts are its first letter and the rest.
-        let mut nested: Vec<Vec<u8>> = (b'a'..=b'z').map(|byte| vec![byte]).collect();
-        nested.extend((0..24).rev().map(|start| (b'a' + start..=b'z').collect()));
-        nested.extend((2..24).map(|length| (b'a'..b'a' + length).collect()));
-        check_search(&nested);
-    }
-
     proptest! {
         #![proptest_config(crate::test_support::config(200))]
-
-        #[test]
-        fn splits_are_found_without_merging(tokens in ordered_tokens()) {
-            check_search(&tokens);
-        }
 
         #[test]
         fn splits_are_those_of_merging(tokens in tokens()) {

@@ -3,7 +3,7 @@
 use super::{ALPHABET, Random, exhaustive, matched, oracles, random_text, scanned};
 use crate::split::pattern::Pattern;
 use crate::split::rules::{FamilyName, SPELLINGS};
-use crate::split::{BATCH, Piece, Scanner, Splitter, compile, scan};
+use crate::split::{Piece, Splitter, scan};
 
 fn check(oracles: &[(FamilyName, Pattern)], text: &str) {
     for (family, pattern) in oracles {
@@ -137,36 +137,4 @@ fn safe_cuts_are_found_from_any_byte() {
         let expected = cuts.into_iter().find(|&cut| cut >= near);
         assert_eq!(splitter.safe_cut(text, near), expected, "{near}");
     }
-}
-
-/// Compares the scanner of a pattern with its regex, piece by piece and in batches.
-fn check_scanner(pattern: &str, oracle: &Pattern, text: &str) {
-    let expected = matched(oracle, text).unwrap();
-    let (scanner, mut found) = (Scanner::new(pattern).unwrap(), Vec::new());
-    while let Some(piece) = scanner.next_piece(text, found.last().map_or(0, |p: &Piece| p.end)) {
-        found.push(piece);
-    }
-    assert_eq!(found, expected, "{pattern} {text:?}");
-    let splitter = Splitter::new(pattern).unwrap();
-    let mut pieces = splitter.pieces(text);
-    let mut batch = [Piece::default(); BATCH];
-    found.clear();
-    while let count @ 1.. = pieces.fill(&mut batch).unwrap() {
-        found.extend_from_slice(&batch[..count]);
-    }
-    assert_eq!(found, expected, "{pattern} {text:?}");
-}
-
-#[test]
-fn a_scanner_of_a_family_finds_its_pieces() {
-    let mut random = Random::new(9);
-    for (family, spelling) in SPELLINGS {
-        let oracle = Pattern::Backtracking(compile::compile(spelling).unwrap());
-        for _ in 0..100 {
-            let text = random_text(&mut random, 40, 6);
-            check_scanner(spelling, &oracle, &text);
-            assert_eq!(scanned(*family, &text), matched(&oracle, &text).unwrap());
-        }
-    }
-    assert_eq!(Scanner::new(r"\s+"), None);
 }
