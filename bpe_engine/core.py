@@ -35,18 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 
-class _LazyRanks:
-    """Makes `Encoding._mergeable_ranks` on first use.
-
-    Not a `functools.cached_property`: before Python 3.12 that has a lock, which another thread may
-    hold when the process forks, and which then stays locked in the child.
-    """
-
-    def __get__(self, encoding: Encoding, owner: type[Encoding]) -> dict[bytes, int]:
-        encoding._mergeable_ranks = ranks = encoding._ranks_dict()
-        return ranks
-
-
 class Encoding(Face, _core.Encoding):
     """A vocabulary, a pattern and special tokens: text to token ids and back.
 
@@ -61,6 +49,8 @@ class Encoding(Face, _core.Encoding):
 
     #: The tokenizer of a file that the encoding was made from.
     _file: hf.Tokenizer | None = None
+    #: Made on first use, or the dict that the instance was made from.
+    _mergeable_ranks: dict[bytes, int]
 
     def __init__(
         self,
@@ -197,8 +187,15 @@ class Encoding(Face, _core.Encoding):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Returns what the tokenizer of a file has not, or not yet."""
+            """Makes what is made on first use. Raises for what a file without ranks lacks.
+
+            Not `functools.cached_property`: before Python 3.12 a lock of it may be held by another
+            thread when the process forks, and stays locked in the child.
+            """
             if "_core_bpe" in self.__dict__:
+                if name == "_mergeable_ranks":
+                    self._mergeable_ranks = ranks = self._ranks_dict()
+                    return ranks
                 if name == "max_token_value" and self._file is not None:
                     self.max_token_value = top = max(self._file.get_vocab().values(), default=0)
                     return top
@@ -345,8 +342,7 @@ class Encoding(Face, _core.Encoding):
 
     def _overrides(self, name: str) -> bool:
         """True if a subclass or this instance overrides a method."""
-        method = getattr(type(self), name, None)
-        return name in self.__dict__ or method is not _NATIVE[name]
+        return name in self.__dict__ or getattr(type(self), name, None) is not _NATIVE[name]
 
     @property
     def _label(self) -> str:
@@ -456,9 +452,6 @@ class Encoding(Face, _core.Encoding):
         """One more than the largest id: ``max_token_value + 1``."""
         return self.max_token_value + 1
 
-    # An instance made from a dict has that dict under this name.
-    _mergeable_ranks = _LazyRanks()
-
     # ---- Private in tiktoken, but used by programs ----
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
@@ -511,7 +504,7 @@ _NATIVE = {name: getattr(Encoding, name) for name in ("encode", "encode_ordinary
 
 def _as_ragged(batch: object) -> TokenBatch | None:
     """Returns a `TokenBatch` or None, without importing the module of that class."""
-    module = sys.modules.get(f"{__package__}.ragged")
+    module = sys.modules.get(f"{__package__}.abilities.ragged")
     return batch if module is not None and isinstance(batch, module.TokenBatch) else None
 
 

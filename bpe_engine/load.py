@@ -21,7 +21,8 @@ from typing import Any, BinaryIO, NamedTuple, Union
 from . import _core
 from ._arguments import check_pattern, copied_special_tokens, with_text
 from ._tiktoken import CoreBPE
-from .atomic_write import write_at_once
+from .common.atomic_write import write_at_once
+from .common.suggest import did_you_mean
 from .core import Encoding
 from .read import byte_level
 from .read.builtin import BUILTIN
@@ -29,7 +30,6 @@ from .read.gpt2_files import parse_vocab
 from .read.published_ranks import may_be_published, published_name
 from .read.sidecar import beside, read_sidecar
 from .read.sources import NOT_RANKS, recognize
-from .suggest import did_you_mean
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from .common.suggest import did_you_mean
 from .core import Encoding
 from .registry import get_encoding, list_encoding_names
-from .suggest import did_you_mean
 
 __all__ = [
     "MODEL_PREFIX_TO_ENCODING",

@@ -11,9 +11,9 @@ import os
 import threading
 from typing import Any, Callable, Sequence
 
+from .common.suggest import did_you_mean
 from .core import Encoding, name_encodings
 from .read.builtin import BUILTIN, BuiltIn
-from .suggest import did_you_mean
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 

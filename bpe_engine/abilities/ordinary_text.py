@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import copy
 
+from ..common.suggest import did_you_mean
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
-from ..suggest import did_you_mean
 
 __all__ = ["AnyTokenizer", "for_text", "special_ids", "unknown_special"]
 
 AnyTokenizer = Encoding | Tokenizer
 
 
-def for_text(tokenizer: AnyTokenizer) -> AnyTokenizer:
+def for_text(tokenizer: Tokenizer) -> Tokenizer:
     """Returns a copy of a tokenizer that makes no special token of ordinary text, as the Unigram
     models of files do of ``</s>``: such a token is left out as in segments."""
-    if isinstance(tokenizer, Encoding):
-        return tokenizer
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True
     return kept

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 from rich.console import Console
 
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from . import streams
 from .group import Command
 from .options import JSON

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import list_encoding_names
+from ..common.suggest import did_you_mean
 from ..read.sources import not_found
-from ..suggest import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from ..atomic_write import is_special, published
+from ..common.atomic_write import is_special, published
 from ..texts.access import STANDARD, naming
 from .printing import write
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from ..texts.errors import CorpusError
 from .sealed import read_sealed, sealed
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..atomic_write import sha256
+from ..common.atomic_write import sha256
 from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
 from .formats import FORMATS

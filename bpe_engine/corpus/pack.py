@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..abilities.packing import best_fit
-from ..atomic_write import published
+from ..common.atomic_write import published
 from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
 from .formats.base import damaged

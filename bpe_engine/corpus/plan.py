@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from ..texts.access import file_state, is_uri
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError

@@ -9,7 +9,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 
-from ..atomic_write import published
+from ..common.atomic_write import published
 from ..texts.errors import CorpusError
 
 __all__ = ["move", "remove_leftovers", "scratch_folder"]

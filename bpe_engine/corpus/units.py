@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..atomic_write import sha256, sync
+from ..common.atomic_write import sha256, sync
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 from ..texts.inputs import Input, Part, blocks, first_line, row_name

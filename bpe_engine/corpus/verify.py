@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import Encoding
 from ..abilities.visible import plural
-from ..atomic_write import sha256
+from ..common.atomic_write import sha256
 from ..texts.errors import CorpusError
 from .coder import Coder
 from .corpus_reader import CorpusReader

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from .. import _forks
 from .._core import RowEncoder
-from .._tensors import matrix_as_tensor
+from ..common.tensors import matrix_as_tensor
 from .tokenizers import Tokenizer
 
 __all__ = ["with_plain_calls", "with_rows"]
+
+#: Held by the thread that sets a tokenizer's truncation and padding. A forked process has another.
+_lock = threading.Lock()
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 #: The most encoders that a tokenizer keeps.
 _MOST = 16
@@ -172,7 +185,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 padding_side=padding_side,
             )
             # Calls of other threads would set others before these are read.
-            with _forks.lock:
+            with _lock:
                 arrange()
                 if tokenizer.encode_special_tokens != split_special_tokens:
                     tokenizer.encode_special_tokens = split_special_tokens

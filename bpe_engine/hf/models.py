@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._arguments import with_text
 from .._core import Pipeline
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from ..read.gpt2_files import read_merges, read_text, read_vocab
 from .components import Token
 from .trainers import Trainer, trainer_of

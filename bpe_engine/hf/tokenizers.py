@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Collection, Iterable, Literal, Sequence
 from .. import _core
 from .._arguments import with_text
 from .._core import HfEncoding, Pipeline
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from ..face import Face
 from ..read.gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
 from ..read.sources import existing_folder
@@ -405,7 +405,7 @@ class Tokenizer(Face, _core.Tokenizer):
         if spec is None:
             return None
         # One object, so that a change of it is seen by all who have it.
-        known = self._known_parts().get(kind)
+        known = vars(self).setdefault("_parts", {}).get(kind)
         if known is None or known._spec != spec:
             known = Component(kind, spec)
             self._know(kind, known)
@@ -416,23 +416,18 @@ class Tokenizer(Face, _core.Tokenizer):
         if isinstance(value, Component):
             self._know(kind, value)
 
-    def _known_parts(self) -> dict[str, Component]:
-        parts: dict[str, Component] = vars(self).setdefault("_parts", {})
-        return parts
-
     def _know(self, kind: str, part: Component) -> None:
-        self._known_parts()[kind] = part
+        vars(self).setdefault("_parts", {})[kind] = part
         part._add_owner(self)
 
     def _part_changed(self, part: Component) -> None:
-        if self._known_parts().get(part._kind) is part:
+        if vars(self).setdefault("_parts", {}).get(part._kind) is part:
             self._set_component(part._kind, part._spec)
 
     @property
     def normalizer(self) -> Normalizer | None:
         """The first step: changes the text."""
-        found: Normalizer | None = self._get("normalizer")
-        return found
+        return self._get("normalizer")  # type: ignore[no-any-return]
 
     @normalizer.setter
     def normalizer(self, value: Any) -> None:
@@ -441,8 +436,7 @@ class Tokenizer(Face, _core.Tokenizer):
     @property
     def pre_tokenizer(self) -> PreTokenizer | None:
         """The step that cuts a text into pieces."""
-        found: PreTokenizer | None = self._get("pre_tokenizer")
-        return found
+        return self._get("pre_tokenizer")  # type: ignore[no-any-return]
 
     @pre_tokenizer.setter
     def pre_tokenizer(self, value: Any) -> None:
@@ -451,8 +445,7 @@ class Tokenizer(Face, _core.Tokenizer):
     @property
     def post_processor(self) -> PostProcessor | None:
         """The step that adds special tokens."""
-        found: PostProcessor | None = self._get("post_processor")
-        return found
+        return self._get("post_processor")  # type: ignore[no-any-return]
 
     @post_processor.setter
     def post_processor(self, value: Any) -> None:
@@ -461,8 +454,7 @@ class Tokenizer(Face, _core.Tokenizer):
     @property
     def decoder(self) -> Decoder | None:
         """The step that turns tokens into text."""
-        found: Decoder | None = self._get("decoder")
-        return found
+        return self._get("decoder")  # type: ignore[no-any-return]
 
     @decoder.setter
     def decoder(self, value: Any) -> None:
@@ -534,10 +526,7 @@ def is_ours(tokenizer: object) -> bool:
 
 
 def _restore(
-    cls: type[Tokenizer],
-    contents: str,
-    flags: tuple[bool, bool],
-    random: dict[str, Any],
+    cls: type[Tokenizer], contents: str, flags: tuple[bool, bool], random: dict[str, Any]
 ) -> Tokenizer:
     tokenizer = cls(contents)
     restore_scores(tokenizer, contents)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
 from .._core import TokenTable
+from ..common.suggest import did_you_mean
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
 from ..read.opening import encoding_of_ranks, open_tokenizer
 from ..read.sources import format_of_name, not_found
-from ..suggest import did_you_mean
 from ..vocabulary import audit_tokens
 from .templates import template_of
 

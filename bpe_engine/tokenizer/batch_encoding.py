@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core import HfEncoding
-from .._tensors import as_tensor, framework
+from ..common.tensors import as_tensor, framework
 
 __all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from .._core import RowEncoder
-from .._tensors import framework
+from ..common.tensors import framework
 from ..face import Names
 from . import rows
 from .batch_encoding import BatchEncoding

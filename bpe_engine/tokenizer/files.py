@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..atomic_write import write_at_once
+from ..common.atomic_write import write_at_once
 from ..hf.components import AddedToken
 from ..read.sources import CONFIG, existing_folder
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core import EncodedRows, arrange_rows
-from .._tensors import as_tensor, matrix_as_tensor
 from ..abilities.ragged import TokenBatch
+from ..common.tensors import as_tensor, matrix_as_tensor
 from .batch_encoding import BatchEncoding
 from .options import Layout
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._tensors import framework
+from ..common.tensors import framework
 from ..core import Encoding
 from ..hf.component import Component
 from ..hf.components import AddedToken

@@ -218,7 +218,7 @@ def test_an_input_that_changes_under_way(
 
 @pytest.mark.parametrize("place", ["write", "fsync", "rename", "read"])
 def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bpe_engine import atomic_write as writing
+    from bpe_engine.common import atomic_write as writing
     from bpe_engine.corpus import units
     from bpe_engine.corpus.formats import megatron
 

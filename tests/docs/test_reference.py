@@ -29,10 +29,8 @@ NOT_LISTED = {
     "face",
     "cli",
     "columns",
-    "suggest",
     "texts",
     "visible",
-    "atomic_write",
 }
 
 

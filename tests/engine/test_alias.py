@@ -405,7 +405,7 @@ def test_an_installed_tiktoken_keeps_its_version():
 def test_replaced_plugin_has_the_same_arguments(name):
     from tiktoken_ext import openai_public as theirs
 
-    from bpe_engine import _openai_public as ours
+    from bpe_engine._alias import openai_public as ours
 
     assert list(ours.ENCODING_CONSTRUCTORS) == list(theirs.ENCODING_CONSTRUCTORS)
     public = {name for name in vars(theirs) if not name.startswith("_")}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import vocab_tools
-from bpe_engine import atomic_write as written
 from bpe_engine import hf
+from bpe_engine.common import atomic_write as written
 
 VOCABULARY = {"a": 0, "b": 1}
 

@@ -90,6 +90,12 @@ def test_polars() -> None:
     ]
 
 
+def test_rows_are_decoded_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = GPT2.encode_batch_to_numpy(["a", "b c"])
+    monkeypatch.setattr(GPT2, "_decode_batch", None)
+    assert GPT2.decode_batch(batch) == ["a", "b c"]
+
+
 @given(st.lists(texts, max_size=6), st.sampled_from([None, 1, 2, 3]))
 def test_rows_are_those_of_encode(batch: list[str], num_threads: int | None) -> None:
     for name in ("gpt2", "qwen"):

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import Command, ParamType
 from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.common.atomic_write import is_special
 from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 

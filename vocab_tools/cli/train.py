@@ -11,9 +11,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from bpe_engine.atomic_write import is_special
 from bpe_engine.cli.group import VOCABULARY, Command
 from bpe_engine.cli.outputs import OutputFiles
+from bpe_engine.common.atomic_write import is_special
 from bpe_engine.read.sidecar import beside
 from bpe_engine.texts.access import STANDARD
 

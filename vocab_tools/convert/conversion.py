@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.hf import Tokenizer
 from bpe_engine.read.sources import Source
 from bpe_engine.texts.access import naming

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 
-from bpe_engine.suggest import did_you_mean
+from bpe_engine.common.suggest import did_you_mean
 
 #: Common names of scripts, and the first word in the Unicode names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bpe_engine import Encoding, open_tokenizer, vocabulary
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.hf import UnsupportedTokenizer
 
 from ..arguments import checked_path, checked_special_tokens
@@ -161,7 +161,7 @@ def embedding_plan(
             raise ValueError(
                 f"the id {number} of {token!r} is taken by the special token {taken[number]}"
             )
-    made_of = vocabulary.merge_bytes(ranks, list(new)) if new else []
+    made_of = vocabulary.merge_bytes(dict(ranks), list(new)) if new else []
     added = checked_special_tokens(added_tokens or {})
     known = {name: specials.get(name, ranks.get(name.encode())) for name in added}
     added = {name: number for name, number in added.items() if known[name] != number}

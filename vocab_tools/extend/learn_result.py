@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 
 from ..arguments import checked_path
 from ..bases import Recognized

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.texts.listed import Paths, given_paths
 
 from ..arguments import checked_options, checked_path, number_of, several_names

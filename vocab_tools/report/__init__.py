@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import bpe_engine
 from bpe_engine import vocabulary
-from bpe_engine.atomic_write import write_at_once
+from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.read import byte_level
 from bpe_engine.read.sidecar import beside
 

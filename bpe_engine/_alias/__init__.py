@@ -94,7 +94,7 @@ class _DistributionFinder(MetaPathFinder):
         if fullname == _PLUGINS:
             return importlib.machinery.ModuleSpec(fullname, _NamespaceLoader(), is_package=True)
         if fullname == f"{_PLUGINS}.openai_public":
-            module = importlib.import_module(f"{_PACKAGE}._openai_public")
+            module = importlib.import_module(f"{__name__}.openai_public")
             return importlib.machinery.ModuleSpec(fullname, _Loader(module))
         return None
 
@@ -103,7 +103,7 @@ class _DistributionFinder(MetaPathFinder):
         if not _is_ours(sys.modules.get(_ALIAS)):
             return []
         # Needs importlib.metadata, which is slow to import; the caller has imported it.
-        from ._distribution import find
+        from .distribution import find
 
         return find(getattr(context, "name", None))
 

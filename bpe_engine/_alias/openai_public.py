@@ -5,8 +5,8 @@ Each constructor returns the arguments of `Encoding`, without network access.
 
 from __future__ import annotations
 
-from . import patterns
-from .read.builtin import BUILTIN
+from .. import patterns
+from ..read.builtin import BUILTIN
 
 ENDOFTEXT = "<|endoftext|>"
 FIM_PREFIX = "<|fim_prefix|>"

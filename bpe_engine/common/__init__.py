@@ -1,0 +1,1 @@
+"""Helpers of several modules: files written in one step, hints, tensors."""
