@@ -329,17 +329,11 @@ def _mark_spaces(tokenizer: Tokenizer, mark: str, is_first: bool) -> None:
 
 def _normalizer(form: str | None, is_bert: bool, lowercase: bool) -> Any:
     """Returns a normalizer of several settings; None without any."""
-    parts: list[Any] = []
-    if form:
-        if form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
-            raise ValueError(
-                f"{form!r} is not a known unicode normalizer; take nfc, nfd, nfkc or nfkd"
-            )
-        parts.append(getattr(normalizers, form.upper())())
-    if is_bert:
-        parts.append(normalizers.BertNormalizer(lowercase=False))
-    if lowercase:
-        parts.append(normalizers.Lowercase())
+    if form and form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
+        raise ValueError(f"{form!r} is not a known unicode normalizer; take nfc, nfd, nfkc or nfkd")
+    parts: list[Any] = [getattr(normalizers, form.upper())()] if form else []
+    parts += [normalizers.BertNormalizer(lowercase=False)] if is_bert else []
+    parts += [normalizers.Lowercase()] if lowercase else []
     if len(parts) > 1:
         return normalizers.Sequence(parts)
     return parts[0] if parts else None

@@ -37,12 +37,7 @@ _BERT: Tokens = {
     "cls_token": "[CLS]",
     "mask_token": "[MASK]",
 }
-_ROBERTA: Tokens = {
-    **_ENDS,
-    "unk_token": "<unk>",
-    "pad_token": "<pad>",
-    "mask_token": "<mask>",
-}
+_ROBERTA: Tokens = {**_ENDS, "unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
 _ALBERT: Tokens = {
     **_BERT,
     "bos_token": "[CLS]",
@@ -96,8 +91,7 @@ _CLASSES: dict[str, _Class] = {
         padding_side="left",
     ),
     "CamembertTokenizer": _Class(
-        {**_ROBERTA, "mask_token": _SPACED},
-        extra=("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"),
+        {**_ROBERTA, "mask_token": _SPACED}, extra=("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
     ),
     "DebertaTokenizer": _Class(
         {
@@ -117,13 +111,7 @@ _CLASSES: dict[str, _Class] = {
     "DPRQuestionEncoderTokenizer": _Class(_BERT, _TYPED),
     "DistilBertTokenizer": _Class(_BERT),
     "FNetTokenizer": _Class(_ALBERT, ("input_ids", "token_type_ids")),
-    "FunnelTokenizer": _Class(
-        {
-            **_ROBERTA,
-            "sep_token": "<sep>",
-            "cls_token": "<cls>",
-        }
-    ),
+    "FunnelTokenizer": _Class({**_ROBERTA, "sep_token": "<sep>", "cls_token": "<cls>"}),
     "GPT2Tokenizer": _Class(_GPT2),
     "GPTNeoXTokenizer": _Class({**_GPT2, "pad_token": "<|padding|>"}),
     "GemmaTokenizer": _Class(_GEMMA, padding_side="left"),
@@ -156,12 +144,7 @@ _CLASSES: dict[str, _Class] = {
     ),
     "XLMRobertaTokenizer": _Class(_ROBERTA),
     "XLNetTokenizer": _Class(
-        {
-            **_ROBERTA,
-            "sep_token": "<sep>",
-            "cls_token": "<cls>",
-            "mask_token": _SPACED,
-        },
+        {**_ROBERTA, "sep_token": "<sep>", "cls_token": "<cls>", "mask_token": _SPACED},
         padding_side="left",
         extra=("<eop>", "<eod>"),
     ),

@@ -253,19 +253,6 @@ def test_caches_where_added_tokens_overlap(kind):
             assert cache.encode(part) == theirs.encode(part, add_special_tokens=False).ids
 
 
-def test_stable_prefix_before_a_token_that_takes_spaces():
-    ours, theirs = made("never")
-    for each in (ours, theirs):
-        added = hf.AddedToken if each is ours else AddedToken
-        each.add_tokens([added(" ", normalized=True), added("<t>", lstrip=True, normalized=False)])
-        each.add_tokens([added(name, lstrip=True, normalized=False) for name in ("\n", "\n\n")])
-    text = "the spring. <t> x <t>\t\n\n y"
-    ids = theirs.encode(text).ids
-    for end in range(len(text) + 1):
-        stable = bpe_engine.prompt.stable_prefix(ours, text[:end])[0]
-        assert ids[: len(stable)] == list(stable), text[:end]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_token_tables_have_what_ids_add(kind):
     ours, theirs = made(kind)

@@ -49,12 +49,15 @@ def test_the_rest_of_a_text_costs_nothing(plain, prefix_space):
 def test_overflow_is_made_when_it_is_asked_for(plain):
     ours, theirs = both(plain)
     text = WORDS * 20
+    alone = work(lambda: ours.encode(text).offsets)
     for tokenizer in (ours, theirs):
         tokenizer.enable_truncation(100, stride=7)
         tokenizer.enable_padding(length=120)
     made, expected = ours.encode(text), theirs.encode(text)
     assert made.ids == expected.ids
     parts = made.overflowing
+    details = work(lambda: [part.offsets for part in parts])
+    assert details < 20 * alone  # All parts share what they are made of.
     assert len(parts) == len(expected.overflowing) > 10
     for part, other in zip(parts, expected.overflowing, strict=True):
         assert_same(part, other)

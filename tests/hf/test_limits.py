@@ -10,7 +10,6 @@ import pytest
 from hf_oracle import assert_same, both, tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 from tokenizers import decoders as their_decoders
-from work import work
 
 from bpe_engine import hf
 
@@ -164,20 +163,6 @@ def test_overflow_far_longer_than_the_text_is_refused():
     ours.enable_truncation(2, strategy="only_first")
     with pytest.raises(ValueError, match="too short"):
         ours.encode("a" * 20_000, "b" * 20_000)
-
-
-def test_details_of_overflow_are_made_together():
-    ours, theirs = both(made().to_str())
-    text = "ab c" * 25_000
-    alone = work(lambda: ours.encode(text).offsets)
-    for tokenizer in (ours, theirs):
-        tokenizer.enable_truncation(1_000, stride=500)
-    encoding = ours.encode(text)
-    parts = encoding.overflowing
-    assert work(lambda: [part.offsets for part in parts]) < 20 * alone
-    expected = theirs.encode(text)
-    assert [part.offsets for part in parts] == [part.offsets for part in expected.overflowing]
-    assert encoding.tokens == expected.tokens
 
 
 def test_damaged_pickles_of_encodings():
