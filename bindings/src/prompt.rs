@@ -122,8 +122,7 @@ impl Reader<'_> {
                 self.half = None;
                 let name = text::read(&text)?.utf8().or_raise()?;
                 let id = special.id(&name).ok_or_else(|| unknown(index, &name))?;
-                self.prompt.push_special(&name, id);
-                return Ok(());
+                return self.prompt.push_special(&name, id).or_raise();
             }
             if what.eq(interned!(py, "tokens"))? {
                 return self.push_ids(index, &given);
@@ -150,8 +149,7 @@ impl Reader<'_> {
         if !given.is_empty() {
             self.half = None;
         }
-        self.prompt.push_ids(given);
-        Ok(())
+        self.prompt.push_ids(given).or_raise()
     }
 
     fn push_text(&mut self, text: &Bound<'_, PyAny>, allowed: &Selection) -> PyResult<()> {
@@ -505,7 +503,7 @@ impl ConversationState {
         let (py, engine) = (segments.py(), &*self.engine);
         loop {
             let State { conversation, changes } = self.appendable(py, false)?;
-            let (end, half) = (conversation.end(), conversation.half);
+            let (end, half) = (conversation.end().or_raise()?, conversation.half);
             drop(conversation);
             let before = end.size();
             let (prompt, half) = read_after(engine, segments, true, end, half)?;

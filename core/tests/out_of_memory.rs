@@ -16,6 +16,8 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
+use bpe_core::conversation::Conversation;
+use bpe_core::segments::Prompt;
 use bpe_core::{
     Direct, Error, Normalization, Pipeline, Request, Result, SpecialTokens, Splitter, Vocabulary,
     rank_file,
@@ -62,7 +64,7 @@ impl Inputs {
 
 type Call = fn(&mut Inputs) -> Result<()>;
 
-/// By name; those with a third word in their name use a pattern of no family, or normalize.
+/// Calls whose memory grows with a text or a file, by name.
 const CALLS: &[(&str, Call)] = &[
     ("encode", |with| with.pipeline.encode_text(&with.text, &with.all, &mut Vec::new())),
     ("encode ordinary", |with| {
@@ -72,6 +74,17 @@ const CALLS: &[(&str, Call)] = &[
     ("decode", |with| with.direct().decode_bytes(&with.ids).map(drop)),
     ("bytes", |with| with.direct().encode_bytes(with.text.as_bytes()).map(drop)),
     ("bytes invalid", |with| with.direct().encode_bytes(&with.bytes).map(drop)),
+    ("spans", |with| with.pipeline.encode_with_spans(&with.text, &with.all).map(drop)),
+    ("conversation", |with| {
+        let mut conversation = Conversation::default();
+        conversation.update_text(&with.pipeline, &with.text, &with.all)?;
+        conversation.append_text(&with.pipeline, None, "\u{301}", &with.all).map(drop)
+    }),
+    ("segments", |with| {
+        let mut prompt = Prompt::default();
+        prompt.push_text(&with.pipeline, &with.text, &with.all.allowed)?;
+        Conversation::default().update_prompt(&with.pipeline, prompt).map(drop)
+    }),
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
 ];
 

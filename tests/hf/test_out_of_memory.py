@@ -38,6 +38,10 @@ many = [f"anAN {place} <3> of many" for place in range(60_000)]
 rows = [ids[:20]] * 40_000
 encoding = ours.encode(text)
 encoding.offsets
+normal = json.loads(ours.to_str())
+normal["normalizer"] = {"type": "NFC"}
+normal = hf.Tokenizer(json.dumps(normal))
+normal.encode_with_offsets(text, allowed_special="all")
 grown = _core.ConversationState(ours, "all", ())
 grown.append_text(plain)
 other = hf.Tokenizer.from_str(ours.to_str())
@@ -55,6 +59,7 @@ wide = types.SimpleNamespace(length=500, direction="left", pad_to_multiple_of=No
 #: By the name in the stub, a call that takes memory for texts, ids, matrices or files.
 CALLS = {
     "Pipeline.encode_to_numpy": "ours.encode_to_numpy(plain, num_threads=2)",
+    "Pipeline.encode_with_offsets": "normal.encode_with_offsets(text, allowed_special='all')",
     "Pipeline._encode_each": "ours._encode_each(many, 2)",
     "Pipeline._encode_ragged": "ours._encode_ragged([many], 2)",
     "Pipeline.decode_bytes": "ours.decode_bytes(ids)",

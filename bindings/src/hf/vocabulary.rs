@@ -1,7 +1,7 @@
 //! Methods of `Pipeline` that look up tokens and ids.
 
 use bpe_core::components::AddedToken;
-use bpe_core::memory::ask_for;
+use bpe_core::memory::{append_text, ask_for};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
@@ -17,7 +17,7 @@ const TOKEN: usize = 192;
 /// Copies a text.
 fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
     let mut copy = String::new();
-    copy.push_str(text.to_str()?);
+    append_text(&mut copy, text.to_str()?).or_raise()?;
     Ok(copy)
 }
 
@@ -58,6 +58,9 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
             tokens.repr()?
         )));
     }
+    // Tokens take many small allocations, so checks for the sum first.
+    let count = tokens.cast::<PyList>().map_or(0, |tokens| tokens.len());
+    ask_for(count.saturating_mul(TOKEN)).or_raise()?;
     items(tokens)?.map(|token| added_token(&token?, special)).collect()
 }
 

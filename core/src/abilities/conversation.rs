@@ -12,7 +12,7 @@ use crate::Pipeline;
 use crate::char_boundary::floor;
 use crate::error::Result;
 use crate::fixed::Fixed;
-use crate::memory::{append_text, reserve, reserve_text};
+use crate::memory::{append, append_text, push, reserve, reserve_text};
 use crate::normalize::{Normalization, starts_stretch};
 use crate::pipeline::segments::Prompt;
 use crate::pipeline::stable::{Stable, last_cut, last_stretch, settled};
@@ -97,7 +97,7 @@ impl Conversation {
     }
 
     /// Returns a copy of the end of the prompt, for [`Conversation::append_prompt`].
-    pub fn end(&self) -> Prompt {
+    pub fn end(&self) -> Result<Prompt> {
         self.end.prompt.copy_from(0)
     }
 
@@ -236,7 +236,7 @@ impl Conversation {
         let (text, mut fixed) = match pipeline.normalization() {
             Normalization::None => (text, fixed),
             form => {
-                let (raw, places) = end.prompt.copy_from(0).into_parts();
+                let (raw, places) = end.prompt.copy_from(0)?.into_parts();
                 open = normalize_runs(form, &raw, places)?.0.len();
                 normalize_runs(form, &text, fixed)?
             }
@@ -262,7 +262,7 @@ impl Conversation {
         find: impl FnOnce(&str, &[Fixed]) -> Result<(usize, Vec<Fixed>)>,
     ) -> Result<usize> {
         let mut removed = String::new();
-        removed.push_str(&self.text[same..]);
+        append_text(&mut removed, &self.text[same..])?;
         reserve_text(&mut self.text, tail.len().saturating_sub(removed.len()))?;
         self.text.truncate(same);
         self.text.push_str(tail);
@@ -342,13 +342,13 @@ fn encode_from<'a>(
             // The cut depends on the characters on both sides of it only.
             let width = text[position..end].chars().next().map_or(0, char::len_utf8);
             let (decided, ids) = (position + width, from.ids + ids.len());
-            checkpoints.push(Checkpoint { at: position, decided, ids, fixed: index });
+            push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
         }
         let Some(next) = next else { break };
-        ids.extend_from_slice(next.ids.as_slice());
+        append(ids, next.ids.as_slice())?;
         (position, is_inside) = (next.end, false);
         let (at, ids, fixed) = (position, from.ids + ids.len(), index + 1);
-        checkpoints.push(Checkpoint { at, decided: at, ids, fixed });
+        push(checkpoints, Checkpoint { at, decided: at, ids, fixed })?;
     }
     Ok(())
 }
@@ -383,10 +383,10 @@ pub(crate) fn normalize_runs(
     reserve_text(&mut normal, text.len())?;
     let mut position = 0;
     for place in &mut fixed {
-        normal.push_str(&normalization.apply(&text[position..place.start])?);
+        append_text(&mut normal, &normalization.apply(&text[position..place.start])?)?;
         position = place.end;
         let start = normal.len();
-        normal.push_str(&text[place.start..place.end]);
+        append_text(&mut normal, &text[place.start..place.end])?;
         (place.start, place.end) = (start, normal.len());
     }
     append_text(&mut normal, &normalization.apply(&text[position..])?)?;
@@ -410,7 +410,7 @@ impl Raw {
             // The character at the position must be the same, so that it starts a stretch.
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
-                places.extend_from_slice(&before.places[..valid]);
+                append(&mut places, &before.places[..valid])?;
                 append_text(&mut normal, &normal_before[..place])?;
                 from = raw;
             }
@@ -425,7 +425,7 @@ impl Raw {
             append_text(&mut normal, &normalization.apply(&rest[..end])?)?;
             from += end;
             if from < text.len() {
-                places.push((from, normal.len()));
+                push(&mut places, (from, normal.len()))?;
             }
         }
         let mut raw = String::new();

@@ -20,7 +20,7 @@ fn is_canonical(pipeline: &Pipeline, ids: &[u32]) -> Result<bool> {
     let mut is_first = true;
     for run in ids.chunk_by(|&a, &b| special.name(a).is_none() && special.name(b).is_none()) {
         if let Some(name) = special.name(run[0]) {
-            prompt.push_special(name, run[0]);
+            prompt.push_special(name, run[0])?;
         } else {
             let Some(text) = text_of(pipeline, run, is_first)? else { return Ok(false) };
             prompt.push_text(pipeline, &text, &Selection::None)?;

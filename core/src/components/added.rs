@@ -136,6 +136,14 @@ impl AddedTokens {
         self.special.contains(text)
     }
 
+    /// Copies these tokens, to add others; fails if both have no room in memory. They take many small
+    /// allocations, so this checks for the sum first.
+    pub(crate) fn copy_for(&self, tokens: &[AddedToken]) -> Result<Self> {
+        let all = self.tokens.values().chain(tokens);
+        ask_for(all.map(|token| token.content.len() * COPIES + TOKEN).sum())?;
+        Ok(self.clone())
+    }
+
     /// Adds tokens. Tokens of the model keep their ids, others get the next free ones. Returns how
     /// many are new or changed.
     pub(crate) fn add(
@@ -145,8 +153,6 @@ impl AddedTokens {
         model_id: impl Fn(&str) -> Option<u32>,
         normalizer: Option<&Normalizer>,
     ) -> Result<usize> {
-        let length: usize = tokens.iter().map(|token| token.content.len()).sum();
-        ask_for(length.saturating_mul(COPIES) + tokens.len().saturating_mul(TOKEN))?;
         let mut free = match self.tokens.keys().max() {
             Some(&max) if max >= model_size || model_size == 0 => FreeIds::after(max),
             _ => FreeIds(Some(model_size)),

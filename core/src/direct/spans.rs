@@ -36,12 +36,12 @@ impl Direct {
     ) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let (mut ids, mut end) = (Vec::new(), 0);
         self.encode(text, request, &mut ids)?;
-        let spans = ids.iter().map(|&id| {
+        let mut spans = with_capacity(ids.len())?;
+        spans.extend(ids.iter().map(|&id| {
             let start = end;
             end += self.text_size(id);
             start..end
-        });
-        let spans = spans.collect::<Vec<_>>();
+        }));
         Ok((ids, spans))
     }
 

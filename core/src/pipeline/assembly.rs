@@ -372,7 +372,7 @@ impl Pipeline {
             self.forget();
             return self.add_plain_tokens(&direct, tokens);
         }
-        let mut added = AddedTokens::clone(&self.added);
+        let mut added = self.added.copy_for(&tokens)?;
         let model_id = |content: &str| self.model.token_to_id(content);
         let count = added.add(tokens, self.model.size() as u32, model_id, self.normalizer())?;
         let is_as_before = added.has_normalized() == self.added.has_normalized()

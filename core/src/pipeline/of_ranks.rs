@@ -72,7 +72,7 @@ impl Pipeline {
     ) -> Result<usize> {
         let largest = direct.special_tokens().iter().map(|(_, id)| id).max().unwrap_or(0);
         let mut free = FreeIds::after(direct.vocabulary().max_id().max(largest));
-        let mut added = AddedTokens::clone(self.added());
+        let mut added = self.added().copy_for(&tokens)?;
         let mut count = 0;
         for token in tokens {
             check_flags(&token)?;

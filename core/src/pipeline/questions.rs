@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::char_boundary::{ceil, floor};
 use crate::fixed::{Fixed, FixedIds};
-use crate::memory::{append, with_capacity};
+use crate::memory::{append, push, with_capacity};
 use crate::offsets::{TokenEnd, ends_of};
 use crate::polling::poll;
 use crate::pool::Pool;
@@ -169,9 +169,8 @@ impl Pipeline {
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
             tokenizer.each_span(piece, added, |id, (start, end)| {
-                ids.push(id);
-                spans.push(start..end);
-                Ok(())
+                push(&mut ids, id)?;
+                push(&mut spans, start..end)
             })
         });
         tokenizer.walk(text, &mut pieces)?;
@@ -255,10 +254,10 @@ impl Pipeline {
         let control = self.control()?;
         let mut items: Vec<(Item<'_>, usize)> = Vec::new();
         for (fixed, segment) in prompt.fixed() {
-            items.push((Item::Fixed(fixed), segment));
+            push(&mut items, (Item::Fixed(fixed), segment))?;
         }
         for (part, allowed, segment) in prompt.trusted() {
-            items.push((Item::Part(part, allowed), segment));
+            push(&mut items, (Item::Part(part, allowed), segment))?;
         }
         items.sort_by_key(|&(_, segment)| segment);
         let tokens = self.locate(prompt.text(), &items, |token, allowed| {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
 use crate::fixed::{Fixed, FixedIds};
-use crate::memory::{reserve, reserve_text};
+use crate::memory::{append, append_text, push, reserve, reserve_text};
 use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::independent::quiet_place;
 use crate::polling::poll;
@@ -49,22 +49,6 @@ pub struct Origin {
 }
 
 impl Prompt {
-    /// Creates an empty prompt with room for `segments` segments of ordinary length.
-    pub fn with_room(segments: usize) -> Result<Self> {
-        let mut prompt = Self::default();
-        prompt.make_room(segments)?;
-        Ok(prompt)
-    }
-
-    /// Makes room for more segments of ordinary length.
-    pub fn make_room(&mut self, segments: usize) -> Result<()> {
-        const LENGTH: usize = 64;
-        reserve_text(&mut self.text, segments.saturating_mul(LENGTH))?;
-        reserve(&mut self.ends, segments)?;
-        reserve(&mut self.fixed, segments)?;
-        reserve(&mut self.fixed_segments, segments)
-    }
-
     /// Creates a prompt of one text, in which the names in `allowed` are special tokens.
     pub fn of_text(pipeline: &Pipeline, text: &str, allowed: &Selection) -> Result<Self> {
         let mut prompt = Self { is_one_text: true, ..Self::default() };
@@ -90,7 +74,7 @@ impl Prompt {
         if *allowed != Selection::None {
             let base = self.text.len();
             for (name, id) in pipeline.find_in_segment(text, allowed)? {
-                self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id));
+                self.push_fixed(base + name.start..base + name.end, FixedIds::Special(id))?;
             }
             self.trusted.push((self.ends.len(), allowed.clone()));
         }
@@ -116,25 +100,25 @@ impl Prompt {
     }
 
     /// Adds a special token.
-    pub fn push_special(&mut self, name: &str, id: u32) {
+    pub fn push_special(&mut self, name: &str, id: u32) -> Result<()> {
         let start = self.text.len();
-        self.push_fixed(start..start + name.len(), FixedIds::Special(id));
-        self.text.push_str(name);
-        self.ends.push(self.text.len());
+        self.push_fixed(start..start + name.len(), FixedIds::Special(id))?;
+        append_text(&mut self.text, name)?;
+        push(&mut self.ends, self.text.len())
     }
 
     /// Adds ids. Text before and after them never merges, unless `ids` is empty.
-    pub fn push_ids(&mut self, ids: Vec<u32>) {
+    pub fn push_ids(&mut self, ids: Vec<u32>) -> Result<()> {
         let place = self.text.len();
         if !ids.is_empty() {
-            self.push_fixed(place..place, FixedIds::Given(ids));
+            self.push_fixed(place..place, FixedIds::Given(ids))?;
         }
-        self.ends.push(place);
+        push(&mut self.ends, place)
     }
 
-    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) {
-        self.fixed.push(Fixed { start: place.start, end: place.end, ids });
-        self.fixed_segments.push(self.ends.len());
+    fn push_fixed(&mut self, place: Range<usize>, ids: FixedIds) -> Result<()> {
+        push(&mut self.fixed, Fixed { start: place.start, end: place.end, ids })?;
+        push(&mut self.fixed_segments, self.ends.len())
     }
 
     /// Finds the special tokens that depend on more than one segment. Call it after the last
@@ -155,24 +139,25 @@ impl Prompt {
             true => quiet_place(pipeline, &self.text, self.text.len(), is_free)?,
             false => 0,
         };
-        Ok(self.copy_from(start))
+        self.copy_from(start)
     }
 
     /// Returns a copy of the prompt from a byte on, which touches no fixed place, or is the first.
-    pub fn copy_from(&self, start: usize) -> Prompt {
+    pub fn copy_from(&self, start: usize) -> Result<Self> {
         let first = if start == 0 { 0 } else { self.segment_at(start) };
         let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
-        end.text.push_str(&self.text[start..]);
+        append_text(&mut end.text, &self.text[start..])?;
         let skipped = self.fixed.partition_point(|fixed| fixed.start < start);
         for (fixed, segment) in self.fixed().skip(skipped) {
-            end.fixed.push(fixed.moved_back(start));
-            end.fixed_segments.push(segment - first);
+            push(&mut end.fixed, fixed.moved_back(start))?;
+            push(&mut end.fixed_segments, segment - first)?;
         }
-        end.ends = self.ends[first..].iter().map(|end| end - start).collect::<Vec<_>>();
+        reserve(&mut end.ends, self.ends.len() - first)?;
+        end.ends.extend(self.ends[first..].iter().map(|end| end - start));
         let trusted = self.trusted.iter().filter(|(segment, _)| *segment >= first);
         let trusted = trusted.map(|(segment, allowed)| (segment - first, allowed.clone()));
         end.trusted = trusted.collect::<Vec<_>>();
-        end
+        Ok(end)
     }
 
     /// Returns the bytes of memory in use.
@@ -275,10 +260,7 @@ impl Prompt {
     pub fn encode(&self, pipeline: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
         pipeline.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
-                Some(index) => {
-                    ids.extend_from_slice(self.fixed[index].ids.as_slice());
-                    Ok(())
-                }
+                Some(index) => append(ids, self.fixed[index].ids.as_slice()),
                 None => encode(span, ids),
             })
         })
@@ -294,7 +276,7 @@ impl Prompt {
     ) -> Result<()> {
         self.walk(true, |span, fixed| {
             if let Some(index) = fixed {
-                ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                append(ids, self.fixed[index].ids.as_slice())?;
                 reserve(spans, ids.len() - spans.len())?;
                 spans.resize(ids.len(), span);
                 return Ok(());
@@ -333,7 +315,7 @@ impl Prompt {
                     FixedIds::Special(_) => self.segments_at(span),
                     FixedIds::Given(_) => (segment, segment),
                 };
-                ids.extend_from_slice(self.fixed[index].ids.as_slice());
+                append(ids, self.fixed[index].ids.as_slice())?;
                 for (place, &id) in ids.iter().enumerate().skip(first) {
                     let is_special = special.name(id).is_some();
                     add_origin(origins, place + 1, Origin { segment, segments, is_special });

@@ -254,9 +254,8 @@ impl Pipeline {
         };
         let mut pieces = Pieces(|piece: &Aligned, added: Option<u32>| {
             let mut take = |id, span| {
-                ids.push(id);
-                spans.push(span);
-                Ok(())
+                push(ids, id)?;
+                push(spans, span)
             };
             let keeps_out = !prompt.is_one_text() || self.keeps_out_control();
             if keeps_out && control.is_made_by_model() && added.is_none() {
