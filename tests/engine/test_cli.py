@@ -460,7 +460,7 @@ def test_output_that_is_not_utf_8() -> None:
     assert Run("decode", "--raw", "-e", "qwen", "51461").bytes == b" \xe6\xa0"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp932", "iso8859-5"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp932"])
 def test_commands_print_to_any_encoding(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoding: str
 ) -> None:
@@ -515,11 +515,7 @@ def test_arguments_that_are_not_utf_8() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("command", "unbuffered"),
-    [
-        *((name, "") for name in ("encode", "split", "show", "decode")),
-        ("encode", "1"),
-        ("show", "1"),
-    ],
+    [("encode", ""), ("show", ""), ("decode", ""), ("encode", "1"), ("show", "1")],
 )
 def test_a_pipe_closed_early(command: str, unbuffered: str, tmp_path: Path) -> None:
     text = "The quick brown fox. \n" * 20_000
@@ -570,19 +566,7 @@ def _in_shell(redirection: str, *arguments: str) -> subprocess.CompletedProcess[
     )
 
 
-WRITERS = [
-    ["encode", "a b"],
-    ["decode", "13225"],
-    ["count", "a"],
-    ["show", "a b"],
-    ["show", "--json", "a b"],
-    ["split", "a b"],
-    ["align", "gpt2", "qwen", "a b"],
-    ["heal", "a b"],
-    ["encodings"],
-    ["--help"],
-    ["--version"],
-]
+WRITERS = [["decode", "13225"], ["show", "a b"], ["show", "--json", "a b"], ["--help"]]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -593,14 +577,14 @@ def test_output_that_cannot_be_written(arguments):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("arguments", [*WRITERS[:2], WRITERS[3], WRITERS[-1]])
+@pytest.mark.parametrize("arguments", WRITERS)
 def test_closed_output(arguments):
     done = _in_shell(">&-", *arguments)
     assert done.stderr == "bpe-engine: standard output: it is closed\n"
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("command", ["encode", "decode", "count", "show", "split", "heal"])
+@pytest.mark.parametrize("command", ["encode", "heal"])
 def test_input_that_cannot_be_read(command):
     done = _in_shell("<&-", command)
     assert done.stderr == "bpe-engine: standard input: it is closed\n"

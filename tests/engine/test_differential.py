@@ -96,19 +96,6 @@ def test_every_combination_of_allowed_and_disallowed(both: Pair):
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-@given(batch=st.lists(texts, max_size=6), threads=st.integers(1, 4))
-def test_batches(name, batch, threads):
-    both = pair(name)
-    expected = [both.expected(text) for text in batch]
-    assert both.ours.encode_ordinary_batch(batch, num_threads=threads) == expected
-    found = both.ours.encode_batch(batch, num_threads=threads, disallowed_special=())
-    assert found == expected
-    assert both.ours.decode_batch(expected) == [both.theirs.decode(ids) for ids in expected]
-    as_bytes = [both.theirs.decode_bytes(ids) for ids in expected]
-    assert both.ours.decode_bytes_batch(expected, num_threads=threads) == as_bytes
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
 @given(text=texts, data=st.data())
 def test_bytes_and_pieces(name, text, data):
     both = pair(name)

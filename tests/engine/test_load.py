@@ -176,13 +176,6 @@ def test_line_ends(write):
         assert load.load_tiktoken_bpe(write(contents)) == expected
 
 
-def test_special_ids(write):
-    with pytest.raises(ValueError, match=r'the id 97 of the special token "<\|x\|>" is taken'):
-        load_encoding(write(BYTES), special_tokens={"<|x|>": 97})
-    with pytest.raises(ValueError, match="empty name"):
-        load_encoding(write(BYTES), special_tokens={"": 300})
-
-
 # ---- Files that come over the network ----
 
 

@@ -51,17 +51,11 @@ def measure(call: str, size: int) -> float:
     return float(run.stdout)
 
 
+@pytest.mark.parametrize("size", [24_000_000, pytest.param(95_000_000, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", PEAKS)
-def test_peaks(name):
+def test_peaks(name, size):
     call, limit = PEAKS[name]
-    assert measure(call, 24_000_000) < limit
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", PEAKS)
-def test_peaks_of_95_megabytes(name):
-    call, limit = PEAKS[name]
-    assert measure(call, 95_000_000) < limit
+    assert measure(call, size) < limit
 
 
 STREAMS = """

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
-import os
 import pickle
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tiktoken
@@ -108,54 +106,6 @@ def test_processes(method):
     assert before == [expected(encoding) for encoding in encodings]
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map_async(work, encodings).get(timeout=60) == before
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_fork_while_other_threads_encode():
-    program = """
-import os, threading, bpe_engine
-encoding = bpe_engine.get_encoding("gpt2")
-text = "the quick brown fox, " * 2000
-expected = encoding.encode(text)
-stop = False
-def busy():
-    while not stop:
-        assert encoding.encode_ordinary_batch([text] * 4, num_threads=2) == [expected] * 4
-threads = [threading.Thread(target=busy) for _ in range(2)]
-for thread in threads: thread.start()
-for _ in range(10):
-    child = os.fork()
-    if child == 0:
-        good = encoding.encode_ordinary_batch([text] * 4, num_threads=2) == [expected] * 4
-        os._exit(0 if good else 1)
-    assert os.waitpid(child, 0)[1] == 0
-stop = True
-for thread in threads: thread.join()
-"""
-    subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program], check=True, timeout=120
-    )
-
-
-def test_many_threads(both: Pair):
-    """Many threads call all methods of one encoding."""
-    text = TEXT * 40
-    encoding = both.ours
-    whole = ids(encoding)
-    ordinary = encoding.encode_ordinary(text)
-
-    def run(_: int) -> None:
-        for _ in range(5):
-            assert ids(encoding) == whole
-            assert encoding.encode_ordinary(text) == ordinary
-            assert encoding.encode_to_numpy(text, disallowed_special=()).tolist() == ordinary
-            assert encoding.encode_ordinary_batch([text] * 3, num_threads=2) == [ordinary] * 3
-            assert encoding.count(text) == len(ordinary)
-            assert encoding.decode_bytes(ordinary).startswith(b"Hello")
-            encoding.clear_cache()
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(run, range(8)))
 
 
 def test_other_threads_run_meanwhile(gpt2):

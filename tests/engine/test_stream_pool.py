@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pairs import pair, some_ids
-from seeds import seeded
 from strategies import texts
 
 import bpe_engine
@@ -223,24 +220,6 @@ def test_refusals_name_the_value_and_take_nothing():
         pool.close(slot)
     assert pool.open() not in (slot, other)
     assert repr(pool) == "<StreamPool with 2 open streams>"
-
-
-def test_threads_share_a_pool():
-    ours = get_encoding("gpt2")
-    pool = bpe_engine.StreamPool(ours)
-    rng = seeded("threads", 1)
-    words = ["hello", " world", "\n", "日本語", "😀", " stop"]
-    rows = [ours.encode("".join(rng.choices(words, k=60))) for _ in range(4)]
-
-    def run(number: int) -> None:
-        for _ in range(20):
-            slot = pool.open()
-            text = "".join(pool.step([slot], [id])[0][0] for id in rows[number])
-            assert text + pool.close(slot) == ours.decode(rows[number])
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(run, range(4)))
-    assert len(pool) == 0
 
 
 def test_objects_have_names():
