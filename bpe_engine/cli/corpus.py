@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from ..abilities.visible import plural
 from ..texts.access import STANDARD
 from . import options, streams
 from .group import VOCABULARY, Command
 from .outputs import OutputFiles
 from .printing import printable
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: The rows of a table of the report.
 _MOST_ROWS = 10
@@ -42,6 +41,14 @@ class _Group(click.Group):
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ImportError as error:
+            raise click.ClickException(
+                f"{error}; bpe-engine corpus needs pip install 'bpe-engine[corpus]'"
+            ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
@@ -71,21 +78,6 @@ def corpus() -> None:
     Inputs are text, JSON lines, both also as .gz and .zst, Parquet, Arrow and CSV: files, folders,
     globs, and URIs such as s3://bucket/folder.
     """
-
-
-def _errors(command: _Command) -> _Command:
-    """Shows a package that is missing as an error of the command."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except ImportError as error:
-            raise click.ClickException(
-                f"{error}; bpe-engine corpus needs pip install 'bpe-engine[corpus]'"
-            ) from None
-
-    return run  # type: ignore[return-value]
 
 
 _OUT = click.argument("out", type=click.Path(exists=True, file_okay=False))
@@ -241,15 +233,6 @@ _SAMPLE = click.option(
 )
 
 
-def _with(choices: Sequence[Any]) -> Callable[[_Command], _Command]:
-    def add(command: _Command) -> _Command:
-        for option in reversed(choices):
-            command = option(command)
-        return command
-
-    return add
-
-
 def _planned(
     inputs: Sequence[str],
     out: str,
@@ -320,8 +303,7 @@ def _value(text: str) -> Any:
 
 
 @corpus.command(short_help="Plan a corpus: inputs, tokenizer, units of work.")
-@_with(_PLAN)
-@_errors
+@partial(options.with_options, _PLAN)
 def plan(**choices: Any) -> None:
     """Write FOLDER/plan.json: inputs, the fingerprint of the tokenizer, options and units.
 
@@ -332,14 +314,14 @@ def plan(**choices: Any) -> None:
     made = _planned(**choices)
     size = sum(source.size for source in made.inputs)
     streams.print_line(
-        f"{_counted(len(made.inputs), 'input')}, {size:,} bytes, "
-        f"{_counted(len(made.units), 'unit')}: {made.path('plan.json')}"
+        f"{plural(len(made.inputs), 'input')}, {size:,} bytes, "
+        f"{plural(len(made.units), 'unit')}: {made.path('plan.json')}"
     )
 
 
 @corpus.command(short_help="Write the units that do not exist yet.")
 @_OUT
-@_with(_RUN)
+@partial(options.with_options, _RUN)
 @click.option(
     "--rank", type=click.IntRange(min=0), default=0, help="Which machine this is, from 0."
 )
@@ -347,7 +329,6 @@ def plan(**choices: Any) -> None:
     "--world-size", type=click.IntRange(min=1), default=1, help="How many machines there are."
 )
 @click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
-@_errors
 def run(out: str, **choices: Any) -> None:
     """Write the units that do not exist yet. The bytes are the same however often it is killed.
 
@@ -379,7 +360,7 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
             advance(1, f"{done.tokens:,} tokens")
 
         written = run_plan(plan, rank=rank, world_size=world_size, progress=progress, **choices)
-    streams.print_note(f"{_counted(written, 'unit')} written, {done.tokens:,} tokens")
+    streams.print_note(f"{plural(written, 'unit')} written, {done.tokens:,} tokens")
     for note in notes_of(plan, done):
         streams.print_note(printable(f"note: {note}"))
 
@@ -389,7 +370,6 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
 @_SAMPLE
 @click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
 @options.JSON
-@_errors
 def verify(out: str, as_json: bool, **choices: Any) -> None:
     """Check structure, sums, ids and ends of documents, and compare a sample with its source.
 
@@ -418,7 +398,6 @@ def _verify(plan: Any, as_json: bool = False, **choices: Any) -> None:
 
 @corpus.command(short_help="Make one file (pair) of the parts.")
 @_OUT
-@_errors
 def merge(out: str) -> None:
     """Make one file (pair) of the parts, in their place; with --shuffle in the plan, shuffled."""
     from ..corpus import read_plan
@@ -446,7 +425,6 @@ def _merge(plan: Any) -> None:
     help="Whole documents, or all of them joined and cut.",
 )
 @click.option("--seed", type=int, help="Shuffle rows (best-fit) or documents (wrap).")
-@_errors
 def pack(out: str, **choices: Any) -> None:
     """Make an index of rows; the token files stay as they are. Read it with PackedRows."""
     from ..corpus import PackedRows, pack_rows
@@ -461,7 +439,6 @@ def pack(out: str, **choices: Any) -> None:
 @click.option("--report", "--html", "html", metavar="FILE", help="Write the report as a page.")
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @options.JSON
-@_errors
 def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
     """Tell tokens a byte by source, longest documents and control strings."""
     from ..corpus import corpus_report, read_plan
@@ -490,9 +467,8 @@ def _files_of(plan: Any) -> Iterator[str]:
 
 
 @click.command(cls=Command)
-@_with([*_PLAN, *_RUN, _SAMPLE])
+@partial(options.with_options, [*_PLAN, *_RUN, _SAMPLE])
 @click.option("--merge", "merges", is_flag=True, help="Make one file (pair) of the parts.")
-@_errors
 def all_steps(
     processes: int | None, num_threads: int | None, sample: int, merges: bool, **choices: Any
 ) -> None:
@@ -505,10 +481,6 @@ def all_steps(
 
 
 corpus.one_step = all_steps
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 @contextlib.contextmanager

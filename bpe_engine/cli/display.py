@@ -19,7 +19,7 @@ from .. import get_encoding
 from .._core import TokenTable
 from ..abilities.alignment import Alignment
 from ..abilities.healing import Healed
-from ..abilities.visible import CONTINUED, visible_bytes, whole_characters
+from ..abilities.visible import CONTINUED, plural, visible_bytes, whole_characters
 from ..core import Encoding
 from ..model import models_of
 from ..read.builtin import BUILTIN, RANK_FILE_SHA256
@@ -71,7 +71,7 @@ def show_tokens(
         (len(text), "character"),
         (len(text.encode("utf-8", "replace")), "byte"),
     )
-    size = ", ".join(_counted(count, noun) for count, noun in counts)
+    size = ", ".join(plural(count, noun) for count, noun in counts)
     legend = "; * marks special tokens" if any(token.special for token in tokens) else ""
     _print_note(console, f"{size}, {tokenizer._label}{legend}")
 
@@ -157,7 +157,7 @@ def show_healed(
         return (DecodedToken(id, table[id], table.kind(id) == "special", 0, 0) for id in ids)
 
     _print_rows(console, decoded(healed.ids))
-    stay = f"{_counted(len(healed.ids), 'id')} of {tokenizer._label} stay"
+    stay = f"{plural(len(healed.ids), 'id')} of {tokenizer._label} stay"
     if healed.done:
         _print_note(console, f"{stay}; any token may come next")
         return
@@ -170,14 +170,10 @@ def show_healed(
         if len(others) > most:
             _print_note(console, f"and {len(others) - most:,} more (--most)")
     allowed = healed.allowed_ids().tolist()
-    _print_note(console, f"{_counted(len(allowed), 'token')} may come next")
+    _print_note(console, f"{plural(len(allowed), 'token')} may come next")
     _print_rows(console, decoded(allowed[:most]))
     if len(allowed) > most:
         _print_note(console, f"and {len(allowed) - most:,} more (--most)")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def show_alignment(
@@ -214,7 +210,7 @@ def show_alignment(
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
     counts = " and ".join(f"{len(it):,} of {name}" for it, name in zip(ids, names))
-    _print_note(console, f"{_counted(len(aligned), 'group')} of tokens, {counts}")
+    _print_note(console, f"{plural(len(aligned), 'group')} of tokens, {counts}")
 
 
 @dataclass(frozen=True)

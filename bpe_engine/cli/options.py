@@ -114,25 +114,26 @@ _ALLOW_SPECIAL = click.option(
 
 def takes_encoding(command: _Command) -> _Command:
     """Adds the options for `choose_tokenizer` to a command."""
-    return _with(_ENCODING, command)
+    return with_options(_ENCODING, command)
 
 
 def allows_special(command: _Command) -> _Command:
     """Adds the option --allow-special to a command, which is called with `allow_special`."""
-    return _with([_ALLOW_SPECIAL], command)
+    return with_options([_ALLOW_SPECIAL], command)
 
 
 def reads_text(command: _Command) -> _Command:
     """Adds the text to a command: arguments, --file or standard input."""
-    return _with([TEXT, FILE, INPUT_ERRORS], command)
+    return with_options([TEXT, FILE, INPUT_ERRORS], command)
 
 
 def draws(command: _Command) -> _Command:
     """Adds the options of a drawing to a command, which is called with `color` and `width`."""
-    return _with(_LOOK, command)
+    return with_options(_LOOK, command)
 
 
-def _with(options: list[_Option], command: _Command) -> _Command:
+def with_options(options: Sequence[_Option], command: _Command) -> _Command:
+    """Adds options and arguments to a command, in their order."""
     for option in reversed(options):
         command = option(command)
     return command
