@@ -88,8 +88,9 @@ const CALLS: &[(&str, Call)] = &[
     ("rank file", |with| rank_file::parse(&with.ranks).map(drop)),
 ];
 
-const KINDS: [(&str, &str, Normalization); 2] = [
+const KINDS: [(&str, &str, Normalization); 3] = [
     ("family", PATTERNS[1], Normalization::None),
+    ("nfc", PATTERNS[1], Normalization::Nfc),
     ("regex", r"\w+|\s+|[^\w\s]+", Normalization::None),
 ];
 

@@ -12,7 +12,9 @@ mod size;
 mod table;
 
 use crate::ablation::Mechanism;
+use crate::error::Result;
 use crate::hash::random_seeds;
+use crate::memory::reserve;
 use crate::vocabulary::Key;
 
 use ids::{Ids, is_cacheable};
@@ -178,8 +180,8 @@ impl ShortPieces<'_> {
         pieces: &[T],
         place: impl Fn(&T) -> (Key, SetIndex),
         out: &mut Vec<u32>,
-    ) -> usize {
-        out.reserve(Ids::<2>::CAPACITY * pieces.len());
+    ) -> Result<usize> {
+        reserve(out, Ids::<2>::CAPACITY * pieces.len())?;
         let mut length = out.len();
         let room = out.as_mut_ptr();
         let mut known = 0;
@@ -197,7 +199,7 @@ impl ShortPieces<'_> {
         }
         // SAFETY: `length` ids have been written.
         unsafe { out.set_len(length) };
-        known
+        Ok(known)
     }
 }
 

@@ -161,7 +161,7 @@ impl ProbeBatch {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         let Some(cache) = &single.cache else { return Ok(()) };
-        let known = cache.short().append_known(&self.probes[..self.count], Probe::place, ids);
+        let known = cache.short().append_known(&self.probes[..self.count], Probe::place, ids)?;
         if known == self.count {
             return Ok(());
         }
@@ -186,7 +186,8 @@ impl ProbeBatch {
                 self.misses.push(*probe, ids.len());
             }
             next += 1;
-            next += cache.short().append_known(&self.probes[next..self.count], Probe::place, ids);
+            next +=
+                cache.short().append_known(&self.probes[next..self.count], Probe::place, ids)?;
         }
         if self.misses.len() >= MISS_BATCH {
             self.misses.resolve(single, text, ids)?;
