@@ -66,7 +66,6 @@ fn read_after(
     };
     let mut reader = Reader { engine, is_joined, prompt, half };
     if let Ok(list) = segments.cast_exact::<PyList>() {
-        reader.prompt.make_room(list.len()).or_raise()?;
         for (index, item) in list.iter().enumerate() {
             reader.push(index, &item)?;
         }
