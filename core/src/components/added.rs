@@ -136,8 +136,7 @@ impl AddedTokens {
         self.special.contains(text)
     }
 
-    /// Copies these tokens, to add others; fails if both have no room in memory. They take many small
-    /// allocations, so this checks for the sum first.
+    /// Copies these tokens to add others. Asks for the sum of the many small allocations first.
     pub(crate) fn copy_for(&self, tokens: &[AddedToken]) -> Result<Self> {
         let all = self.tokens.values().chain(tokens);
         ask_for(all.map(|token| token.content.len() * COPIES + TOKEN).sum())?;
