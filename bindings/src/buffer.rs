@@ -36,7 +36,7 @@ pub fn array<'py>(
 /// Token ids as a buffer for `numpy.frombuffer(buffer, dtype=numpy.uint32)`.
 ///
 /// The memory is allocated for one call and belongs to the holder of the buffer, so it is writable:
-/// the engine never reads it again.
+/// nothing here reads the memory again.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct TokenBuffer {
     ids: *mut u32,
@@ -46,7 +46,7 @@ pub struct TokenBuffer {
     capacity: usize,
 }
 
-// SAFETY: the fields never change after `new`, and the engine does not touch the memory that
+// SAFETY: the fields never change after `new`, and nothing here touches the memory that
 // `ids` points to between `new` and `drop`. Python code that writes to it from several threads
 // must synchronize, as with any writable buffer.
 unsafe impl Send for TokenBuffer {}

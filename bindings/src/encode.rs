@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList, PyTuple};
 
 use crate::buffer::{self, TokenBuffer};
-use crate::engine::Current;
 use crate::errors::OrRaise;
 use crate::objects::{Argument, check_signals, new_bytearray, new_list, new_span};
 use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::request::Gives;
+use crate::shared::Current;
 use crate::{buffer_pool, gil, int_cache, rows, text};
 
 /// Ids, and the span of each as `(start, end)` in characters.
@@ -51,7 +51,7 @@ impl Ragged {
 }
 
 impl PyPipeline {
-    /// Encodes a text to a list with an engine that has this request.
+    /// Encodes a text to a list with the pipeline of this request.
     #[inline]
     fn list<'py>(
         slf: &Bound<'py, Self>,

@@ -7,7 +7,7 @@ use bpe_core::pool::Pool;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Configures the caches of a new engine from the environment.
+/// Configures the caches of a new pipeline from the environment.
 pub fn configure_caches(caches: &Pool) -> PyResult<()> {
     if let Some(size) = cache_size()? {
         caches.set_cache_size(size);

@@ -1,4 +1,4 @@
-//! `bpe_engine._core`, the engine for Python. Only converts between Python and Rust; all logic is
+//! `bpe_engine._core`, the pipeline for Python. Only converts between Python and Rust; all logic is
 //! in the core.
 //!
 //! | file | what it does |
@@ -7,7 +7,7 @@
 //! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
 //! | `ranks_only` | methods of `Encoding` that need ranks |
 //! | `hf` | methods of `Tokenizer`; parts of tokenizer.json files |
-//! | `engine` | the pipeline that objects of one tokenizer share |
+//! | `shared` | the pipeline that objects of one tokenizer share |
 //! | `environment` | configures caches from environment variables |
 //! | `request` | reads `allowed_special` and `disallowed_special`, and has their defaults |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
@@ -47,7 +47,6 @@ mod caches;
 mod columns;
 mod decode;
 mod encode;
-mod engine;
 mod environment;
 mod errors;
 mod fingerprint;
@@ -68,6 +67,7 @@ mod ranks;
 mod ranks_only;
 mod request;
 mod rows;
+mod shared;
 mod stream_pool;
 mod strings;
 mod taint;

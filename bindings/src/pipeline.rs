@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::engine::{Current, Shared};
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::request::{self, Face, Gives};
+use crate::shared::{Current, Shared};
 use crate::{builtin, ranks};
 
 /// The native base class of `Encoding`, `hf.Tokenizer` and `Tokenizer`. Use the subclasses.

@@ -266,7 +266,7 @@ impl NameFinder {
         Ok(Self { names, given: by_form.into_values().collect(), engine })
     }
 
-    /// Returns true if the engine is the one that the finder was built for.
+    /// Returns true if the finder was built for the tokenizer as it is now.
     fn is_current(&self, source: &Bound<'_, PyPipeline>) -> PyResult<bool> {
         Ok(std::ptr::addr_eq(&raw const *PyPipeline::current(source)?, &raw const *self.engine))
     }

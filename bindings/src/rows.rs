@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::columns::{Column, ColumnText};
-use crate::engine::{Current, Shared};
 use crate::errors::{OrRaise, to_python};
 use crate::gil;
 use crate::objects::{collected, push};
+use crate::shared::{Current, Shared};
 use crate::text::{self, Text};
 
 /// Bytes (or ids) that justify another thread; starting one takes about 20 microseconds.
@@ -116,7 +116,7 @@ impl RowText<'_> {
     }
 }
 
-/// Encodes the texts of parts with an engine and its request. `take` receives the ids share by
+/// Encodes the texts of parts with a pipeline and its request. `take` receives the ids share by
 /// share, and the size of all texts.
 pub fn encode_parts<'py>(
     native: &Shared,

@@ -6,11 +6,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
 
-use crate::engine::Current;
 use crate::errors::OrRaise;
 use crate::objects::{check_signals, collected, list_of_spans, new_list};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
+use crate::shared::Current;
 use crate::{gil, text};
 
 /// How many bytes or code points of a text are read first, beside four for each token.
