@@ -46,7 +46,7 @@ THOUGHT = {**ANSWER, "reasoning_content": "Fig thinks."}
 ASKS: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 ASKS_THOUGHT: dict[str, Any] = {**ASKS, "reasoning_content": "Fig thinks."}
 #: The errors of a template that refuses a conversation.
-REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
+REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
 
 
 def control_tokens_of(segments: Sequence[Segment]) -> list[str]:
