@@ -228,12 +228,13 @@ def test_merging_has_reasons() -> None:
 
 
 def test_bytes_that_are_not_text() -> None:
-    base = {**BYTES, b"\xe7\x8c": 256, b" \xe7": 257, b"\x8ca": 258, b"\xffa": 259}
+    longer = [b"\xe7\x8c", b" \xe7", b"\x8ca", b"\xffa", b"\x80" * 4, b"\xe7a", b"\xed\xa0"]
+    base = {**BYTES, **{token: 256 + index for index, token in enumerate(longer)}}
     result = check_vocabulary(base, pattern="gpt2", special_tokens={})
     found = codes(result)
-    assert found["NOT_UTF8"] == 128 + 4
+    assert found["NOT_UTF8"] == 128 + 7
     assert found["CROSSES_CHARACTER"] == 2
-    assert found["NONSENSE_BYTES"] == 1
+    assert found["NONSENSE_BYTES"] == 4
     assert "259" in examples(result, "NONSENSE_BYTES")
     assert result.round_trip[256] == "UNDECODEABLE"
 
