@@ -162,7 +162,7 @@ def visualise_tokens(token_values: list[bytes]) -> None:
     characters, last = 0, -1
     for token in token_values:
         shown = token.decode(errors="replace")
-        # The color depends on the position in the text, so that a merge keeps those before it.
+        # The color depends on the position in the text, so a merge leaves earlier colors alone.
         place = characters % len(_BACKGROUNDS)
         last = (place + (place == last)) % len(_BACKGROUNDS)
         print(f"\x1b[48;5;{_BACKGROUNDS[last]}m{shown}", end="")

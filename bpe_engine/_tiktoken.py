@@ -43,7 +43,7 @@ class CoreBPE(_core.Encoding):
     def encode(  # type: ignore[override]
         self, text: str, allowed_special: _Names, disallowed_special: _Names = None
     ) -> list[int]:
-        """As `Encoding.encode`, but disallows nothing by default."""
+        """Like `Encoding.encode`, but disallows nothing by default."""
         return super().encode(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
@@ -59,13 +59,13 @@ class CoreBPE(_core.Encoding):
     def encode_with_unstable(  # type: ignore[override]
         self, text: str, allowed_special: _Names, disallowed_special: _Names = None
     ) -> tuple[list[int], list[list[int]]]:
-        """As `Encoding.encode_with_unstable`, but disallows nothing by default."""
+        """Like `Encoding.encode_with_unstable`, but disallows nothing by default."""
         return super().encode_with_unstable(
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
 
     def encode_single_token(self, piece: str | bytes) -> int:
-        """As `Encoding.encode_single_token`."""
+        """Same as `Encoding.encode_single_token`."""
         return super().encode_single_token(piece)
 
     def encode_single_piece(self, piece: str | bytes) -> list[int]:

@@ -76,7 +76,7 @@ def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
 
 
 def given_texts(value: str | Iterable[str]) -> Iterable[str]:
-    """Returns an argument that is a text or several. Raises TypeError for anything else."""
+    """Returns the texts of an argument that is one text or several; else raises TypeError."""
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"texts are a str or a list of them, not {shown(value)}")
     return [value] if isinstance(value, str) else value

@@ -61,7 +61,7 @@ class VocabularyMap(Reported):
 
     @property
     def decompositions(self) -> dict[int, list[int]]:
-        """The ids of ``b`` of every other token of ``a``."""
+        """The ids of ``b`` that spell each token of ``a`` that ``b`` does not have."""
         others = (~self.is_equal).nonzero()[0].tolist()
         return dict(zip(self.ids[others].tolist(), self.rows[others].to_lists()))
 

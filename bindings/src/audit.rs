@@ -157,7 +157,7 @@ impl AuditedIds {
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
         }
         for &(segment, end) in &turns.ends {
-            // Behind the end of a turn, its last segment has text that the model does not write.
+            // After the end of a turn, its last segment has text that the model does not write.
             let end = end + usize::from(has_end);
             for (ids, _) in self.runs().filter(|(_, origin)| origin.segment == segment) {
                 bits[ids.start.max(end)..ids.end.max(end)].fill(0);

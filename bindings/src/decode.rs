@@ -200,7 +200,7 @@ impl PyPipeline {
         Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
     }
 
-    /// The way text shows tokens of single bytes; None if all tokens are decoded together.
+    /// How runs of byte tokens become text; None if all tokens are decoded together.
     #[getter]
     fn _byte_runs(slf: &Bound<'_, Self>) -> PyResult<Option<&'static str>> {
         Ok(Self::current(slf)?.byte_runs().map(|runs| match runs {

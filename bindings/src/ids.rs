@@ -19,7 +19,7 @@ pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     if let Some(ids) = read_known(ids)? {
         return Ok(ids);
     }
-    // SAFETY: attached, and `ids` is a live object; the check runs no code of it.
+    // SAFETY: attached, and `ids` is a live object; the check runs none of its code.
     let is_sequence = unsafe { ffi::PySequence_Check(ids.as_ptr()) } == 1;
     if !is_sequence || ids.is_instance_of::<PyDict>() || ids.is_instance_of::<PyString>() {
         let kind = kind(ids);
@@ -109,7 +109,7 @@ fn read_known(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(tuple) = ids.cast::<PyTuple>() {
         return collect(tuple.len(), tuple.iter().map(Ok)).map(Some);
     }
-    // SAFETY: attached, and `ids` is a live object; the check runs no code of it.
+    // SAFETY: attached, and `ids` is a live object; the check runs none of its code.
     if unsafe { ffi::PyObject_CheckBuffer(ids.as_ptr()) } == 0 {
         return Ok(None);
     }

@@ -71,7 +71,7 @@ pub fn repeated<'py>(
     }
 }
 
-/// Returns a list of 0 and 1: 1 for each byte that is not zero.
+/// Returns a list of zeros and ones: a one for each nonzero byte.
 pub fn bits<'py>(py: Python<'py>, bits: &[u8]) -> PyResult<Bound<'py, PyList>> {
     let ints = [new_int(py, 0)?, new_int(py, 1)?];
     filled(py, bits.len(), |index| ints[usize::from(bits[index] != 0)].clone().into_ptr())

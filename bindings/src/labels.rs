@@ -70,7 +70,7 @@ pub struct Labels {
     getitem: Py<PyAny>,
     call: Py<PyAny>,
     places: Vec<Place>,
-    /// The values with the numbers from 1 on.
+    /// The values that are numbered from 1.
     given: Vec<Given>,
     /// Lists and dicts by their addresses, which stay theirs: each is kept alive.
     known: HashMap<usize, (Py<PyAny>, Known), BuildHasherDefault<Address>>,
@@ -174,7 +174,7 @@ impl Labels {
         Ok(())
     }
 
-    /// Returns the number of a message, from 1 on, or `outer` for another value.
+    /// Returns the number of a message, counted from 1, or `outer` for any other value.
     fn turn(&self, value: &Bound<'_, PyAny>, outer: usize) -> usize {
         match self.known_of(value) {
             Some(Known::Message { index, .. }) => index + 1,
@@ -182,8 +182,8 @@ impl Labels {
         }
     }
 
-    /// Returns the flags of text that is made of a list or a dict of the caller, and the same data
-    /// without labels; 0 and the value itself for other values.
+    /// Returns the flags of text made from one of the caller's lists or dicts, and the same list or
+    /// dict without labels. For any other value, returns 0 and the value itself.
     fn found<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<(u64, Bound<'py, PyAny>)> {
         let data = match self.known_of(value) {
             Some(Known::Data { .. }) => value.clone(),
@@ -194,7 +194,7 @@ impl Labels {
         Ok((self.rewritten(at)?, data))
     }
 
-    /// Returns a list or a dict whose items are labeled, for one of the caller, or another value.
+    /// Returns one of the caller's lists or dicts with labeled items; other values as they are.
     pub fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         match self.known_of(value) {
@@ -512,7 +512,7 @@ impl Labels {
         self.flagged(value, flags)
     }
 
-    /// Returns the flags of a string of the caller's segment; 0 for another one.
+    /// Returns the flags of a string from the caller's segment; 0 for any other string.
     fn only_flags(&self, value: &Bound<'_, PyAny>) -> PyResult<u64> {
         if value.get_type_ptr() != self.traced.as_ptr().cast() {
             return Ok(0);

@@ -52,7 +52,7 @@ impl File {
         Ok(Self { special, safe: Request { disallowed, ..Request::ORDINARY } })
     }
 
-    /// As [`PyPipeline::ask`].
+    /// Same as [`PyPipeline::ask`].
     fn ask<'a>(
         &self,
         ordinary: &'a Shared,
@@ -87,12 +87,12 @@ pub struct PyEncoding;
 pub struct PyTokenizer;
 
 impl PyTokenizer {
-    /// As [`PyPipeline::tokenizer`].
+    /// Same as [`PyPipeline::tokenizer`].
     pub fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Arc<Pipeline>> {
         PyPipeline::tokenizer(slf.as_super())
     }
 
-    /// As [`PyPipeline::change`].
+    /// Same as [`PyPipeline::change`].
     pub fn change<T>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,

@@ -46,8 +46,8 @@ pub fn read(engine: &Pipeline, segments: &Bound<'_, PyAny>, is_joined: bool) -> 
     Ok(prompt)
 }
 
-/// Reads segments behind a prompt, which ends with this half of a surrogate pair. Returns the prompt,
-/// without the call of [`Prompt::finish`], and the half that it ends with.
+/// Reads the segments after a prompt, which ends with this half of a surrogate pair. Returns the
+/// prompt, before [`Prompt::finish`] is called, and the half that it ends with.
 fn read_after(
     engine: &Pipeline,
     segments: &Bound<'_, PyAny>,

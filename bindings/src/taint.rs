@@ -279,7 +279,7 @@ pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
     usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }
 
-/// Returns a part of a `str` or an instance of a subclass, as a plain `str`.
+/// Returns part of a `str`, or of an instance of a subclass, as a plain `str`.
 pub fn substring<'py>(
     text: &Bound<'py, PyAny>,
     start: usize,

@@ -337,7 +337,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         Ok(())
     }
 
-    /// Adds text that comes from a segment of the caller.
+    /// Adds text that comes from one of the caller's segments.
     fn push_given(&mut self, mut flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
         let given = self.given(flags)?.ok_or_else(|| PyValueError::new_err("no such segment"))?;
         let mut special = None;
@@ -357,7 +357,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.part()
     }
 
-    /// Returns the value of the caller that text with these flags comes from.
+    /// Returns the caller's value that text with these flags comes from.
     fn given(&mut self, flags: u64) -> PyResult<Option<Rc<Given<'py>>>> {
         let flags = flags & ((1 << START_SHIFT) - (1 << GIVEN_SHIFT));
         if let Some((_, given)) = self.last.as_ref().filter(|(last, _)| *last == flags) {

@@ -14,7 +14,7 @@ use crate::objects::new_bytes;
 use crate::pipeline::PyPipeline;
 use crate::{ids, int_cache};
 
-/// The bytes that each id adds to a text after others, in one buffer, and the kind of each id.
+/// The bytes that each id adds after other ids, in one buffer, and the kind of each id.
 ///
 /// ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
 /// than the largest id. The table never changes.
@@ -149,8 +149,8 @@ impl TableBuffer {
         let length = ffi::Py_ssize_t::try_from(length)?;
         let data = data.cast::<c_void>().cast_mut();
         // SAFETY: `view` is valid; `data` points to `length` bytes of a table that never changes and
-        // lives as long as `slf`, of which the call stores a new reference in the view. The view
-        // is read-only.
+        // lives as long as `slf`. The call stores a new reference to `slf` in the view, which is
+        // read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), data, length, 1, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
     }

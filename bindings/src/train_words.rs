@@ -200,7 +200,7 @@ impl WordCounts {
     }
 
     /// Learns Unigram. Returns the pieces and their scores, the best first. `special_tokens` is how
-    /// many of `vocab_size` are no pieces.
+    /// many of `vocab_size` are not pieces.
     #[pyo3(signature = (vocab_size, *, special_tokens=0, character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn train_unigram(

@@ -13,7 +13,7 @@ use crate::request::Gives;
 use crate::shared::Current;
 use crate::{gil, text};
 
-/// How many bytes or code points of a text are read first, beside four for each token.
+/// How many bytes or code points of a text are read first, besides four for each token.
 const FIRST: usize = 1024;
 
 #[pymethods]

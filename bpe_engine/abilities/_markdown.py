@@ -46,7 +46,7 @@ class Whole:
 
 
 def _fences(text: str) -> list[tuple[int, int]]:
-    """Returns the first character of each code fence, and the end of its last line."""
+    """Returns the span of each fenced code block, up to the end of its last line."""
     fences: list[tuple[int, int]] = []
     opened: re.Match[str] | None = None
     for found in _FENCE.finditer(text):

@@ -83,8 +83,8 @@ def chunk_spans(
     whole: Whole | None,
     chunk: Callable[[Any, Names | None, str, int, int], _Chunk],
 ) -> list[_Chunk]:
-    """Returns the chunks of `Encoding.chunk_spans`, whose arguments are checked, each as `chunk`
-    (`counted` or `encoded`) makes it."""
+    """Returns the chunks of `Encoding.chunk_spans`, each made by `chunk` (`counted` or `encoded`).
+    The arguments must have been checked."""
     made = partial(chunk, encoding, allowed_special, text)
     # A character may not fit after the best place, but after another one.
     with suppress(ValueError):

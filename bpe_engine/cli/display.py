@@ -264,7 +264,7 @@ def describe(name: str) -> dict[str, Any]:
 
 def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     """Draws the table of encodings."""
-    # One line per row: a pipe gets all of it, a narrow terminal cuts the models.
+    # One line per row: a pipe gets the whole line, a narrow terminal truncates the models.
     console = _console("auto", None if sys.stdout.isatty() else 1000)
     table = Table(box=None, pad_edge=False, header_style="bold")
     headers = ("name", "tokens", "special", "max id", "models")

@@ -19,7 +19,7 @@ def framework(tensor_type: Any) -> Any:
     """Returns the package of ``"np"``, ``"pt"`` or ``"tf"``.
 
     Raises:
-        ValueError: The name is another one.
+        ValueError: The name is none of these.
         ImportError: The package is missing.
     """
     name = getattr(tensor_type, "value", tensor_type)

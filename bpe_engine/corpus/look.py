@@ -28,8 +28,8 @@ class Look:
     documents: int
     #: Histogram: upper bound of ids per document, a power of two, to percent of documents.
     lengths: dict[str, float]
-    #: By the length of a row: the share of documents that fit whole, and of a row that is filled
-    #: when rows hold one document each, in percent.
+    #: For each row length: the percentage of documents that fit whole, and of a row that is filled
+    #: when rows hold one document each.
     rows: list[tuple[int, float, float]]
     #: The tokens of the first document, as they are shown.
     sample: list[str]

@@ -9,7 +9,7 @@ from .plan import Plan
 
 __all__ = ["MANY_UNKNOWN", "notes_of", "share_of"]
 
-#: The share of unknown tokens from which on a note warns.
+#: A note warns if the share of unknown tokens is at least this.
 MANY_UNKNOWN = 0.01
 
 

@@ -1,4 +1,4 @@
-"""Packs documents into rows of a length: an index only, the ids stay where they are.
+"""Packs documents into rows of a given length. Only writes an index; the ids stay in place.
 
 The index is ``OUT/packed-LENGTH-METHOD.idx``, with a seed ``OUT/packed-LENGTH-METHOD-seedN.idx``: a
 header in JSON that is padded to 4,096 bytes, then the first piece of each row and the number of

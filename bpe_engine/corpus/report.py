@@ -17,7 +17,7 @@ from .plan import Plan, read_plan
 
 __all__ = ["CorpusReport", "corpus_report"]
 
-#: Inputs in the chart, the characters of their names, and the percent from which on a row is full.
+#: Inputs in the chart, the characters of their names, and the percentage at which a row is full.
 _SOURCES, _NAME, _FULL = 10, 18, 90
 
 

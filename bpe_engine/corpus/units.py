@@ -159,7 +159,7 @@ def _settled(
 
 
 def _shortened(reason: str) -> str:
-    """Returns a reason as text of one size: what it quotes may be long, or have lone surrogates."""
+    """Escapes the lone surrogates in a reason, and truncates it if it quotes a long text."""
     whole = reason.encode("utf-8", "backslashreplace").decode()
     return whole if len(whole) <= _LONGEST_REASON else whole[:_LONGEST_REASON] + "..."
 

@@ -56,7 +56,7 @@ def verify_corpus(
         progress: Called with the documents so far and all of them.
 
     Raises:
-        CorpusError: The plan is missing or was changed, or the tokenizer is another one.
+        CorpusError: The plan is missing or was changed, or the tokenizer is a different one.
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     result = Verification()

@@ -1,4 +1,4 @@
-"""Batches of transformers' tokenizers around ours: fields without an object for each text."""
+"""Batches for transformers' tokenizers that wrap ours, without an object for each text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         own: The class of our tokenizers inside of theirs.
 
     Returns:
-        The method; that of transformers for a version that is not known.
+        The method; transformers' own for an unknown version.
     """
     original: Callable[..., Any] = base._encode_plus
     names = inspect.signature(original).parameters
@@ -254,7 +254,7 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
         own: The class of our tokenizers inside of theirs.
 
     Returns:
-        The method; that of transformers for a version that is not known.
+        The method; transformers' own for an unknown version.
     """
     original: Callable[..., Any] = base.__call__
     if tuple(inspect.signature(original).parameters) != _PARAMETERS_OF_CALLS:

@@ -65,7 +65,7 @@ class ByteFallback(Decoder):
 
 
 class ByteLevel(Decoder):
-    """Replaces the characters that represent bytes by these."""
+    """Replaces the characters that represent bytes with those bytes."""
 
     _takes_others = True
     add_prefix_space: bool = fields.flag(default=True, init=False)
@@ -92,7 +92,7 @@ class Fuse(Decoder):
 
 
 class Metaspace(Decoder):
-    """Replaces a mark by spaces, and removes it from the first token.
+    """Replaces a mark with spaces, and removes it from the first token.
 
     Args:
         replacement: The mark.

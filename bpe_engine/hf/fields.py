@@ -144,7 +144,7 @@ def text(**options: Any) -> Any:
 
 
 def length(**options: Any) -> Any:
-    """A number from 0 on."""
+    """A number that is not negative."""
 
     def check(value: int) -> int:
         if _instance(int)(value) < 0:

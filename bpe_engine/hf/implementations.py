@@ -253,7 +253,7 @@ class CharBPETokenizer(_OfMerges):
 
 
 class SentencePieceBPETokenizer(_OfMerges):
-    """BPE over characters, whose words begin with a mark for the space before them.
+    """Character-level BPE whose words begin with a mark for the space before them.
 
     Args:
         vocab, merges: The lists of the model, or the paths of their files; both or none.

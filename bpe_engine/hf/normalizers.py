@@ -74,7 +74,7 @@ class BertNormalizer(Normalizer):
 
 
 class ByteLevel(Normalizer):
-    """Replaces each byte by the character that represents it."""
+    """Replaces each byte with the character that represents it."""
 
 
 class Lowercase(Normalizer):

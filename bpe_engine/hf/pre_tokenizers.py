@@ -110,7 +110,7 @@ class FixedLength(PreTokenizer):
 
 
 class Metaspace(PreTokenizer):
-    """Replaces spaces by a mark, and cuts before it.
+    """Replaces spaces with a mark, and cuts before it.
 
     Args:
         replacement: The mark.

@@ -133,7 +133,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: It is not such a model, or the version is another.
+            ValueError: The file is not such a model, or the version is neither of these.
 
         >>> tokenizer = Tokenizer.from_sentencepiece("tokenizer.model")  # doctest: +SKIP
         >>> tokenizer.encode("Hello world").tokens  # doctest: +SKIP

@@ -133,7 +133,7 @@ def is_theirs(tokenizer: Any) -> bool:
 
 
 def _swap(tokenizer: Any) -> Any:
-    """Puts our object in the place of the `tokenizers.Tokenizer` of a transformers tokenizer.
+    """Replaces the `tokenizers.Tokenizer` of a transformers tokenizer with our object.
 
     Raises:
         UnsupportedTokenizer: It asks for what cannot be done exactly.
@@ -255,7 +255,7 @@ class _Reader:
 
 
 def _read(path: str, refused: list[str]) -> Tokenizer | None:
-    """Reads a file into our object; the reason is kept where that cannot be."""
+    """Reads a file into our object. If that fails, adds the reason to `refused`."""
     try:
         return _Backend.from_file(path)
     except ValueError as error:

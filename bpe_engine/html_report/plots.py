@@ -216,7 +216,7 @@ def growth(
 
 
 def _marks(highest: int) -> list[int]:
-    """Returns round numbers from 0 on, a quarter of the highest apart or more, and the highest.
+    """Returns round numbers from 0, at least a quarter of the highest apart, and the highest.
 
     >>> _marks(582), _marks(19), _marks(2)
     ([0, 200, 400, 582], [0, 5, 10, 19], [0, 1, 2])

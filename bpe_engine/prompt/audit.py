@@ -80,7 +80,7 @@ class Audit:
 
     @cached_property
     def segments(self) -> list[int]:
-        """The index of each id's segment: the one with its first byte, or that names it."""
+        """For each id, the index of the segment that holds its first byte, or that names it."""
         return self._ids.segments()
 
     @cached_property

@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Scalar:
-    """A number, truth value or None of the caller whose text has flags."""
+    """A number, bool or None from the caller, whose text has flags."""
 
     __slots__ = ()
     text_flags: int
@@ -102,7 +102,7 @@ values: _Values = _Values()
 
 
 class finding:  # noqa: N801 - used as a function is
-    """A context in which `found` and `opened` know the values of the caller."""
+    """A context in which `found` and `opened` know the caller's values."""
 
     __slots__ = ("_before", "_now")
 
@@ -127,7 +127,7 @@ def found(value: object) -> tuple[int, Any]:
 
 
 def opened(value: Any) -> Any:
-    """Returns a list or a dict of the caller with labeled items; other values as they are."""
+    """Returns one of the caller's lists or dicts with labeled items; other values as they are."""
     if (type(value) is dict or type(value) is list) and values.labels is not None:
         return values.labels.opened(value)
     return value

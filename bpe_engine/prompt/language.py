@@ -45,13 +45,13 @@ _SCALARS = frozenset([int, float, bool, type(None)])
 
 
 def guarded(value: Any) -> Any:
-    """Returns `value`, which something is about to print, compare or hash."""
+    """Counts `value`, which is about to be printed, compared or hashed, and returns it."""
     guard(value)
     return value
 
 
 def counted(value: Any) -> Any:
-    """Returns `value`, which an operation has made."""
+    """Counts `value`, the result of an operation, and returns it."""
     if isinstance(value, (str, bytes)):
         use(len(value))
     elif isinstance(value, (list, tuple)):
@@ -123,7 +123,7 @@ def _check_bits(bits: int) -> None:
         )
 
 
-#: Those that Jinja's sandbox calls, by their signs.
+#: The operators that Jinja's sandbox calls, by symbol.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "*": _multiply,
     "%": _modulo,
@@ -154,7 +154,7 @@ def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return checked
 
 
-#: By the names of Jinja's operators and tests.
+#: The comparisons, by the names of Jinja's operators and tests.
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": _comparison(operator.eq),
     "ne": _comparison(operator.ne),

@@ -96,11 +96,11 @@ class limited:  # noqa: N801 - used as a function is
 
 
 def use(amount: int) -> None:
-    """Counts the characters, or bytes for anything else, that an operation reads and makes.
+    """Counts what an operation reads and makes: characters of text, bytes of anything else.
 
     Raises:
-        TemplateLimitError: They are too many for one operation or for the rest of the rendering,
-            or the time is up.
+        TemplateLimitError: It is too much for one operation or for the rest of the rendering, or
+            the time is up.
     """
     limits = active.limits
     if amount > 0:
@@ -115,10 +115,10 @@ def guard(value: Any) -> None:
 
 
 def size_of(value: Any) -> int:
-    """The size of a value for whatever walks over it.
+    """The size of a value to an operation that visits everything in it.
 
-    A list may hold another one many times, and that a third one: small in memory, it may be endless
-    to print. So everything counts as often as it occurs.
+    A list may hold a second one many times, and the second a third: small in memory, but endless to
+    print. So everything counts as often as it occurs.
     """
     size = size_of_plain(value)
     return _size_of(value, {}) if size is None else size

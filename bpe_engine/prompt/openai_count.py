@@ -17,7 +17,7 @@ from .pictures import picture_tokens
 
 __all__ = ["ChatTokens", "count_chat_tokens"]
 
-#: Tokens around each message, with a name, and before the reply.
+#: Extra tokens: around each message, for a name, and before the reply.
 _MESSAGE, _NAME, _REPLY = 3, 1, 3
 
 #: Tokens around each function, by encoding; after all; around properties; around their values.

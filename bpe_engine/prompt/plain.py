@@ -41,7 +41,7 @@ class Plain:
         return plain
 
     def named(self, name: str, value: Any) -> Any:
-        """Copies a value, which errors call `name`."""
+        """Copies a value. Errors refer to it as `name`."""
         try:
             return self.data(value)
         except _NoText as error:

@@ -34,9 +34,9 @@ class TemplateNotStable(ValueError):
         self.message = message
         #: The first character that differs.
         self.offset = offset
-        #: The text before, from there on.
+        #: The earlier text, from that character.
         self.expected = expected
-        #: The text now, from there on.
+        #: The new text, from that character.
         self.found = found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -125,7 +125,7 @@ class Rollout:
         self._max_tokens = max_tokens
         StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
-        #: The rendered text in front of what was sampled last.
+        #: The rendered text before the latest sample.
         self._said = whole_text(segments)
         ids = tuple(encode_segments(tokenizer, segments, True).tolist())
         self._parts = [_Part(ids, False, None)]

@@ -36,5 +36,5 @@ def published_name(ranks: Mapping[bytes, int]) -> str | None:
 
 
 def may_be_published(contents: bytes) -> bool:
-    """False if a rank file surely has no published ranks; cheaper than parsing it."""
+    """Returns false if a rank file cannot be a published one; cheaper than parsing it."""
     return re.search(rb" %d\s" % _PROBE_ID, contents) is not None

@@ -43,7 +43,7 @@ Format = Literal[
 CONFIG = "tokenizer_config.json"
 
 #: For each kind of file: its names, in lower case, and the names that are looked for in a folder.
-#: Of the files in a folder the first counts.
+#: If a folder has several of these files, the first counts.
 KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
     ("tekken", r".*tekken.*\.json", ("tekken.json",)),
@@ -71,7 +71,7 @@ RENUMBERED = (
 #: Names of files that many tokenizers share.
 _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 
-#: Those that tell the format.
+#: The names that tell the format.
 _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 
 #: Why the package does not open a format, and the way out.

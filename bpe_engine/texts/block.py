@@ -127,7 +127,7 @@ def checked_names(names: Any, uri: str, fields: Fields) -> tuple[Any, list[tuple
 
 
 def _checked(texts: Any) -> tuple[Any, list[tuple[int, str]]]:
-    """Replaces rows that are not UTF-8 by null, and lists them."""
+    """Replaces rows that are not UTF-8 with null, and lists them."""
     import pyarrow as pa
 
     rows: list[bytes | None] = texts.cast(pa.large_binary()).to_pylist()

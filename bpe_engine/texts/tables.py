@@ -14,13 +14,13 @@ from .fields import Fields, field_path
 
 __all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 
-#: pyarrow's error for a record of CSV with another number of values than the first.
+#: pyarrow's error for a CSV record that has a different number of values from the first.
 _WRONG_COUNT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
-#: The longest record of CSV, in bytes.
+#: The longest CSV record, in bytes.
 _RECORD = 1 << 24
 
-#: Rows that are taken at once at most, as text and as objects.
+#: The most rows to read at once, as text and as objects.
 _MOST_ROWS, _OBJECTS = 1 << 16, 1 << 10
 
 

@@ -233,7 +233,7 @@ def of_words(
     added: Mapping[int, AddedToken],
     settings: Mapping[str, Any],
 ) -> FileTokenizer:
-    """Reads a vocab.txt. Takes the arguments of `of_merges`, but the path of the file.
+    """Reads a vocab.txt. The arguments are as in `of_merges`, except for `path`.
 
     Raises:
         ValueError: The class is not known, or the file is malformed.

@@ -24,7 +24,7 @@ pub struct StreamPool {
 /// The bytes of ids in streams.
 #[derive(Debug, Clone)]
 pub struct StreamTables {
-    /// The bytes of each id after others.
+    /// The bytes that each id adds after other ids.
     pub after: Arc<TokenTable>,
     /// The bytes of each id as the first of a text; `None` if they are the same.
     pub first: Option<Arc<TokenTable>>,

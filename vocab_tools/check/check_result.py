@@ -36,7 +36,7 @@ class CheckResult(WithFindings):
     pattern: str
     #: The round-trip class of every id.
     round_trip: dict[int, str]
-    #: For ids that merging does not reach: why, and the ids at which it stops.
+    #: The ids that merging does not reach: why, and the ids at which it stops.
     unreached: dict[int, tuple[str, list[int]]]
     #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
     never_whole: dict[int, str]

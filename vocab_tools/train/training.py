@@ -55,7 +55,7 @@ class TrainOptions:
     """
 
     #: The name of an encoding, or a regular expression: no token crosses the pieces it cuts. By
-    #: default that of the base, or else of o200k_base.
+    #: default the pattern of the base, or else of o200k_base.
     pattern: str | Pattern | None = None
     #: Names that get the last ids; in the corpus they are cut out.
     special_tokens: Sequence[str] = ()

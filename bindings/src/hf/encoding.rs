@@ -201,7 +201,7 @@ impl HfEncoding {
         self.word_ids(py)
     }
 
-    /// The class for `isinstance`: where `tokenizers` is imported, that of this name.
+    /// The class for `isinstance`: if `tokenizers` is imported, its class of this name.
     #[getter(__class__)]
     fn shown_class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();

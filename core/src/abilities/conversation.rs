@@ -101,7 +101,7 @@ impl Conversation {
         self.end.prompt.copy_from(0)
     }
 
-    /// Replaces the text by `text`, with the special tokens of `request`.
+    /// Replaces the text with `text`, with the special tokens of `request`.
     ///
     /// Returns how many of the ids stayed. After an error nothing has changed.
     pub fn update_text(

@@ -11,8 +11,8 @@ use crate::stream_pool::is_incomplete;
 
 const BROKEN: &str = "\u{fffd}";
 
-/// Decodes `ids`, at the beginning of a text if `is_first`, or else after others. Returns the bytes of
-/// the text, and where those of each id start. They are UTF-8 if the pipeline has
+/// Decodes `ids`, at the beginning of a text if `is_first`, or else as its continuation. Returns
+/// the bytes of the text, and where the bytes of each id start. They are UTF-8 if the pipeline has
 /// [byte runs](Pipeline::byte_runs).
 pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
@@ -74,7 +74,7 @@ pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     Ok(open + starts.partition_point(|&start| start < end))
 }
 
-/// The bytes that ids add to a text after others, and where each id's bytes start.
+/// The bytes that ids append to earlier text, and where the bytes of each id start.
 fn after_others(pipeline: &Pipeline, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
     let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
     for &id in ids {

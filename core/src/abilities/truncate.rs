@@ -4,9 +4,9 @@
 //! in the whole text, since patterns look at what comes before and after. So each part is encoded on
 //! its own, and a shorter one is tried if it has too many tokens.
 //!
-//! Of a long text only the part near the cut is read, up to a place where the tokens before and after
-//! it do not depend on each other. Stretches without such a place (a ruler, a very long word) are read a little
-//! further than needed; characters that normalization may join are read whole.
+//! Only the part of a long text near the cut is read, up to a place where the tokens before and
+//! after it do not depend on each other. Stretches without such a place (a ruler, a very long word)
+//! are read a little further than needed; characters that normalization may join are read whole.
 
 use std::ops::Range;
 
@@ -261,8 +261,8 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns how far to read for the tokens of the first `size` bytes, and up to where they are
-    /// those of all of the text. Unless that is the whole text, its last character is not looked
-    /// at.
+    /// the tokens of the whole text. Unless that is the whole text, its last character is not
+    /// looked at.
     fn beginning(&self, size: usize) -> (usize, usize) {
         let all = self.text.len();
         let end = ceil(self.text, size.saturating_add(self.margin()));
@@ -280,8 +280,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns from where to read for the tokens of the last `size` bytes, and from where on they
-    /// are those of all of the text. Unless that is the whole text, its first character is not
+    /// Returns where to start reading for the tokens of the last `size` bytes, and from where they
+    /// are the tokens of the whole text. Unless that is the whole text, its first character is not
     /// looked at.
     fn end(&self, size: usize) -> (usize, usize) {
         let near = floor(self.text, self.text.len().saturating_sub(size));

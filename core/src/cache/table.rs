@@ -78,7 +78,7 @@ impl<const W: usize> Table<W> {
 pub(super) enum Found {
     /// The ids are appended.
     Here,
-    /// The next table has them.
+    /// The ids are in the next table.
     Elsewhere,
     Unknown,
 }

@@ -346,9 +346,9 @@ impl AddedTokens {
         self.normalized.0.is_some()
     }
 
-    /// Marks of ASCII, of which each of these tokens has one once normalized, and whether each has it
-    /// before other characters. `None` if a token has none, or has white space, or depends on the text
-    /// beside it.
+    /// ASCII punctuation: one mark from the normalized form of each of these tokens, and whether
+    /// every token has a mark before its last character. `None` if a token has no mark, contains
+    /// white space, or depends on the text around it.
     pub(crate) fn marks(&self) -> Option<(Vec<u8>, bool)> {
         self.inside.as_ref()?;
         let (mut marks, mut are_inside) = (Vec::new(), true);

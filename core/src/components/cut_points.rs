@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn text_is_cut_between_all_settled_characters() {
         let settled: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_settled(c)).collect();
-        // Clusters depend on few kinds of characters, of which all are beside each other here.
+        // Clusters depend on few kinds of characters; all kinds are next to each other here.
         for step in [1, 7, 1013, 30_011] {
             let others = settled.iter().cycle().skip(step);
             for (a, b) in settled.iter().zip(others) {

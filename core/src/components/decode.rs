@@ -350,7 +350,7 @@ pub(crate) fn joined_with(tokens: &[String], separator: &str) -> Result<String> 
     Ok(text)
 }
 
-/// Replaces the matches of a pattern in each token by `content`.
+/// Replaces the matches of a pattern in each token with `content`.
 fn replace(tokens: &[String], regex: &Regex, content: &str, limit: usize) -> Result<Vec<String>> {
     let mut replaced = Vec::with_capacity(tokens.len());
     let mut total = 0;

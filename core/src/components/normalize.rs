@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 pub(crate) enum Normalizer {
     Form(Form),
     Lowercase,
-    /// Replaces each character by those that a function gives: at most [`MOST`] bytes.
+    /// Replaces each character with those that a function gives: at most [`MOST`] bytes.
     Each(fn(char, &mut dyn FnMut(char))),
     /// Removes the characters for which a function returns false.
     Keep(fn(char) -> bool),
@@ -64,22 +64,24 @@ pub(crate) struct Ends {
 /// How a normalizer treats text near white space.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locality {
-    /// Only text between characters that are [settled](crate::components::cut_points::is_settled) is apart.
+    /// Only text between [settled](crate::components::cut_points::is_settled) characters is
+    /// independent.
     pub(crate) needs_settled: bool,
-    /// It may put characters that are not settled, or white space, in the place of others.
+    /// It may replace characters with white space or with characters that are not settled.
     pub(crate) unsettles: bool,
-    /// Text is apart at every ASCII character, which stays what it is.
+    /// Text is independent at every ASCII character, which stays as it is.
     pub(crate) is_everywhere: bool,
-    /// Text is apart between two printable characters of ASCII, which stay what they are but for case.
+    /// Text is independent between two printable ASCII characters, which stay as they are except
+    /// for case.
     pub(crate) keeps_printable: bool,
     /// It puts spaces around Han characters.
     pub(crate) isolates_han: bool,
-    /// Only text whose white space is left out is apart.
+    /// Only text whose white space is left out is independent.
     pub(crate) needs_dropped: bool,
 }
 
 impl Locality {
-    /// That of one normalizer after another.
+    /// The locality of one normalizer followed by another.
     fn then(self, next: Self) -> Option<Self> {
         // Rules may join the one space that is left of a row with the next character.
         let is_moved = self.needs_settled || self.unsettles || self.needs_dropped;
@@ -94,7 +96,7 @@ impl Locality {
     }
 }
 
-/// The most bytes that [`Normalizer::Each`] makes of a character.
+/// The most bytes that [`Normalizer::Each`] turns a character into.
 const MOST: usize = 12;
 
 /// A Unicode normalization form.
@@ -362,7 +364,7 @@ impl Normalizer {
         }
     }
 
-    /// The white space that it makes of white space; `None` if it makes anything else of it.
+    /// The white space that it turns white space into; `None` if it turns it into anything else.
     pub(crate) fn space(&self, space: char) -> Option<char> {
         match self {
             Self::Form(_) => space.is_ascii().then_some(space),
@@ -552,7 +554,7 @@ fn byte_characters(character: char, found: &mut dyn FnMut(char)) {
     character.encode_utf8(&mut bytes).bytes().for_each(|byte| found(CHAR_OF[usize::from(byte)]));
 }
 
-/// Whether a pattern surely can match the empty text, as `a*` and `\b` do.
+/// Whether a pattern is known to match empty text, as `a*` and `\b` do.
 fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     match pattern {
         spec::Pattern::String(text) => text.is_empty(),

@@ -24,11 +24,11 @@ pub(crate) struct Aligned {
     pub(crate) text: String,
     /// For each byte of `text`, the range of bytes in the original it came from.
     pub(crate) origins: Vec<(usize, usize)>,
-    /// Whether an origin is all that a character was made of; otherwise it is that of `tokenizers`,
-    /// which can be less.
+    /// Whether an origin is everything that a character was made from; otherwise it is the origin
+    /// in `tokenizers`, which can be less.
     is_whole: bool,
-    /// Where the original begins: behind what a normalizer removed if origins are whole, and at 0 if
-    /// they are those of `tokenizers`.
+    /// Where the original begins: after what a normalizer removed if origins are whole, and at 0 if
+    /// they are the origins in `tokenizers`.
     pub(crate) begin: usize,
 }
 
@@ -83,7 +83,7 @@ impl Aligned {
     }
 
     /// The range in the original of a token without bytes, which belongs to the character
-    /// at this place: empty, or that of the character.
+    /// at this place: empty, or the character's range.
     pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
         let character = self.text.get(place..).and_then(|rest| rest.chars().next());
         let length = character.map_or(0, char::len_utf8);
@@ -95,7 +95,7 @@ impl Aligned {
 
     /// Replaces the text, character by character, and drops the first `skipped` characters. A
     /// character that replaces several has the origin of the first of them; an inserted character
-    /// has that of the last old character before it.
+    /// has the origin of the last old character before it.
     pub(crate) fn transform(
         &mut self,
         changes: impl IntoIterator<Item = Change>,
@@ -181,7 +181,7 @@ impl Aligned {
         self.transform(changes, skipped)
     }
 
-    /// Replaces ascending stretches of characters, each by a text. An origin that is not whole
+    /// Replaces ascending stretches of characters, each with a text. An origin that is not whole
     /// is found by counting characters, as in `tokenizers`: what is removed at the beginning of the
     /// text is not counted there.
     pub(crate) fn rewrite(&mut self, rules: &[(Range<usize>, String)]) -> Result<()> {
@@ -235,8 +235,8 @@ impl Aligned {
         Ok(())
     }
 
-    /// Replaces ascending stretches by `content`, with the origin of the last character of each
-    /// stretch; its whole origin is that of the stretch.
+    /// Replaces ascending stretches with `content`, with the origin of the last character of each
+    /// stretch; its whole origin is the origin of the stretch.
     pub(crate) fn replace(&mut self, stretches: &[Range<usize>], content: &str) -> Result<()> {
         let text = replaced(&self.text, stretches, content)?;
         let mut origins = with_capacity(text.len())?;
@@ -273,7 +273,7 @@ pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Replaces the stretches of `text` by `content`.
+/// Replaces the stretches of `text` with `content`.
 pub(crate) fn replaced(text: &str, stretches: &[Range<usize>], content: &str) -> Result<String> {
     let old: usize = stretches.iter().map(ExactSizeIterator::len).sum();
     let mut new = String::new();

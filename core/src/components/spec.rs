@@ -58,7 +58,7 @@ pub enum Normalizer {
     Sequence {
         normalizers: Vec<Normalizer>,
     },
-    /// That of a SentencePiece model, which `tokenizers` does not know.
+    /// The normalizer of a SentencePiece model, which `tokenizers` does not know.
     SentencePiece(SentencePieceNormalizer),
 }
 
@@ -168,7 +168,7 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct Metaspace {
     /// The character that replaces spaces.
     pub replacement: char,
-    /// Where it is prepended to text without it.
+    /// Which pieces the replacement is prepended to, unless they begin with it.
     pub prepend_scheme: PrependScheme,
     /// Whether text is split before each replacement.
     pub split: bool,
@@ -312,7 +312,7 @@ pub enum Decoder {
     Sequence {
         decoders: Vec<Decoder>,
     },
-    /// That of a SentencePiece model, which `tokenizers` does not know.
+    /// The decoder of a SentencePiece model, which `tokenizers` does not know.
     SentencePiece(SentencePieceDecoder),
 }
 
@@ -419,7 +419,7 @@ fn with_types<C: Component>(value: &Value, path: &str) -> Result<Value> {
 }
 
 fn is_type<C: Component>(name: &str) -> bool {
-    // Fields may be missing, but a type that is not known is another error.
+    // Fields may be missing; an unknown type is a different error.
     let only_type = serde_json::from_value::<C>(json!({"type": name}));
     !only_type.is_err_and(|error| error.to_string().starts_with("unknown variant"))
 }

@@ -33,7 +33,7 @@ enum Step {
         behavior: Behavior,
         invert: bool,
     },
-    /// Replaces every byte by the character that represents it.
+    /// Replaces every byte with the character that represents it.
     Bytes,
     Metaspace(spec::Metaspace),
 }
@@ -558,8 +558,8 @@ impl Split {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
     }
 
-    /// Whether no step cuts a piece of ASCII at a character, or changes it, beside the mark that is
-    /// put before it.
+    /// Whether no step cuts an ASCII piece at a character, or changes the character, apart from the
+    /// mark that is put before the piece.
     pub(crate) fn keeps(&self, character: char) -> bool {
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {

@@ -32,8 +32,8 @@ struct Place {
 /// Maps tokens to numbers.
 ///
 /// The child of a node by a byte is at `base ^ byte`, if the label there is this byte. No two nodes
-/// with children have one base, so the label tells whose child it is; that of a place without a node
-/// is a byte by which no base leads there.
+/// with children share a base, so the label tells whose child it is. The label of a place without a
+/// node is a byte by which no base leads there.
 #[derive(Debug)]
 pub(crate) struct Trie {
     labels: Vec<u8>,
@@ -144,8 +144,8 @@ struct Builder {
     parents: Vec<Node>,
     /// Whether each place is the base of a node with children.
     bases: Vec<bool>,
-    /// For each place and the end of all: itself if it is free, or else one behind it, with no free place
-    /// between the two.
+    /// For each place and the end of all: itself if it is free, or else a later one, with no free
+    /// place between the two.
     nexts: Vec<u32>,
     /// Free places before this one are not used any more.
     first: usize,

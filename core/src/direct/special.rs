@@ -47,8 +47,8 @@ impl Direct {
         Ok(names)
     }
 
-    /// Finds the special tokens of a normalized text. Returns how many of `earlier`, those of another
-    /// text with the same first `known` bytes, are the first of them, and all behind these.
+    /// Finds the special tokens of a normalized text. `earlier` are those of another text with the
+    /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
     pub(crate) fn find_in_text(
         &self,
         text: &str,

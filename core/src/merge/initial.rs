@@ -12,7 +12,7 @@ pub(super) struct FirstPart {
     /// True if the rank of its merge with the part before is known, as between two single bytes.
     /// Always true for the first part, which has no part before it.
     pub(super) is_known: bool,
-    /// That rank, or [`NONE`] if unknown.
+    /// The rank of that merge, or [`NONE`] if unknown.
     pub(super) rank: u32,
 }
 

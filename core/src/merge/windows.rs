@@ -153,7 +153,7 @@ pub(super) fn merge_windows(
         runs.merge_all(table)?;
         let before = out[first..].last().copied();
         if before.is_some_and(|before| !is_valid_pair(table, before, runs.first_part())) {
-            // Parts that were considered settled are not.
+            // Parts that were taken to be settled were not.
             let mut back = 0;
             while back < window && out.len() > first {
                 back += out.pop().map_or(0, |part| units.width(part));

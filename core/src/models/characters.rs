@@ -138,8 +138,8 @@ pub(crate) fn in_bytes<'a>(
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
 }
 
-/// The characters that are side by side where two tokens merge. Fails for merges that no text leads
-/// to, as it is cut around unknown characters.
+/// For each merge, the two characters that meet where its tokens join. Fails for merges that no
+/// text leads to, because text is cut around unknown characters.
 fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
     let made: HashSet<u32, FixedState> = characters.made().collect();

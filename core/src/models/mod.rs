@@ -73,7 +73,7 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
-    /// A model of SentencePiece's own files.
+    /// A model from one of SentencePiece's own files.
     SentencePiece(SentencePiece),
 }
 

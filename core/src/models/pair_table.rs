@@ -25,7 +25,7 @@ const WORK: usize = 32;
 pub(crate) enum Unknown {
     /// Drops the byte; the bytes around it merge.
     Dropped,
-    /// Replaces it by a token; if `fused`, one token replaces several bytes in a row.
+    /// Replaces it with a token; if `fused`, one token replaces several bytes in a row.
     Token { id: u32, fused: bool },
     /// Fails, because the unknown token, with this name, is not in the vocabulary.
     Fails(String),

@@ -13,7 +13,7 @@ pub enum Version {
     /// Up to 0.2.1.
     #[serde(rename = "0.2.1")]
     V021,
-    /// From 0.2.2 on.
+    /// 0.2.2 and later.
     #[serde(rename = "0.2.3")]
     V023,
 }

@@ -174,7 +174,7 @@ impl SentencePiece {
         for at in from..ids.len() {
             let id = ids[at];
             if id != UNKNOWN || at == from || ids[at - 1] != UNKNOWN {
-                // What is written is behind what is read.
+                // Writes never overtake reads.
                 ids[kept] = id;
                 kept += 1;
             }

@@ -130,7 +130,7 @@ impl MergeList {
 pub(crate) enum VocabFile {
     /// A map of tokens to ids.
     Map(TokenList),
-    /// A list of tokens, whose places are their ids, and of their scores.
+    /// The tokens and their scores; a token's id is its index.
     Scores(TokenList, Vec<f64>),
 }
 

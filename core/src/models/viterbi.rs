@@ -1,11 +1,12 @@
 //! The best path through a text: of all ways to cut a text into tokens, the one with the highest sum of
 //! scores.
 //!
-//! [`Viterbi`] is SentencePiece's, with its sums of single precision. Sums are rounded at every token, so a path depends on all text before it. Text is cut where no
-//! token crosses, and each part begins with the sum of those before.
+//! [`Viterbi`] is SentencePiece's, with its single-precision sums. Sums are rounded at every token,
+//! so a path depends on all text before it. Text is cut where no token crosses, and each part
+//! begins with the sum of the parts before it.
 //!
-//! Up to version 0.2.1, a sum is compared with those that are stored before it is rounded, and the
-//! score of a user-defined piece is another.
+//! Up to version 0.2.1, a sum is compared with the stored ones before it is rounded, and the score
+//! of a user-defined piece is different.
 
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ const RESET: f32 = 100_000.0;
 #[derive(Debug)]
 pub(crate) struct Viterbi {
     trie: Trie,
-    /// By id: with user-defined pieces, and as wide as sums are compared.
+    /// The score of each id: with user-defined pieces, and as wide as sums are compared.
     scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
@@ -107,7 +108,7 @@ pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, R
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     best: Vec<Best<f32>>,
-    /// From the end.
+    /// The tokens of the path, from the end.
     path: Vec<(u32, Range<usize>)>,
     pub(crate) sum: f32,
 }

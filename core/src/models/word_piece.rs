@@ -19,7 +19,7 @@ use crate::error::Result;
 pub(crate) struct Fields {
     /// Replaces words that cannot be made of tokens.
     pub(crate) unk_token: String,
-    /// Begins the tokens for the rest of a word.
+    /// The prefix of tokens that continue a word.
     pub(crate) continuing_subword_prefix: String,
     /// A word with more characters is unknown.
     pub(crate) max_input_chars_per_word: usize,

@@ -36,7 +36,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         })
     }
 
-    /// [`Questions::encode_piece`], without tokens that `is_barred` has at a place.
+    /// [`Questions::encode_piece`], without tokens at places where `is_barred` rules them out.
     fn each_token(
         &self,
         piece: &str,

@@ -273,7 +273,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces the model by another, given as in the JSON of a file. Added tokens keep their ids.
+    /// Replaces the model with one given as JSON, as in a file. Added tokens keep their ids.
     pub fn set_model_json(&mut self, json: &str) -> Result<()> {
         self.check_component("model")?;
         let file: ModelFile = serde_json::from_str(json)

@@ -103,8 +103,8 @@ fn is_in_no_name(text: &[u8], added: &AddedTokens) -> bool {
     is_kept && added.are_apart(*mark, *next)
 }
 
-/// Whether a character may become one of these marks. A mark that forms join with what is beside it is in
-/// the decomposition of both.
+/// Whether a character may become one of these marks. A mark that forms join with its neighbor is
+/// in the decomposition of both.
 fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
     let is_mark = |it: char| u8::try_from(it).is_ok_and(|byte| marks.contains(&byte));
     let has_mark = |text: &str| text.nfkd().any(|(it, _)| is_mark(it));
@@ -420,7 +420,7 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Counts the chunks of a run; returns false, without having done so, if all steps are needed.
+    /// Counts the chunks of a run. Returns false without counting if every step has to run.
     pub(crate) fn count(&self, run: &str, table: &mut PieceTable) -> Result<bool> {
         let Some(run) = self.stripped(run) else { return Ok(false) };
         let permits = |character| self.permits(character);

@@ -105,9 +105,9 @@ impl Pipeline {
         Ok(kind)
     }
 
-    /// The token tables for streams, which must show text before all of it is known: that of ids
-    /// after others and, if they have other text there, that of the first id. Fails for a decoder
-    /// under which an id may change text before it.
+    /// The token tables for streams, which must show text before all of it is known: one for ids
+    /// after others and, if ids have different text at the start, one for the first id. Fails for a
+    /// decoder under which an id may change text before it.
     pub fn stream_tables(&self) -> Result<StreamTables> {
         let skips_unknown = self.skips_unknown_ids();
         if let Some(Decoder::ByteLevel) = self.decoder() {

@@ -51,7 +51,7 @@ pub enum CutOff {
 /// The number of ids that truncation leaves of each sequence of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLengths {
-    /// Those of the only or first sequence, and of the second.
+    /// The number for the only or first sequence, and for the second.
     pub sequences: [usize; 2],
     /// Whether there is a second sequence.
     pub is_pair: bool,
@@ -309,7 +309,7 @@ impl Pipeline {
         }
     }
 
-    /// Replaces the contents of `ids` by the ids of a text.
+    /// Replaces the contents of `ids` with the ids of a text.
     fn replace_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         ids.clear();
         reserve(ids, text.len().min(SHORT))?;

@@ -266,8 +266,8 @@ impl Pipeline {
         prompt.set_fixed(tokens)
     }
 
-    /// Finds the special tokens of a normalized text. Returns how many of `earlier`, those of another
-    /// text with the same first `known` bytes, are the first of them, and all behind these.
+    /// Finds the special tokens of a normalized text. `earlier` are those of another text with the
+    /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
     pub fn find_in_text(
         &self,
         text: &str,
@@ -494,7 +494,7 @@ impl Pipeline {
         self.added().take_space()
     }
 
-    /// Appends the bytes that an id adds to a text after others.
+    /// Appends the bytes that an id adds after other ids.
     pub fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
         let token = match self.direct() {
             Some(direct) => direct.token_bytes(id).ok_or(Error::UnknownId(id.into()))?,

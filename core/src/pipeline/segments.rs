@@ -57,7 +57,7 @@ impl Prompt {
         Ok(prompt)
     }
 
-    /// Returns true for a text that is encoded as a whole, of which nothing is untrusted.
+    /// Returns true if this is one text, encoded as a whole, with no untrusted part.
     pub fn is_one_text(&self) -> bool {
         self.is_one_text
     }

@@ -71,7 +71,7 @@ impl<'a> Stable<'a> {
         let places = cuts.into_iter().flatten();
         let found = places.filter_map(|cut| Some((cut, original(&alignment, cut)?))).next();
         let (end, original) = found.unwrap_or_default();
-        // With the spaces after it, a token may end after the next token.
+        // Not sorted: a token that takes the spaces after it may end after the next token.
         let kept = fixed.iter().rposition(|fixed| fixed.end <= end).map_or(0, |last| last + 1);
         fixed.truncate(kept);
         Ok(Self { normal, end, fixed, original })

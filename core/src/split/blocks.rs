@@ -317,7 +317,7 @@ impl Block<'_> {
     }
 
     /// Decides whether a word ends before `turns`, the capitals after caseless characters: that
-    /// depends on small letters before them in the word, or after them. Returns the capitals that
+    /// depends on lowercase letters before them in the word, or after. Returns the capitals that
     /// the window cannot decide.
     #[inline(never)]
     fn turns(&self, letters: &Letters, valid: u64, turns: u64, starts: &mut u64) -> u64 {

@@ -9,7 +9,7 @@ use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, U
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contraction {
     None,
-    /// As a piece of their own, before everything else; small letters only.
+    /// As a piece of their own, before everything else; lowercase letters only.
     Lower,
     /// As a piece of their own, before everything else; letters of any case.
     AnyCase,

@@ -80,7 +80,8 @@ impl Rests {
         &self.pool[self.first.clone()]
     }
 
-    /// Returns the other lists, each as a number of bytes of the first one, and the bytes after them.
+    /// Returns the other lists, each as the number of bytes it shares with the first one, and the
+    /// bytes after those.
     pub(crate) fn branches(&self) -> &[Branch] {
         &self.branches
     }

@@ -416,7 +416,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Counts the new pairs at one side, and keeps their positions.
+    /// Counts the new pairs on one side, and keeps their positions.
     fn add_pairs(
         &mut self,
         symbols: &Symbols,

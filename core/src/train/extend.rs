@@ -198,7 +198,7 @@ struct Pair {
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
-    /// The number of its places; at 0 the pair is gone, whatever its frequency.
+    /// The number of places where the pair occurs; at 0 it is gone, whatever its frequency.
     places: u64,
     /// The words it may be in: complete, but with repeats and words that it has left.
     words: Vec<u32>,

@@ -61,7 +61,7 @@ class Differing:
     count: int
     #: The number of texts that could not be compared without the names of special tokens.
     left_out: int
-    #: The first text, and the ids of both.
+    #: The first such text, and its ids from both sources.
     text: str
     ids: list[int]
     other_ids: list[int]
@@ -469,7 +469,7 @@ def _without(text: str, names: re.Pattern[str] | None) -> str | None:
 
 
 def _check_contents(path: Path) -> None:
-    """Raises ValueError for an empty file, and for what Git LFS leaves in the place of one."""
+    """Raises ValueError for an empty file, and for what Git LFS leaves in place of a file."""
     if not path.is_file():
         return
     with open(path, "rb") as file:

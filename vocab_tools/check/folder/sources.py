@@ -361,7 +361,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-#: Reads a file of the folder, by its format. Files of other formats are not looked at.
+#: The functions that read a file of the folder, by format. Files of other formats are ignored.
 READERS: dict[Format, Callable[[Path, Shell], Source | list[Source]]] = {
     "tokenizer.json": of_tokenizer_json,
     "tekken": of_tekken,

@@ -53,7 +53,7 @@ impl Decoder {
         byte_of(piece).filter(is_name).map_or(Part::Text(piece), Part::Byte)
     }
 
-    /// The bytes of a piece after others, and whether it is a piece for one byte.
+    /// The bytes of a piece that follows others, and whether it is a piece for one byte.
     pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {

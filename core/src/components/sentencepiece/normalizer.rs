@@ -252,7 +252,7 @@ impl Normalizer {
         Ok(Some(if is_prefixed { joined(" ", text)?.into() } else { text.into() }))
     }
 
-    /// Replaces a text by the normalized form of a word.
+    /// Replaces a text with the normalized form of a word.
     pub(crate) fn write_word(&self, word: &str, into: &mut String) -> Result<()> {
         into.clear();
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');

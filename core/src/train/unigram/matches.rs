@@ -10,7 +10,7 @@ use super::words::{END, Words};
 /// Places whose first match is known; those between are counted from there.
 const STEP: usize = 64;
 
-/// Words that one thread takes at a time, by the number of their characters.
+/// How many characters of words one thread takes at a time.
 const CHUNK: usize = 1 << 15;
 
 /// Pieces by the places where they match, from the shortest.

@@ -32,7 +32,7 @@ use words::Words;
 pub struct Options {
     /// The number of tokens, with special tokens.
     pub vocab_size: usize,
-    /// The number of special tokens, which are no pieces.
+    /// The number of special tokens, which are not pieces.
     pub special_tokens: usize,
     /// The part of all occurrences of characters that pieces are made of; by default all.
     pub character_coverage: Option<f64>,
