@@ -63,7 +63,7 @@ class Coder:
         #: The id of the token for unknown text, or None.
         self.unknown: int | None = None
         #: True if the tokenizer leaves out text that it has no token for.
-        self.drops_unknown = False
+        self.drops_unknown: bool = False
         self.largest_id: int
         if isinstance(engine, Encoding):
             self.largest_id = engine.max_token_value

@@ -47,7 +47,7 @@ class Torch(Numpy):
     """Tables that are torch tensors."""
 
     def __init__(self) -> None:
-        self.package = sys.modules["torch"]
+        self.package: Any = sys.modules["torch"]
 
     def check(self, matrix: Any) -> Any:
         if not matrix.is_floating_point():
