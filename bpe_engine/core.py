@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    import bpe_engine.tokenizer
-
     from . import Tokenizer, hf
     from .abilities.ragged import TokenBatch
 
@@ -224,7 +222,7 @@ class Encoding(Face, _core.Encoding):
         return _make_hf(self) if self._file is None else copy.copy(self._file)
 
     @property
-    def transformers(self) -> bpe_engine.tokenizer.Tokenizer:
+    def transformers(self) -> Tokenizer:
         """A new `bpe_engine.Tokenizer` over the same vocabulary, with the interface of transformers.
         It can be changed; the encoding stays as it is.
 

@@ -192,6 +192,16 @@ def describe(app, pagename, templatename, context, doctree) -> None:
         )
 
 
+def name_tokenizer(app, doctree) -> None:
+    """Makes `Tokenizer` in signatures of `bpe_engine` the class with the interface of transformers."""
+    for node in doctree.findall(addnodes.pending_xref):
+        if node["reftarget"] == "Tokenizer" and node.get("py:module") in (
+            "bpe_engine",
+            "bpe_engine.core",
+        ):
+            node["reftarget"] = "bpe_engine.tokenizer.Tokenizer"
+
+
 def add_search_words(app, doctree) -> None:
     """Puts the words of a page that readers search for into the index."""
     words = SEARCH_WORDS.get(app.env.docname, ())
@@ -217,6 +227,7 @@ def check_search_words(app, env) -> None:
 
 def setup(app) -> None:
     app.connect("doctree-read", add_search_words)
+    app.connect("doctree-read", name_tokenizer)
     app.connect("env-check-consistency", check_search_words)
     app.connect("build-finished", check_search_index)
     app.connect("source-read", add_overviews)

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
+from bpe_engine.texts.listed import printed
+
 from .text import shorten
 
 _Options = TypeVar("_Options")
@@ -18,7 +20,7 @@ def shown(value: object) -> str:
     >>> shown(None), shown("Latn"), shown([1, 2])
     ('None', "the str 'Latn'", 'the list [1, 2]')
     """
-    return "None" if value is None else f"the {type(value).__name__} {shorten(repr(value))}"
+    return "None" if value is None else f"the {type(value).__name__} {shorten(printed(value))}"
 
 
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Union
 from .access import STANDARD, filesystem, is_uri
 from .errors import CorpusError
 
-__all__ = ["Paths", "corpus_files", "given_paths", "looks_like_text"]
+__all__ = ["Paths", "corpus_files", "given_paths", "is_arrow", "looks_like_text", "printed"]
 
 #: A path, or several.
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -29,7 +29,8 @@ def given_paths(paths: Paths) -> list[str]:
     """
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
-    if isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable):
+    is_wrong = isinstance(paths, (bytes, Mapping)) or is_arrow(paths)
+    if is_wrong or not isinstance(paths, Iterable):
         raise TypeError(f"a corpus is the path of a file, or a list of paths, not {_kind(paths)}")
     given = list(paths)
     for path in given:
@@ -38,8 +39,18 @@ def given_paths(paths: Paths) -> list[str]:
     return [os.fspath(path) for path in given]
 
 
+def is_arrow(value: object) -> bool:
+    """True for an object of pyarrow: reading an item of damaged data can end the process."""
+    return type(value).__module__.startswith("pyarrow")
+
+
+def printed(value: object) -> str:
+    """Returns the repr of a value; "..." for objects of pyarrow."""
+    return "..." if is_arrow(value) else repr(value)
+
+
 def _kind(value: object) -> str:
-    text = repr(value)
+    text = printed(value)
     text = text if len(text) <= 60 else f"{text[:59]}…"
     return "None" if value is None else f"the {type(value).__name__} {text}"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from seeds import seeded
 
-from vocab_tools import TrainOptions, count_pieces, train_vocabulary
+from vocab_tools import TrainOptions, count_pieces, train_model, train_vocabulary
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts
 from vocab_tools.train.arrow import read_counts, write_counts
@@ -91,3 +91,17 @@ def test_files_of_counts(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1")
     with pytest.raises(ValueError, match="is not a Parquet file"):
         read_counts([path], CUT)
+
+
+def test_columns_are_refused_unread() -> None:
+    texts = arrow.array(["low lower"] * 8)
+    offsets = bytearray(texts.buffers()[1].to_pybytes())
+    offsets[4:8] = (1 << 30).to_bytes(4, "little")
+    buffers = [None, arrow.py_buffer(bytes(offsets)), texts.buffers()[2]]
+    damaged = arrow.Array.from_buffers(arrow.string(), 8, buffers)
+    for column in (damaged, arrow.chunked_array([texts, damaged])):
+        with pytest.raises(TypeError, match="not the .*Array"):
+            count_pieces(column)
+        for train in (train_vocabulary, train_model):
+            with pytest.raises(TypeError, match="not the .*Array"):
+                train(column, 300)

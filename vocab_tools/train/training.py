@@ -12,6 +12,7 @@ from typing import NamedTuple, Union
 
 from bpe_engine import vocabulary
 from bpe_engine.read import byte_level
+from bpe_engine.texts.listed import is_arrow
 
 from ..arguments import checked_options, number_of, several_names, shown
 from ..bases import Base, open_base
@@ -195,7 +196,8 @@ def train_vocabulary(
 
 def _listed(corpus: object) -> list[Corpus]:
     """Returns the items of a corpus as a list. Raises TypeError for another type."""
-    if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
+    is_wrong = isinstance(corpus, (bytes, bytearray)) or is_arrow(corpus)
+    if is_wrong or not isinstance(corpus, Iterable):
         raise TypeError(f"{_CORPUS}, not {shown(corpus)}")
     listed = list(corpus)
     for part in listed:
