@@ -187,7 +187,7 @@ class Encoding(Face, _core.Encoding):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Makes what is made on first use. Raises for what a file without ranks lacks.
+            """Makes an attribute on first use. Raises for attributes that a file without ranks lacks.
 
             Not `functools.cached_property`: before Python 3.12 a lock of it may be held by another
             thread when the process forks, and stays locked in the child.

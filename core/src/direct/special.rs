@@ -47,7 +47,7 @@ impl Direct {
         Ok(names)
     }
 
-    /// Finds the special tokens of a normalized text. `earlier` are those of another text with the
+    /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
     /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
     pub(crate) fn find_in_text(
         &self,

@@ -105,8 +105,8 @@ impl Unigram {
         &self.fields
     }
 
-    /// Calls `found` with the id, the bytes and the score of each token in a text. Fails if `found` takes
-    /// a character that is not a token, and there is no unknown token.
+    /// Calls `found` with the id, the bytes and the score of each token in a text. Fails if
+    /// `found` accepts a character outside the vocabulary and there is no unknown token.
     #[inline(always)]
     fn each_node(
         &self,

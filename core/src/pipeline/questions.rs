@@ -266,7 +266,7 @@ impl Pipeline {
         prompt.set_fixed(tokens)
     }
 
-    /// Finds the special tokens of a normalized text. `earlier` are those of another text with the
+    /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
     /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
     pub fn find_in_text(
         &self,
