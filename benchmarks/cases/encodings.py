@@ -30,7 +30,7 @@ _CL100K = (
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
 # In a tokenizer.json: the regex engine of HF tokenizers reads `{1,3}+` as a repetition of the whole,
-# so it gets the spelling without possessive quantifiers. The two differ in where white space at the end of a
+# so it gets the spelling without possessive quantifiers. The two differ in where whitespace at the end of a
 # text is cut; the correctness flag of each row tells when that matters.
 _CL100K_PLAIN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"

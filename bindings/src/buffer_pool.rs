@@ -18,7 +18,7 @@ thread_local! {
     static SHORT_TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The most long buffers kept of each kind, and the most bytes of each: 32 MiB in all.
+/// Maximum number of long buffers kept of each kind, and the maximum size of each: 32 MiB in all.
 const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Buffers of at least this many bytes are long. Each thread keeps one shorter buffer of each kind.

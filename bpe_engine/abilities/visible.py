@@ -22,7 +22,7 @@ __all__ = [
 #: In place of a character that a token before this one began.
 CONTINUED = "‥"
 
-#: Signs for white space, for people.
+#: Signs for whitespace, for people.
 SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 #: Signs that no text has, for programs: a sign in the text is an escape.

@@ -40,7 +40,7 @@ from .templates import TEMPLATE, open_model, read_template, show, takes_tokenize
     default=600,
     show_default=True,
     metavar="N",
-    help="The most seconds to take.",
+    help="Time limit in seconds.",
 )
 @JSON
 def audit(

@@ -416,7 +416,7 @@ def _merge(plan: Any) -> None:
 
 @corpus.command(short_help="Make an index of rows of a length.")
 @_OUT
-@click.option("--length", type=click.IntRange(min=1), required=True, help="The most ids of a row.")
+@click.option("--length", type=click.IntRange(min=1), required=True, help="Maximum ids per row.")
 @click.option(
     "--method",
     type=click.Choice(["best-fit", "wrap"]),

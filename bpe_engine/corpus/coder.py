@@ -40,7 +40,7 @@ def load_engine(name: str) -> Engine:
 class Coder:
     """Encodes columns of text, in which no special token is ever found.
 
-    Names of special tokens and of added tokens are ordinary text. Added tokens of white space only,
+    Names of special tokens and of added tokens are ordinary text. Added tokens of whitespace only,
     such as the long spaces of GPT-NeoX, control nothing and are found.
 
     Args:
@@ -150,7 +150,7 @@ def _drops_unknown(engine: Tokenizer) -> bool:
 
 
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:
-    """Returns a tokenizer that finds only allowed tokens and white space in text.
+    """Returns a tokenizer that finds only allowed tokens and whitespace in text.
 
     A tokenizer file finds its added tokens that are not "special" even in text without special
     tokens, so that flag says here which ones to find.

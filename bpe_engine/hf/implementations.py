@@ -158,7 +158,7 @@ class ByteLevelBPETokenizer(_OfMerges):
         dropout: The share of merges that are left out at random.
         unicode_normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
         continuing_subword_prefix, end_of_word_suffix: Affixes of the lists.
-        trim_offsets: Whether offsets leave out white space.
+        trim_offsets: Whether offsets leave out whitespace.
     """
 
     _TRAINER = trainers.BpeTrainer

@@ -323,7 +323,7 @@ class WordPiece(Model):
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
-        """Reads the tokens of a ``vocab.txt``: a line for each id. White space at the end of a line
+        """Reads the tokens of a ``vocab.txt``: a line for each id. Whitespace at the end of a line
         does not count, and of lines that are the same the last one does.
 
         Raises:

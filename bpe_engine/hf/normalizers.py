@@ -61,7 +61,7 @@ class BertNormalizer(Normalizer):
     """Prepares text for BERT.
 
     Args:
-        clean_text: Removes control characters, and makes each white space a space.
+        clean_text: Removes control characters, and makes each whitespace a space.
         handle_chinese_chars: Puts spaces around Chinese characters.
         strip_accents: Decomposes characters, and removes accents; by default as `lowercase`.
         lowercase: Lowers each character.
@@ -158,7 +158,7 @@ class SentencePiece(Normalizer):
 
 
 class Strip(Normalizer):
-    """Removes white space.
+    """Removes whitespace.
 
     Args:
         left: Whether it is removed at the beginning.

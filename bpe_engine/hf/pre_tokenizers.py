@@ -51,7 +51,7 @@ class PreTokenizer(Component):
 
 
 class BertPreTokenizer(PreTokenizer):
-    """Cuts at white space, and around each punctuation mark."""
+    """Cuts at whitespace, and around each punctuation mark."""
 
 
 class ByteLevel(PreTokenizer):
@@ -59,7 +59,7 @@ class ByteLevel(PreTokenizer):
 
     Args:
         add_prefix_space: Whether a space comes before a text that begins with none.
-        trim_offsets: Whether places leave out white space, if a post-processor of this type asks.
+        trim_offsets: Whether places leave out whitespace, if a post-processor of this type asks.
         use_regex: Whether text is cut.
     """
 
@@ -160,11 +160,11 @@ class UnicodeScripts(PreTokenizer):
 
 
 class Whitespace(PreTokenizer):
-    """Cuts at white space, and between words and other characters."""
+    """Cuts at whitespace, and between words and other characters."""
 
 
 class WhitespaceSplit(PreTokenizer):
-    """Cuts at white space."""
+    """Cuts at whitespace."""
 
 
 class Sequence(PreTokenizer):

@@ -59,7 +59,7 @@ class BertProcessing(PostProcessor):
 
 
 class ByteLevel(PostProcessor):
-    """Leaves white space out of places in the text.
+    """Leaves whitespace out of places in the text.
 
     Args:
         add_prefix_space: Whether a single space at the beginning was added, and stays.
@@ -75,12 +75,12 @@ class ByteLevel(PostProcessor):
 
 class RobertaProcessing(PostProcessor):
     """Puts a token before the first sequence, another one after each and before the second, and
-    leaves white space out of places in the text.
+    leaves whitespace out of places in the text.
 
     Args:
         sep: The token after a sequence, and its id.
         cls_token: The token before the first one, and its id.
-        trim_offsets: Whether places leave out white space.
+        trim_offsets: Whether places leave out whitespace.
         add_prefix_space: Whether a single space at the beginning was added, and stays.
     """
 

@@ -412,7 +412,7 @@ def _estimated(messages: list[Any], tools: list[Any], model: str) -> Account:
 class PartChange(NamedTuple):
     """A change between two prompts."""
 
-    #: "grown" (at the end), "added", "removed", "moved", "date", "key order", "white space" or
+    #: "grown" (at the end), "added", "removed", "moved", "date", "key order", "whitespace" or
     #: "edited"; "reasoning" and "template" if the template writes the same messages in another way.
     kind: str
     #: The name of the part in the later prompt; of a removed part, in the earlier one.
@@ -569,7 +569,7 @@ def _dateless(text: str) -> str:
 def _kind(one: str, other: str, is_same: bool) -> str:
     """Returns the kind of an edit; `is_same` if both texts are of equal data."""
     if "".join(one.split()) == "".join(other.split()):
-        return "white space"
+        return "whitespace"
     if _dateless(one) == _dateless(other):
         return "date"
     try:
@@ -590,7 +590,7 @@ _ADVICE = {
     "date": _AGAIN.format("a date that changes") + "write no time, or put it at the end.",
     "date template": _AGAIN.format("the template's date") + "see whether a variable sets the date.",
     "key order": "Keys in another order are other text: write JSON with sort_keys=True.",
-    "white space": "Only white space differs, but a cache compares tokens: send the earlier text.",
+    "whitespace": "Only whitespace differs, but a cache compares tokens: send the earlier text.",
     "edited": _AGAIN.format("an edited part") + "leave earlier text, and correct it at the end.",
     "reasoning": "The request has this reasoning, but the template now leaves it out: see whether a "
     "variable of the template keeps it.",

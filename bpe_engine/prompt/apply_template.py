@@ -162,7 +162,7 @@ def _cut(segments: list[Segment], final: str) -> list[Segment]:
         )
     end = text.rindex(_TAG.strip())
     if not text.startswith(_TAG, end):
-        # The template takes white space off the end of messages.
+        # The template takes whitespace off the end of messages.
         end = len(text[:end].rstrip())
     kept = []
     for segment in segments:

@@ -63,7 +63,7 @@ def audit_template(
         template: A chat template.
         tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
             `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
-            all added tokens except white space.
+            all added tokens except whitespace.
         max_seconds: The most seconds that it may take. Each rendering has the limit of `ChatTemplate`,
             too.
         variables: Other variables of the template, of the program itself. Those that the template
@@ -101,7 +101,7 @@ def _roles(tokenizer: Face) -> dict[str, Segment]:
 
 
 def _controls(tokenizer: Face) -> dict[int, str]:
-    """Returns the special tokens by id, without white space and the token of unknown characters,
+    """Returns the special tokens by id, without whitespace and the token of unknown characters,
     which any text may become."""
     unknown = tokenizer.encode_segments([untrusted(_UNKNOWN)])
     names = sorted(name for name in tokenizer.special_tokens_set if name.strip())

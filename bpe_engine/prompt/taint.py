@@ -50,7 +50,7 @@ _GIVEN = 4  # Times the number of the caller's value, from 1 on.
 _START = 1 << 32  # Times the first character in the caller's value.
 _NOWHERE = _START * ((1 << 31) - 1)  # The characters do not map one by one to the value.
 
-# The most parts of one text that keep their origins. A text with more is untrusted.
+# Maximum number of parts of one text that keep their origins. A text with more is untrusted.
 PIECES = 1 << 16
 # Parts that may be joined before their size is counted.
 _FEW = 16
@@ -221,7 +221,7 @@ class Traced(str):
             return parts
         spans, at, text = [], 0, str.__str__(self)
         for part in parts:
-            # White space separates words, and no word begins with white space.
+            # Whitespace separates words, and no word begins with whitespace.
             at = at if sep is not None else text.index(part, at)
             spans.append((at, at + len(part)))
             at += len(part) + (0 if sep is None else len(sep))

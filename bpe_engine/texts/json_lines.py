@@ -35,7 +35,7 @@ def lines_before(stream: Any, end: int) -> int:
 def line_blocks(
     stream: Any, uri: str, start: int, end: int | None, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the lines that begin in a range of bytes. Lines of white space are no rows.
+    """Yields the lines that begin in a range of bytes. Lines of whitespace are no rows.
 
     Args:
         stream: The file, at byte ``start``, or one byte before it if that is not 0.
@@ -169,7 +169,7 @@ def _look_like_objects(data: Any, starts: Any, ends: Any) -> npt.NDArray[np.bool
 
 
 def _have_ink(data: Any, starts: Any, end: int) -> npt.NDArray[np.bool_]:
-    """Tells which lines have more than white space. A line reaches to the start of the next."""
+    """Tells which lines have more than whitespace. A line reaches to the start of the next."""
     import numpy as np
 
     has_ink = np.ones(256, bool)

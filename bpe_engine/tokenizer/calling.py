@@ -258,7 +258,7 @@ class Calling(Decoding):
         """Returns the tokens of a text. Takes the arguments of a call."""
         made = self(text, pair, add_special_tokens=add_special_tokens, **kwargs)
         if self._encoding is None:
-            # The token of a file may take white space of the text along.
+            # The token of a file may take whitespace of the text along.
             return made.tokens()
         return list(self.convert_ids_to_tokens(made["input_ids"]))
 

@@ -10,7 +10,7 @@ use crate::vocabulary::{MAX_ID, RankList};
 
 /// Parses a rank file into tokens and ranks, in the order of its lines.
 ///
-/// Reads lines as tiktoken does: they end with `\n`, `\r` or both, any white space separates the
+/// Reads lines as tiktoken does: they end with `\n`, `\r` or both, any whitespace separates the
 /// two fields, a rank may have a plus sign, leading zeros and underscores between digits, and empty
 /// lines are skipped. Stricter than tiktoken about base64: characters outside the alphabet and bits
 /// after the last byte are refused. Repeated tokens and ranks are left to

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// The most bytes that stop strings may have together.
+/// Maximum number of bytes that stop strings may have together.
 pub const MOST_BYTES: usize = 1 << 16;
 
 /// The longest end of the text that begins a stop string.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::stops::{State, Stops};
 use crate::token_table::{Kind, TokenTable};
 
-/// The most bytes of a character that is incomplete.
+/// Maximum number of bytes of a character that is incomplete.
 const MOST_PENDING: usize = 3;
 
 const BROKEN: &str = "\u{fffd}";

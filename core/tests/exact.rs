@@ -169,7 +169,7 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
     })
 }
 
-/// Each piece is the whole text, or words and the white space between them.
+/// Each piece is the whole text, or words and the whitespace between them.
 const WHOLE: &str = r"(?s).+";
 const WORDS: &str = r"\S+|\s+";
 

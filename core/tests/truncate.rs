@@ -122,7 +122,7 @@ fn check_chunks(
     Ok(())
 }
 
-/// The parts of texts, besides white space and marks.
+/// The parts of texts, besides whitespace and marks.
 const SNIPPETS: &str = "a ab abc bca B ABC 's 'll ' 的 。 1 1234 é 🦀 - -------- ! <|a|> <|a|>b abab <|end of text|> <|a |> ªAB";
 
 fn texts() -> impl Strategy<Value = String> {

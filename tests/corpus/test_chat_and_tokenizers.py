@@ -345,7 +345,7 @@ def test_objects_that_are_not_what_they_must_be(tmp_path: Path) -> None:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """A tokenizer of bytes with tokens that are special, that are not, and of white space."""
+    """A tokenizer of bytes with tokens that are special, that are not, and of whitespace."""
     letters = [text_of(bytes([byte])) for byte in range(256)]
     added = [("<eos>", True), ("<think>", False), ("   ", False)]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
@@ -389,7 +389,7 @@ def test_added_tokens_in_text(tmp_path: Path) -> None:
         run_plan(plan)
         assert verify_corpus(plan).problems == []
         found = read_datatrove(out / "parts" / "00000", 2)
-        # White space is a token, and names are their bytes.
+        # Whitespace is a token, and names are their bytes.
         assert found[0] == [*load_engine(str(path)).encode("a").ids, 258, *found[0][2:-1], 256]
         assert len(found[0]) == 2 + len("<think><eos>") + 1
         assert found[2] == [256]

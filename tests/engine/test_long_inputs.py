@@ -45,7 +45,7 @@ NEAR_RUNS = {
     for length in (7, 63, 130)
 }
 
-# A run of white space of this length makes tiktoken panic; there the meaning of the pattern is
+# A run of whitespace of this length makes tiktoken panic; there the meaning of the pattern is
 # the reference.
 SPACES = {"spaces": " " * MILLION, "spaces and a letter": " " * MILLION + "x"}
 

@@ -132,7 +132,7 @@ HARD = {
     "digits": "1234567" * 400,
     "spaces": "x" + " " * 3000 + "x",
     "newlines": "\n" * 3000,
-    "white space": "".join(seeded("white space").choices(" \n\t", k=3000)),
+    "whitespace": "".join(seeded("whitespace").choices(" \n\t", k=3000)),
     "dashes": "(" + "-" * 3000,
     "rulers": ("-" * 80 + "\n") * 40,
     "rulers in turn": (" " * 5 + "-" * 71 + "#" * 55 + "~" * 89) * 12,

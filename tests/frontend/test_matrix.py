@@ -145,7 +145,7 @@ def test_chunks(case: Case) -> None:
             chunks = case.face.chunk(text, most, overlap)
             spans = case.face.chunk_spans(text, most, overlap)
             assert all(len(ids_of(case, chunk)) <= most for chunk in chunks)
-            # White space may have no ids.
+            # Whitespace may have no ids.
             assert all(ids_of(case, text[a:b]) or not text[a:b].strip() for a, b, _ in spans)
             found = case.face.chunk_spans(text, most, overlap, ids=True)
             assert found == [(a, b, ids_of(case, text[a:b])) for a, b, _ in spans]
@@ -325,7 +325,7 @@ def small_file(**parts: Any) -> str:
 
 
 def test_places_are_those_of_the_given_text() -> None:
-    """Offsets of tokenizers lose marks that a normalizer composes, and white space to trimming."""
+    """Offsets of tokenizers lose marks that a normalizer composes, and whitespace to trimming."""
     level = {**LEVEL, "add_prefix_space": False, "trim_offsets": True}
     parts = {"pre_tokenizer": level, "post_processor": level}
     composing = hf.Tokenizer.from_str(small_file(normalizer={"type": "NFC"}, **parts))

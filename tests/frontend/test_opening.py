@@ -37,7 +37,7 @@ FILES = {
     ),
     "nfd": (byte_level_file(normalizer={"type": "NFD"}), False),
     "not special": (byte_level_file({"special": False}), False),
-    "white space": (byte_level_file({"content": "   "}), False),
+    "whitespace": (byte_level_file({"content": "   "}), False),
     "lstrip": (byte_level_file({"lstrip": True}), False),
     "characters": (character_file(), False),
 }

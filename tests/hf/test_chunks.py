@@ -35,7 +35,7 @@ RULES = {
     "H": "h",
 }
 CHARSMAP = normalizers.Precompiled(charsmap(RULES))
-#: One that removes or replaces white space.
+#: One that removes or replaces whitespace.
 ODD = normalizers.Precompiled(charsmap({"\n": "n", "\t": "", "\u00a0": " ", "a": "", "b": "b "}))
 QUOTES = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
 SPACES = normalizers.Replace(Regex(" {2,}"), " ")

@@ -218,7 +218,7 @@ def test_the_unknown_piece_in_a_text() -> None:
         assert [row.tolist() for row in rows_of] == [theirs.encode(text) for text in texts]
 
 
-#: Text that rules replace: at both sides of white space, and white space itself.
+#: Text that rules replace: at both sides of whitespace, and whitespace itself.
 REPLACED = [
     "a", "b", "x", "!", ",", "\uff0c", "é", "a\u0301", "ab", "xx", " ", "\t", "\n", "\r", "\r\n", " \u0301",
     "a ", "\u00a0", "\u200b", "\u0301", "\u0301\u0301", "▁",

@@ -28,7 +28,7 @@ def text_of(counts: dict[str, int]) -> str:
 
 
 def both(model: str, **fields: Any) -> tuple[Any, Any]:
-    """Empty tokenizers of both packages that cut at white space."""
+    """Empty tokenizers of both packages that cut at whitespace."""
     made = []
     for package in (hf, tokenizers):
         models = getattr(package, "models", package)

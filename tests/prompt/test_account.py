@@ -153,7 +153,7 @@ ONE, OTHER = '{"a":1,"b":2}', '{"b":2,"a":1}'
     [
         ({}, {}, []),
         ({}, {"system": "It is 2026-02-01."}, [("date", "messages[0].content")]),
-        ({}, {"user": "Why? "}, [("white space", "messages[1].content")]),
+        ({}, {"user": "Why? "}, [("whitespace", "messages[1].content")]),
         ({}, {"user": "How?"}, [("edited", "messages[1].content")]),
         ({"user": ONE}, {"user": OTHER}, [("key order", "messages[1].content")]),
         ({"tools": [A, B]}, {"tools": [B, A]}, [("moved", "tools[0]")]),

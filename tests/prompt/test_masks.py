@@ -290,7 +290,7 @@ TURNS = {
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_masks_are_what_the_model_has_to_write(name: str) -> None:
-    """Compared with the difference of two renderings, up to white space after the end token."""
+    """Compared with the difference of two renderings, up to whitespace after the end token."""
     template = TEMPLATES[name]
     # Tokens of two models that do not look like control tokens.
     names = [*chats.control_of(template), "[e~[", "<seed:eos>"]
@@ -319,7 +319,7 @@ def test_masks_are_what_the_model_has_to_write(name: str) -> None:
         assert answer.startswith(written)
         if audit.special[max(place for place, bit in enumerate(audit.mask()) if bit)]:
             assert written in [answer[:end] for end in ends]
-            # After the end, a template writes white space, or the header of the next turn.
+            # After the end, a template writes whitespace, or the header of the next turn.
             assert not answer[len(written) :].strip() or prompt.endswith(
                 answer[len(written) :].strip("\n") + "\n\n"
             )

@@ -365,7 +365,7 @@ def test_template_text_around_a_value_stays_apart(content: str) -> None:
 
 
 # Each brings the template's own text on both sides of a value together when the value is empty or
-# white space.
+# whitespace.
 APART = [
     "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
     "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",

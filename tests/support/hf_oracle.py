@@ -22,7 +22,7 @@ FIELDS = [
     "sequence_ids", "n_sequences",
 ]  # fmt: skip
 
-# White space of every kind, combining marks, emoji, scripts, line ends, digits.
+# Whitespace of every kind, combining marks, emoji, scripts, line ends, digits.
 TEXTS = [
     "",
     " ",

@@ -24,7 +24,7 @@ WORDS = [
     "日本", "日本語", "テスト", "ﾃｽﾄ", "ｶﾞ", "cafe\u0301", "café", "ﬁn", "①", "１２", "x",
     "is", "this", "…", "don't", "naïve", "한국어", "привет", "<sep>", "<se", "ud", "udud", "[X Y]",
 ]  # fmt: skip
-#: Text of all kinds: white space, what a charsmap changes, halves of user-defined pieces, unknown.
+#: Text of all kinds: whitespace, what a charsmap changes, halves of user-defined pieces, unknown.
 ODD = [
     " ", "  ", "   ", "\t", "\n", "\u3000", "\u00a0", "\u200b", "\u2581", "\u2581\u2581", "",
     "\u0301", "\u3099", "ﾞ", "¨", "㍿", "\U0001f600", "\ufffd", "\0", "ÿ", "𠮷", "<sep", "sep>",

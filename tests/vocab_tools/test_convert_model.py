@@ -88,7 +88,7 @@ def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
 
 
 def test_marks_at_the_ends(tmp_path: Path) -> None:
-    """Where extra white space is removed, a mark in the text is removed at the end, not elsewhere."""
+    """Where extra whitespace is removed, a mark in the text is removed at the end, not elsewhere."""
     letters = [(token, -float(place), 1) for place, token in enumerate("\u2581abc")]
     single = [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
     rows = [("<unk>", 0.0, 2), *single, *letters]

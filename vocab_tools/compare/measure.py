@@ -82,7 +82,7 @@ def compare_tokenizers(
     """Measures tokenizers on the same text.
 
     Lines and paragraphs are encoded one by one. A line counts for the script that most of its
-    letters are written in, and one without letters for the script of the line before; white space
+    letters are written in, and one without letters for the script of the line before; whitespace
     separates words.
 
     Args:

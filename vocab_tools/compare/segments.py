@@ -32,7 +32,7 @@ class Size:
     texts: int = 0
     bytes: int = 0
     characters: int = 0
-    #: Stretches between white space.
+    #: Stretches between whitespace.
     words: int = 0
 
     def add(self, text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ..text import text_of
 
-#: Scripts, white space, numbers, marks, emoji, contractions, code, line ends, controls.
+#: Scripts, whitespace, numbers, marks, emoji, contractions, code, line ends, controls.
 TEXTS = (
     "",
     " ",

@@ -24,7 +24,7 @@ _DEEPSEEK = [
 ]
 
 #: These three splits as one pattern: each split also cuts the pieces of those before it, no match
-#: continues from Chinese or Japanese into other text, white space before these or before digits is
+#: continues from Chinese or Japanese into other text, whitespace before these or before digits is
 #: at the end of its stretch, and text that nothing matches is a piece.
 DEEPSEEK_IN_ONE = (
     r"\p{N}{1,3}"

@@ -1,7 +1,7 @@
 """The second stage of SuperBPE: within a line, merges may cross the borders of words.
 
 Liu et al., "SuperBPE: Space Travel for Language Models" (arXiv 2503.13423): subwords are learned as
-usual up to a transition point; from there on merges cross white space, and a token may have several
+usual up to a transition point; from there on merges cross whitespace, and a token may have several
 words, four by default.
 """
 
@@ -14,7 +14,7 @@ from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
 
-#: The most words of a superword: stretches without white space.
+#: The most words of a superword: stretches without whitespace.
 MAX_WORDS = 4
 
 #: The pattern of the second stage, and of the result: lines, and the line ends between them.

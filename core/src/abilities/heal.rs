@@ -17,7 +17,7 @@ use crate::token_table::{Kind, TokenTable};
 /// The character of a space in files after SentencePiece.
 const MARK: char = '\u{2581}';
 
-/// The most bytes of a prompt that an error shows.
+/// Maximum number of bytes of a prompt that an error shows.
 const SHOWN: usize = 60;
 
 /// A prompt, and what the tokens that follow it must begin with.

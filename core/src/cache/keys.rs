@@ -2,9 +2,9 @@
 
 use crate::vocabulary::{Key, SHORT, key_of_run};
 
-/// The most bytes of a piece with a [`MediumKey`].
+/// Maximum number of bytes of a piece with a [`MediumKey`].
 pub(crate) const MEDIUM: usize = 31;
-/// The most bytes of a piece with a [`LongKey`].
+/// Maximum number of bytes of a piece with a [`LongKey`].
 pub(crate) const LONG: usize = 127;
 
 /// The key of a piece in one of the tables for longer pieces: its bytes, zeros, and in the last

@@ -23,7 +23,7 @@ pub use size::CacheSize;
 pub(crate) use table::SetIndex;
 use table::{Found, Table, View};
 
-/// The most ids of a cached piece.
+/// Maximum number of ids of a cached piece.
 pub(crate) const MOST_IDS: usize = Ids::<16>::PACKED;
 
 /// The ids of pieces seen before.

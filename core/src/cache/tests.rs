@@ -12,7 +12,7 @@ fn empty() -> Cache {
     Cache::with_seeds(CacheSize::DEFAULT, seeds(0)).expect("memory")
 }
 
-/// The most ids, in short pieces and in long ones, of equal and of different bytes.
+/// Maximum number of ids, in short pieces and in long ones, of equal and of different bytes.
 #[test]
 fn ids_come_back_or_are_unknown() {
     let mut cache = empty();

@@ -348,7 +348,7 @@ impl AddedTokens {
 
     /// ASCII punctuation: one mark from the normalized form of each of these tokens, and whether
     /// every token has a mark before its last character. `None` if a token has no mark, contains
-    /// white space, or depends on the text around it.
+    /// whitespace, or depends on the text around it.
     pub(crate) fn marks(&self) -> Option<(Vec<u8>, bool)> {
         self.inside.as_ref()?;
         let (mut marks, mut are_inside) = (Vec::new(), true);

@@ -15,7 +15,7 @@ use crate::error::Result;
 /// The maximum number of first bytes of names, and of beginnings to search for.
 const MOST_FIRST: usize = 3;
 const MOST_BEGINNINGS: usize = 16;
-/// The most bytes of one of several beginnings.
+/// Maximum number of bytes of one of several beginnings.
 const LONGEST: usize = 8;
 /// A name may contain the first byte of any name at this many places after the longest other
 /// name that it starts with. This bounds how often the automaton reads the same text, so that the

@@ -47,27 +47,27 @@ fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The white space that is a whole text.
+/// The whitespace that is a whole text.
 fn only_space(text: &str) -> Option<char> {
     only(text.chars()).filter(|only| only.is_whitespace())
 }
 
-/// The treatment of white space at the ends of a text, and in a row, by a normalizer.
+/// The treatment of whitespace at the ends of a text, and in a row, by a normalizer.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) left: bool,
     pub(crate) right: bool,
-    /// The parts for white space in a row.
+    /// The parts for whitespace in a row.
     pub(crate) rows: Vec<Normalizer>,
 }
 
-/// How a normalizer treats text near white space.
+/// How a normalizer treats text near whitespace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locality {
     /// Only text between [settled](crate::components::cut_points::is_settled) characters is
     /// independent.
     pub(crate) needs_settled: bool,
-    /// It may replace characters with white space or with characters that are not settled.
+    /// It may replace characters with whitespace or with characters that are not settled.
     pub(crate) unsettles: bool,
     /// Text is independent at every ASCII character, which stays as it is.
     pub(crate) is_everywhere: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Locality {
     pub(crate) keeps_printable: bool,
     /// It puts spaces around Han characters.
     pub(crate) isolates_han: bool,
-    /// Only text whose white space is left out is independent.
+    /// Only text whose whitespace is left out is independent.
     pub(crate) needs_dropped: bool,
 }
 
@@ -96,7 +96,7 @@ impl Locality {
     }
 }
 
-/// The most bytes that [`Normalizer::Each`] turns a character into.
+/// Maximum number of bytes that [`Normalizer::Each`] turns a character into.
 const MOST: usize = 12;
 
 /// A Unicode normalization form.
@@ -288,7 +288,7 @@ impl Normalizer {
         }
     }
 
-    /// Takes off the last parts that only change white space at the ends of a text, or in a row, where
+    /// Takes off the last parts that only change whitespace at the ends of a text, or in a row, where
     /// `is_space` accepts what they put there.
     pub(crate) fn without_ends(&self, is_space: impl Fn(&str) -> bool) -> (Self, Ends) {
         let parts = match self {
@@ -315,7 +315,7 @@ impl Normalizer {
         (Self::Sequence(parts[..parts.len() - count].to_vec()), ends)
     }
 
-    /// Its treatment of text near white space, if the text between spaces, tabs and line ends can be
+    /// Its treatment of text near whitespace, if the text between spaces, tabs and line ends can be
     /// normalized by itself.
     pub(crate) fn locality(&self) -> Option<Locality> {
         let none = Locality { is_everywhere: true, keeps_printable: true, ..Locality::default() };
@@ -349,7 +349,7 @@ impl Normalizer {
     }
 
     /// Whether it may make one of these marks of a text whose characters, each alone, become none, or
-    /// join what white space separates.
+    /// join what whitespace separates.
     pub(crate) fn writes(&self, marks: &[u8]) -> bool {
         let has_mark = |text: &str| text.bytes().any(|byte| marks.contains(&byte));
         match self {
@@ -364,7 +364,7 @@ impl Normalizer {
         }
     }
 
-    /// The white space that it turns white space into; `None` if it turns it into anything else.
+    /// The whitespace that it turns whitespace into; `None` if it turns it into anything else.
     pub(crate) fn space(&self, space: char) -> Option<char> {
         match self {
             Self::Form(_) => space.is_ascii().then_some(space),

@@ -21,7 +21,7 @@ pub(crate) enum Regex {
     Text(Arc<str>),
     /// At least this many spaces, U+0020, in a row.
     Blanks(usize),
-    /// White space in a row.
+    /// Whitespace in a row.
     Spaces,
     /// A published pattern.
     Published(Scanner),

@@ -269,7 +269,7 @@ impl spec::PreTokenizer {
         matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
     }
 
-    /// Whether it leaves out each white space.
+    /// Whether it leaves out each whitespace.
     fn drops_spaces(&self) -> bool {
         matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
     }
@@ -290,7 +290,7 @@ impl spec::PreTokenizer {
     }
 }
 
-/// Whether parts leave out each white space, and look at one character and the one before only.
+/// Whether parts leave out each whitespace, and look at one character and the one before only.
 fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
@@ -410,7 +410,7 @@ impl By {
     }
 }
 
-/// The words of `BertPreTokenizer`: cuts at white space, and around punctuation.
+/// The words of `BertPreTokenizer`: cuts at whitespace, and around punctuation.
 fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
     let mut start = 0;
     for (at, character) in text.char_indices() {
@@ -485,7 +485,7 @@ pub(crate) struct Split {
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
-    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// Whether each whitespace is left out, and what is on one side of it changes no piece on the
     /// other.
     drops_spaces: bool,
 }
@@ -540,7 +540,7 @@ impl Split {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
 
-    /// Whether each white space is left out, and what is on one side of it changes no piece on the
+    /// Whether each whitespace is left out, and what is on one side of it changes no piece on the
     /// other.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces

@@ -64,7 +64,7 @@ impl Direct {
 }
 
 /// Returns the index of the first of `ids` that may change when text is added: the first of the
-/// last piece, or of the white space before it, since pieces of white space may grow together.
+/// last piece, or of the whitespace before it, since pieces of whitespace may grow together.
 fn unstable_from(encoding: &Direct, ids: &[u32], last_piece: usize) -> usize {
     let is_space = |id: u32| {
         encoding
@@ -97,7 +97,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
         }
     }
 
-    // White space at the end may be cut off by what follows it: `\s+(?!\S)`.
+    // Whitespace at the end may be cut off by what follows it: `\s+(?!\S)`.
     let last = rest.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
     if let Some(space) = last.and_then(|chunk| chunk.valid().chars().next_back())
         && space.is_whitespace()

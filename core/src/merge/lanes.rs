@@ -27,7 +27,7 @@ const NOTHING: u32 = NONE << ROW_BITS;
 /// The maximum number of pairs looked up together.
 const LOOKUPS: usize = 512;
 
-/// The most bytes of a piece that is merged here.
+/// Maximum number of bytes of a piece that is merged here.
 pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 
 /// Merges many pieces at once; reuses its buffers.

@@ -155,7 +155,7 @@ impl Lattice {
 
     /// The best ways, the best one first, searched for from the end.
     fn best_ways(&self, count: usize) -> Result<Vec<Vec<usize>>> {
-        /// The most ways that are followed at once, and how many of them then remain.
+        /// Maximum number of ways that are followed at once, and how many of them then remain.
         const MOST: usize = 100_000;
         const KEPT: usize = 512;
         let mut ways = Vec::new();

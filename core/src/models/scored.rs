@@ -11,7 +11,7 @@ use super::piece::{Kind, UNKNOWN, Version};
 use super::pieces::Pieces;
 use crate::error::Result;
 
-/// The most times that a piece is taken apart in turn, since version 0.2.3.
+/// Maximum number of times that a piece is taken apart in turn, since version 0.2.3.
 const DEEPEST: usize = 100;
 /// The work of a merge, in bytes of text: see [`poll`].
 const WORK: usize = 32;

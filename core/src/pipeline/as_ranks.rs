@@ -63,7 +63,7 @@ impl Pipeline {
     /// Returns [`Pipeline::as_ranks`] if it has the ids of the file also for text in which no special
     /// token is searched for.
     ///
-    /// Files find added tokens that are not special, or white space only, in such text.
+    /// Files find added tokens that are not special, or whitespace only, in such text.
     pub fn same_ranks(&self) -> Option<Self> {
         let is_special =
             |token: &AddedToken| token.special && !token.content.chars().all(char::is_whitespace);

@@ -1,7 +1,7 @@
 //! Looks up the text between two spaces as it is: normalizer, pre-tokenizer and model see only what the
 //! cache does not know.
 //!
-//! That works where white space separates words whatever is around it: in BERT's files, where it
+//! That works where whitespace separates words whatever is around it: in BERT's files, where it
 //! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
 //! The model's cache then has chunks instead of pieces.
 
@@ -28,16 +28,16 @@ pub(crate) struct Chunks {
     splitter: WordSplitter,
     /// Normalizes a chunk.
     normalizer: Normalizer,
-    /// The treatment of white space at the ends of a run.
+    /// The treatment of whitespace at the ends of a run.
     ends: Ends,
-    /// Whether that is done to white space that chunks hold.
+    /// Whether that is done to whitespace that chunks hold.
     has_ends: bool,
     /// The character that each byte of ASCII becomes, as [`Singles`] has it.
     ascii: [u8; 256],
     singles: Singles,
-    /// The mark of white space before a piece, and whether one is put where none is.
+    /// The mark of whitespace before a piece, and whether one is put where none is.
     mark: Option<(char, bool)>,
-    /// Whether a chunk holds the white space before it.
+    /// Whether a chunk holds the whitespace before it.
     keeps_space: bool,
     /// Whether runs are not cut at tabs and line ends.
     only_blank: bool,
@@ -148,13 +148,13 @@ impl Singles {
 
 /// The longest chunk that is normalized on the stack.
 const SHORT: usize = 80;
-/// The most bytes of a character up to U+FFFF, and of a mark.
+/// Maximum number of bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
 const MARK: usize = 4;
 /// Room for the piece of a short chunk.
 const ROOM: usize = WIDEST * SHORT + MARK;
 
-/// White space where a run is cut.
+/// Whitespace where a run is cut.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 impl Chunks {
@@ -189,12 +189,12 @@ impl Chunks {
         let locality = normalizer.locality()?;
         let mark_bytes = mark.map_or(Vec::new(), |(mark, _)| mark.to_string().into_bytes());
         let names = match added.has_normalized() {
-            // What is written for white space may be a part of a name.
+            // What is written for whitespace may be a part of a name.
             true if ends.rows.iter().any(|row| row.writes(&mark_bytes)) => return None,
             true => Some(Names::new(added, &normalizer, locality.keeps_printable)?),
             false => None,
         };
-        // White space that is left out has no ends.
+        // Whitespace that is left out has no ends.
         let has_ends = keeps_space && (ends.left || ends.right || !ends.rows.is_empty());
         let needs_permits = locality.needs_settled || has_ends;
         let [blank, controls @ ..] = SPACES.map(|space| normalizer.space(space));
@@ -255,7 +255,7 @@ impl Chunks {
         Ok(has_names)
     }
 
-    /// Whether a run can be cut at white space next to a character.
+    /// Whether a run can be cut at whitespace next to a character.
     fn permits(&self, character: char) -> bool {
         let Some(permitted) = &self.permitted else { return true };
         permitted.get(character, |character| {
@@ -298,7 +298,7 @@ impl Chunks {
         self.singles.get(character, |character| single(&self.normalizer, split, character))
     }
 
-    /// A run without the white space at its ends that is stripped; `None` if its normalized form must
+    /// A run without the whitespace at its ends that is stripped; `None` if its normalized form must
     /// tell.
     fn stripped<'a>(&self, run: &'a str) -> Option<&'a str> {
         if !self.has_ends {
@@ -319,7 +319,7 @@ impl Chunks {
         are_ends.then_some(rest)
     }
 
-    /// The first place from `near` on between a character and white space where a run can be cut.
+    /// The first place from `near` on between a character and whitespace where a run can be cut.
     pub(crate) fn end(&self, run: &str, near: usize) -> Option<usize> {
         if self.has_ends && (self.ends.left || self.ends.right) {
             return None;
@@ -346,7 +346,7 @@ fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<cha
     normalizer.single(character).filter(|&made| split.keeps(made))
 }
 
-/// Whether a character becomes text that begins and ends with other characters than white space.
+/// Whether a character becomes text that begins and ends with other characters than whitespace.
 fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool)>) -> bool {
     let is_space = |it: char| it.is_whitespace() || mark.is_some_and(|(mark, _)| it == mark);
     let form = normalizer.apply(String::from(character).into());

@@ -1,6 +1,6 @@
 //! Counts the words that training learns from: the pieces of texts, normalized and pre-tokenized.
 //!
-//! Where white space separates words whatever is around it, texts are cut there first, and each
+//! Where whitespace separates words whatever is around it, texts are cut there first, and each
 //! distinct stretch is normalized once, however often it occurs. The same is done with the pieces of a
 //! pattern.
 
@@ -75,7 +75,7 @@ pub struct WordCounter {
 /// How words are counted.
 #[derive(Debug)]
 enum Way {
-    /// By stretches between white space.
+    /// By stretches between whitespace.
     Chunks,
     /// By the pieces of a pattern, after a space if texts must begin with one.
     Pattern { splitter: Box<Splitter>, prefix_space: bool },

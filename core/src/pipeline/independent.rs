@@ -11,7 +11,7 @@ const MOST_TRIES: usize = 64;
 
 /// Returns the last of the places before byte `known` that it tries at which special tokens before and
 /// after are found independently, whatever follows `known`, and text is normalized independently: no
-/// name touches it, and no white space, which special tokens may take. Otherwise 0. `is_free` tells
+/// name touches it, and no whitespace, which special tokens may take. Otherwise 0. `is_free` tells
 /// whether a place is one for the caller.
 pub fn quiet_place(
     pipeline: &Pipeline,

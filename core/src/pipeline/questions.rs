@@ -32,7 +32,7 @@ use crate::pipeline::stable::beginning;
 use crate::pipeline::tokens::Pieces;
 use crate::pipeline::trusted::{Item, align_characters};
 
-/// The most ids at the beginning of which a decoder leaves out everything.
+/// Maximum number of ids at the beginning of which a decoder leaves out everything.
 const LEFT_OUT: usize = 256;
 
 impl Pipeline {
@@ -489,7 +489,7 @@ impl Pipeline {
             }
     }
 
-    /// Returns true if special tokens may take adjacent white space.
+    /// Returns true if special tokens may take adjacent whitespace.
     pub fn takes_space(&self) -> bool {
         self.added().take_space()
     }

@@ -69,8 +69,8 @@ impl<F: Family> Kernel for Fill<'_, F> {
     }
 }
 
-/// The most pieces that the scanner cuts before the next window. Each window in a row of which a hard
-/// character leaves few bytes gives it twice as many.
+/// Maximum number of pieces that the scanner cuts before the next window. Doubles with each
+/// consecutive window of which a hard character leaves few bytes.
 const MOST_SCANNED: usize = 31;
 const FEW: usize = 16;
 

@@ -4,13 +4,13 @@ use fancy_regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 
-/// The most backtracking steps of one match: some seconds at the worst.
+/// Maximum number of backtracking steps of one match: some seconds at the worst.
 const BACKTRACK_LIMIT: usize = 20_000_000;
 
-/// The most instructions of a compiled pattern.
+/// Maximum number of instructions of a compiled pattern.
 const PROGRAM_LIMIT: usize = 200_000;
 
-/// The most bytes of a pattern; published ones have less than 1000.
+/// Maximum number of bytes of a pattern; published ones have less than 1000.
 const LENGTH_LIMIT: usize = 100_000;
 
 /// Compiles `pattern`.

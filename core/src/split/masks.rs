@@ -15,7 +15,7 @@ use super::{Piece, chars};
 use crate::tier::Kind;
 use crate::tier::Tier;
 
-/// The most bytes of a window.
+/// Maximum size of a window in bytes.
 pub(super) const WINDOW: usize = 64;
 
 /// A classified stretch of text.

@@ -36,7 +36,7 @@ pub(super) struct Rules {
     /// `[upper, caseless]+ [lower, caseless]*`; marks are caseless.
     pub case_runs: bool,
     pub prefix: Prefix,
-    /// The most digits of a piece; 0 for any number, with a leading space.
+    /// Maximum number of digits of a piece; 0 for any number, with a leading space.
     pub digits: usize,
     /// Characters that may follow a run of punctuation: any of these bytes, any number of times.
     pub punct_tail: &'static [u8],

@@ -3,9 +3,9 @@
 /// Where words begin and end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WordRules {
-    /// White space in a row begins the word after it. Otherwise it is part of no word.
+    /// Whitespace in a row begins the word after it. Otherwise it is part of no word.
     pub keeps_spaces: bool,
-    /// White space is U+0020 only, not also a tab or a line end.
+    /// Whitespace is U+0020 only, not also a tab or a line end.
     pub only_blank: bool,
     /// Each character of ASCII punctuation is a word, as are some others of punctuation.
     pub isolates_punctuation: bool,
@@ -13,6 +13,6 @@ pub struct WordRules {
     pub isolates_han: bool,
 }
 
-/// Whether text may be cut at white space next to a character; without a function, it may. White
+/// Whether text may be cut at whitespace next to a character; without a function, it may. White
 /// space and printable ASCII permit it anyway.
 pub type Permits<'a> = Option<&'a dyn Fn(char) -> bool>;

@@ -1,4 +1,4 @@
-//! Cuts text into words: at ASCII white space, and around ASCII punctuation and Han characters, a
+//! Cuts text into words: at ASCII whitespace, and around ASCII punctuation and Han characters, a
 //! window at a time.
 
 use super::masks::{Classifier, Kernel, WINDOW, Window};
@@ -85,11 +85,11 @@ impl<'a> Words<'a> {
 struct Before {
     /// 1 if a word may begin or end at the window.
     border: u64,
-    /// 1 after white space that is part of no word, and at the beginning of the text.
+    /// 1 after whitespace that is part of no word, and at the beginning of the text.
     dropped: u64,
-    /// 1 after white space and printable ASCII.
+    /// 1 after whitespace and printable ASCII.
     plain: u64,
-    /// 1 after white space.
+    /// 1 after whitespace.
     space: u64,
 }
 
@@ -225,7 +225,7 @@ impl<W: Window> Span<'_, W> {
         self.window.between(b'\t', b'\n') | self.window.equal(b'\r')
     }
 
-    /// The white space at which the text may be cut.
+    /// The whitespace at which the text may be cut.
     #[inline(always)]
     fn permitted(
         &self,
@@ -298,7 +298,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
-/// Whether both neighbors of the white space at `place` permit a cut.
+/// Whether both neighbors of the whitespace at `place` permit a cut.
 #[inline(never)]
 fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
     let permits =

@@ -10,7 +10,7 @@ use crate::token_table::rests::{Branch, Rests};
 /// The least number of tokens with a common prefix whose set is kept.
 const MANY: usize = 4096;
 
-/// The most sets that are kept, and the longest prefix of one.
+/// Maximum number of sets that are kept, and the longest prefix of one.
 const MOST_SETS: usize = 64;
 const LONGEST_PREFIX: usize = 4;
 

@@ -21,7 +21,7 @@ pub struct Options {
     pub min_frequency: u64,
     /// Tokens with the first ids.
     pub special_tokens: Vec<String>,
-    /// The most characters of the alphabet: the most frequent ones.
+    /// Maximum number of characters of the alphabet: the most frequent ones.
     pub limit_alphabet: Option<usize>,
     /// The part of all occurrences of characters that the alphabet covers; by default all.
     pub character_coverage: Option<f64>,

@@ -30,7 +30,7 @@ const ENDS: u32 = 1 << 31;
 /// The number of positions ahead of merging whose cells are prefetched.
 const AHEAD: usize = 16;
 
-/// The most cells: positions are 32 bits wide.
+/// Maximum number of cells: positions are 32 bits wide.
 const MOST_CELLS: usize = u32::MAX as usize - 1;
 
 #[derive(Debug, Clone, Copy)]

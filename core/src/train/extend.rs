@@ -27,7 +27,7 @@ pub struct Word<'a> {
 /// Options of learning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The most tokens to learn.
+    /// Maximum number of tokens to learn.
     pub max_tokens: Option<usize>,
     /// Pairs with a lower frequency are left alone.
     pub min_frequency: Option<i64>,

@@ -27,7 +27,7 @@ pub(super) struct Pairs {
 
 const FEWEST_SLOTS: usize = 1 << 12;
 
-/// The most pairs: numbers plus one are 32 bits wide.
+/// Maximum number of pairs: numbers plus one are 32 bits wide.
 const MOST_PAIRS: usize = u32::MAX as usize - 1;
 
 #[inline(always)]
@@ -104,7 +104,7 @@ pub(super) struct FirstPairs {
 }
 
 impl FirstPairs {
-    /// The most tokens whose pairs all have a place.
+    /// Maximum number of tokens whose pairs all have a place.
     const MOST: usize = 256;
 
     /// Creates an empty table for pairs of `tokens` tokens.

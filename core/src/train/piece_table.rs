@@ -34,7 +34,7 @@ impl Default for PieceTable {
     }
 }
 
-/// The most bytes of a piece that fit into its entry.
+/// Maximum number of bytes of a piece that fit into its entry.
 const MOST_INLINE: usize = 15;
 
 /// In the last byte of a block: the piece is longer.
@@ -109,7 +109,7 @@ impl<'a> Probe<'a> {
 /// The slots of a table that is not empty.
 const FEWEST_SLOTS: usize = 1 << 10;
 
-/// The most distinct pieces of one table.
+/// Maximum number of distinct pieces of one table.
 const MOST_PIECES: usize = u32::MAX as usize - 1;
 
 /// The number of pieces that are looked up together, so that their slots and entries are prefetched.

@@ -29,9 +29,9 @@ pub(super) struct Shape {
 /// Which tokens may be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a token; characters where words are of characters.
+    /// Maximum number of bytes of a token; characters where words are of characters.
     pub bytes: Option<u32>,
-    /// The most words of a token: stretches of bytes without ASCII whitespace.
+    /// Maximum number of words of a token: stretches of bytes without ASCII whitespace.
     pub words: Option<u32>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) use tokens::{
 pub(crate) const RANK_BITS: u32 = 21;
 const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
-/// The most tokens of a vocabulary: the rest of the range is for missing bytes.
+/// Maximum number of tokens of a vocabulary: the rest of the range is for missing bytes.
 pub const MAX_TOKENS: usize = (1 << RANK_BITS) - 512;
 
 /// The largest possible id.

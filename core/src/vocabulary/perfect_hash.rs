@@ -55,7 +55,7 @@ fn marks(hash: u64) -> u32 {
 const DISPLACEMENT_BITS: u32 = 8;
 const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 
-/// The most keys of a bucket; more keys fail at once. Hashes of keys that nobody chose fill buckets
+/// Maximum number of keys of a bucket; more keys fail at once. Hashes of keys that nobody chose fill buckets
 /// with three on average.
 const LARGEST_BUCKET: usize = 64;
 /// The number of fixed seeds that are tried first; later ones are random, so that nobody can choose

@@ -118,7 +118,7 @@ impl Normalizer {
         if self.escape_whitespaces { "\u{2581}" } else { " " }
     }
 
-    /// Whether white space in a row becomes one mark.
+    /// Whether whitespace in a row becomes one mark.
     pub(crate) fn collapses(&self) -> bool {
         self.remove_extra_whitespaces
     }
@@ -210,7 +210,7 @@ impl Normalizer {
         Ok(end)
     }
 
-    /// Writes a text from `start` on; without white space that begins it if `after_space`.
+    /// Writes a text from `start` on; without whitespace that begins it if `after_space`.
     fn write_rest(
         &self,
         text: &str,
@@ -237,7 +237,7 @@ impl Normalizer {
             .as_ref())
     }
 
-    /// The text that has the words: without white space that is removed from its ends, and with a space
+    /// The text that has the words: without whitespace that is removed from its ends, and with a space
     /// for a mark that is put before it. `None` if the text has to be normalized as a whole.
     pub(crate) fn bounded<'a>(&self, words: &Words, text: &'a str) -> Result<Option<Cow<'a, str>>> {
         let is_space = |it| words.is_space(it);

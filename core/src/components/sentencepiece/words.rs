@@ -1,4 +1,4 @@
-//! Cuts a text before white space into words that can be normalized one by one.
+//! Cuts a text before whitespace into words that can be normalized one by one.
 
 use crate::split::{Piece, WordRules, WordSplitter, Words as Cut};
 
@@ -8,7 +8,7 @@ use crate::components::charsmap::{Charsmap, Part};
 use crate::components::cut_points::Bits;
 use crate::error::Result;
 
-/// White space that text may be cut before.
+/// Whitespace that text may be cut before.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// Where a text is cut.
@@ -16,7 +16,7 @@ const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 pub(crate) struct Words {
     splitter: WordSplitter,
     only_blank: bool,
-    /// In order, the characters that may become white space or nothing at an end of a word.
+    /// In order, the characters that may become whitespace or nothing at an end of a word.
     unsure: Vec<char>,
     /// Other characters.
     permitted: Box<Bits>,
@@ -74,7 +74,7 @@ impl Words {
         Ok(Some(Self { splitter, only_blank, unsure, permitted }))
     }
 
-    /// Whether a text can be cut between a character and white space.
+    /// Whether a text can be cut between a character and whitespace.
     pub(crate) fn permits(&self, character: char) -> bool {
         self.permitted.get(character, |it| self.unsure.binary_search(&it).is_err())
     }
@@ -83,7 +83,7 @@ impl Words {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Leaves out white space before white space at the beginnings of words, where a row of it becomes
+    /// Leaves out whitespace before whitespace at the beginnings of words, where a row of it becomes
     /// one mark.
     pub(crate) fn leave_out_spaces(&self, text: &[u8], words: &mut [Piece]) {
         let is_space = |at: usize| text[at] <= b' ' && self.is_space(text[at].into());

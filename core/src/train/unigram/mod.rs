@@ -42,7 +42,7 @@ pub struct Options {
     pub shrinking_factor: f64,
     /// Rounds of expectation maximization before pieces are pruned.
     pub sub_iterations: usize,
-    /// The most characters of a piece, up to 255.
+    /// Maximum number of characters of a piece, up to 255.
     pub max_piece_length: usize,
     /// The number of pieces to begin with.
     pub seed_size: usize,
@@ -66,7 +66,7 @@ impl Default for Options {
     }
 }
 
-/// The most characters of a piece that can be asked for.
+/// Maximum number of characters of a piece that can be asked for.
 const LONGEST: usize = 255;
 
 /// Pieces that are expected less often are dropped.
