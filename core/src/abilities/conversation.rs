@@ -28,42 +28,42 @@ pub struct Conversation {
     fixed: Vec<Fixed>,
     ids: Vec<u32>,
     checkpoints: Vec<Checkpoint>,
-    /// The text before normalization, if that changed it.
+    /// The text before normalization, if normalization changed the text.
     raw: Option<Raw>,
-    /// True if `fixed` was found in the text, false if it was given with segments.
+    /// True if `fixed` was found in the text; false if the caller gave segments.
     is_searched: bool,
-    /// The end of the prompt that the text came from, if that had segments.
+    /// The end of the prompt of segments, if the text came from one.
     end: End,
-    /// The first half of a surrogate pair that the text ends with, as U+FFFD. For callers whose texts
-    /// have surrogates.
+    /// The first half of a surrogate pair at the end of the text, where the text has U+FFFD. For
+    /// callers whose strings may hold surrogates.
     pub half: Option<u32>,
 }
 
 /// A position at which encoding can resume.
 #[derive(Debug, Clone, Copy, Default)]
 struct Checkpoint {
-    /// Its byte in the text.
+    /// Byte offset in the text.
     at: usize,
-    /// It is valid as long as the text before this byte stays the same.
+    /// The checkpoint is valid as long as the text before this byte offset stays the same.
     decided: usize,
-    /// The number of ids before it, and of fixed positions.
+    /// Numbers of ids and of fixed positions before the checkpoint.
     ids: usize,
     fixed: usize,
 }
 
-/// A text before normalization, with `(position in it, position in the normalized text)` where both
-/// can be cut: the parts normalize to each other, and a character starts a stretch there.
+/// A text before normalization, with pairs `(position, position in the normalized text)` where both
+/// can be cut: the parts normalize to each other, and a character starts a normalization run there.
 #[derive(Debug, Clone, Default)]
 struct Raw {
     text: String,
     places: Vec<(usize, usize)>,
 }
 
-/// The part of a prompt that more segments may change, before the search over all segments.
+/// The end of a prompt that further segments may change, before the search over all segments.
 #[derive(Debug, Clone, Default)]
 struct End {
     prompt: Prompt,
-    /// Its first byte in the text, and the number of fixed positions before it.
+    /// Byte offset of its start in the text, and the number of fixed positions before that.
     at: usize,
     fixed: usize,
 }
@@ -90,7 +90,7 @@ impl Conversation {
             + raw.map_or(0, |raw| raw.text.capacity() + raw.places.capacity() * 16)
     }
 
-    /// Returns true if a text can be appended, or, for false, segments.
+    /// Returns true if text can be appended, false if segments can.
     pub fn takes(&self, is_text: bool) -> bool {
         let is_empty = self.text.is_empty() && self.ids.is_empty();
         is_empty || self.is_searched == is_text
@@ -103,7 +103,7 @@ impl Conversation {
 
     /// Replaces the text with `text`, with the special tokens of `request`.
     ///
-    /// Returns how many of the ids stayed. After an error nothing has changed.
+    /// Returns how many ids stayed. An error changes nothing.
     pub fn update_text(
         &mut self,
         pipeline: &Pipeline,
@@ -138,7 +138,7 @@ impl Conversation {
         let half = pair.map_or(0, |_| char::REPLACEMENT_CHARACTER.len_utf8());
         let end = self.text.len() - half;
         let form = pipeline.normalization();
-        // The form of a text does not depend on whether the text before was normalized already.
+        // The form of a text does not depend on whether the text before the call was normalized.
         let start = match form {
             Normalization::None => end,
             _ => last_stretch(&self.text[..end]),
@@ -170,7 +170,7 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Replaces the text after the first `same` bytes by `tail`, and searches for special tokens.
+    /// Replaces the text after the first `same` bytes with `tail`, and searches for special tokens.
     fn replace_text(
         &mut self,
         pipeline: &Pipeline,
@@ -181,7 +181,7 @@ impl Conversation {
         let known = if self.is_searched { same } else { 0 };
         let special = pipeline.special_tokens()?;
         let kept = self.apply(pipeline, same, tail, |text, earlier| {
-            // A name that was not there before ends after the known bytes.
+            // A new name ends after the known bytes.
             let from = known.saturating_sub(request.longest_disallowed(special));
             request.check(special, &text[floor(text, from)..])?;
             let earlier = if known == 0 { &[] } else { earlier };
@@ -202,14 +202,14 @@ impl Conversation {
         Ok(matches!(form.apply(&text[start..])?, Cow::Borrowed(_)))
     }
 
-    /// Replaces the text by a prompt's, without the call of [`Prompt::finish`]. Runs of text
-    /// between the fixed positions are normalized.
+    /// Replaces the text with a prompt's, without calling [`Prompt::finish`]. Normalizes the runs
+    /// of text between the fixed positions.
     pub fn update_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(pipeline, prompt, 0, 0)
     }
 
-    /// Appends segments to a prompt, as [`Conversation::update_prompt`] with all of them would, at
-    /// the cost of the new ones. They come after [`Conversation::end`].
+    /// Appends segments to a prompt, with the result of [`Conversation::update_prompt`] for all
+    /// segments, at the cost of the new ones. The segments follow [`Conversation::end`].
     pub fn append_prompt(&mut self, pipeline: &Pipeline, prompt: Prompt) -> Result<usize> {
         self.replace_prompt(pipeline, prompt, self.end.at, self.end.fixed)
     }
@@ -252,8 +252,8 @@ impl Conversation {
         Ok(kept)
     }
 
-    /// Replaces the text after the first `same` bytes by `tail`. Of the new text and the fixed
-    /// positions so far, `find` returns how many stay, and the positions after these.
+    /// Replaces the text after the first `same` bytes with `tail`. `find` returns how many fixed
+    /// positions stay, and the positions after them.
     fn apply(
         &mut self,
         pipeline: &Pipeline,
@@ -274,7 +274,7 @@ impl Conversation {
         result
     }
 
-    /// Encodes the text, whose first `same` bytes are as they were.
+    /// Encodes the text, whose first `same` bytes are unchanged.
     fn encode(
         &mut self,
         pipeline: &Pipeline,
@@ -312,7 +312,8 @@ impl Conversation {
     }
 }
 
-/// Appends the ids after a checkpoint, and new checkpoints. `fixed` are the fixed positions after it.
+/// Appends the ids after a checkpoint, and new checkpoints. `fixed` holds the fixed positions after
+/// the checkpoint.
 fn encode_from<'a>(
     pipeline: &Pipeline,
     text: &str,
@@ -339,7 +340,7 @@ fn encode_from<'a>(
             if cut.is_none() {
                 break;
             }
-            // The cut depends on the characters on both sides of it only.
+            // The cut depends only on the characters next to it.
             let width = text[position..end].chars().next().map_or(0, char::len_utf8);
             let (decided, ids) = (position + width, from.ids + ids.len());
             push(checkpoints, Checkpoint { at: position, decided, ids, fixed: index })?;
@@ -353,8 +354,8 @@ fn encode_from<'a>(
     Ok(())
 }
 
-/// Appends the ids of a part of a run after a cut. If text is put before each run, the part is encoded
-/// after the character before it, whose ids stay the same.
+/// Appends the ids of a part of a run after a cut. If the pipeline prepends text to each run, the
+/// part is encoded with the character before it, whose ids stay the same.
 fn continue_run(
     pipeline: &Pipeline,
     text: &str,
@@ -373,7 +374,7 @@ fn continue_run(
     Ok(())
 }
 
-/// Normalizes the runs of text between the fixed positions, and moves these.
+/// Normalizes the runs of text between the fixed positions, and moves the positions.
 pub(crate) fn normalize_runs(
     normalization: Normalization,
     text: &str,
@@ -407,7 +408,7 @@ impl Raw {
         let mut from = 0;
         if let Some(before) = before {
             let same = common_prefix(&before.text, text);
-            // The character at the position must be the same, so that it starts a stretch.
+            // The characters at the position must be equal, so that a run starts there.
             let valid = before.places.partition_point(|&(raw, _)| raw < same);
             if let Some(&(raw, place)) = valid.checked_sub(1).map(|last| &before.places[last]) {
                 append(&mut places, &before.places[..valid])?;
@@ -434,8 +435,8 @@ impl Raw {
     }
 }
 
-/// Returns the ids of a text that stay the same whatever follows it, and the number of bytes of
-/// text that they cover.
+/// Returns the ids of a text that stay the same whatever follows, and the number of bytes they
+/// cover.
 pub fn stable_prefix(
     pipeline: &Pipeline,
     text: &str,
@@ -449,7 +450,7 @@ pub fn stable_prefix(
     Ok((ids, original))
 }
 
-/// Appends the ids of a prompt that stay the same whatever text follows it. `text` is normalized.
+/// Appends the ids of a prompt that stay the same whatever follows. `text` is normalized.
 pub(crate) fn stable_ids(
     pipeline: &Pipeline,
     text: &str,
@@ -462,7 +463,7 @@ pub(crate) fn stable_ids(
     encode_from(pipeline, &text[..end], fixed.iter(), Checkpoint::default(), ids, &mut Vec::new())
 }
 
-/// Returns how many bytes two texts have in common, up to a character boundary of both.
+/// Returns the number of bytes that two texts share at their start, down to a character boundary.
 fn common_prefix(one: &str, other: &str) -> usize {
     const BLOCK: usize = 256;
     let (a, b) = (one.as_bytes(), other.as_bytes());

@@ -1,4 +1,4 @@
-//! Heals a prompt that ends inside a word: the ids that stay whatever follows it, and the bytes that
+//! Heals a prompt that ends inside a word: the ids that stay whatever follows, and the bytes that
 //! the next tokens must begin with.
 
 use unicode_normalization::UnicodeNormalization;
@@ -14,39 +14,39 @@ use crate::request::Request;
 use crate::token_table::rests::{Draft, Rests};
 use crate::token_table::{Kind, TokenTable};
 
-/// The character of a space in files after SentencePiece.
+/// The character that stands for a space in SentencePiece's vocabularies.
 const MARK: char = '\u{2581}';
 
 /// Maximum number of bytes of a prompt that an error shows.
 const SHOWN: usize = 60;
 
-/// A prompt, and what the tokens that follow it must begin with.
+/// A prompt, and the bytes that the tokens after it must begin with.
 #[derive(Debug, Default)]
 pub struct Healed {
-    /// The ids of the prompt that stay whatever follows it.
+    /// The ids of the prompt that stay whatever follows.
     pub ids: Vec<u32>,
-    /// The bytes that the tokens after them must begin with. The first list is the end of the prompt as it is;
-    /// in the others, what follows changes its last character.
+    /// The bytes that the next tokens must begin with. The first list is the end of the prompt; in
+    /// the other lists, the text that follows changes the prompt's last character.
     pub rests: Rests,
 }
 
 impl Healed {
-    /// Copies it; fails without memory.
+    /// Copies the prompt; fails without memory.
     pub fn try_clone(&self) -> Self {
         let mut ids = Vec::new();
         ids.extend_from_slice(&self.ids);
         Self { ids, rests: self.rests.try_clone() }
     }
 
-    /// Sets the bits of the tokens that may come next, and clears all others. Once the prompt is
-    /// healed, all bits are set.
+    /// Sets the bits of the tokens that may come next and clears all others. Sets all bits once the
+    /// prompt is healed.
     pub fn fill_mask(&self, table: &TokenTable, mask: &mut [u32]) -> Result<()> {
         table.trie()?.fill_mask_of(&self.rests, mask)
     }
 
     /// Takes the next token.
     ///
-    /// Fails with [`Error::Invalid`], and stays as it was, if the token may not come next.
+    /// Fails with [`Error::Invalid`], without a change, if the token may not come next.
     pub fn advance(&mut self, table: &TokenTable, id: u32) -> Result<()> {
         if self.rests.is_done() || table.is_spelling(id) && self.rests.advance(table.get(id)) {
             return Ok(());
@@ -63,9 +63,9 @@ impl Healed {
     }
 }
 
-/// Heals a text. `part` is the first bytes of a character after it.
+/// Heals a text. `part` holds the first bytes of the character after it.
 ///
-/// Fails if the bytes of tokens are not the text, as under a normalizer that removes accents.
+/// Fails if the tokens do not decode to the text, as under a normalizer that removes accents.
 pub fn heal(pipeline: &Pipeline, text: &str, part: &[u8], request: &Request) -> Result<Healed> {
     pipeline.token_form()?;
     pipeline.check_text(text)?;
@@ -91,7 +91,7 @@ pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
     healed(pipeline, all, &stable, &[])
 }
 
-/// Heals a prompt with these ids, of which the first are `stable`.
+/// Heals a prompt with these ids. The first `stable` ids stay.
 fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
     let table = pipeline.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
@@ -99,7 +99,7 @@ fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -
     let known = special.map_or(known, |last| known + last + 1);
     let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
     pipeline.check_end(last, !part.is_empty())?;
-    // The bytes of the tokens, not of the text: a mark of a space is a space there, and a normalizer may
+    // The bytes of the tokens, not of the text: in tokens U+2581 is a space, and a normalizer may
     // know other characters than ours.
     let mut rest = Vec::new();
     for &id in &ids[known..] {
@@ -109,8 +109,8 @@ fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -
     Ok(Healed { rests: rests(pipeline, rest, part, ids.is_empty())?, ids })
 }
 
-/// Returns what the next tokens must begin with, for a text that ends with `rest` and the first bytes
-/// `part` of another character. `is_first` is true if no id comes before `rest`.
+/// Returns the bytes that the next tokens must begin with, for a text that ends with `rest` and
+/// `part`, the first bytes of another character. `is_first` is true if no id comes before `rest`.
 fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) -> Result<Rests> {
     let is_nfc = pipeline.token_form()? == Normalization::Nfc;
     let mut changes = Vec::new();
@@ -129,7 +129,7 @@ fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) ->
         }
     }
     rest.extend_from_slice(part);
-    // Whether a space comes before depends on all of the character.
+    // The whole character decides whether a space comes before it.
     if end == 0 && !part.is_empty() && pipeline.prepends(is_first) {
         rest.push(b' ');
         rest.rotate_right(1);
@@ -146,8 +146,8 @@ fn rests(pipeline: &Pipeline, mut rest: Vec<u8>, part: &[u8], is_first: bool) ->
     Ok(draft.finish())
 }
 
-/// Adds what form C may make of a character that begins with `part`, with marks after it, unless that
-/// begins with `part` as well.
+/// Adds the NFC forms of a character that begins with `part` and of marks after it, except those
+/// that begin with `part` as well.
 fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
     let tables = tables();
     let before = |old: char| old.encode_utf8(&mut [0; 4]).as_bytes() < part;
@@ -159,7 +159,8 @@ fn add_replaced(at: usize, part: &[u8], changes: &mut Vec<Change>) {
     for base in bases {
         let mut block = None;
         for new in std::iter::once(base).chain(tables.composed_from(base)) {
-            // All but the last byte decide for the 11,172 syllables of Hangul, up to the first that differs.
+            // For the 11,172 Hangul syllables all bytes but the last decide, up to the first
+            // difference.
             let is_syllable = ('\u{ac00}'..'\u{d7a4}').contains(&new);
             if is_syllable && block.replace(new as u32 / 64) == Some(new as u32 / 64)
                 || begins(new, part)
@@ -192,7 +193,7 @@ fn begins(character: char, part: &[u8]) -> bool {
     character.encode_utf8(&mut [0; 4]).as_bytes().starts_with(part)
 }
 
-/// The first bytes of what takes the place of what a text has from byte `at` on.
+/// Returns the first bytes of the replacements for the text from byte `at` on.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     at: usize,
@@ -212,8 +213,9 @@ impl Change {
     }
 }
 
-/// Adds what changes first in `rest` under form C once a mark follows. With a `part`, a character that
-/// begins with it comes before the mark, or is it. `start` is added to the places.
+/// Adds the first changes of `rest` under NFC once a mark follows. If `part` is not empty, a
+/// character that begins with it comes before the mark, or is the mark. `start` is added to the
+/// offsets.
 fn add_changed(
     pipeline: &Pipeline,
     rest: &str,
@@ -233,7 +235,7 @@ fn add_changed(
     let marks = &cluster[starter.map_or(0, char::len_utf8)..];
     let first = start + rest.len() - marks.len();
 
-    // A mark changes places with those of larger classes, of which the last may be that of `part`.
+    // A mark moves before marks of larger classes; the last of these may belong to `part`.
     let mut largest = marks.chars().next_back().map_or(0, class_of);
     if !part.is_empty() {
         largest = parts().map(|&(mark, _)| class_of(mark)).fold(largest, u8::max);
@@ -246,7 +248,7 @@ fn add_changed(
         }
     }
 
-    // It makes another character of the one that it follows.
+    // The mark composes with the character before it.
     let Some(starter) = starter else { return };
     let mut followed = String::new();
     append_reduced(cluster, class_of, &mut followed);
@@ -269,8 +271,8 @@ fn add_changed(
     }
 }
 
-/// Returns for each class the end of the marks of that class and of smaller ones. The marks are in the
-/// order of their classes.
+/// Returns for each class the end of the marks of that class and of smaller classes. The marks are
+/// sorted by class.
 fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256] {
     let mut places = [marks.len(); 256];
     let mut next = 0;
@@ -284,7 +286,7 @@ fn places_of_classes(marks: &str, class_of: impl Fn(char) -> u8) -> [usize; 256]
     places
 }
 
-/// Appends a character and its marks, of each class no more than may become part of the character.
+/// Appends a character and its marks: of each class no more than can compose with the character.
 fn append_reduced(cluster: &str, class_of: impl Fn(char) -> u8, reduced: &mut String) {
     let (mut last, mut count) = (0, 0);
     for character in cluster.chars() {
@@ -317,11 +319,12 @@ fn base_of(character: char) -> (char, usize) {
 /// The characters that composition changes.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Characters that may combine with the one before, and what each begins with in form C.
+    /// Characters that may combine with the one before, and the first bytes of each in NFC.
     combining: Vec<(char, char)>,
-    /// The first character of the decomposition of each composed character of form C, and that, sorted.
+    /// The first character of the decomposition of each composed NFC character, and the composed
+    /// character, sorted.
     composed: Vec<(char, char)>,
-    /// Characters that normalization may replace, alone or with a mark after them, and the first
+    /// Characters that normalization may replace, alone or with a mark after them, with the first
     /// character of their decomposition, sorted.
     replaced: Vec<(char, char)>,
 }
@@ -365,7 +368,7 @@ impl Tables {
     }
 }
 
-/// Returns the first character of form C of a character.
+/// Returns the first character of the NFC form of a character.
 fn first_of(character: char) -> char {
     std::iter::once(character).nfc().next().unwrap_or(character)
 }

@@ -1,4 +1,5 @@
-//! Abilities of every tokenizer, a file each: methods of [`Pipeline`](crate::Pipeline), or functions over it.
+//! Abilities of every tokenizer, one file each: methods of [`Pipeline`](crate::Pipeline), or
+//! functions over it.
 
 pub mod conversation;
 pub mod heal;

@@ -10,7 +10,7 @@ use crate::request::Request;
 use crate::special_tokens::Selection;
 use crate::threads::{cores, in_order};
 
-/// The bytes of text that are worth a thread of their own; starting one takes some 20 microseconds.
+/// Bytes of text that are worth another thread; starting one takes some 20 microseconds.
 const WORTH_A_THREAD: usize = 64 * 1024;
 
 /// The average number of shares per thread: enough that no thread is idle for long at the end.
@@ -90,8 +90,8 @@ fn encode_in_shares(
     )
 }
 
-/// Cuts a normalized text into stretches that can each be encoded on their own. Returns them, and
-/// those of each share, which has at least `share` bytes.
+/// Cuts a normalized text into runs that can be encoded separately. Returns the runs, and those of
+/// each share, which has at least `share` bytes.
 fn shares(
     pipeline: &Pipeline,
     text: &str,
@@ -100,7 +100,7 @@ fn shares(
 ) -> Result<(Vec<Stretch>, Vec<Range<usize>>)> {
     let (_, found) = pipeline.find_in_text(text, allowed, 0, &[])?;
     let (mut stretches, mut shares) = (Vec::new(), Vec::new());
-    // The first stretch and the first byte of the current share.
+    // The first run and the first byte of the current share.
     let (mut first, mut begin) = (0, 0);
     let mut position = 0;
     for index in 0..=found.len() {
@@ -126,7 +126,7 @@ fn shares(
     Ok((stretches, shares))
 }
 
-/// A run of text or a part of one, and the special token after it.
+/// A run of text or a part of a run, and the special token after it.
 #[derive(Debug)]
 struct Stretch {
     text: Range<usize>,
@@ -149,7 +149,7 @@ mod tests {
     use crate::test_patterns::PATTERNS;
     use crate::{SpecialTokens, Splitter, Vocabulary};
 
-    /// Returns a pipeline of bytes, and of tokens across every position where a cut could be
+    /// Returns a pipeline of single bytes and of tokens across every position where a cut could be
     /// wrong.
     fn pipeline(pattern: &str) -> Pipeline {
         let words =

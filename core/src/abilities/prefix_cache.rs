@@ -1,14 +1,14 @@
-//! Prompts that begin alike, encoded once: a tree of blocks of text with their ids.
+//! Encodes equal beginnings of prompts once: a tree of blocks of text with their ids.
 //!
-//! A prompt is cut into blocks at places where its ids can be cut too. Where a block ends depends on
-//! nothing before it, and its ids depend on nothing but its contents, so a path from the root of the
-//! tree is a beginning of prompts, and prompts share the path as far as they are equal. Blocks are
-//! found by a hash and compared in full.
+//! A prompt is cut into blocks at positions where its ids can be cut too. The end of a block
+//! depends on nothing before the block, and its ids depend only on its contents. So a path from the
+//! root of the tree is a beginning of prompts, and prompts share the path as far as they are equal.
+//! Blocks are found by a hash and compared in full.
 //!
 //! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and after
 //! special tokens.
-//!
-//! The blocks are also in a list, the most recently used first, in which parents come before their
+//! The blocks also form a list, the most recently used first, with parents before their children.
+//! Memory is bounded by dropping the last blocks.
 //! children. Memory is bounded by dropping the last ones.
 
 use std::borrow::Cow;
@@ -25,16 +25,17 @@ use crate::normalize::Normalization;
 use crate::pipeline::segments::Prompt;
 use crate::request::Request;
 
-/// The least bytes of a block that ends inside text.
+/// Minimum number of bytes of a block that ends inside text.
 const SPACING: usize = 1024;
 
-/// The least bytes of a block that ends after a special token. Each given id counts as 4 bytes.
+/// Minimum number of bytes of a block that ends after a special token. Each given id counts as 4
+/// bytes.
 const LEAST: usize = 256;
 
-/// Text at the end of a prompt is encoded again each time, unless it has more bytes.
+/// Text at the end of a prompt with at most this many bytes is encoded again each time.
 const LONG_TAIL: usize = 4 * SPACING;
 
-/// The index of no block: the ends of the list.
+/// The index that stands for no block: the ends of the list.
 const NONE: u32 = u32::MAX;
 
 /// The parent of the first blocks.
@@ -52,21 +53,21 @@ pub struct Plan<'a> {
 #[derive(Debug)]
 struct Block {
     text: Range<usize>,
-    /// The special tokens and given ids inside it.
+    /// The special tokens and given ids inside the part.
     fixed: Range<usize>,
-    /// False for a block that is not kept.
+    /// False for a block that the cache does not keep.
     is_kept: bool,
     hash: u64,
 }
 
-/// The part of a plan that is in a cache.
+/// The part of a plan that is cached.
 #[derive(Debug)]
 pub struct Known {
     /// The ids of the part.
     pub ids: Vec<u32>,
     /// The number of its blocks.
     blocks: usize,
-    /// The last of these blocks, and its serial number.
+    /// The last block, and its serial number.
     last: Option<(u32, u64)>,
 }
 
@@ -75,23 +76,23 @@ pub struct Known {
 pub struct Encoded {
     /// All ids of the prompt.
     pub ids: Vec<u32>,
-    /// The index in `ids` of the end of each block that was not known.
+    /// The end of each new block, as an index into `ids`.
     ends: Vec<usize>,
-    /// The number of ids that were known.
+    /// The number of cached ids.
     known_ids: usize,
     known: Known,
 }
 
-/// Counts since the cache was made.
+/// Counts since the cache was created.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
-    /// The prompts.
+    /// Number of prompts.
     pub prompts: u64,
-    /// The ids of all prompts.
+    /// Number of ids of all prompts.
     pub ids: u64,
-    /// The ids that came from the cache.
+    /// Number of ids that came from the cache.
     pub reused: u64,
-    /// The blocks that were dropped.
+    /// Number of dropped blocks.
     pub evicted: u64,
 }
 
@@ -111,7 +112,7 @@ pub struct PrefixCache {
     stats: Stats,
 }
 
-/// A block in the tree. A free one has the serial number 0.
+/// A block in the tree. A free block has the serial number 0.
 #[derive(Debug, Default)]
 struct Node {
     text: Box<str>,
@@ -166,7 +167,7 @@ impl<'a> Plan<'a> {
         Self { text, fixed, blocks }
     }
 
-    /// Returns the bytes of text that are not known.
+    /// Returns the number of bytes of text that are not cached.
     pub fn new_size(&self, known: &Known) -> usize {
         self.blocks.get(known.blocks).map_or(0, |block| self.text.len() - block.text.start)
     }
@@ -200,7 +201,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the block that begins at byte `start`, before the fixed place `first`.
+/// Returns the block that begins at byte `start`, before the fixed position `first`.
 fn next_block(
     pipeline: &Pipeline,
     text: &str,
@@ -220,8 +221,8 @@ fn next_block(
     Block { text: start..end, fixed: first..index, is_kept, hash }
 }
 
-/// Returns where the block at byte `start` ends: a byte, the number of fixed places before that byte,
-/// and false if only the text ends there.
+/// Returns the end of the block at byte `start`: a byte offset, the number of fixed positions
+/// before it, and false if only the text ends there.
 fn block_end(
     pipeline: &Pipeline,
     text: &str,
@@ -341,7 +342,7 @@ impl PrefixCache {
         let mut parent = match encoded.known.last {
             None => ROOT,
             Some((last, serial)) if self.is_alive(last, serial) => last,
-            // It was dropped meanwhile.
+            // The block was dropped meanwhile.
             Some(_) => return,
         };
         for (block, &end) in plan.blocks[encoded.known.blocks..].iter().zip(&encoded.ends) {
@@ -407,7 +408,7 @@ impl PrefixCache {
         Some(index)
     }
 
-    /// Drops the block that was not used for longest. It has no children, which come after it.
+    /// Drops the least recently used block. Its children come after it in the list, so it has none.
     fn evict(&mut self) {
         let last = self.last;
         self.unlink(last);
@@ -430,7 +431,7 @@ impl PrefixCache {
         }
     }
 
-    /// Puts a block into the list, after another one or first.
+    /// Puts a block into the list: after another block, or first.
     fn link_after(&mut self, before: u32, index: u32) {
         let after = match before {
             NONE => std::mem::replace(&mut self.first, index),
@@ -446,7 +447,7 @@ impl PrefixCache {
 }
 
 impl Node {
-    /// Returns true if it has the contents of a block.
+    /// Returns true if the block has these contents.
     fn has(&self, plan: &Plan<'_>, block: &Block) -> bool {
         let (text, fixed) = plan.contents(block);
         let is_same = |(own, other): (&Fixed, &Fixed)| {
@@ -460,8 +461,8 @@ impl Node {
     }
 }
 
-/// Returns the bytes of memory that a block takes: its contents, its place in the vector, which may
-/// be half full, and in the table.
+/// Returns the bytes of memory of a block: its contents, its element of the vector, which may be
+/// half full, and its entry in the table.
 fn memory_of(text: &str, fixed: &[Fixed], ids: &[u32]) -> usize {
     const OVERHEAD: usize = 2 * size_of::<Node>() + 96;
     let given: usize = fixed.iter().map(|fixed| size_of_val(fixed.ids.as_slice())).sum();

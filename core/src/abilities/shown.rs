@@ -1,4 +1,5 @@
-//! Decodes ids to the text that is shown, where U+FFFD depends on which bytes are decoded together.
+//! Decodes ids to the text that is shown, where U+FFFD depends on the bytes that are decoded
+//! together.
 
 use std::iter::repeat_n;
 
@@ -41,7 +42,7 @@ pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u
     Ok((shown, places))
 }
 
-/// The text of [`decode`] from the id with the number `from` on, with all of the character that it
+/// The text of [`decode`] from the id with index `from` on, with all of the character that it
 /// starts in.
 pub fn decode_from(
     pipeline: &Pipeline,
@@ -58,7 +59,7 @@ pub fn decode_from(
     Ok(bytes)
 }
 
-/// Returns how many of the first of `ids` have text that no later id changes.
+/// Returns how many of the first ids have text that no later id changes.
 pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     let Some(runs) = pipeline.byte_runs() else { return Ok(ids.len()) };
     let mut open = ids.len();
@@ -94,12 +95,12 @@ fn run_length(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     Ok(length)
 }
 
-/// Whether an id leaves a run as it is, or is part of it.
+/// Whether an id belongs to a run or leaves it unchanged.
 fn is_in_run(pipeline: &Pipeline, id: u32) -> Result<bool> {
     Ok(pipeline.is_byte(id)? || !pipeline.has_token(id))
 }
 
-/// Whether each byte of a run, or of another token, is shown as it is.
+/// Whether each byte of a run, or of another token, is shown unchanged.
 fn are_kept(runs: ByteRuns, bytes: &[u8]) -> Result<Vec<bool>> {
     let mut kept = Vec::new();
     reserve(&mut kept, bytes.len())?;

@@ -1,12 +1,12 @@
 //! Truncates text to a number of tokens, and cuts text into chunks.
 //!
-//! Text is cut only where a token of its own encoding ends. A part may have other tokens than it has
-//! in the whole text, since patterns look at what comes before and after. So each part is encoded on
-//! its own, and a shorter one is tried if it has too many tokens.
+//! Text is cut only where a token of its encoding ends. Patterns look at the text around a piece,
+//! so a part may have other tokens alone than within the text. Each part is therefore encoded
+//! alone, and a shorter part is tried if it has too many tokens.
 //!
-//! Only the part of a long text near the cut is read, up to a place where the tokens before and
-//! after it do not depend on each other. Stretches without such a place (a ruler, a very long word)
-//! are read a little further than needed; characters that normalization may join are read whole.
+//! Only the part of a long text near the cut is read, up to a position where the tokens before and
+//! after are independent. Runs without such a position (a ruler, a very long word) are read a
+//! little further than needed; characters that normalization may join are read whole.
 
 use std::ops::Range;
 
@@ -17,24 +17,24 @@ use crate::normalize::{Normalization, starts_stretch};
 use crate::offsets::TokenEnd;
 use crate::request::Request;
 
-/// How many parts are tried before parts of half as many tokens are.
+/// Number of candidates to try before halving the token budget.
 const TRIES: usize = 4;
 
-/// How many token ends next to the limit are looked at. Where none is between two characters, the
-/// next look takes in this many times more.
+/// Number of token ends next to the limit to examine. If none is between two characters, the next
+/// attempt examines this many times more.
 const NEAR: usize = 256;
 
-/// How many bytes are read beyond those that are needed if no piece is certain to end there: tokens
-/// of a long piece depend on their neighbors only.
+/// Number of bytes to read beyond those needed if no piece is certain to end there: the tokens of a
+/// long piece depend on their neighbors only.
 const MARGIN: usize = 256;
 
-/// How far back a place where a piece is certain to end is looked for, in bytes.
+/// Number of bytes to search backwards for the certain end of a piece.
 const LOOK_BACK: [usize; 3] = [64, MARGIN, 4096];
 
-/// How many bytes are encoded at once to cut a text into chunks.
+/// Number of bytes to encode at once when cutting a text into chunks.
 const WINDOW: usize = 1 << 16;
 
-/// How far normalization looks around a character, in bytes.
+/// Number of bytes around a character that normalization looks at.
 const NORMALIZED: usize = 8;
 
 impl Pipeline {
@@ -51,11 +51,11 @@ impl Pipeline {
     }
 
     /// Returns the range that [`Pipeline::truncate`] (from the left, [`Pipeline::truncate_left`])
-    /// keeps of a text that begins (ends) with `part`, which is not all of it. Returns `None` if
-    /// `part` is too short to know.
+    /// keeps of a text that begins (ends) with `part`, which is shorter than the text. Returns
+    /// `None` if `part` is too short to decide.
     ///
     /// The last (first) character of `part` may differ from the text's. Disallowed names are
-    /// looked for in `part` only.
+    /// searched for in `part` only.
     pub fn truncate_part(
         &self,
         part: &str,
@@ -70,8 +70,8 @@ impl Pipeline {
     /// `max_tokens` tokens each. Each begins with up to `overlap` tokens of the end of the one
     /// before; `overlap` must be smaller than `max_tokens`.
     ///
-    /// Only where the characters between two token ends do not fit into one chunk are they cut
-    /// apart. Fails with [`Error::ChunkTooSmall`] if one character does not fit.
+    /// Cuts between two token ends only where the characters there do not fit into one chunk. Fails
+    /// with [`Error::ChunkTooSmall`] if one character does not fit.
     pub fn chunk(
         &self,
         text: &str,
@@ -83,21 +83,21 @@ impl Pipeline {
     }
 }
 
-/// A place where a token ends, between two characters.
+/// A position between two characters where a token ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cut {
     position: usize,
-    /// The number of tokens before it.
+    /// The number of tokens before the position.
     tokens: usize,
 }
 
-/// Finds places to cut one text at.
+/// Finds positions where one text can be cut.
 struct Cutter<'a> {
     pipeline: &'a Pipeline,
     text: &'a str,
     /// Whether the text ends where `text` does.
     is_all: bool,
-    /// Disallows nothing: that has been checked.
+    /// A request that disallows nothing: the caller has checked the text.
     request: Request,
     /// The length in bytes of the longest name of a special token.
     longest_name: usize,
@@ -120,7 +120,7 @@ impl<'a> Cutter<'a> {
         Ok(Self { is_all: false, ..Self::new(pipeline, part, request)? })
     }
 
-    /// Returns the range that is kept of a part, if the rest of the text cannot change it.
+    /// Returns the kept range of a part, if the rest of the text cannot change it.
     pub(crate) fn kept(&self, max_tokens: usize, from_left: bool) -> Result<Option<Range<usize>>> {
         let kept = match from_left {
             false => 0..self.prefix(max_tokens)?,
@@ -166,7 +166,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns the first of `cuts` for which the part of the text has at most `max_tokens` tokens.
-    /// Tries a few of them, each with fewer tokens by the number that was too many.
+    /// Tries a few cuts; each attempt has fewer tokens by the excess of the last.
     fn first_that_fits(
         &self,
         mut cuts: impl Iterator<Item = Cut>,
@@ -185,8 +185,8 @@ impl<'a> Cutter<'a> {
         Ok(None)
     }
 
-    /// Returns the cuts with `room` tokens before them, or up to `near` fewer, ascending.
-    /// `None` if all of the text has no more tokens, or if more of it must be read to know.
+    /// Returns the cuts with `room` tokens before them, or up to `near` fewer, in ascending order.
+    /// `None` if the whole text has no more tokens, or if more text must be read.
     fn cuts_before(&self, room: usize, near: usize) -> Result<Option<Vec<Cut>>> {
         let mut size = first_size(room);
         loop {
@@ -217,8 +217,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns the first cuts with at most `room` tokens after them, ascending. `None` if all of the
-    /// text has no more tokens, or if more of it must be read to know.
+    /// Returns the first cuts with at most `room` tokens after them, in ascending order. `None` if
+    /// the whole text has no more tokens, or if more text must be read.
     fn cuts_after(&self, room: usize) -> Result<Option<Vec<Cut>>> {
         let mut size = first_size(room);
         loop {
@@ -227,7 +227,7 @@ impl<'a> Cutter<'a> {
                 return Ok(None);
             }
             let part = start..self.text.len();
-            // A part that is not small is encoded twice, so that its ids take no memory.
+            // A large part is encoded twice, so that its ids take no memory.
             let small = match part.len() {
                 ..=WINDOW => Some(self.tokens(part.clone(), 0..usize::MAX)?),
                 _ => None,
@@ -260,9 +260,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns how far to read for the tokens of the first `size` bytes, and up to where they are
-    /// the tokens of the whole text. Unless that is the whole text, its last character is not
-    /// looked at.
+    /// Returns how far to read for the tokens of the first `size` bytes, and up to where these are
+    /// the tokens of the whole text. The last character of a proper part is not examined.
     fn beginning(&self, size: usize) -> (usize, usize) {
         let all = self.text.len();
         let end = ceil(self.text, size.saturating_add(self.margin()));
@@ -280,9 +279,8 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns where to start reading for the tokens of the last `size` bytes, and from where they
-    /// are the tokens of the whole text. Unless that is the whole text, its first character is not
-    /// looked at.
+    /// Returns where to start reading for the tokens of the last `size` bytes, and from where these
+    /// are the tokens of the whole text. The first character of a proper part is not examined.
     fn end(&self, size: usize) -> (usize, usize) {
         let near = floor(self.text, self.text.len().saturating_sub(size));
         for back in LOOK_BACK {
@@ -301,8 +299,8 @@ impl<'a> Cutter<'a> {
         (before.find(|&(_, c)| self.is_normal_before(c)).map_or(0, |(at, _)| at), near)
     }
 
-    /// Returns from where to encode for the tokens from an independent cut on: from an earlier one,
-    /// if text is put before the text that begins there.
+    /// Returns where to start encoding for the tokens after an independent cut: at an earlier cut
+    /// if the pipeline prepends text.
     fn start_for(&self, cut: usize) -> usize {
         if cut == 0 || !self.pipeline.prepends(true) {
             return cut;
@@ -314,23 +312,23 @@ impl<'a> Cutter<'a> {
         LOOK_BACK.into_iter().find_map(before).unwrap_or(0)
     }
 
-    /// Whether the text before `character` and the text from it on are normalized on their own.
+    /// Whether the text before `character` and the text from it on are normalized independently.
     fn is_normal_before(&self, character: char) -> bool {
         self.pipeline.normalization() == Normalization::None || starts_stretch(character)
     }
 
-    /// How much more is read where no cut is certain to be independent.
+    /// Number of further bytes to read where no cut is certain to be independent.
     fn margin(&self) -> usize {
         MARGIN + self.longest_name
     }
 
-    /// How many bytes around a place are looked at to see whether it is independent.
+    /// Number of bytes around a position that decide whether it is independent.
     fn reach(&self) -> usize {
         self.longest_name.max(NORMALIZED)
     }
 
-    /// Returns the first place in `range` where the tokens before and after it do not depend on each
-    /// other. `range` ends at a character boundary.
+    /// Returns the first position in `range` where the tokens before and after are independent.
+    /// `range` ends at a character boundary.
     fn independent_cut(&self, range: Range<usize>) -> Option<usize> {
         let mut from = range.start;
         loop {
@@ -342,7 +340,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Whether neither normalization nor a special token crosses or touches a place.
+    /// Whether no normalization and no special token crosses or touches a position.
     fn is_independent(&self, cut: usize) -> bool {
         let reach = self.reach();
         let start = floor(self.text, cut.saturating_sub(reach));
@@ -361,8 +359,8 @@ impl<'a> Cutter<'a> {
         special.is_ok_and(|special| !special.all().touches(around, cut - start))
     }
 
-    /// Encodes a part of the text. Returns the ends of the tokens with the `wanted` numbers, and how
-    /// many tokens there are.
+    /// Encodes a part of the text. Returns the ends of the tokens with the `wanted` indices, and
+    /// the number of tokens.
     fn tokens(&self, part: Range<usize>, wanted: Range<usize>) -> Result<(Vec<TokenEnd>, usize)> {
         self.pipeline.token_ends(&self.text[part], &self.request.allowed, wanted)
     }
@@ -373,12 +371,12 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// How many bytes are read first to find so many tokens: few, since a token may be one byte.
+/// Number of bytes to read first for so many tokens: few, since a token may be one byte.
 fn first_size(tokens: usize) -> usize {
     tokens.saturating_mul(2).saturating_add(64)
 }
 
-/// How many bytes are read next: two to four times as many, by how many tokens were found.
+/// Number of bytes to read next: two to four times as many, depending on the tokens found.
 fn next_size(size: usize, wanted: usize, found: usize) -> usize {
     let likely = size.saturating_mul(wanted / found.max(1) + 1);
     likely.clamp(size.saturating_mul(2), size.saturating_mul(4))
@@ -394,7 +392,7 @@ struct Chunker<'a> {
     cutter: Cutter<'a>,
     max_tokens: usize,
     overlap: usize,
-    /// The cuts from the start of the last chunk on, as far as the text was read.
+    /// The cuts from the start of the last chunk on, as far as the text has been read.
     cuts: Vec<Cut>,
     read: Cut,
 }
@@ -420,7 +418,7 @@ impl Chunker<'_> {
         Ok(chunks)
     }
 
-    /// Reads until the cuts for the chunk after `done` are known.
+    /// Reads until the cuts of the chunk after `done` are known.
     fn read_after(&mut self, done: Cut) -> Result<()> {
         let text = self.cutter.text;
         let enough = done.tokens.saturating_add(self.max_tokens);
@@ -432,7 +430,7 @@ impl Chunker<'_> {
             let end = cut.unwrap_or(text.len());
             let from = self.cutter.start_for(start.position);
             let (ends, total) = self.cutter.tokens(from..end, 0..usize::MAX)?;
-            // The tokens that were read already.
+            // The tokens read so far.
             let before = match start.position - from {
                 0 => 0,
                 size => ends.partition_point(|end| end.high <= size),
@@ -459,7 +457,7 @@ impl Chunker<'_> {
             return Ok(None);
         }
         let end = self.cuts.partition_point(|cut| cut.position < done.position);
-        // Leaves room for what follows.
+        // Reserves room for the text after the overlap.
         let following = self.following(done).tokens - done.tokens;
         let mut overlap = self.overlap.min(self.max_tokens.saturating_sub(following));
         for _ in 0..TRIES {
@@ -509,8 +507,8 @@ impl Chunker<'_> {
         }
     }
 
-    /// Returns the end of a chunk that ends before the next cut, or there: after one character, or
-    /// two, or four and so on, as long as they fit.
+    /// Returns the end of a chunk that ends at or before the next cut: after one character, or two,
+    /// or four and so on, as long as they fit.
     fn cut_apart(&self, done: Cut) -> Result<Cut> {
         let Cut { position: start, tokens } = done;
         let following = self.following(done);

@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::ablation::Mechanism;
 
-/// The ids of a piece, two in each word: the highest byte of the first id holds their number. More
-/// ids than fit this way are packed, and the number is zero.
+/// The ids of a piece, two in each word; the highest byte of the first id holds their number. More
+/// ids are packed, and the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
@@ -14,23 +14,23 @@ const COUNT_SHIFT: u32 = 24;
 const COUNT_MASK: u64 = 0xff;
 /// The bits of a packed id.
 const PACKED_BITS: usize = 20;
-/// The largest packed number. An id is packed plus one, so ids must be smaller.
+/// The largest packed number. Packed ids are stored plus one, so ids must be smaller.
 const PACKED_MAX: u32 = (1 << PACKED_BITS) - 1;
 
-/// Returns true if a table has room for these ids, and for a count in the first.
+/// Returns true if a table has room for these ids, and for a count in the first id.
 pub(super) fn is_cacheable(ids: &[u32]) -> bool {
     (1..=Ids::<16>::PACKED).contains(&ids.len()) && ids[0] >> COUNT_SHIFT == 0
 }
 
 impl<const W: usize> Ids<W> {
-    /// Marks an entry with too many ids for this table: the next one has them.
+    /// Marks an entry with too many ids for this table: the next table has them.
     pub(super) const ELSEWHERE: Self = Self([0; W]);
     /// The number of ids that fit unpacked.
     pub(super) const CAPACITY: usize = 2 * W;
     /// The number of ids that fit packed.
     pub(super) const PACKED: usize = (64 * W - 8) / PACKED_BITS;
 
-    /// Stores ids; `None` if they are too many, or too large to pack.
+    /// Stores ids; `None` if there are too many, or if one is too large to pack.
     pub(super) fn new(ids: &[u32]) -> Option<Self> {
         debug_assert!(is_cacheable(ids));
         if ids.len() > Self::CAPACITY {
@@ -44,8 +44,8 @@ impl<const W: usize> Ids<W> {
         Some(Self(words))
     }
 
-    /// Packs the ids, each plus one, into the words from the second on, and the last into the bits
-    /// of the first word that the count leaves free.
+    /// Packs the ids, each plus one, into the words from the second on, and the last id into the
+    /// bits of the first word that the count leaves free.
     fn packed(ids: &[u32]) -> Option<Self> {
         if !Mechanism::PackedIds.is_used()
             || ids.len() > Self::PACKED
@@ -91,8 +91,8 @@ impl<const W: usize> Ids<W> {
         out.len() > from
     }
 
-    /// Writes the ids to `room`, possibly with arbitrary values after them, and returns their
-    /// number.
+    /// Writes the ids to `room`, possibly with arbitrary values after them, and returns the number
+    /// of ids.
     ///
     /// # Safety
     ///

@@ -1,10 +1,10 @@
 //! Caches the ids of pieces.
 //!
 //! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
-//! bytes, and for pieces of up to 127. A piece with too many ids for one table is kept in the next.
-//! All are set-associative, with two entries per set. A new entry evicts the older one, so the
-//! tables never grow. Sets are chosen by a hash with a random seed, so that nobody can write texts
-//! whose pieces evict each other.
+//! bytes, and for pieces of up to 127 bytes. A piece with too many ids for one table goes into the
+//! next. All tables are set-associative with two entries per set; a new entry evicts the older one,
+//! so the tables never grow. A hash with a random seed selects the set, so that no text can be
+//! built whose pieces evict each other.
 
 mod ids;
 mod keys;
@@ -65,8 +65,8 @@ impl Cache {
         key.append(self, out)
     }
 
-    /// Caches the ids of the piece with this key, which must not be cached yet. Ignores more than
-    /// 50 ids, and a first id of more than 24 bits.
+    /// Caches the ids of the piece with this key, which must not be cached yet. Ignores pieces with
+    /// more than 50 ids, and a first id of more than 24 bits.
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: impl CacheKey, ids: &[u32]) {
         if is_cacheable(ids) {
@@ -158,7 +158,7 @@ impl CacheKey for LongKey {
     }
 }
 
-/// The pieces with keys in a cache.
+/// A view of the pieces with keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShortPieces<'a> {
     seeds: [u64; 2],
@@ -172,8 +172,8 @@ impl ShortPieces<'_> {
         self.table.prefetch(key, self.seeds)
     }
 
-    /// Appends the ids of pieces, up to the first that is unknown. `place` returns the key of a
-    /// piece and its set. Returns the number of known pieces.
+    /// Appends the ids of pieces, up to the first unknown piece. `place` returns the key of a piece
+    /// and its set. Returns the number of known pieces.
     #[inline(always)]
     pub(crate) fn append_known<T>(
         self,

@@ -1,4 +1,4 @@
-//! The size of a cache, and how it is written, as in `64MiB`.
+//! The size of a cache, and its spelling, as in `64MiB`.
 
 use crate::error::{Error, Result};
 
@@ -9,12 +9,12 @@ pub struct CacheSize(usize);
 impl CacheSize {
     /// 64 KiB.
     pub const MIN: Self = Self(1 << 16);
-    /// 8 MiB: a larger cache keeps more pieces, but misses the processor's caches more often.
+    /// 8 MiB: a larger cache holds more pieces, but misses the processor's caches more often.
     pub const DEFAULT: Self = Self(1 << 23);
     /// 1 GiB.
     pub const MAX: Self = Self(1 << 30);
 
-    /// Returns the largest size of at most `bytes` bytes; an error if they are less than
+    /// Returns the largest size of at most `bytes` bytes; an error if `bytes` is less than
     /// [`CacheSize::MIN`] or more than [`CacheSize::MAX`].
     pub fn new(bytes: usize) -> Result<Self> {
         if !(Self::MIN.0..=Self::MAX.0).contains(&bytes) {

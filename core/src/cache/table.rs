@@ -6,7 +6,7 @@ use super::ids::Ids;
 use crate::hash::hash16;
 use crate::memory::{Zeroed, prefetch};
 
-/// A piece of up to `8 * W - 1` bytes, and its ids. All zeros in an empty entry.
+/// A piece of up to `8 * W - 1` bytes, and its ids. An empty entry is all zeros.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 struct Entry<const W: usize> {
@@ -14,7 +14,7 @@ struct Entry<const W: usize> {
     ids: Ids<W>,
 }
 
-// SAFETY: two arrays of the same type, one after the other.
+// Two arrays of the same type, without padding.
 unsafe impl<const W: usize> Pod for Entry<W> {}
 
 /// Two entries, the newer one first.
@@ -63,7 +63,7 @@ impl<const W: usize> Table<W> {
         fitting.is_some()
     }
 
-    /// Puts an entry first in its set, which evicts the older of the two there.
+    /// Puts an entry first in its set, and so evicts the older of the two entries there.
     fn put(&mut self, entry: Entry<W>, seeds: [u64; 2]) {
         let sets = self.sets_mut();
         let index = home::<W>(hash(entry.key, seeds), sets.len());
@@ -107,7 +107,7 @@ impl SetIndex {
         Self((hash >> 14) as u32)
     }
 
-    /// Returns a number below `count`, a power of two; the same for equal keys.
+    /// Returns a number below `count`, a power of two. Equal keys give equal numbers.
     #[inline(always)]
     pub(crate) fn below(self, count: usize) -> usize {
         self.0 as usize & (count - 1)

@@ -3,7 +3,7 @@ use super::{Cache, CacheSize, LongKey, MediumKey, run_key};
 use crate::hash::{FIXED_SEEDS, fold};
 use crate::vocabulary::key;
 
-/// Returns seeds like random ones, but the same in every run.
+/// Returns seeds that look random and are the same in every run.
 fn seeds(number: u64) -> [u64; 2] {
     FIXED_SEEDS.map(|seed| fold(seed ^ number, 0x9e37_79b9_7f4a_7c15))
 }
@@ -93,7 +93,7 @@ fn ids_that_need_more_bits_are_not_kept() {
     }
 }
 
-/// Ids that are all zero are told from an empty entry.
+/// Ids that are all zero differ from an empty entry.
 #[test]
 fn zeros_are_ids() {
     let mut cache = empty();

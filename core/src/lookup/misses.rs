@@ -16,8 +16,8 @@ use crate::split::Piece;
 use crate::tier::Tier;
 use crate::vocabulary::{Key, NONE, SHORT, TokenProbe, Vocabulary, is_key_of_other, length_of};
 
-/// The number of recent misses of up to [`SHORT`] bytes that a batch keeps, to recognize repeated
-/// ones. (Longer ones are resolved again each time.)
+/// The number of recent misses of up to [`SHORT`] bytes that a batch remembers, to recognize
+/// repeated ones. Longer misses are resolved again each time.
 const RECENT: usize = 256;
 /// Pieces merged in lanes have a key in the cache's table of short or of medium pieces.
 const _: () = assert!(LANES_LIMIT <= MEDIUM);
@@ -34,7 +34,8 @@ pub(super) struct Misses {
     found: Vec<u32>,
     /// The short misses: each may be a token.
     short: Vec<ShortMiss>,
-    /// For each of [`RECENT`] groups of cache sets, the last of `short` there; or any number.
+    /// For each of [`RECENT`] groups of cache sets, the index of the last miss in `short`; or any
+    /// number.
     recent: [usize; RECENT],
     /// Repeated misses of a piece, each with the earlier miss.
     repeated: Vec<(usize, usize)>,
@@ -49,9 +50,9 @@ pub(super) struct Misses {
 #[derive(Debug, Clone)]
 struct Miss {
     probe: Probe,
-    /// The number of ids of other pieces before it.
+    /// The number of ids of other pieces before the miss.
     position: usize,
-    /// Its ids, in [`Misses::found`]. Empty if not resolved yet.
+    /// The range of its ids in [`Misses::found`]. Empty if not resolved yet.
     found: Range<usize>,
 }
 
@@ -93,7 +94,7 @@ impl Misses {
         self.misses.clear();
     }
 
-    /// Finds the ids of all misses and inserts them into `ids`. Leaves no misses, even if some
+    /// Finds the ids of all misses and inserts them into `ids`. Removes all misses, even those that
     /// could not be resolved.
     #[inline(never)]
     pub(super) fn resolve<R: Resolve>(
@@ -133,8 +134,8 @@ impl Misses {
         Ok(())
     }
 
-    /// Finds the ids of short pieces, and of others that are merged in lanes, step by step for all
-    /// of them. Leaves those that cannot be resolved this way.
+    /// Finds the ids of short pieces, and of longer ones that are merged in lanes, one step for all
+    /// of them at a time. Leaves the pieces that cannot be resolved this way.
     fn find_in_steps<R: Resolve>(
         &mut self,
         vocabulary: &Vocabulary,
@@ -161,7 +162,7 @@ impl Misses {
                     }
                 }
             } else if is_key_of_other(probe.key) && length_of(probe.key) <= LANES_LIMIT {
-                // Merged as a whole: its segments would have the same ids.
+                // The piece is merged as a whole: its segments would have the same ids.
                 if single.append_known_or_token(text, probe.piece(), vocabulary, found) {
                     miss.found = start..found.len();
                 } else {
@@ -212,7 +213,7 @@ impl Misses {
         reserve(&mut self.moved, ids.len() - first + COPY_WIDTH)?;
         reserve(ids, missing + COPY_WIDTH)?;
         self.moved.extend_from_slice(&ids[first..]);
-        // Room for the wide copies, which read and write more than they must.
+        // Room for the wide copies, which read and write more than needed.
         self.moved.resize(self.moved.len() + COPY_WIDTH, 0);
         reserve(&mut self.found, COPY_WIDTH)?;
         self.found.resize(self.found.len() + COPY_WIDTH, 0);

@@ -1,9 +1,8 @@
 //! Looks up the ids of pieces.
 //!
-//! Waiting for memory takes most of the time, so pieces are looked up by the hundred: the cache
-//! sets of all of them are prefetched (`prefetch`), then the ids of the known ones are written
-//! one after the other. Misses are resolved by the hundred as well (`misses`), or one at a time
-//! (`single`).
+//! Memory latency takes most of the time, so pieces are looked up by the hundred: the cache sets of
+//! all of them are prefetched (`prefetch`), then the ids of the known pieces are written in turn.
+//! Misses are resolved by the hundred as well (`misses`), or one at a time (`single`).
 
 mod misses;
 mod prefetch;
@@ -21,7 +20,7 @@ use single::SingleEncoder;
 
 /// Finds the ids of pieces that are not cached.
 pub trait Resolve {
-    /// Returns the vocabulary, if the ids of a piece are those that its bytes merge into.
+    /// Returns the vocabulary, if the ids of a piece result from merging its bytes.
     fn vocabulary(&self) -> Option<&Vocabulary> {
         None
     }
@@ -36,7 +35,7 @@ impl Resolve for Vocabulary {
         Some(self)
     }
 
-    /// Appends the id of the token with these bytes, or else the ids that they merge into.
+    /// Appends the id of the token with these bytes, or else the ids from merging them.
     fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         if let Some(rank) = self.tokens().find_long(piece) {
             ids.push(self.id(rank));

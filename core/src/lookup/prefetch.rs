@@ -19,7 +19,7 @@ use crate::vocabulary::{
 /// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
 /// used.
 const BATCH_SIZE: usize = 512;
-/// The number of misses that are worth a batch of their own.
+/// The number of misses that are worth a batch.
 const MISS_BATCH: usize = 128;
 
 /// Pieces still to look up.
@@ -38,7 +38,7 @@ impl<'a> PieceStream<'a> {
 /// Look-ups that are done together, and their misses.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBatch {
-    /// The first `count` probes are of this batch.
+    /// The first `count` probes belong to this batch.
     probes: Vec<Probe>,
     count: usize,
     /// The misses of this batch, and earlier ones that are not resolved yet.
@@ -80,8 +80,8 @@ impl ProbeBatch {
         self.count > 0
     }
 
-    /// Takes a piece that is long, or Chinese. A piece of three-byte characters is taken segment by
-    /// segment, since segments are repeated more often than the whole.
+    /// Takes a piece that is long, or Chinese. Takes a piece of three-byte characters segment by
+    /// segment, since segments recur more often than whole pieces.
     #[inline(never)]
     fn prefetch_long(
         &mut self,
@@ -152,7 +152,7 @@ impl ProbeBatch {
         self.count += 1;
     }
 
-    /// Appends the ids of this batch except of misses, which [`ProbeBatch::finish`] inserts.
+    /// Appends the ids of this batch without the misses, which [`ProbeBatch::finish`] inserts.
     #[inline(always)]
     pub(super) fn append<R: Resolve>(
         &mut self,
@@ -168,7 +168,7 @@ impl ProbeBatch {
         self.append_rest(single, text, known, ids)
     }
 
-    /// Continues [`ProbeBatch::append`] from `next` on, a piece that is unknown, long, or has many
+    /// Continues [`ProbeBatch::append`] at `next`, a piece that is unknown or long, or has many
     /// ids.
     #[inline(never)]
     fn append_rest<R: Resolve>(
@@ -195,7 +195,7 @@ impl ProbeBatch {
         Ok(())
     }
 
-    /// Clears the batch, and the misses of a text that ended with an error.
+    /// Clears the batch, and misses that an error left.
     pub(super) fn clear(&mut self) {
         self.misses.clear();
     }

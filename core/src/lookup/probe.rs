@@ -1,10 +1,10 @@
-//! A prepared look-up of one piece in the cache; many can wait for memory at the same time.
+//! A prepared cache look-up of one piece; many can wait for memory at the same time.
 
 use crate::cache::SetIndex;
 use crate::split::Piece;
 use crate::vocabulary::{Key, length_of};
 
-/// A pending look-up of a piece, or of a segment of one.
+/// A pending look-up of a piece or of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Probe {
     pub(super) key: Key,

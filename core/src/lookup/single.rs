@@ -63,8 +63,8 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         self.cache().is_some_and(|cache| cache.append(key, ids))
     }
 
-    /// Appends the ids of a piece of more than [`SHORT`] bytes, up to [`MEDIUM`], if they are
-    /// cached or it is a token.
+    /// Appends the ids of a piece of more than [`SHORT`] and at most [`MEDIUM`] bytes, if they are
+    /// cached or the piece is a token.
     pub(super) fn append_known_or_token(
         &mut self,
         text: &[u8],
@@ -86,7 +86,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         true
     }
 
-    /// Appends the cached ids, or else those that `find` appends, which are then cached.
+    /// Appends the cached ids, or else those that `find` appends, and caches them.
     #[inline(always)]
     fn append_cached(
         &mut self,
@@ -143,7 +143,7 @@ impl<R: Resolve> SingleEncoder<'_, R> {
     }
 }
 
-/// Appends the id of the token of this rank, or else the ids that the bytes merge into.
+/// Appends the id of the token of this rank, or else the ids from merging the bytes.
 #[inline(always)]
 fn append_token_or_merge(
     vocabulary: &Vocabulary,

@@ -1,31 +1,32 @@
-//! Bytes to come: one of several lists, which share most of their bytes.
+//! Alternatives for the bytes to come, which share most of their bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes that the next tokens must begin with: one of several lists.
+/// The alternatives for the bytes that the next tokens must begin with.
 ///
-/// No list begins with another one: what agrees with the longer one agrees with the shorter one.
+/// No alternative is a prefix of another: a token that agrees with the longer one agrees with the
+/// shorter one.
 #[derive(Debug, Default)]
 pub struct Rests {
-    /// The bytes of all lists.
+    /// The bytes of all alternatives.
     pool: Arc<Vec<u8>>,
-    /// The first list. Empty once the tokens have begun with one of the lists.
+    /// The first alternative. Empty once the tokens have begun with one.
     first: Range<usize>,
-    /// The others, in ascending order of [`Branch::at`] and of their bytes.
+    /// The other alternatives, in ascending order of [`Branch::at`] and of their bytes.
     branches: Vec<Branch>,
 }
 
-/// A list that begins as the first one does.
+/// An alternative that shares a prefix with the first one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Branch {
-    /// The number of bytes of the first list that it begins with.
+    /// The length of the shared prefix in bytes.
     pub(crate) at: usize,
-    /// The bytes after them. The first byte differs from the first list's.
+    /// The bytes after the prefix. The first byte differs from the first alternative's.
     pub(crate) bytes: Range<usize>,
 }
 
-/// Lists to make [`Rests`] of.
+/// Collects the alternatives of [`Rests`].
 #[derive(Debug)]
 pub(crate) struct Draft {
     pool: Vec<u8>,
@@ -34,7 +35,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Begins with the first list.
+    /// Starts with the first alternative.
     pub(crate) fn new(first: Vec<u8>) -> Self {
         Self { first: first.len(), pool: first, branches: Vec::new() }
     }
@@ -55,7 +56,7 @@ impl Draft {
 }
 
 impl Rests {
-    /// Makes it of lists of bytes; of none, nothing has to come.
+    /// Makes `Rests` of alternatives; without any, every token may follow.
     pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut first = Vec::new();
         first.extend_from_slice(lists.next().unwrap_or_default());
@@ -64,24 +65,24 @@ impl Rests {
         draft.finish()
     }
 
-    /// Copies it; fails without memory. The bytes are shared.
+    /// Copies the alternatives; fails without memory. The bytes are shared.
     pub fn try_clone(&self) -> Rests {
         let branches = self.branches.clone();
         Self { pool: self.pool.clone(), first: self.first.clone(), branches }
     }
 
-    /// Returns true if nothing more has to come.
+    /// Returns true if every token may follow.
     pub fn is_done(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// Returns the first list.
+    /// Returns the first alternative.
     pub fn first(&self) -> &[u8] {
         &self.pool[self.first.clone()]
     }
 
-    /// Returns the other lists, each as the number of bytes it shares with the first one, and the
-    /// bytes after those.
+    /// Returns the other alternatives, each as the number of bytes shared with the first one, and
+    /// the bytes after those.
     pub(crate) fn branches(&self) -> &[Branch] {
         &self.branches
     }
@@ -91,7 +92,7 @@ impl Rests {
         &self.pool
     }
 
-    /// Returns all lists, the first one first; none once nothing has to come.
+    /// Returns all alternatives, the first one first; none once every token may follow.
     pub fn lists(&self) -> Vec<Vec<u8>> {
         let mut lists = Vec::new();
         if !self.is_done() {
@@ -106,8 +107,8 @@ impl Rests {
         lists
     }
 
-    /// Takes the bytes of a token. Returns false, and stays as it was, if they agree with no list:
-    /// neither begins with the other.
+    /// Consumes the bytes of a token. Returns false, without a change, if they agree with no
+    /// alternative: neither is a prefix of the other.
     pub fn advance(&mut self, token: &[u8]) -> bool {
         let rest = self.first();
         let same = rest.iter().zip(token).take_while(|(one, other)| one == other).count();
@@ -151,7 +152,7 @@ impl Rests {
         self.branches = Vec::new();
     }
 
-    /// Brings the lists into order, without those that begin with another one.
+    /// Sorts the alternatives and drops those that begin with another one.
     fn settle(&mut self) {
         let Self { pool, first, branches } = self;
         for branch in &mut *branches {
@@ -191,7 +192,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-        /// As lists that are kept one by one.
+        /// The alternatives kept as separate lists, to compare with.
         #[test]
         fn tokens_are_taken_as_from_each_list(
             mut lists in prop::collection::vec(letters(9), 0..12),

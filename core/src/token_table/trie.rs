@@ -1,4 +1,4 @@
-//! The tokens of a table in the order of their bytes: which of them agree with bytes to come.
+//! The tokens of a table sorted by their bytes: finds those that agree with bytes to come.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::polling::poll;
 use crate::token_table::TokenTable;
 use crate::token_table::rests::{Branch, Rests};
 
-/// The least number of tokens with a common prefix whose set is kept.
+/// Minimum number of tokens with a common prefix whose set is kept.
 const MANY: usize = 4096;
 
-/// Maximum number of sets that are kept, and the longest prefix of one.
+/// Maximum number of kept sets, and maximum length of their prefixes.
 const MOST_SETS: usize = 64;
 const LONGEST_PREFIX: usize = 4;
 
-/// The bits of a word of a mask.
+/// The number of bits of a word of a mask.
 const WORD: usize = 32;
 
-/// The tokens of a table that [spell text](TokenTable::is_spelling), in ascending order of their bytes.
-/// Special tokens, the unknown token and absent ids are never found.
+/// The tokens of a table that [spell text](TokenTable::is_spelling), in ascending order of their
+/// bytes. Excludes special tokens, the unknown token and absent ids.
 ///
 /// ```
 /// use bpe_core::token_table::{Kind, TokenTable};
@@ -45,7 +45,7 @@ pub struct TokenTrie<'a> {
 pub(crate) struct Sorted {
     /// Ids in the order of their bytes.
     order: Vec<u32>,
-    /// The sets of long ranges of `order`, in ascending order of the ranges.
+    /// The sets of long ranges of `order`, in ascending order.
     sets: Vec<(Range<usize>, Vec<u32>)>,
 }
 
@@ -63,7 +63,7 @@ impl Sorted {
         Ok(sorted)
     }
 
-    /// Keeps the set of a range of tokens that share `depth` bytes, and the sets of its parts.
+    /// Keeps the set of a range of tokens that share `depth` bytes, and the sets of its subranges.
     fn keep_sets(&mut self, table: &TokenTable, range: Range<usize>, depth: usize) -> Result<()> {
         if range.len() < MANY || self.sets.len() >= MOST_SETS || depth > LONGEST_PREFIX {
             return Ok(());
@@ -124,8 +124,8 @@ impl<'a> TokenTrie<'a> {
         bytes
     }
 
-    /// Sets the bits of the tokens that agree with bytes to come: those that `rest` begins with, and
-    /// those that begin with `rest`. Other bits are cleared. Bit `id % 32` of word `id / 32` stands
+    /// Sets the bits of the tokens that agree with bytes to come: tokens that are a prefix of
+    /// `rest` or begin with `rest`. Clears all other bits. Bit `id % 32` of word `id / 32` stands
     /// for `id`.
     ///
     /// Fails with [`Error::Invalid`] if `mask` has fewer than [`TokenTrie::words`] words.
@@ -133,8 +133,7 @@ impl<'a> TokenTrie<'a> {
         self.fill(rest, &[], &[], mask)
     }
 
-    /// [`TokenTrie::fill_mask`] for bytes to come that are one of several lists. Sets all bits if
-    /// nothing has to come.
+    /// [`TokenTrie::fill_mask`] for several alternatives. Sets all bits if every token may follow.
     pub fn fill_mask_of(self, rests: &Rests, mask: &mut [u32]) -> Result<()> {
         self.fill(rests.first(), rests.pool(), rests.branches(), mask)?;
         if rests.is_done() {
@@ -174,8 +173,8 @@ impl<'a> TokenTrie<'a> {
         Ok(())
     }
 
-    /// Sets the bits of the tokens of a range, which share `depth` bytes, that agree with the bytes of
-    /// one of `branches` after these.
+    /// Sets the bits of the tokens of a range, which share `depth` bytes, that agree with one of
+    /// `branches` after these bytes.
     fn fill_branches(
         self,
         pool: &[u8],
@@ -206,7 +205,7 @@ impl<'a> TokenTrie<'a> {
         }
     }
 
-    /// Returns the part of a range of tokens, which share `depth` bytes, whose next byte is `byte`.
+    /// Returns the subrange of tokens, which share `depth` bytes, whose next byte is `byte`.
     fn narrowed(self, range: Range<usize>, depth: usize, byte: u8) -> Range<usize> {
         let tokens = &self.sorted.order[range.clone()];
         let before = tokens.partition_point(|&id| self.byte(id, depth) < Some(byte));
@@ -214,7 +213,7 @@ impl<'a> TokenTrie<'a> {
         range.start + before..range.start + before + count
     }
 
-    /// Returns the tokens of a range, which share `depth` bytes, that have no more.
+    /// Returns the tokens of a range, which share `depth` bytes, that have no further byte.
     fn ending(self, range: Range<usize>, depth: usize) -> &'a [u32] {
         let tokens = &self.sorted.order[range];
         &tokens[..tokens.partition_point(|&id| self.byte(id, depth).is_none())]
