@@ -1,11 +1,11 @@
-//! Cuts a window of text at a time: the rules of the scanner as arithmetic on masks.
+//! Cuts text window by window: the rules of the scanner as bit-mask arithmetic.
 //!
-//! A window begins where a piece begins. No rule looks back beyond the start of its piece, so the
-//! text before the window does not matter. A position counts as the start of a piece only if no
-//! text after the window could change that; the next window begins at the last one found. A few
-//! characters of few texts, which masks cannot decide, are marked as hard: the window is used up to
-//! the piece with the first of them. That piece is cut by the scanner, with some after it where such
-//! windows are many, and so are pieces longer than a window.
+//! Each window starts at the start of a piece. No rule looks back beyond the start of its piece, so
+//! earlier text does not matter. A position counts as the start of a piece only if no text after
+//! the window could change that; the next window begins at the last such position. Characters that
+//! masks cannot decide, which are rare, are marked as hard: the window is used up to the piece with
+//! the first hard character. The scanner cuts that piece, some pieces after it where such windows
+//! are frequent, and pieces longer than a window.
 
 use super::chars::{self, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 use super::masks::{Classifier, Kernel, WINDOW, Window};
@@ -14,7 +14,7 @@ use super::scan;
 use super::{BATCH, Batch, Piece};
 use crate::memory::prefetch;
 
-/// Fills a batch; the kernel that the tiers run. Returns how many pieces were written.
+/// Fills a batch; the kernel that the tiers run. Returns the number of pieces written.
 pub(super) struct Fill<'a, F> {
     pub text: &'a [u8],
     pub position: &'a mut usize,
@@ -30,9 +30,9 @@ impl<F: Family> Kernel for Fill<'_, F> {
         let text = self.text;
         let mut at = *self.position;
         let mut count = 0;
-        // The pieces for the scanner after a window that is hard.
+        // Number of pieces to scan after a hard window.
         let mut hard = 0;
-        // A window begins at most 64 pieces.
+        // At most 64 pieces begin in a window.
         while at < text.len() {
             let Some(out) = self.batch[count..].first_chunk_mut::<WINDOW>() else { break };
             if let Some(ahead) = text.get(at + AHEAD) {
@@ -69,72 +69,71 @@ impl<F: Family> Kernel for Fill<'_, F> {
     }
 }
 
-/// Maximum number of pieces that the scanner cuts before the next window. Doubles with each
-/// consecutive window of which a hard character leaves few bytes.
+/// Maximum number of pieces scanned before the next window. Doubles after each consecutive window
+/// in which a hard character leaves few bytes to use.
 const MOST_SCANNED: usize = 31;
 const FEW: usize = 16;
 
-/// How many bytes ahead text is prefetched: the processor prefetches by itself, but not beyond a
-/// page.
+/// Prefetch distance in bytes: hardware prefetching stops at page boundaries.
 const AHEAD: usize = 1024;
 
-/// The place of a window in the text.
+/// Position of a window in the text.
 #[derive(Clone, Copy)]
 struct Block<'a> {
     text: &'a [u8],
     at: usize,
-    /// True if it reaches the end of the text.
+    /// True if the window reaches the end of the text.
     is_last: bool,
 }
 
-/// The pieces of a window.
+/// Pieces of a window.
 struct Pieces {
-    /// The starts of all pieces but the first.
+    /// Starts of all pieces except the first.
     starts: u64,
-    /// True if the scanner has to cut the last one.
+    /// True if the scanner has to cut the last piece.
     is_hard: bool,
 }
 
-/// Returns the first byte of each run of ones.
+/// Returns the first bit of each run of ones.
 #[inline(always)]
 fn run_starts(mask: u64) -> u64 {
     mask & !(mask << 1)
 }
 
-/// Returns the bit `at`, or 0 beyond the window.
+/// Returns the mask with bit `at` set, or 0 beyond the window.
 #[inline(always)]
 fn bit(at: usize) -> u64 {
     if at < WINDOW { 1 << at } else { 0 }
 }
 
-/// Returns the bits from `from` on, below `to`.
+/// Returns the mask of the bits `from..to`.
 #[inline(always)]
 fn bits_between(from: usize, to: usize) -> u64 {
     bit(to).wrapping_sub(1) & !bit(from).wrapping_sub(1)
 }
 
-/// The masks that several rules use.
+/// Masks that several rules use.
 #[derive(Clone, Copy)]
 struct Masks {
     valid: u64,
     continuation: u64,
-    /// Characters of words, without Han runs.
+    /// Word characters, without Han runs.
     letter: u64,
-    /// Punctuation that is in no tail.
+    /// Punctuation outside tails.
     punct: u64,
-    /// Whitespace that is in no tail.
+    /// Whitespace outside tails.
     space: u64,
     newline: u64,
     /// U+0020
     blank: u64,
     apostrophe: u64,
     number: u64,
-    /// All characters of Han, in families that cut them apart.
+    /// All Han characters, in families that cut them separately.
     han: u64,
-    /// Newlines right after punctuation, in some families with slashes among them.
+    /// Newlines directly after punctuation; in some families also slashes.
     tail: u64,
-    /// Chinese and Japanese, in the family that cuts them apart; then no other mask but `number`,
-    /// `valid` and `continuation` has any of it.
+    /// Chinese and Japanese characters, in the family that cuts them separately; the other masks,
+    /// except `number`, `valid` and `continuation`, are disjoint from this one.
     cjk: u64,
 }
 
@@ -183,7 +182,8 @@ impl Block<'_> {
             Prefix::NotNewline if rules.three_splits => {
                 let letters = ascii_letters(&masks);
                 let first = (punct & !not_ascii(&masks)) << 1 & letters;
-                // The carry runs through the ASCII letters of the word, which end it.
+                // The carry runs through the ASCII letters of the word; the contraction ends the
+                // word.
                 starts |= letters.wrapping_add(first) & !letters & masks.letter;
                 first
             }
@@ -198,7 +198,7 @@ impl Block<'_> {
         if rules.han_runs {
             let letters = window.any(LETTER) & han;
             starts |= run_starts(letters);
-            // Digits, symbols and marks of Han go on with whatever comes before them.
+            // Han digits, symbols and marks continue the run before them.
             hard |= han & !letters;
         }
         if rules.three_splits {
@@ -214,7 +214,7 @@ impl Block<'_> {
         let (upper, lower) = (window.any(UPPER) & masks.letter, window.any(LOWER) & masks.letter);
         if rules.case_runs {
             starts |= upper & lower << 1;
-            // After two characters of punctuation, or one with a space, a mark is one more.
+            // After two punctuation characters, or a space and one, a mark continues the run.
             hard |= window.any(MARK) & !continuation & masks.punct << 1 & !after_punct;
         }
         starts = self.contractions(rules, &masks, punct, starts);
@@ -233,12 +233,12 @@ impl Block<'_> {
         Pieces { starts, is_hard: hard != 0 }
     }
 
-    /// Finds the places where whitespace is cut.
+    /// Finds the positions at which whitespace is cut.
     #[inline(always)]
     fn spaces(&self, rules: &Rules, masks: &Masks) -> u64 {
         let Masks { valid, space, newline, .. } = *masks;
         let mut starts = run_starts(space);
-        // The last character before something else is one piece, or leads the next piece.
+        // The last character before other text is one piece, or leads the next piece.
         let mut last = space & !(space >> 1) & valid >> 1;
         if rules.newline_run {
             last &= !newline;
@@ -250,7 +250,7 @@ impl Block<'_> {
         if !rules.newline_run {
             return starts;
         }
-        // Whitespace after the last newline of a run is cut from it.
+        // Whitespace after the last newline of a run is cut from the run.
         let other = space & !newline;
         let mut after = other & newline << 1;
         if after != 0 {
@@ -260,7 +260,7 @@ impl Block<'_> {
                 after &= !highest(after & before);
                 ends &= ends - 1;
             }
-            // A run that reaches the end of the window may go on; one that reaches the end of
+            // A run that reaches the end of the window may continue; a run that reaches the end of
             // the text is one piece if the rules say so.
             if !self.is_last || rules.end_space_first {
                 let others = highest(valid & !space);
@@ -271,7 +271,7 @@ impl Block<'_> {
         starts
     }
 
-    /// Returns the first bytes of the characters without a class that are not punctuation either.
+    /// Returns the first bytes of characters without a class, except punctuation.
     #[inline(always)]
     fn others<W: Window>(&self, window: &W, masks: &Masks) -> u64 {
         let ascii = window.between(0, 0x1F) | window.equal(0x7F);
@@ -289,7 +289,7 @@ impl Block<'_> {
         others
     }
 
-    /// `starts` with the contractions of the window cut.
+    /// Returns `starts` with the contractions of the window cut.
     #[inline(always)]
     fn contractions(&self, rules: &Rules, masks: &Masks, punct: u64, mut starts: u64) -> u64 {
         let suffix = rules.contraction == Contraction::Suffix;
@@ -316,9 +316,9 @@ impl Block<'_> {
         starts
     }
 
-    /// Decides whether a word ends before `turns`, the capitals after caseless characters: that
-    /// depends on lowercase letters before them in the word, or after. Returns the capitals that
-    /// the window cannot decide.
+    /// Decides whether a word ends before `turns`, the capitals after caseless characters: the
+    /// answer depends on lowercase letters before or after them in the word. Returns the capitals
+    /// that the window cannot decide.
     #[inline(never)]
     fn turns(&self, letters: &Letters, valid: u64, turns: u64, starts: &mut u64) -> u64 {
         let mut rest = turns;
@@ -335,7 +335,7 @@ impl Block<'_> {
             if valid & bit(end) == 0 && !self.is_last {
                 return bit(at);
             }
-            // Without a small letter, the word ends after its last caseless character.
+            // Without a lowercase letter, the word ends after its last caseless character.
             if (letters.lower & bit(end)) | (letters.caseless & bits_between(at, end)) == 0 {
                 *starts |= bit(at);
             }
@@ -344,19 +344,19 @@ impl Block<'_> {
     }
 }
 
-/// The letters of words by their case.
+/// Word letters by case.
 struct Letters {
     upper: u64,
     lower: u64,
     caseless: u64,
 }
 
-/// Returns the tails of punctuation: newlines and slashes from a newline right after it on.
+/// Returns the tails of punctuation: newlines and slashes, from a newline directly after it.
 #[inline(always)]
 fn tail(punct: u64, newline: u64, slash: u64) -> u64 {
     let members = newline | slash;
-    // Adding its first bit to a run of members clears the run from there on. Where the run holds
-    // a later newline after a slash, that bit alone is set again.
+    // Adding its first bit to a run of members clears the run from there. Where the run holds a
+    // later newline after a slash, only that bit is set again.
     let begin = newline & punct << 1;
     members & !members.wrapping_add(begin) | begin
 }
@@ -376,7 +376,7 @@ fn cjk<W: Window>(window: &W) -> u64 {
     (leads | leads << 1 | leads << 2) & window.valid()
 }
 
-/// Returns the bytes of the characters of more than one byte.
+/// Returns the bytes of multi-byte characters.
 #[inline(always)]
 fn not_ascii(masks: &Masks) -> u64 {
     masks.continuation | masks.continuation >> 1
@@ -387,7 +387,7 @@ fn ascii_letters(masks: &Masks) -> u64 {
     masks.letter & !not_ascii(masks)
 }
 
-/// Finds the places where digits are cut.
+/// Finds the positions at which digits are cut.
 #[inline(always)]
 fn digits(rules: &Rules, masks: &Masks) -> u64 {
     let number = masks.number;
@@ -396,7 +396,7 @@ fn digits(rules: &Rules, masks: &Masks) -> u64 {
         0 => runs & !(masks.blank << 1),
         1 => number & !masks.continuation,
         most => {
-            // Digits of more than one byte are hard, so that a group has `most` bytes.
+            // Multi-byte digits are hard, so a group has `most` bytes.
             let mut inside = number;
             for back in 1..=most {
                 inside &= number << back;
@@ -412,15 +412,15 @@ fn digits(rules: &Rules, masks: &Masks) -> u64 {
     }
 }
 
-/// Returns the first bytes of the characters that follow those that begin at the bits of `starts`.
+/// Returns the first byte of the character after each character that begins at a bit of `starts`.
 #[inline(always)]
 fn next_character(starts: u64, continuation: u64) -> u64 {
     // The carry runs through the continuation bytes of the character.
     (starts << 1).wrapping_add(continuation) & !continuation
 }
 
-/// Returns the first bytes of the characters whose last bytes are the bits of `last`, of at most
-/// three bytes each.
+/// Returns the first bytes of the characters whose last bytes are the bits of `last`; characters
+/// have at most three bytes.
 #[inline(always)]
 fn first_byte(last: u64, continuation: u64) -> u64 {
     if last & continuation == 0 {
@@ -437,7 +437,7 @@ fn highest(mask: u64) -> u64 {
     if mask == 0 { 0 } else { 1 << (63 - mask.leading_zeros()) }
 }
 
-/// Returns the position of the highest bit of `mask`; 0 if it has none.
+/// Returns the position of the highest bit of `mask`, or 0 if the mask is empty.
 #[inline(always)]
 fn highest_position(mask: u64) -> usize {
     63 - (mask | 1).leading_zeros() as usize

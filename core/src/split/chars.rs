@@ -1,4 +1,4 @@
-//! Classes of characters, as the patterns of the families distinguish them.
+//! Character classes that the patterns of the families distinguish.
 
 use super::char_table::{PUNCTUATION, ROW_OF, ROWS};
 
@@ -22,8 +22,8 @@ pub(super) const HAN: u8 = 1 << 7;
 /// `\p{L}`
 pub(super) const LETTER: u8 = UPPER | LOWER | CASELESS;
 
-/// Returns the classes of the 64 characters whose UTF-8 form differs from `code_point`'s in the
-/// last byte only. Code points above U+10FFFF have the classes of an unassigned one.
+/// Returns the classes of the 64 characters whose UTF-8 differs from that of `code_point` only in
+/// the last byte. Code points above U+10FFFF have the classes of unassigned code points.
 #[inline]
 pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
     let row = ROW_OF.get(code_point as usize / 64).copied().unwrap_or(0);
@@ -31,7 +31,7 @@ pub(super) fn row(code_point: u32) -> &'static [u8; 64] {
 }
 
 /// Returns the class of a character: a set of the bits above; 0 for punctuation, symbols, controls
-/// and all others.
+/// and all other characters.
 #[inline]
 pub(super) fn class(code_point: u32) -> u8 {
     row(code_point)[code_point as usize % 64]
@@ -47,11 +47,11 @@ const fn ascii_classes() -> [u8; 128] {
     classes
 }
 
-/// The classes of the ASCII characters.
+/// Classes of the ASCII characters.
 pub(super) static ASCII: [u8; 128] = ascii_classes();
 
-/// Class and width in bytes of the character that begins at `at`; `None` at the end of the text.
-/// `bytes` is UTF-8 and `at` a character boundary.
+/// Returns the class and the width in bytes of the character at `at`; `None` at the end of the
+/// text. `bytes` is UTF-8 and `at` a character boundary.
 #[inline(always)]
 pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let lead = *bytes.get(at)?;
@@ -63,17 +63,17 @@ pub(super) fn class_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 
 #[inline]
 fn class_of_multibyte(bytes: &[u8], at: usize) -> (u8, usize) {
-    // Bytes that are not UTF-8 have no class.
+    // Invalid UTF-8 has no class.
     let Some((row_start, last, width)) = multibyte(bytes, at) else { return (0, 1) };
     (row(row_start)[usize::from(last)], width)
 }
 
-/// Returns the character of more than one byte that begins at `at`: the first character of its row,
-/// its place in the row, and its width in bytes.
+/// Returns the multi-byte character at `at`: the first character of its row, its index in the row,
+/// and its width in bytes.
 #[inline(always)]
 fn multibyte(bytes: &[u8], at: usize) -> Option<(u32, u8, usize)> {
     let low = |byte: u8| u32::from(byte & 0x3F);
-    // The characters of a row differ in their last byte only.
+    // Characters of a row differ only in the last byte.
     let (row, last, width) = match bytes[at..] {
         [lead @ ..0xE0, last, ..] => (u32::from(lead & 0x1F), last, 2),
         [lead @ ..0xF0, second, last, ..] => (u32::from(lead & 0x0F) << 6 | low(second), last, 3),
@@ -85,9 +85,9 @@ fn multibyte(bytes: &[u8], at: usize) -> Option<(u32, u8, usize)> {
     Some((row << 6, last & 0x3F, width))
 }
 
-/// Returns true if the character that begins at `at` is `[\p{P}\p{S}]`: characters of no class may
-/// also be controls, format characters, private or unassigned. `bytes` is UTF-8 and `at` a
-/// character boundary before its end.
+/// Returns true if the character at `at` is `[\p{P}\p{S}]`: characters without a class may also be
+/// control, format, private-use or unassigned characters. `bytes` is UTF-8 and `at` a character
+/// boundary before its end.
 #[inline]
 pub(super) fn is_punctuation(bytes: &[u8], at: usize) -> bool {
     let (row_start, place) = match bytes[at] {

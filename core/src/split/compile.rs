@@ -1,16 +1,16 @@
-//! Compiles patterns, within limits.
+//! Compiles patterns within limits on size and backtracking.
 
 use fancy_regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
 
-/// Maximum number of backtracking steps of one match: some seconds at the worst.
+/// Maximum number of backtracking steps per match: a few seconds in the worst case.
 const BACKTRACK_LIMIT: usize = 20_000_000;
 
-/// Maximum number of instructions of a compiled pattern.
+/// Maximum number of instructions in a compiled pattern.
 const PROGRAM_LIMIT: usize = 200_000;
 
-/// Maximum number of bytes of a pattern; published ones have less than 1000.
+/// Maximum length of a pattern in bytes; published patterns have fewer than 1000.
 const LENGTH_LIMIT: usize = 100_000;
 
 /// Compiles `pattern`.
@@ -38,7 +38,7 @@ fn shortened(pattern: &str) -> String {
     }
 }
 
-/// Makes the error of an engine that gave up on the match after `position`.
+/// Returns the error for a regex engine that gave up on the match after `position`.
 pub(super) fn limit(position: usize, error: &fancy_regex::Error) -> Error {
     Error::PatternLimit { position, reason: error.to_string() }
 }

@@ -1,12 +1,12 @@
-//! Scans with DeepSeek's three splits in turn: digits, then Chinese and Japanese, then a pattern
-//! that sees only the stretch that is left.
+//! Applies DeepSeek's three splits in turn: digits, then Chinese and Japanese, then a pattern that
+//! sees only the text between the earlier matches.
 //!
-//! Text that the pattern does not match is a piece as well. The time is linear: each rule looks at
-//! most one character beyond its piece, except for whitespace, which is examined twice.
+//! Text that the pattern does not match is also a piece. Time is linear: each rule looks at most
+//! one character beyond its piece, except that whitespace is examined twice.
 
 use super::chars::{self, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
 
-/// The kinds of characters that the third split tells apart.
+/// Character kinds that the third split distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `[\p{L}\p{M}]`
@@ -20,14 +20,14 @@ enum Kind {
     Other,
 }
 
-/// A stretch that the first two splits leave: Chinese and Japanese, or no such character.
+/// A run that the first two splits produce: Chinese and Japanese only, or without such characters.
 #[derive(Clone, Copy)]
 struct Stretch<'a> {
     bytes: &'a [u8],
     is_cjk: bool,
 }
 
-/// Returns the end of the piece that begins at `start`, under the conditions of `scan::next_piece`.
+/// Returns the end of the piece that begins at `start`; same preconditions as `scan::next_piece`.
 pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     let Some((class, width)) = class_at(bytes, start) else { return start };
     if class & NUMBER != 0 {
@@ -53,7 +53,7 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Up to three digits.
+/// Returns the end of up to three digits.
 fn digits(bytes: &[u8], start: usize) -> usize {
     let mut end = start;
     for _ in 0..3 {
@@ -65,7 +65,7 @@ fn digits(bytes: &[u8], start: usize) -> usize {
     end
 }
 
-/// Returns true if the first character is one of `[一-龥\u3040-\u30ff]`.
+/// Returns true if the text starts with one of `[一-龥\u3040-\u30ff]`.
 #[inline]
 fn is_cjk(bytes: &[u8]) -> bool {
     matches!(
@@ -79,7 +79,7 @@ fn is_cjk(bytes: &[u8]) -> bool {
 }
 
 impl Stretch<'_> {
-    /// Kind and width of the character at `at`, if the stretch goes on there.
+    /// Returns the kind and width of the character at `at`, if the run continues there.
     #[inline]
     fn kind(&self, at: usize) -> Option<(Kind, usize)> {
         let (class, width) = class_at(self.bytes, at)?;
@@ -87,7 +87,7 @@ impl Stretch<'_> {
         goes_on.then(|| (self.kind_of(class, at), width))
     }
 
-    /// Returns the kind of the character at `at`, which has this class and is not a digit.
+    /// Returns the kind of the character at `at`, which has class `class` and is not a digit.
     fn kind_of(&self, class: u8, at: usize) -> Kind {
         if class & (LETTER | MARK) != 0 {
             Kind::Word
@@ -102,7 +102,7 @@ impl Stretch<'_> {
         }
     }
 
-    /// Returns the first position from `at` on whose character is of another kind.
+    /// Returns the first position at or after `at` whose character is of another kind.
     fn skip(&self, mut at: usize, wanted: Kind) -> usize {
         while let Some((kind, width)) = self.kind(at)
             && kind == wanted
@@ -112,14 +112,14 @@ impl Stretch<'_> {
         at
     }
 
-    /// Returns the end of the punctuation that goes on at `at`, and of the newlines after it.
+    /// Returns the end of the punctuation that continues at `at`, with the newlines after it.
     fn punctuation(&self, at: usize) -> usize {
         let end = self.skip(at, Kind::Punctuation);
         self.skip(end, Kind::Newline)
     }
 
-    /// Returns the end of whitespace: after its last newline, at the end of the stretch, or before
-    /// its last character.
+    /// Returns the end of whitespace: after its last newline, at the end of the run, or before its
+    /// last character.
     fn whitespace(&self, start: usize) -> usize {
         let (mut end, mut last, mut after_newline) = (start, start, start);
         let is_end = loop {

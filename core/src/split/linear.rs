@@ -1,9 +1,9 @@
 //! Matches patterns written for backtracking engines in linear time.
 //!
-//! Published patterns are alternations of plain alternatives and of `\s+(?!\S)`, sometimes
-//! with possessive repeats for the sake of backtracking engines. A backtracking engine keeps
-//! one state for each character of a run and gives up on a long one. Here such a pattern is
-//! taken apart into plain regexes, which are matched by automata in linear time:
+//! Published patterns are alternations of plain alternatives and of `\s+(?!\S)`, sometimes with
+//! possessive repeats for backtracking engines. A backtracking engine keeps one state per character
+//! of a run and gives up on long runs. Here the pattern is decomposed into plain regexes, which
+//! automata match in linear time:
 //!
 //! - a possessive repeat becomes a greedy one, where giving characters back could never help;
 //! - the alternative `\s+(?!\S)` becomes `\s+`, and the last character of its match is given back
@@ -17,7 +17,7 @@ use super::chars::{self, SPACE};
 use super::compile::{compile, limit};
 use crate::error::Result;
 
-/// The alternative that is replaced.
+/// Alternative that is replaced.
 const SPACES: &str = r"\s+(?!\S)";
 
 /// A pattern `before|\s+(?!\S)|after`, or one without that alternative.
@@ -30,14 +30,14 @@ pub(super) struct Linear {
 
 #[derive(Debug, Clone)]
 struct Spaces {
-    /// The alternatives before it; `None` if it comes first.
+    /// Alternatives before the whitespace alternative; `None` if there are none.
     before: Option<Regex>,
-    /// `before|after`; `None` if it is the only one.
+    /// `before|after`; `None` if the whitespace alternative is alone.
     others: Option<Regex>,
 }
 
 impl Linear {
-    /// Takes `pattern` apart; `None` when it needs the backtracking engine.
+    /// Decomposes `pattern`; `None` if it needs the backtracking engine.
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let expr = Expr::parse_tree(pattern).ok()?.expr;
         let spaces = Expr::parse_tree(SPACES).ok()?.expr;
@@ -67,7 +67,7 @@ impl Linear {
         Some(Self { any, spaces: Some(spaces) })
     }
 
-    /// Returns the next match from `*position` on that is not empty; moves the position after it.
+    /// Returns the next nonempty match at or after `*position`, and advances the position past it.
     pub(super) fn next_piece(&self, text: &str, position: &mut usize) -> Result<Option<Piece>> {
         while *position <= text.len() {
             let found =
@@ -85,7 +85,7 @@ impl Linear {
                     *position = end;
                     return Ok(Some(Piece { start, end }));
                 }
-                // Only the empty text, or nothing, matches at `start`.
+                // The match at `start` is empty, or there is none.
                 _ => *position = start + text[start..].chars().next().map_or(1, char::len_utf8),
             }
         }
@@ -95,8 +95,8 @@ impl Linear {
 }
 
 impl Spaces {
-    /// Returns the end of the match at `start`, where `before|\s+|after` matches `start..end`,
-    /// which is whitespace; `None` if the pattern itself does not match there.
+    /// Returns the end of the pattern's match at `start`, where `before|\s+|after` matches the
+    /// whitespace `start..end`; `None` if the pattern itself does not match there.
     fn end(&self, text: &str, start: usize, end: usize) -> Result<Option<usize>> {
         let anchored = |regex: &Option<Regex>| match regex {
             None => Ok(None),
@@ -123,9 +123,8 @@ fn is_whitespace(text: &str) -> bool {
     text.chars().all(|c| chars::class(c as u32) & SPACE != 0)
 }
 
-/// Returns an alternative of the pattern in the syntax of plain regexes if it means the same there:
-/// plain regexes support all of it, and possessive repeats occur only where greedy ones match
-/// alike.
+/// Translates an alternative to plain regex syntax if the meaning is the same: plain regexes
+/// support all of it, and possessive repeats occur only where greedy repeats match the same text.
 fn plain(alternative: Expr) -> Option<String> {
     let items = match alternative {
         Expr::Concat(items) => items,
@@ -134,8 +133,8 @@ fn plain(alternative: Expr) -> Option<String> {
     let mut result = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         result.push(match item {
-            // After an alternative of the pattern nothing can fail and backtrack into it, so the
-            // rest of the alternative itself decides.
+            // Nothing after an alternative can fail and backtrack into it, so the rest of the
+            // alternative alone decides.
             Expr::AtomicGroup(repeat) => without_possession(repeat, &items[index + 1..])?,
             other => other.clone(),
         });
@@ -148,7 +147,8 @@ fn plain(alternative: Expr) -> Option<String> {
     Some(text)
 }
 
-/// Returns the greedy repeat that matches like the possessive one when `rest` follows.
+/// Returns the greedy repeat if it matches the same text as the possessive repeat when `rest`
+/// follows.
 fn without_possession(repeat: &Expr, rest: &[Expr]) -> Option<Expr> {
     let Expr::Repeat { child, greedy: true, .. } = repeat else { return None };
     let same = rest.iter().all(never_fails)
@@ -176,7 +176,7 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Returns true if `expr` matches at every position, perhaps the empty text.
+/// Returns true if `expr` matches at every position, possibly the empty text.
 fn never_fails(expr: &Expr) -> bool {
     match expr {
         Expr::Repeat { lo: 0, .. } | Expr::Empty => true,
@@ -185,7 +185,7 @@ fn never_fails(expr: &Expr) -> bool {
     }
 }
 
-/// Returns true if `expr` cannot match before a character of the class `class`.
+/// Returns true if no match of `expr` begins with a character of `class`.
 fn cannot_begin_with(expr: &Expr, class: &Expr) -> bool {
     match expr {
         Expr::Assertion(Assertion::EndText) => single(class).is_some(),
@@ -198,7 +198,7 @@ fn cannot_begin_with(expr: &Expr, class: &Expr) -> bool {
     }
 }
 
-/// `expr` as a class, if it always matches exactly one character.
+/// Returns `expr` as a class if it always matches exactly one character.
 fn single(expr: &Expr) -> Option<String> {
     let is_single = match expr {
         Expr::Delegate { casei: false, .. } => true,
@@ -212,7 +212,7 @@ fn single(expr: &Expr) -> Option<String> {
     })
 }
 
-/// Returns true if the classes have no character in common.
+/// Returns true if the classes share no character.
 fn are_disjoint(one: &str, other: &str) -> bool {
     let Ok(both) = PlainRegex::new(&format!("[{one}&&{other}]")) else { return false };
     let mut buffer = [0; 4];

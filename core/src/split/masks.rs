@@ -1,10 +1,10 @@
 //! Classifies 64 bytes of text at once.
 //!
-//! A window is 64 bytes from a character boundary on. Asked for a set of classes it gives a mask
-//! with one bit per byte, bit 0 for the first; all bytes of a character have its class. A
-//! character that does not end in the window is left out of it.
+//! A window is 64 bytes from a character boundary. For a set of classes it returns a mask with one
+//! bit per byte, bit 0 first; all bytes of a character have its class. A character that does not
+//! end in the window is omitted.
 //!
-//! Each tier has a [`Classifier`], a value that exists only where the processor has what it needs.
+//! Each tier has a [`Classifier`], a value that exists only where the processor supports the tier.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -18,33 +18,33 @@ use crate::tier::Tier;
 /// Maximum size of a window in bytes.
 pub(super) const WINDOW: usize = 64;
 
-/// A classified stretch of text.
+/// A classified window of text.
 pub(super) trait Window: Copy {
-    /// Returns the bytes of the characters that have any of `classes`.
+    /// Returns the bytes of characters with any of `classes`.
     fn any(&self, classes: u8) -> u64;
     /// Returns the bytes equal to `byte`, which is not NUL.
     fn equal(&self, byte: u8) -> u64;
-    /// Returns the bytes from `first` to `last`: both ASCII, or both not. Where `first` is NUL,
-    /// bytes beyond the end of the text may be among them.
+    /// Returns the bytes in `first..=last`: both ASCII, or both not. If `first` is NUL, bytes
+    /// beyond the end of the text may be included.
     fn between(&self, first: u8, last: u8) -> u64;
-    /// Returns the bytes that do not begin a character.
+    /// Returns the continuation bytes.
     fn continuation(&self) -> u64;
-    /// Returns the bytes of the window, all bytes of its characters, as the low bits.
+    /// Returns the bytes of whole characters in the window, as the low bits.
     fn valid(&self) -> u64;
 }
 
-/// A classifier of windows.
+/// Classifies windows.
 pub(super) trait Classifier: Copy {
     type Window: Window;
     /// Returns the window that begins at `at`, a character boundary of the UTF-8 text before its
     /// end.
     fn window(self, text: &[u8], at: usize) -> Self::Window;
-    /// Returns the window that begins at `at` without classes: `any` and `continuation` are empty, and
-    /// a character that does not end in the window is not left out.
+    /// Returns the window that begins at `at` without classes: `any` and `continuation` are empty,
+    /// and a character that does not end in the window is kept.
     fn bytes(self, text: &[u8], at: usize) -> Self::Window;
 
-    /// Writes the pieces that end at the bits of `starts`, counted from `at`, where the first of
-    /// them begins. Later slots may be written too.
+    /// Writes the pieces that end at the bits of `starts`, which count from `at`; the first piece
+    /// begins at `at`. May also write later slots.
     #[inline(always)]
     fn emit(self, mut starts: u64, at: usize, out: &mut [Piece; WINDOW]) {
         // Most windows have at most 16 pieces: two groups without a branch, then the rest.
@@ -63,7 +63,7 @@ pub(super) trait Classifier: Copy {
     }
 }
 
-/// Code to run with the classifier of a tier; `run` must be inlined, so that it is compiled for
+/// Code generic over the classifier of a tier; `run` must be inlined, so that it is compiled for
 /// the instructions of the tier.
 pub(super) trait Kernel {
     type Output;
@@ -86,9 +86,9 @@ impl Tier {
     }
 }
 
-/// Classifies the characters of more than one byte, for the tiers that look them up one by one:
-/// adds them to `by_class`, where entry k is the mask of class bit k. `leads` has the first bytes
-/// of those characters. Returns the bytes of the characters that end in the window.
+/// Classifies multi-byte characters, for tiers that look them up one by one: adds them to
+/// `by_class`, where entry k is the mask of class bit k. `leads` has the first bytes of those
+/// characters. Returns the bytes of the characters that end in the window.
 #[inline(never)]
 fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]) -> u64 {
     let mut add = |mut class: u8, bytes: u64| {
@@ -97,7 +97,7 @@ fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]
             class &= class - 1;
         }
     };
-    // Neighbors mostly have the same class: they are added together.
+    // Neighbors mostly have the same class: runs of one class are added together.
     let (mut same_class, mut same_bytes) = (0, 0);
     let mut valid = u64::MAX;
     while leads != 0 {
@@ -118,7 +118,7 @@ fn add_multibyte(text: &[u8], at: usize, mut leads: u64, by_class: &mut [u64; 8]
     valid
 }
 
-/// Returns a mask of the low `count` bits.
+/// Returns a mask of the `count` low bits.
 #[inline(always)]
 fn low_bits(count: usize) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }

@@ -1,8 +1,8 @@
 //! Cuts text into pieces; merges never cross the end of a piece.
 //!
-//! Published patterns belong to families, whose rules are written out: `scan` is the reference,
-//! `blocks` the fast implementation. Every other pattern is matched by a regex engine, in `pattern`.
-//! `words` cuts at spaces, for tokenizers whose pieces those words hold.
+//! Published patterns belong to families with hand-written rules: `scan` is the reference, `blocks`
+//! the fast implementation. Every other pattern is matched by a regex engine, in `pattern`. `words`
+//! cuts at spaces, for tokenizers whose pieces are contained in such words.
 
 mod blocks;
 mod char_table;
@@ -33,17 +33,17 @@ use rules::{Family, FamilyName, FamilyVisitor};
 pub use word_rules::{Permits, WordRules};
 pub use words::{WordSplitter, Words};
 
-/// A piece of the text: bytes `start..end`, never empty, at character boundaries.
+/// A piece of the text: the bytes `start..end`, never empty, at character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Piece {
-    /// The first byte.
+    /// Index of the first byte.
     pub start: usize,
-    /// The byte after the last one.
+    /// Index after the last byte.
     pub end: usize,
 }
 
-/// The number of pieces cut before they are looked up.
+/// Number of pieces cut before they are looked up.
 pub const BATCH: usize = 4096;
 
 /// Pieces that are cut but not yet looked up.
@@ -67,7 +67,7 @@ enum Method {
 pub struct Scanner(FamilyName);
 
 impl Scanner {
-    /// Returns the scanner for `pattern`; `None` if its rules are not written out.
+    /// Returns the scanner for `pattern`; `None` if the pattern is of no family.
     ///
     /// ```
     /// use bpe_core::split::{Piece, Scanner};
@@ -84,13 +84,13 @@ impl Scanner {
         FamilyName::of_pattern(pattern).map(Self)
     }
 
-    /// Returns all patterns that have scanners.
+    /// Returns all patterns with scanners.
     pub fn patterns() -> impl Iterator<Item = &'static str> {
         rules::SPELLINGS.iter().map(|&(_, spelling)| spelling)
     }
 
-    /// Returns the first piece from `from` on, which is the start of the text or the end of a piece;
-    /// `None` at the end.
+    /// Returns the piece that begins at `from`, which is the start of the text or the end of a
+    /// piece; `None` at the end.
     pub fn next_piece(self, text: &str, from: usize) -> Option<Piece> {
         let end = || self.0.visit(Next { text, start: from });
         (from < text.len()).then(|| Piece { start: from, end: end() })
@@ -113,7 +113,7 @@ impl FamilyVisitor for Next<'_> {
 impl Splitter {
     /// Makes a splitter for `pattern`, a regular expression.
     ///
-    /// Fails with [`Error::Pattern`](crate::Error::Pattern) when the pattern does not compile.
+    /// Fails with [`Error::Pattern`](crate::Error::Pattern) if the pattern does not compile.
     ///
     /// ```
     /// use bpe_core::split::{BATCH, Piece, Splitter};
@@ -138,18 +138,17 @@ impl Splitter {
         Ok(Self { pattern: pattern.into(), method })
     }
 
-    /// Returns the regular expression that the splitter was made from.
+    /// Returns the regular expression of the splitter.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// Returns true if the pattern is a published spelling of a family, so that it is known how far
-    /// it looks.
+    /// Returns true if the pattern is a published spelling of a family, whose look-ahead is known.
     pub fn is_family(&self) -> bool {
         matches!(self.method, Method::Family(..))
     }
 
-    /// Cuts `text` into pieces. Its end is the end of the text for `$` and for look-ahead.
+    /// Cuts `text` into pieces. `$` and look-ahead see the end of `text` as the end.
     pub fn pieces<'a>(&'a self, text: &'a str) -> Pieces<'a> {
         Pieces(match &self.method {
             Method::Family(family, tier) => {
@@ -159,9 +158,9 @@ impl Splitter {
         })
     }
 
-    /// Returns the first position from `near` on at which `text` can be cut in two without changing
-    /// a piece: the two parts have the pieces of the whole, whatever comes before. `None`
-    /// if the text has no such position, and for patterns outside the published families.
+    /// Returns the first position at or after `near` at which `text` can be cut in two without
+    /// changing a piece: the two parts have the pieces of the whole, whatever text comes before.
+    /// `None` if there is no such position, or the pattern is of no published family.
     ///
     /// ```
     /// use bpe_core::Splitter;
@@ -180,7 +179,7 @@ impl Splitter {
     }
 }
 
-/// The pieces of one text, batch by batch.
+/// The pieces of one text, in batches.
 #[derive(Debug)]
 pub struct Pieces<'a>(Cursor<'a>);
 
@@ -191,10 +190,10 @@ enum Cursor<'a> {
 }
 
 impl Pieces<'_> {
-    /// Writes the next pieces into `batch` and returns how many; 0 at the end of the text.
+    /// Writes the next pieces into `batch` and returns their number; 0 at the end of the text.
     ///
-    /// Fails with [`Error::PatternLimit`](crate::Error::PatternLimit) when the regex engine
-    /// gives up on the text, which the published patterns never make it do.
+    /// Fails with [`Error::PatternLimit`](crate::Error::PatternLimit) if the regex engine gives up
+    /// on the text, which never happens with published patterns.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<usize> {
         match &mut self.0 {
             Cursor::Family { text, position, .. } if *position >= text.len() => Ok(0),

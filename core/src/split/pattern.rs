@@ -1,8 +1,8 @@
-//! Matches patterns outside the families with a regex engine, which is also the families' oracle.
+//! Matches patterns outside the families with a regex engine, which is also the oracle for the
+//! families.
 //!
-//! Pieces are the matches of the pattern, as the regex engine iterates over them; text between
-//! matches is in no piece. Backtracking over long runs is avoided where that changes nothing:
-//! see [`linear`](super::linear).
+//! Pieces are the successive matches of the pattern; text between matches is dropped. Backtracking
+//! over long runs is avoided where the matches stay the same: see [`linear`](super::linear).
 
 use fancy_regex::{Matches, Regex};
 
@@ -46,7 +46,7 @@ pub(super) enum PatternPieces<'a> {
 }
 
 impl PatternPieces<'_> {
-    /// Writes the next pieces into `batch` and returns how many; 0 at the end.
+    /// Writes the next pieces into `batch` and returns their number; 0 at the end.
     pub(super) fn fill(&mut self, batch: &mut Batch) -> Result<usize> {
         let mut count = 0;
         for slot in batch.iter_mut() {
@@ -57,7 +57,7 @@ impl PatternPieces<'_> {
         Ok(count)
     }
 
-    /// Returns the next match that is not empty.
+    /// Returns the next nonempty match.
     fn next_piece(&mut self) -> Result<Option<Piece>> {
         match self {
             PatternPieces::Linear { linear, text, position } => linear.next_piece(text, position),

@@ -1,11 +1,11 @@
-//! Cuts text into words a character at a time: what the windows of `words` are compared with, in tests
-//! and by the benchmark of mechanisms.
+//! Cuts text into words character by character: the reference for the windows of `words`, in tests
+//! and in the ablation benchmark.
 
 use super::word_rules::{Permits, WordRules};
 use super::{Batch, Piece};
 
-/// Writes the words of `text` from byte `at` on into `batch`, and returns how many; `at` is where the
-/// next call goes on.
+/// Writes the words of `text` from byte `at` into `batch` and returns their number; advances `at`
+/// to where the next call continues.
 pub(super) fn fill(
     rules: WordRules,
     permits: Permits<'_>,
@@ -20,7 +20,7 @@ pub(super) fn fill(
     words.count()
 }
 
-/// Returns the next word, and moves `at` to its end.
+/// Returns the next word and advances `at` to its end.
 fn next(rules: WordRules, permits: Permits<'_>, text: &str, at: &mut usize) -> Option<Piece> {
     let is_space = |c: char| c == ' ' || !rules.only_blank && matches!(c, '\t' | '\n' | '\r');
     let is_alone = |c: char| {
@@ -53,7 +53,7 @@ fn next(rules: WordRules, permits: Permits<'_>, text: &str, at: &mut usize) -> O
     (start < text.len()).then_some(Piece { start, end: text.len() })
 }
 
-/// Whether a character of several bytes is isolated as punctuation is.
+/// Whether a multi-byte character is isolated like punctuation.
 fn is_wide_punctuation(character: char) -> bool {
     matches!(
         character,

@@ -1,23 +1,23 @@
 //! The published families of patterns, each declared by ten fields.
 //!
 //! The scanner and the block cutter are generic over these fields; each family is a type, so that
-//! the compiler generates code for it without the branches of the others.
+//! the compiler drops the branches of the others.
 
 use super::chars::{CASELESS, HAN, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPACE, UPPER};
 
-/// Where `'s 't 're 've 'm 'll 'd` are looked for.
+/// Where `'s 't 're 've 'm 'll 'd` match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contraction {
     None,
-    /// As a piece of their own, before everything else; lowercase letters only.
+    /// A separate piece, before all other rules; lowercase letters only.
     Lower,
-    /// As a piece of their own, before everything else; letters of any case.
+    /// A separate piece, before all other rules; letters of any case.
     AnyCase,
-    /// As the end of a word; letters of any case.
+    /// The end of a word; letters of any case.
     Suffix,
 }
 
-/// The character that may lead a word.
+/// Character that may lead a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     /// U+0020
@@ -26,28 +26,28 @@ pub(super) enum Prefix {
     NotNewline,
 }
 
-/// The rules of a pattern. A word is a run of letters with its prefix and its suffix.
+/// Rules of a pattern. A word is a run of letters with its prefix and its suffix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub contraction: Contraction,
-    /// The classes of the characters that a word may hold.
+    /// Classes of the characters that a word may hold.
     pub letters: u8,
     /// A word is `[upper, caseless]* [lower, caseless]+`, or else
     /// `[upper, caseless]+ [lower, caseless]*`; marks are caseless.
     pub case_runs: bool,
     pub prefix: Prefix,
-    /// Maximum number of digits of a piece; 0 for any number, with a leading space.
+    /// Maximum number of digits in a piece; 0 for any number, with a leading space.
     pub digits: usize,
-    /// Characters that may follow a run of punctuation: any of these bytes, any number of times.
+    /// Bytes that may follow a run of punctuation, any number of times.
     pub punct_tail: &'static [u8],
     /// True if whitespace up to the last newline of its run is a piece: `\s*[\r\n]+`.
     pub newline_run: bool,
-    /// True if whitespace at the end of the text is one piece even so: `\s++$` before that rule.
+    /// True if whitespace at the end of the text is always one piece: `\s++$` before that rule.
     pub end_space_first: bool,
-    /// True if a run of `\p{Han}` is a piece, before everything else, and not part of a word.
+    /// True if a run of `\p{Han}` is a piece, before all other rules, and never part of a word.
     pub han_runs: bool,
-    /// True if digits, then Chinese and Japanese are cut out first, so that no rule sees beyond
-    /// them; only ASCII punctuation leads words, which then are ASCII; and punctuation is
+    /// True if digits, then Chinese and Japanese are cut first, so that no rule sees beyond them;
+    /// only ASCII punctuation leads words, and such words are ASCII; and punctuation is
     /// `[\p{P}\p{S}]`. See [`super::deepseek`].
     pub three_splits: bool,
 }
@@ -65,16 +65,16 @@ impl Rules {
         class & self.not_punct() == 0
     }
 
-    /// Returns the classes that a run of punctuation may not hold. Marks may be in both kinds of
-    /// run under `case_runs`: the patterns of those families have `[^\s\p{L}\p{N}]`. The others
-    /// that let marks into words keep them out of punctuation.
+    /// Returns the classes that a run of punctuation may not hold. Under `case_runs`, marks may be
+    /// in both kinds of run: the patterns of those families have `[^\s\p{L}\p{N}]`. The other
+    /// families with marks in words keep marks out of punctuation.
     #[inline(always)]
     pub(super) const fn not_punct(&self) -> u8 {
         let marks = if self.case_runs { 0 } else { self.letters & MARK };
         LETTER | NUMBER | SPACE | marks
     }
 
-    /// Returns true if a character of this class, not itself a letter, may lead a word.
+    /// Returns true if a character of this class, itself not a letter, may lead a word.
     #[inline(always)]
     pub(super) fn is_prefix(&self, class: u8, byte: u8) -> bool {
         match self.prefix {
@@ -89,13 +89,13 @@ impl Rules {
     pub(super) const LAST: u8 = LOWER | CASELESS | MARK;
 }
 
-/// A family as a type, so that code is compiled for its rules.
+/// A family as a type, so that code is specialized for its rules.
 pub(super) trait Family {
     const RULES: Rules;
 }
 
-/// Declares each family, the enum of all of them, and `with_family!`, which runs generic code
-/// for the family at hand.
+/// Declares each family, the enum of all families, and `with_family!`, which runs generic code for
+/// a given family.
 macro_rules! families {
     ($($(#[$doc:meta])* $name:ident = $rules:expr;)*) => {
         $(
@@ -108,7 +108,7 @@ macro_rules! families {
             }
         )*
 
-        /// Which family a pattern belongs to.
+        /// The family of a pattern.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum FamilyName { $($name,)* }
 
@@ -116,7 +116,7 @@ macro_rules! families {
             #[cfg(test)]
             pub(super) const ALL: &'static [FamilyName] = &[$(FamilyName::$name,)*];
 
-            /// Gives `visitor` the family as a type.
+            /// Calls `visitor` with the family as a type.
             #[inline]
             pub(super) fn visit<V: FamilyVisitor>(self, visitor: V) -> V::Output {
                 match self { $(FamilyName::$name => visitor.visit::<$name>(),)* }
@@ -163,9 +163,9 @@ families! {
         newline_run: false,
         ..CL100K
     };
-    /// cl100k_base as tiktoken spells it since 0.8.
+    /// cl100k_base as spelled by tiktoken since 0.8.
     Cl100k = CL100K;
-    /// cl100k_base as it was published first; OLMo 3, Llama 3.
+    /// cl100k_base as first published; OLMo 3, Llama 3.
     Olmo3 = Rules { end_space_first: false, ..CL100K };
     /// Qwen, Qwen 2 and 3.
     Qwen2 = Rules { end_space_first: false, digits: 1, ..CL100K };
@@ -187,9 +187,9 @@ families! {
     };
 }
 
-/// DeepSeek's three splits as one pattern. Each split also cuts the matches of those before it, so
-/// no match goes on from Chinese or Japanese into the rest, and whitespace before them or before
-/// digits is at the end of its stretch. Text without a match is a piece.
+/// DeepSeek's three splits as one pattern. Each split also cuts the matches of the splits before,
+/// so no match continues from Chinese or Japanese into other text, and whitespace before them or
+/// before digits is at the end of its run. Unmatched text is a piece.
 pub const DEEPSEEK: &str = concat!(
     r"\p{N}{1,3}",
     r"|(?:(?=[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[^\p{L}\p{P}\p{S}])?",
@@ -206,8 +206,8 @@ pub const DEEPSEEK: &str = concat!(
     r"(?!(?![\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff])[\p{L}\p{M}]))+",
 );
 
-/// The exact patterns of the families. Spellings that differ in a character are listed one by
-/// one: whether they mean the same is settled by the tests, not by rewriting patterns.
+/// Exact patterns of the families. Spellings that differ in a character are listed one by one:
+/// tests decide whether they are equivalent; patterns are never rewritten.
 pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
     (
         FamilyName::R50k,
@@ -258,7 +258,7 @@ pub(super) const SPELLINGS: &[(FamilyName, &str)] = &[
 ];
 
 impl FamilyName {
-    /// Returns the family that `pattern` is a spelling of.
+    /// Returns the family with `pattern` among its spellings.
     pub(super) fn of_pattern(pattern: &str) -> Option<Self> {
         SPELLINGS.iter().find(|(_, spelling)| *spelling == pattern).map(|(family, _)| *family)
     }

@@ -1,8 +1,8 @@
-//! The scalar scanner: finds the end of one piece. The reference for the block cutter.
+//! The scalar scanner: finds the end of one piece. Reference for the block cutter.
 //!
-//! Its time is linear in the text: a character is looked at a bounded number of times before it
-//! is in a piece, because each rule stops at most one character, or one run of capitals, before
-//! the furthest character that it looked at; whitespace is looked at once more.
+//! Time is linear in the text: each character is examined a bounded number of times before a piece
+//! contains it, because each rule stops at most one character, or one run of capitals, before the
+//! furthest character examined; whitespace is examined once more.
 
 use super::chars::{CASELESS, HAN, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
 use super::deepseek;
@@ -10,8 +10,8 @@ use super::rules::{Contraction, Family, Rules};
 use crate::char_boundary::floor;
 
 /// Returns the end of the piece that begins at `start`: more than `start`, at most `bytes.len()`.
-/// `bytes` is UTF-8, `start` a character boundary before its end and itself the end of a piece
-/// or the start of the text.
+/// `bytes` is UTF-8, `start` a character boundary before its end, and also the end of a piece or
+/// the start of the text.
 #[inline]
 pub(super) fn next_piece<F: Family>(bytes: &[u8], start: usize) -> usize {
     let rules = &F::RULES;
@@ -52,7 +52,7 @@ pub(super) fn next_piece<F: Family>(bytes: &[u8], start: usize) -> usize {
     whitespace::<F>(bytes, start)
 }
 
-/// Returns the first position from `at` on whose character is not `inside`.
+/// Returns the first position at or after `at` whose character is not `inside`.
 #[inline(always)]
 pub(super) fn skip(bytes: &[u8], mut at: usize, inside: impl Fn(u8) -> bool) -> usize {
     while let Some((class, width)) = class_at(bytes, at) {
@@ -79,9 +79,9 @@ fn word<F: Family>(bytes: &[u8], start: usize) -> usize {
     end
 }
 
-/// Returns the end of `[upper, caseless]* [lower, caseless]+`, or else of `[upper, caseless]+`.
-/// The first part takes all it can. If no small letter follows, it gives back the capitals after
-/// its last caseless character, which then is the second part.
+/// Returns the end of `[upper, caseless]* [lower, caseless]+`, or else of `[upper, caseless]+`. The
+/// first part is greedy. If no lowercase letter follows, it gives back the capitals after its last
+/// caseless character, which then is the second part.
 #[inline(always)]
 fn cased_word<F: Family>(bytes: &[u8], start: usize) -> usize {
     let rules = &F::RULES;
@@ -100,7 +100,7 @@ fn cased_word<F: Family>(bytes: &[u8], start: usize) -> usize {
     if end == at && after_caseless > start { after_caseless } else { end }
 }
 
-/// Returns the length in bytes of the contraction at `at` with its apostrophe, or 0 without one.
+/// Returns the length in bytes of the contraction at `at`, with its apostrophe; 0 if there is none.
 #[inline]
 pub(super) fn contraction(bytes: &[u8], at: usize, kind: Contraction) -> usize {
     let letter = |offset: usize| {
@@ -110,7 +110,7 @@ pub(super) fn contraction(bytes: &[u8], at: usize, kind: Contraction) -> usize {
     match (letter(1), letter(2)) {
         (b's' | b't' | b'm' | b'd', _) => 2,
         (b'l', b'l') | (b'v' | b'r', b'e') => 3,
-        // U+017F, the long s, is an s to patterns that ignore case.
+        // Case-insensitive patterns match U+017F, the long s, as an s.
         (0xC5, 0xBF) if kind != Contraction::Lower => 3,
         _ => 0,
     }
@@ -132,7 +132,7 @@ fn digits<F: Family>(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-/// Returns the end of the punctuation that goes on at `at`, with its tail.
+/// Returns the end of the punctuation that continues at `at`, with its tail.
 #[inline(always)]
 fn punctuation<F: Family>(bytes: &[u8], at: usize) -> usize {
     let rules = &F::RULES;
@@ -143,7 +143,7 @@ fn punctuation<F: Family>(bytes: &[u8], at: usize) -> usize {
     end
 }
 
-/// Returns the end of the piece of whitespace that begins at `start`.
+/// Returns the end of the whitespace piece that begins at `start`.
 #[inline(always)]
 fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
     let rules = &F::RULES;
@@ -171,15 +171,15 @@ fn whitespace<F: Family>(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Returns the first position from `near` on where the text can be cut in two without changing a
-/// piece, in any family and whatever comes before the character left of it.
+/// Returns the first position at or after `near` at which the text can be cut in two without
+/// changing a piece, in any family and whatever comes before the character to the left.
 ///
-/// That character is a letter or a digit, in every family part of a word, of digits or of a
-/// run of Han. What follows is whitespace or punctuation: no word goes on there (an apostrophe
-/// might begin its contraction, a mark might belong to it), nor do digits, nor a run of Han
-/// (which any character of that script may belong to). And no rule for words, digits or Han
-/// looks further than the first character after its piece, nor tells such a character from
-/// the end of the text.
+/// That character is a letter or a digit, in every family part of a word, of digits or of a run of
+/// Han. The next character is whitespace or punctuation: no word continues there (an apostrophe
+/// might begin a contraction, a mark might belong to the word), nor do digits, nor a run of Han
+/// (which may contain any character of that script). And no rule for words, digits or Han looks
+/// further than the first character after its piece, nor distinguishes such a character from the
+/// end of the text.
 pub(super) fn safe_cut(text: &str, near: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = floor(text, near.saturating_sub(1));

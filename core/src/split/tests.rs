@@ -1,5 +1,5 @@
 //! Tests the scanner against the regex engine, the block cutter against the scanner, and the regex
-//! path against itself. Shared helpers are here.
+//! path against itself. Contains the shared helpers.
 
 mod blocks;
 mod patterns;
@@ -12,7 +12,7 @@ use super::rules::{DEEPSEEK, Family, FamilyName, FamilyVisitor, SPELLINGS};
 use super::{BATCH, Piece, scan};
 use crate::error::Error;
 
-/// A character of each kind that the rules of the families distinguish.
+/// One character of each kind that the rules of the families distinguish.
 pub(super) const ALPHABET: &[char] = &[
     'a',
     's',
@@ -57,7 +57,7 @@ pub(super) const ALPHABET: &[char] = &[
     '\u{0}',
 ];
 
-/// Random numbers from a seed: xorshift.
+/// Random numbers from a seed, by xorshift.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -65,7 +65,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -96,12 +96,12 @@ impl FamilyVisitor for Scan<'_> {
     }
 }
 
-/// The pieces that the scanner finds.
+/// Returns the pieces that the scanner finds.
 pub(super) fn scanned(family: FamilyName, text: &str) -> Vec<Piece> {
     family.visit(Scan(text))
 }
 
-/// The pieces that the regex engine finds.
+/// Returns the pieces that the regex engine finds.
 pub(super) fn matched(pattern: &Pattern, text: &str) -> Result<Vec<Piece>, Error> {
     let mut matches: PatternPieces = pattern.matches(text);
     let mut batch = [Piece::default(); BATCH];
@@ -115,12 +115,12 @@ pub(super) fn matched(pattern: &Pattern, text: &str) -> Result<Vec<Piece>, Error
     }
 }
 
-/// The spellings that need no backtracking.
+/// Spellings that need no backtracking.
 pub(super) fn linear_spellings() -> impl Iterator<Item = (FamilyName, &'static str)> {
     SPELLINGS.iter().copied().filter(|&(_, spelling)| spelling != DEEPSEEK)
 }
 
-/// Every spelling with its regex, backtracking as the reference does.
+/// Every spelling with its regex, matched by backtracking like the reference.
 pub(super) fn oracles() -> Vec<(FamilyName, Pattern)> {
     SPELLINGS
         .iter()
@@ -130,7 +130,7 @@ pub(super) fn oracles() -> Vec<(FamilyName, Pattern)> {
         .collect()
 }
 
-/// All strings of `length` characters of `alphabet`.
+/// Calls `check` with all strings of `length` characters of `alphabet`.
 pub(super) fn exhaustive(alphabet: &[char], length: usize, mut check: impl FnMut(&str)) {
     let mut digits = vec![0; length];
     let mut text = String::new();
@@ -144,7 +144,7 @@ pub(super) fn exhaustive(alphabet: &[char], length: usize, mut check: impl FnMut
     }
 }
 
-/// A text of up to `length` characters, with runs of one character planted into it.
+/// Returns a text of up to `length` characters with long runs of one character.
 pub(super) fn random_text(random: &mut Random, length: usize, longest_run: usize) -> String {
     let mut text = String::new();
     let few: Vec<char> = (0..1 + random.below(8)).map(|_| random.pick(ALPHABET)).collect();

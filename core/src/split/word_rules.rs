@@ -1,18 +1,18 @@
-//! Rules for the borders of words.
+//! Rules for word boundaries.
 
 /// Where words begin and end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WordRules {
-    /// Whitespace in a row begins the word after it. Otherwise it is part of no word.
+    /// A run of whitespace begins the word after it. Otherwise whitespace is dropped.
     pub keeps_spaces: bool,
-    /// Whitespace is U+0020 only, not also a tab or a line end.
+    /// Whitespace is U+0020 alone, without tabs and line ends.
     pub only_blank: bool,
-    /// Each character of ASCII punctuation is a word, as are some others of punctuation.
+    /// Each character of ASCII punctuation is a word, as is some other punctuation.
     pub isolates_punctuation: bool,
     /// Each Han character of the blocks U+3400 and U+4E00 is a word.
     pub isolates_han: bool,
 }
 
-/// Whether text may be cut at whitespace next to a character; without a function, it may. White
-/// space and printable ASCII permit it anyway.
+/// Whether text may be cut at whitespace next to a character; always, without a function.
+/// Whitespace and printable ASCII always permit the cut.
 pub type Permits<'a> = Option<&'a dyn Fn(char) -> bool>;

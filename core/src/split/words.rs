@@ -1,5 +1,5 @@
-//! Cuts text into words: at ASCII whitespace, and around ASCII punctuation and Han characters, a
-//! window at a time.
+//! Cuts text into words, window by window: at ASCII whitespace, and around ASCII punctuation and
+//! Han characters.
 
 use super::masks::{Classifier, Kernel, WINDOW, Window};
 #[cfg(any(test, feature = "ablation"))]
@@ -39,7 +39,7 @@ impl WordSplitter {
         Self { rules, tier }
     }
 
-    /// Returns the words of a text, batch by batch.
+    /// Returns the words of a text, in batches.
     pub fn words<'a>(&self, text: &'a str, permits: Permits<'a>) -> Words<'a> {
         Words { splitter: *self, text, permits, at: 0, before: Before::START, open: None }
     }
@@ -53,7 +53,7 @@ pub struct Words<'a> {
     permits: Permits<'a>,
     at: usize,
     before: Before,
-    /// The start of a word whose end is not found yet.
+    /// Start of a word whose end has not been found yet.
     open: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Words<'a> {
         self.text
     }
 
-    /// Writes the next words into `batch` and returns how many; 0 at the end of the text.
+    /// Writes the next words into `batch` and returns their number; 0 at the end of the text.
     pub fn fill(&mut self, batch: &mut Batch) -> usize {
         #[cfg(feature = "ablation")]
         if !Mechanism::Windows.is_used() {
@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
         self.splitter.tier.run(Fill { words: self, batch })
     }
 
-    /// Does what [`Words::fill`] does, a character at a time.
+    /// Same as [`Words::fill`], but character by character.
     #[cfg(any(test, feature = "ablation"))]
     pub(crate) fn fill_plainly(&mut self, batch: &mut Batch) -> usize {
         let Self { splitter, text, permits, at, .. } = self;
@@ -80,14 +80,14 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The text before a window.
+/// State of the text before a window.
 #[derive(Debug, Clone, Copy)]
 struct Before {
-    /// 1 if a word may begin or end at the window.
+    /// 1 if a word may begin or end at the start of the window.
     border: u64,
-    /// 1 after whitespace that is part of no word, and at the beginning of the text.
+    /// 1 after dropped whitespace, and at the beginning of the text.
     dropped: u64,
-    /// 1 after whitespace and printable ASCII.
+    /// 1 after whitespace or printable ASCII.
     plain: u64,
     /// 1 after whitespace.
     space: u64,
@@ -144,10 +144,10 @@ impl Kernel for Fill<'_, '_> {
     }
 }
 
-/// How many bytes ahead text is prefetched.
+/// Prefetch distance in bytes.
 const AHEAD: usize = 1024;
 
-/// The bytes of the characters that end in the window at `at`.
+/// Returns the bytes of the characters that end in the window at `at`.
 #[inline(always)]
 fn whole(text: &str, at: usize) -> usize {
     let end = at + WINDOW;
@@ -162,13 +162,13 @@ fn whole(text: &str, at: usize) -> usize {
     })
 }
 
-/// The first bytes of words, and the bytes after their last.
+/// First bytes of words, and the bytes after their last bytes.
 struct Cut {
     starts: u64,
     ends: u64,
 }
 
-/// A window of whole characters, and its place in the text.
+/// A window of whole characters, and its position in the text.
 struct Span<'a, W> {
     window: W,
     text: &'a str,
@@ -177,7 +177,7 @@ struct Span<'a, W> {
 }
 
 impl<W: Window> Span<'_, W> {
-    /// Finds the borders of the words.
+    /// Finds the word boundaries.
     #[inline(always)]
     fn borders(&self, rules: &WordRules, permits: Permits<'_>, before: &mut Before) -> Cut {
         let valid = u64::MAX >> (WINDOW - self.length);
@@ -225,7 +225,7 @@ impl<W: Window> Span<'_, W> {
         self.window.between(b'\t', b'\n') | self.window.equal(b'\r')
     }
 
-    /// The whitespace at which the text may be cut.
+    /// Returns the whitespace at which the text may be cut.
     #[inline(always)]
     fn permitted(
         &self,
@@ -260,8 +260,8 @@ impl<W: Window> Span<'_, W> {
 }
 
 impl<W: Window> Span<'_, W> {
-    /// The first bytes of common punctuation of two and three bytes: quotation marks, dashes and the
-    /// like, and what stands between Chinese and Japanese words.
+    /// Returns the first bytes of common two-byte and three-byte punctuation: quotation marks,
+    /// dashes and the like, and punctuation between Chinese and Japanese words.
     #[inline(always)]
     fn wide_punctuation(&self) -> (u64, u64) {
         let window = &self.window;
@@ -281,7 +281,7 @@ impl<W: Window> Span<'_, W> {
     }
 }
 
-/// The first bytes of Han characters.
+/// Returns the first bytes of Han characters.
 #[inline(always)]
 fn han(window: &impl Window) -> u64 {
     let high = window.between(0xe3, 0xe9);
@@ -289,7 +289,7 @@ fn han(window: &impl Window) -> u64 {
         return 0;
     }
     let extension = window.equal(0xe3) & window.between(0x90, 0xbf) >> 1;
-    // U+4DC0 to U+4DFF are no Han characters.
+    // U+4DC0 to U+4DFF are not Han characters.
     let first = window.equal(0xe4) & !(window.equal(0xb7) >> 1);
     extension | first | window.between(0xe5, 0xe9)
 }
@@ -298,7 +298,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
-/// Whether both neighbors of the whitespace at `place` permit a cut.
+/// Returns true if both neighbors of the whitespace at `place` permit a cut.
 #[inline(never)]
 fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
     let permits =
@@ -307,7 +307,7 @@ fn may_cut(text: &str, place: usize, permits: &dyn Fn(char) -> bool) -> bool {
         && text[place + 1..].chars().next().is_none_or(permits)
 }
 
-/// Writes the places of the bits, counted from `at`, into a field of the pieces in turn.
+/// Writes the positions of the bits, counted from `at`, into one field of successive pieces.
 #[inline(always)]
 fn write(mut bits: u64, at: usize, pieces: &mut [Piece], field: impl Fn(&mut Piece) -> &mut usize) {
     for group in pieces[..WINDOW].as_chunks_mut::<8>().0 {

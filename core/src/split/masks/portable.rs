@@ -1,4 +1,4 @@
-//! The portable tier: classifies text eight bytes at a time, in a machine word.
+//! The portable tier: classifies text in machine words of eight bytes.
 
 use super::{Classifier, WINDOW, Window, add_multibyte, low_bits};
 use crate::split::chars::{LOWER, NEWLINE, NUMBER, SPACE, UPPER};
@@ -17,13 +17,13 @@ pub(super) struct PortableWindow {
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Returns the high bits of the bytes of `word` as eight bits.
+/// Packs the high bits of the bytes of `word` into eight bits.
 #[inline(always)]
 fn gather(word: u64) -> u64 {
     ((word & HIGH) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// Applies `test`, which leaves its answer in the high bit of each byte, to all words.
+/// Applies `test`, whose result is the high bit of each byte, to all words.
 #[inline(always)]
 fn mask(words: &[u64; 8], test: impl Fn(u64) -> u64) -> u64 {
     let mut mask = 0;
@@ -33,7 +33,7 @@ fn mask(words: &[u64; 8], test: impl Fn(u64) -> u64) -> u64 {
     mask
 }
 
-/// Returns the bytes from `first` to `last`, both ASCII or both not.
+/// Returns the bytes in `first..=last`, both ASCII or both not.
 #[inline(always)]
 fn range(words: &[u64; 8], first: u8, last: u8) -> u64 {
     let from = ONES * u64::from(0x80 - (first & 0x7F));
@@ -45,7 +45,7 @@ fn range(words: &[u64; 8], first: u8, last: u8) -> u64 {
     })
 }
 
-/// The first bytes of a text, and zeros.
+/// Returns the first bytes of a text, padded with zeros.
 #[inline(always)]
 fn words(rest: &[u8]) -> [u64; 8] {
     let mut bytes = [0; WINDOW];

@@ -1,8 +1,8 @@
 //! The tiers of x86-64: classify text with AVX2 or AVX-512.
 //!
-//! The functions that use vector instructions are inlined into `run_avx2` and `run_avx512`, the
-//! only ones compiled for them; their callers hold an [`Avx2`] or [`Avx512`], which nothing else
-//! can create.
+//! Functions with vector instructions are inlined into `run_avx2` and `run_avx512`, which alone are
+//! compiled for those instructions; their callers hold an [`Avx2`] or [`Avx512`], which nothing
+//! else can create.
 
 use std::arch::x86_64::*;
 
@@ -24,7 +24,7 @@ pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
 
-/// Proof of AVX2: made in `run_avx2` only.
+/// Proof of AVX2: created only in `run_avx2`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 
@@ -39,16 +39,16 @@ pub(super) struct Avx2Window {
 /// Returns the high bits of all bytes.
 #[inline(always)]
 fn gather(halves: [__m256i; 2]) -> u64 {
-    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    // SAFETY: called only by the methods of `Avx2` and its windows, which prove AVX2.
     let [low, high] = unsafe { halves.map(|half| _mm256_movemask_epi8(half) as u32) };
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Returns the bytes from `first` to `last`, both ASCII: moved so that `last` is the largest signed
+/// Returns the bytes in `first..=last`, both ASCII: shifted so that `last` is the largest signed
 /// byte.
 #[inline(always)]
 fn range(halves: [__m256i; 2], first: u8, last: u8) -> u64 {
-    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    // SAFETY: called only by the methods of `Avx2` and its windows, which prove AVX2.
     unsafe {
         let shift = _mm256_set1_epi8((127 - last) as i8);
         let below = _mm256_set1_epi8((126 - (last - first)) as i8);
@@ -58,7 +58,7 @@ fn range(halves: [__m256i; 2], first: u8, last: u8) -> u64 {
 
 #[inline(always)]
 fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
-    // SAFETY: called by the methods of `Avx2` and its windows only, which prove AVX2.
+    // SAFETY: called only by the methods of `Avx2` and its windows, which prove AVX2.
     unsafe {
         let byte = _mm256_set1_epi8(byte as i8);
         gather(halves.map(|half| _mm256_cmpeq_epi8(half, byte)))
@@ -66,7 +66,7 @@ fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
 }
 
 impl Avx2 {
-    /// Loads the first bytes of a text, and zeros.
+    /// Loads the first bytes of a text, padded with zeros.
     #[inline(always)]
     fn load(self, rest: &[u8]) -> [__m256i; 2] {
         let mut copy = [0; WINDOW];
@@ -136,7 +136,7 @@ impl Window for Avx2Window {
 
     #[inline(always)]
     fn between(&self, first: u8, last: u8) -> u64 {
-        // SAFETY: windows are made by `Avx2` only, which proves AVX2.
+        // SAFETY: only `Avx2`, which proves AVX2, creates windows.
         unsafe {
             let first_byte = _mm256_set1_epi8(first as i8);
             let most = _mm256_set1_epi8((last - first) as i8);
@@ -161,24 +161,24 @@ impl Window for Avx2Window {
 // `Avx512::emit` writes pieces as pairs of 64-bit numbers.
 const _: () = assert!(size_of::<Piece>() == 16);
 
-/// Proof of AVX-512: made in `run_avx512` only.
+/// Proof of AVX-512: created only in `run_avx512`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512(());
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512Window {
     bytes: __m512i,
-    /// The class of each byte's character.
+    /// Class of the character of each byte.
     classes: __m512i,
     continuation: u64,
     valid: u64,
 }
 
 impl Avx512 {
-    /// Loads the first bytes of a text, and zeros.
+    /// Loads the first bytes of a text, padded with zeros.
     #[inline(always)]
     fn load(self, rest: &[u8]) -> __m512i {
-        // SAFETY: the loads read bytes of `rest` only; `self` proves AVX-512.
+        // SAFETY: the masked loads read only bytes of `rest`; `self` proves AVX-512.
         unsafe {
             if rest.len() >= WINDOW {
                 _mm512_loadu_si512(rest.as_ptr().cast())
@@ -225,7 +225,7 @@ impl Classifier for Avx512 {
         // `Piece` is two `usize` in order; `self` proves AVX-512.
         unsafe {
             let positions = _mm512_loadu_si512(POSITIONS.as_ptr().cast());
-            // The ends of the pieces, and their starts: the ends before them, but for the first.
+            // Ends and starts of the pieces; each start is the previous end, except the first.
             let ends = _mm512_maskz_compress_epi8(starts, positions);
             let mut pairs = _mm512_loadu_si512(PAIRS.as_ptr().cast());
             let base = _mm512_set1_epi64(at as i64);
@@ -245,19 +245,19 @@ impl Classifier for Avx512 {
 impl Window for Avx512Window {
     #[inline(always)]
     fn any(&self, classes: u8) -> u64 {
-        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        // SAFETY: only `Avx512`, which proves AVX-512, creates windows.
         unsafe { _mm512_test_epi8_mask(self.classes, _mm512_set1_epi8(classes as i8)) }
     }
 
     #[inline(always)]
     fn equal(&self, byte: u8) -> u64 {
-        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        // SAFETY: only `Avx512`, which proves AVX-512, creates windows.
         unsafe { _mm512_cmpeq_epi8_mask(self.bytes, _mm512_set1_epi8(byte as i8)) }
     }
 
     #[inline(always)]
     fn between(&self, first: u8, last: u8) -> u64 {
-        // SAFETY: windows are made by `Avx512` only, which proves AVX-512.
+        // SAFETY: only `Avx512`, which proves AVX-512, creates windows.
         unsafe {
             let above = _mm512_sub_epi8(self.bytes, _mm512_set1_epi8(first as i8));
             _mm512_cmple_epu8_mask(above, _mm512_set1_epi8((last - first) as i8))
@@ -275,9 +275,9 @@ impl Window for Avx512Window {
     }
 }
 
-/// For each first byte of a character of three bytes, as its low six bits: the longest stretch
-/// of second bytes, `first..=last`, below which all characters have the same class, and that
-/// class. Most Han characters and all syllables of Hangul are in such stretches.
+/// For each first byte of three-byte characters, indexed by its low six bits: the longest range of
+/// second bytes, `first..=last`, below which all characters have the same class, and that class.
+/// Most Han characters and all Hangul syllables are in such ranges.
 struct Uniform {
     first: [u8; 64],
     last: [u8; 64],
@@ -311,7 +311,7 @@ const fn uniform() -> Uniform {
     table
 }
 
-/// Returns the class of all characters of a row, if it is the same.
+/// Returns the class of all characters of a row if they have one class.
 const fn class_of_row(index: usize) -> Option<u8> {
     let row = row(index);
     let mut at = 1;
@@ -326,11 +326,11 @@ const fn class_of_row(index: usize) -> Option<u8> {
 
 static UNIFORM: Uniform = uniform();
 
-/// The rows of the characters that occur among single bytes: U+0080 to U+00BF, U+00C0 to
-/// U+00FF, and U+2000 to U+203F, where quotation marks and dashes are.
+/// Rows of characters that occur among single bytes: U+0080 to U+00BF, U+00C0 to U+00FF, and U+2000
+/// to U+203F with quotation marks and dashes.
 static COMMON: [[u8; 64]; 3] = [*row(0x80 / 64), *row(0xC0 / 64), *row(0x2000 / 64)];
 
-/// Returns the classes of the characters from `64 * index` on.
+/// Returns the classes of the 64 characters from `64 * index`.
 const fn row(index: usize) -> &'static [u8; 64] {
     &ROWS[ROW_OF[index] as usize]
 }
@@ -346,8 +346,8 @@ static POSITIONS: [u8; 64] = {
     positions
 };
 
-/// For the first four pieces, start and end in turn: the places of their ends among all ends.
-/// The start is the end before, which the first piece lacks.
+/// For the first four pieces, alternately start and end: the indices of their ends among all ends.
+/// A start is the previous end, which the first piece lacks.
 static PAIRS: [u8; 64] = {
     let mut pairs = [0xFF; 64];
     let mut at = 1;
@@ -358,11 +358,11 @@ static PAIRS: [u8; 64] = {
     pairs
 };
 
-/// Completes a window that holds characters of more than one byte.
+/// Completes a window with multi-byte characters.
 ///
-/// Characters that differ in their last byte only share a row of 64 classes, which one table
-/// look-up gives to all of them in the window. The rows of `COMMON` and the characters of `UNIFORM`
-/// are done at once; for the rest there are as many rounds as there are different rows.
+/// Characters that differ only in the last byte share a row of 64 classes. One table look-up
+/// classifies all characters of a row in the window. The rows of `COMMON` and the characters of
+/// `UNIFORM` take one step; the rest take one round for each distinct row.
 #[inline(never)]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,lzcnt,popcnt"
@@ -383,8 +383,7 @@ fn multibyte(
     let continuation = high & !lead2;
     let leads = lead2 & valid;
 
-    // For each byte, the bytes one, two and three places further on.
-    // SAFETY: `POSITIONS` has 64 bytes.
+    // For each byte, the bytes at distance one, two and three. SAFETY: `POSITIONS` has 64 bytes.
     let positions = unsafe { _mm512_loadu_si512(POSITIONS.as_ptr().cast()) };
     let moved = |by: i8| _mm512_add_epi8(positions, _mm512_set1_epi8(by));
     let second = _mm512_permutexvar_epi8(moved(1), bytes);
@@ -401,13 +400,13 @@ fn multibyte(
     let uniform = _mm512_mask_cmpge_epu8_mask(three, second, look_up(&UNIFORM.first));
     let uniform = _mm512_mask_cmple_epu8_mask(uniform, second, look_up(&UNIFORM.last));
     let punctuation = equal(second, equal(bytes, three, 0xE2), 0x80);
-    // The first byte is 0xC2 or 0xC3: its last bit chooses between two rows of 64.
+    // The first byte is 0xC2 or 0xC3: its last bit selects one of two rows of 64.
     let latin = equal(_mm512_or_si512(bytes, _mm512_set1_epi8(1)), leads, 0xC3);
     let upper_row = _mm512_and_si512(_mm512_slli_epi16::<6>(bytes), _mm512_set1_epi8(0x40));
     let place = _mm512_or_si512(upper_row, second);
     let latin_class = _mm512_permutex2var_epi8(load(&COMMON[0]), place, load(&COMMON[1]));
 
-    // Next to each first byte the class of its character, which then is given to the other bytes.
+    // Class of the character at its first byte; copied to the other bytes below.
     let class = look_up(&UNIFORM.class);
     let class = _mm512_mask_permutexvar_epi8(class, punctuation, third, load(&COMMON[2]));
     let class = _mm512_mask_mov_epi8(class, latin, latin_class);
@@ -418,7 +417,8 @@ fn multibyte(
     classes = _mm512_mask_permutexvar_epi8(classes, (done & !latin) << 2, moved(-2), class);
     let mut rest = leads & !done;
 
-    // Next to each byte of a character its last byte, whose low bits are its place in the row.
+    // Aligned with each byte, the last byte of its character, whose low bits are the index in the
+    // row.
     let four = lead4 & valid;
     let mut last = bytes;
     last = _mm512_mask_mov_epi8(last, leads & !lead3 | three << 1 | four << 2, second);

@@ -50,7 +50,7 @@ fn the_time_is_linear_and_nothing_overflows() {
     for text in &texts {
         check_tiers(&tiers, text);
     }
-    // The patterns themselves, by automata.
+    // The patterns themselves, matched by automata.
     for (family, spelling) in linear_spellings() {
         let pattern = Pattern::new(spelling).unwrap();
         for text in &texts[..4] {
@@ -59,7 +59,7 @@ fn the_time_is_linear_and_nothing_overflows() {
     }
 }
 
-/// The pieces that the block cutter finds.
+/// Returns the pieces that the block cutter finds.
 fn cut(family: FamilyName, tier: Tier, text: &str) -> Vec<Piece> {
     let splitter = Splitter { pattern: "".into(), method: Method::Family(family, tier) };
     let mut pieces = splitter.pieces(text);
@@ -106,7 +106,7 @@ fn blocks_cut_short_strings_as_the_scanner() {
     });
 }
 
-/// A hard case at each place of a window, with more text after it or not.
+/// Hard cases at each offset of a window, with and without more text after them.
 #[test]
 fn blocks_cut_at_every_offset_as_the_scanner() {
     let tiers = Tier::all();
@@ -167,7 +167,7 @@ fn blocks_cut_at_every_offset_as_the_scanner() {
     }
 }
 
-/// Characters that masks cannot decide, close to each other, over more than one batch.
+/// Adjacent characters that masks cannot decide, across more than one batch.
 #[test]
 fn blocks_cut_hard_characters_in_a_row_as_the_scanner() {
     let tiers = Tier::all();
@@ -192,7 +192,7 @@ fn check_random_texts(seed: u64, count: usize) {
     }
 }
 
-/// Something like text: words, numbers and punctuation of several scripts.
+/// Text-like input: words, numbers and punctuation of several scripts.
 fn random_words(random: &mut Random, count: usize) -> String {
     const WORDS: &[&str] = &[
         "the",
@@ -274,7 +274,7 @@ fn blocks_cut_many_random_texts_as_the_scanner() {
     check_random_texts(6, 30_000);
 }
 
-/// Code points from `first` on, 24 at a time, of which one in `step` is taken.
+/// Checks every `step`-th code point, 24 code points at a time.
 fn check_code_points(codes: Range<u32>, step: usize) {
     let tiers = Tier::all();
     let mut text = String::new();
@@ -290,7 +290,7 @@ fn check_code_points(codes: Range<u32>, step: usize) {
 #[test]
 fn blocks_classify_code_points_as_the_scanner() {
     check_code_points(0..0x2_0000, 1);
-    // Ideographs, private ones and unassigned ones.
+    // Ideographs, private-use and unassigned code points.
     check_code_points(0x2_0000..char::MAX as u32 + 1, 31);
 }
 

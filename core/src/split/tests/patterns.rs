@@ -1,12 +1,12 @@
-//! Tests the regex path: which patterns run in linear time, which are errors, and that nothing
-//! overflows.
+//! Tests the regex path: which patterns run in linear time, which are errors, and that no pattern
+//! overflows the stack.
 
 use super::{Random, compile, exhaustive, linear_spellings, matched, random_text};
 use crate::error::Error;
 use crate::split::pattern::Pattern;
 use crate::split::{BATCH, Piece, Splitter};
 
-/// Patterns that the automata take, and texts on which backtracking can still be asked.
+/// Patterns that the automata take, with texts short enough for backtracking.
 #[test]
 fn linear_patterns_match_as_by_backtracking() {
     let own = [

@@ -33,7 +33,7 @@ fn random_strings_are_cut_as_by_the_regex() {
     }
 }
 
-/// Contexts that show the class of the character in the middle.
+/// Contexts that reveal the class of the character in the middle.
 const CONTEXTS: &[(&str, &str)] = &[
     ("", ""),
     ("a", "a"),
@@ -66,7 +66,7 @@ fn check_code_points(
 #[test]
 fn code_points_are_cut_as_by_the_regex() {
     let oracles = oracles();
-    // Every code point is compared class by class in `chars`; here a sample of them in context.
+    // The tests of `chars` compare every class; here a sample of code points in context.
     check_code_points(&oracles, (0..=char::MAX as u32).step_by(97), CONTEXTS);
     let mut text = String::new();
     for c in (0..0x3400).filter_map(char::from_u32) {
@@ -91,7 +91,7 @@ fn many_strings_are_cut_as_by_the_regex() {
 #[test]
 #[ignore = "takes a minute"]
 fn many_code_points_are_cut_as_by_the_regex() {
-    // Up to the last plane of ideographs.
+    // All planes with ideographs.
     check_code_points(&oracles(), (0..0x3_4000).step_by(5), CONTEXTS);
 }
 
@@ -99,7 +99,7 @@ fn many_code_points_are_cut_as_by_the_regex() {
 fn every_spelling_is_cut_by_its_family() {
     for (family, spelling) in SPELLINGS {
         assert_eq!(FamilyName::of_pattern(spelling), Some(*family));
-        // A space more is another pattern.
+        // One extra space makes another pattern.
         assert_eq!(FamilyName::of_pattern(&format!("{spelling} ")), None);
     }
     for family in FamilyName::ALL {

@@ -1,5 +1,4 @@
-//! Tests the cutter of words, on every tier, against the rules applied to one character after the other.
-
+//! Tests the word splitter, on every tier, against the rules applied character by character.
 use super::{ALPHABET, Random, random_text};
 use crate::split::{BATCH, Batch, Piece, WordRules, WordSplitter, Words};
 use crate::tier::Tier;
