@@ -5,20 +5,20 @@ use std::hint::select_unpredictable;
 use crate::ablation::Mechanism;
 use crate::vocabulary::{NONE, Neighbors, Pairs, three_byte_char};
 
-/// An initial part of merging.
+/// An initial part of a piece.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstPart {
     pub(super) part: u32,
     /// True if the rank of its merge with the part before is known, as between two single bytes.
-    /// Always true for the first part, which has no part before it.
+    /// Always true for the first part.
     pub(super) is_known: bool,
-    /// The rank of that merge, or [`NONE`] if unknown.
+    /// Rank of that merge, or [`NONE`] if unknown.
     pub(super) rank: u32,
 }
 
-/// Calls `found` with the parts that merging `piece` starts with, in order. These are single bytes;
-/// three-byte characters that are complete before anything else can take a part of them; and pairs
-/// of bytes that are certain to merge. For ordered vocabularies only.
+/// Calls `found` with the initial parts of `piece`, in order. They are single bytes; three-byte
+/// characters that are complete before any other merge can take part of them; and pairs of bytes
+/// that are certain to merge. For ordered vocabularies only.
 ///
 /// Two neighboring bytes are certain to merge if their merge ranks before every merge that could
 /// take the first from the left or the second from the right: both are still single bytes when that
@@ -50,7 +50,7 @@ pub(super) fn first_parts(pairs: &Pairs, piece: &[u8], mut found: impl FnMut(Fir
             continue;
         }
         let next = next_to(position + 1);
-        // Neither is branched on, as it cannot be predicted.
+        // Branch-free: both conditions are unpredictable.
         let is_pair = Mechanism::FirstParts.is_used()
             & (here.rank < left_merge_rank)
             & (here.rank < next.right_merge_rank);

@@ -1,4 +1,4 @@
-//! Merges many short pieces at once, side by side.
+//! Merges many short pieces at once, in vector lanes.
 //!
 //! Each look-up depends on the result of the one before, so that a single piece waits for
 //! memory again and again. Here each piece has a lane of a block, whose rows hold the first part of
@@ -14,20 +14,20 @@ use crate::tier::Kind;
 use crate::tier::Tier;
 use crate::vocabulary::{NONE, PairProbe, Pairs, Vocabulary};
 
-/// The number of pieces in a block: the number of ranks in the widest vectors.
+/// Number of pieces in a block: the number of ranks in the widest vectors.
 const LANES: usize = 16;
-/// The number of blocks processed at once.
+/// Number of blocks processed at once.
 const BLOCKS: usize = 4;
-/// The number of rows of a block; pieces have fewer bytes.
+/// Number of rows in a block; pieces have fewer bytes.
 const ROWS: usize = 32;
-/// The low bits of a rank in a block, which hold the number of a row.
+/// Low bits of a rank in a block, which hold its row number.
 const ROW_BITS: u32 = ROWS.trailing_zeros();
-/// The rank of two parts that do not merge.
+/// Rank of two parts that do not merge.
 const NOTHING: u32 = NONE << ROW_BITS;
-/// The maximum number of pairs looked up together.
+/// Maximum number of pairs looked up together.
 const LOOKUPS: usize = 512;
 
-/// Maximum number of bytes of a piece that is merged here.
+/// Maximum length in bytes of a piece that is merged here.
 pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 
 /// Merges many pieces at once; reuses its buffers.
@@ -47,33 +47,33 @@ struct Buffers {
 /// One value for each lane.
 type Row = [u32; LANES];
 
-/// Pieces side by side.
+/// Pieces in lanes.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct LaneBlock {
     parts: [Row; ROWS],
-    /// The rank of the merge of each part with the next one, above [`ROW_BITS`] zeros.
+    /// Rank of the merge of each part with the next, shifted left by [`ROW_BITS`].
     ranks: [Row; ROWS],
-    /// The lowest of `ranks`, each with the number of its row.
+    /// Lowest of `ranks` per lane, with its row number.
     lowest: Row,
-    /// The rows of the parts that have merged with the next one, which is still there.
+    /// Rows of the parts that have merged with the next part, which is still in place.
     merged: Row,
-    /// The number of parts of each piece.
+    /// Number of parts of each piece.
     counts: Row,
-    /// The largest number of parts of a piece.
+    /// Maximum number of parts of a piece.
     height: usize,
     /// One bit for each lane whose piece still merges.
     active: u32,
 }
 
-/// A pair to look up, and the cell that its rank belongs in.
+/// A pair to look up, and the cell for its rank.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lookup {
     probe: PairProbe,
     cell: Cell,
 }
 
-/// The numbers of a block, a row and a lane, eight bits each.
+/// Block, row and lane number, eight bits each.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell(usize);
 
@@ -83,7 +83,7 @@ impl Cell {
         Self(block << 16 | row << 8 | lane)
     }
 
-    /// Returns the rank there.
+    /// Returns the rank in the cell.
     #[inline(always)]
     fn rank(self, blocks: &mut [LaneBlock]) -> &mut u32 {
         &mut blocks[self.0 >> 16].ranks[(self.0 >> 8) % ROWS][self.0 % LANES]
@@ -103,8 +103,8 @@ impl LaneMerger {
     }
 
     /// Calls `done` with the ids of each of `pieces` of `text`, each of 1 to [`LANES_LIMIT`] bytes,
-    /// and with its associated value, in any order. Skips pieces with a byte that is not a token.
-    /// For ordered vocabularies only.
+    /// and its associated value, in any order. Skips pieces with a byte that is not a token. For
+    /// ordered vocabularies only.
     pub(crate) fn merge<T: Copy>(
         &mut self,
         vocabulary: &Vocabulary,
@@ -181,14 +181,14 @@ impl Buffers {
 }
 
 impl Lookups {
-    /// Adds the pair if `is_wanted`, without a branch, which cannot be predicted.
+    /// Adds the pair if `is_wanted`; branch-free, since the condition is unpredictable.
     #[inline(always)]
     fn add_if(&mut self, is_wanted: bool, left: u32, right: u32, cell: Cell) {
         self.pending[self.count % LOOKUPS] = Lookup { probe: PairProbe::new(left, right), cell };
         self.count += usize::from(is_wanted);
     }
 
-    /// Looks up all pairs, and writes their ranks into the blocks.
+    /// Looks up all pairs and writes their ranks into the blocks.
     #[inline(never)]
     fn find(&mut self, pairs: &Pairs, blocks: &mut [LaneBlock]) {
         let pending = &mut self.pending[..self.count];
@@ -214,7 +214,7 @@ impl LaneBlock {
         self.ranks[..=lengths.max().unwrap_or(0)].fill([NOTHING; LANES]);
     }
 
-    /// Puts a piece into a lane, and requests the ranks that are not known beforehand.
+    /// Puts a piece into a lane and requests the ranks that are unknown.
     #[inline(never)]
     fn start(
         &mut self,
@@ -228,7 +228,7 @@ impl LaneBlock {
         let mut count = 0_usize;
         let mut last = NONE;
         first_parts(pairs, piece, |first| {
-            // The first part has no part before it, so its rank there is no merge.
+            // The first part has no predecessor, so its rank there is not a merge.
             let before = count.wrapping_sub(1) % ROWS;
             lookups.add_if(!first.is_known, last, first.part, Cell::new(block, before, lane));
             self.ranks[before][lane] = first.rank << ROW_BITS;
@@ -240,8 +240,8 @@ impl LaneBlock {
         self.height = self.height.max(count);
     }
 
-    /// Merges the lowest two parts of each piece, and requests the ranks of the pairs with the
-    /// result.
+    /// Merges the two parts of the lowest rank in each piece, and requests the ranks of the pairs
+    /// with the result.
     #[inline(never)]
     fn merge_lowest(&mut self, block: usize, lookups: &mut Lookups) {
         self.height = self.height.saturating_sub(1);
@@ -255,13 +255,13 @@ impl LaneBlock {
             let before = row.wrapping_sub(1) % ROWS;
             let left = self.parts[before][lane];
             lookups.add_if(row > 0, left, part, Cell::new(block, before, lane));
-            // The row after it still has the second of the two parts.
+            // The next row still has the second of the two parts.
             let right = self.parts[(row + 2) % ROWS][lane];
             lookups.add_if(row + 1 < count, part, right, Cell::new(block, row + 1, lane));
         }
     }
 
-    /// Moves the parts after merged ones up by a row, and finds the lowest ranks.
+    /// Moves the parts after merged parts up by a row, and finds the lowest ranks.
     #[inline(always)]
     fn advance(&mut self, tier: Tier) {
         match tier.kind() {
@@ -307,7 +307,7 @@ impl LaneBlock {
         self.lowest = lowest;
     }
 
-    /// Calls `done` with the parts of the pieces whose merging is complete.
+    /// Calls `done` with the parts of completely merged pieces.
     #[inline(always)]
     fn finish(&mut self, mut done: impl FnMut(usize, &mut [u32])) {
         let ended = (0..LANES)
@@ -333,8 +333,8 @@ fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// `condition ? yes : no`, for loops that become vector instructions: branches or conditional moves
-/// would make them a gather.
+/// Branch-free `condition ? yes : no`, for loops that become vector instructions: branches or
+/// conditional moves would compile to a gather.
 #[inline(always)]
 fn choose(condition: bool, yes: u32, no: u32) -> u32 {
     let mask = u32::from(condition).wrapping_neg();

@@ -1,8 +1,8 @@
-//! Merges the bytes of a piece that is not a token itself into tokens.
+//! Merges the bytes of a piece that is not itself a token into tokens.
 //!
-//! Four algorithms give the same parts. `HeapMerger` follows the rule literally (see
+//! Four algorithms give the same parts. `HeapMerger` implements the rule literally (see
 //! [`crate::rule`]), for any vocabulary, in O(n log n). For ordered vocabularies (see
-//! [`Vocabulary::is_ordered`]) `scan` is faster on short pieces, `windows` on long ones, and
+//! [`Vocabulary::is_ordered`]) `scan` is faster on short pieces, `windows` on long pieces, and
 //! `lanes` merges many short pieces at once.
 
 mod initial;
@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::rule::{HeapMerger, MergeTable};
 use crate::vocabulary::Vocabulary;
 
-/// Pieces of up to this many bytes are scanned: above it a scan, whose time is quadratic, takes
-/// longer than a heap.
+/// Maximum length in bytes of a piece that is scanned: the scan is quadratic and slower than a heap
+/// beyond.
 pub const SCAN_LIMIT: usize = 31;
 
 /// Appends the parts of `piece` to `out`.
@@ -35,8 +35,9 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -
     Ok(())
 }
 
-/// Merges parts, and appends the result to `out`. In the table, every token ranks after the two that it
-/// is merged from, and no others merge into it; `width` is the number of parts that a token covers.
+/// Merges parts and appends the result to `out`. In the table, every token ranks after the two
+/// parts it is merged from, and is merged from these alone; `width` is the number of parts that a
+/// token covers.
 pub fn merge_parts(
     table: &impl MergeTable,
     parts: &[u32],
@@ -46,7 +47,7 @@ pub fn merge_parts(
     windows::merge_windows(&windows::Parts { table, parts, width }, windows::WINDOW, out)
 }
 
-/// Merges parts, one for each unit, and appends the result to `out`.
+/// Merges parts, one per unit, by the literal rule and appends the result to `out`.
 fn merge_by_rule(
     table: &impl MergeTable,
     parts: impl ExactSizeIterator<Item = u32>,
@@ -70,7 +71,7 @@ mod tests {
     use crate::tier::Tier;
     use crate::vocabulary::Pairs;
 
-    /// Ordered vocabularies: every token is made of two that rank before it.
+    /// Ordered vocabularies: every token is merged from two tokens that rank before it.
     fn learned() -> impl Strategy<Value = (Vocabulary, Vec<Vec<u8>>)> {
         let bytes: &[&[u8]] =
             &[b"ab", b"abc", b"a\0", b"\xe4\xb8\x80ab", b"\xe4\xb8\x80\x81a", b"\xd0\xb0\xd1"];
@@ -109,7 +110,7 @@ mod tests {
             for piece in pieces {
                 let mut by_the_letter = Vec::new();
                     merge_by_rule(pairs, &piece, &mut by_the_letter).unwrap();
-                // Existing parts stay, and play no role.
+                // Existing contents of the output stay and do not matter.
                 let mut parts = vec![0];
                 windows::merge_long(&vocabulary, &piece, &mut parts).unwrap();
                 prop_assert_eq!(&parts[1..], &by_the_letter, "windows {}", piece.escape_ascii());
@@ -182,7 +183,7 @@ mod tests {
                 let bytes = windows::Bytes { vocabulary: &vocabulary, piece: &piece };
                 windows::merge_windows(&bytes, window, &mut parts).unwrap();
                 prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
-                // Bytes that are parts already.
+                // Bytes that are already parts.
                 let (table, width) = (vocabulary.pairs(), |part| windows::Units::width(&bytes, part));
                 let units: Vec<u32> = piece.iter().map(|&byte| table.byte(byte)).collect();
                 let units = windows::Parts { table, parts: &units, width };

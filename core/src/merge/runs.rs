@@ -1,9 +1,9 @@
-//! Merges parts, with equal neighbors as one run: a ruler of dashes or a megabyte of spaces is
-//! halved again and again without visiting each of its parts.
+//! Merges parts, with equal neighbors as one run: a line of dashes or a megabyte of spaces is
+//! halved again and again, without a visit to each part.
 //!
-//! For ordered vocabularies only: a merge creates no other of its rank or below, so all merges of
-//! one rank may be done in any order. (Of three equal parts in a row the first two merge, which
-//! concerns one run only.)
+//! For ordered vocabularies only: a merge creates no other merge of its rank or below, so all
+//! merges of one rank may be done in any order. (Of three consecutive equal parts the first two
+//! merge, which concerns one run only.)
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,15 +14,15 @@ use crate::memory::reserve;
 use crate::polling::poll;
 use crate::rule::{MergeTable, NONE};
 
-/// A part, and its number of repetitions. Neighboring runs have different parts.
+/// A part and its number of repetitions. Neighboring runs have different parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     part: u32,
     count: u32,
     previous: u32,
     next: u32,
-    /// The rank of the merge of two of its parts, if it has two, and of its last part with the
-    /// first of the next run; or [`NONE`].
+    /// Rank of the merge of two of its parts, if there are two, and rank of the merge of its last
+    /// part with the first part of the next run; or [`NONE`].
     inner: u32,
     outer: u32,
 }
@@ -33,19 +33,19 @@ impl Run {
     }
 }
 
-/// The bytes of ordinary text that take as long as one merge.
+/// Bytes of ordinary text that take as long as one merge.
 const BYTES_PER_MERGE: usize = 8;
 
-/// The end of the list.
+/// End of the list.
 const END: u32 = u32::MAX;
 
-/// A list of runs, and the candidates for merging, lowest first.
+/// A linked list of runs, and a heap of merge candidates, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     runs: Vec<Run>,
-    /// The first run.
+    /// Index of the first run.
     head: u32,
-    /// From the highest bit on: rank, run, and whether it is the run's outer merge.
+    /// From the highest bit: rank, run, and whether the candidate is the outer merge of the run.
     candidates: BinaryHeap<Reverse<u64>>,
 }
 
@@ -54,14 +54,14 @@ fn candidate(rank: u32, run: u32, is_outer: bool) -> Reverse<u64> {
 }
 
 impl Runs {
-    /// Starts again, with room for so many parts.
+    /// Clears the list and reserves room for `count` parts.
     pub(super) fn clear(&mut self, count: usize) -> Result<()> {
         self.head = 0;
         self.runs.clear();
         reserve(&mut self.runs, count)
     }
 
-    /// Appends one of the parts that merging starts with.
+    /// Appends an initial part.
     #[inline(always)]
     pub(super) fn add(&mut self, table: &impl MergeTable, first: FirstPart) {
         let runs = &mut self.runs;
@@ -85,7 +85,7 @@ impl Runs {
         self.merge_all(table)
     }
 
-    /// Merges what was added, which is not empty.
+    /// Merges the added parts, of which there is at least one.
     pub(super) fn merge_all(&mut self, table: &impl MergeTable) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates).into_vec();
         candidates.clear();
@@ -105,7 +105,7 @@ impl Runs {
         let mut merges = 0;
         while let Some(Reverse(candidate)) = self.candidates.pop() {
             let (rank, run) = ((candidate >> 33) as u32, (candidate >> 1) as u32);
-            // A candidate is stale if its run has other parts or neighbors by now.
+            // A candidate is stale if its run has other parts or neighbors now.
             let Run { inner, outer, .. } = self.runs[run as usize];
             if candidate & 1 != 0 {
                 if outer == rank {
@@ -119,7 +119,7 @@ impl Runs {
         poll(BYTES_PER_MERGE * merges)
     }
 
-    /// Merges the parts of a run two by two.
+    /// Merges the parts of a run in pairs.
     fn merge_inner(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
         let Run { count, .. } = self.runs[run as usize];
         self.runs[run as usize].count = count % 2;
@@ -127,7 +127,7 @@ impl Runs {
         self.insert_before(table, run, merged, count / 2)
     }
 
-    /// Merges the last part of a run with the first of the next.
+    /// Merges the last part of a run with the first part of the next run.
     fn merge_outer(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
         let next = self.runs[run as usize].next;
         for run in [run, next] {
@@ -157,8 +157,8 @@ impl Runs {
         }
     }
 
-    /// Inserts parts before a run, removes the run if none of its parts are left, and finds the
-    /// ranks of the resulting merges.
+    /// Inserts parts before a run, removes the run if it is empty, and finds the ranks of the new
+    /// merges.
     fn insert_before(
         &mut self,
         table: &impl MergeTable,

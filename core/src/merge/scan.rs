@@ -1,4 +1,4 @@
-//! Merges one short piece by scanning all ranks for the lowest, again and again.
+//! Merges one short piece by repeatedly scanning all ranks for the lowest.
 
 use super::SCAN_LIMIT;
 use super::initial::first_parts;
@@ -16,7 +16,7 @@ pub(super) fn scan(pairs: &Pairs, piece: &[u8], out: &mut Vec<u32>) {
     out.extend_from_slice(&parts.parts[..parts.count]);
 }
 
-/// The remaining parts, and the ranks of their merges with the next one.
+/// Remaining parts, and the ranks of their merges with the next part.
 struct Parts {
     parts: [u32; SCAN_LIMIT + 1],
     /// [`NONE`] for parts that do not merge, and for the last part.
@@ -25,7 +25,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Finds the parts that merging starts with.
+    /// Finds the initial parts.
     #[inline(always)]
     fn start(pairs: &Pairs, piece: &[u8]) -> Self {
         let mut this =
@@ -43,14 +43,14 @@ impl Parts {
         this
     }
 
-    /// Finds the rank of the merge of part `right`, which is not the first, with the one before it.
+    /// Finds the rank of the merge of part `right`, not the first, with its predecessor.
     #[inline(always)]
     fn find_rank(&mut self, pairs: &Pairs, right: usize) {
         self.ranks[right - 1] = pairs.merged(self.parts[right - 1], self.parts[right]);
     }
 
     /// Merges the two parts of the lowest rank. Returns the index of the result; the ranks of its
-    /// merges with its neighbors are not known yet.
+    /// merges with its neighbors are still unknown.
     #[inline(always)]
     fn merge_lowest(&mut self) -> Option<usize> {
         let mut lowest = NONE;
@@ -70,7 +70,7 @@ impl Parts {
             self.ranks[i] = self.ranks[i + 1];
         }
         self.ranks[self.count] = NONE;
-        // The last part has no next one.
+        // The last part has no successor.
         self.ranks[at] = NONE;
         Some(at)
     }

@@ -3,8 +3,8 @@
 //! The parts of a window stay in the L1 cache. Parts near the end of a window may depend on the
 //! text after it, so the next window starts before them. Where two windows meet, the parts on both
 //! sides must be a valid pair ([`is_valid_pair`]): a sequence of valid pairs is the result of
-//! merging the whole piece. Otherwise the window starts further back and is twice as long, as are
-//! all later ones.
+//! merging the whole piece. Otherwise the window starts further back and doubles in length, as do
+//! all later windows.
 //!
 //! For ordered vocabularies only.
 
@@ -19,7 +19,7 @@ use crate::polling::poll;
 use crate::rule::{MergeTable, is_valid_pair};
 use crate::vocabulary::{NONE, Pairs, Vocabulary, three_byte_char};
 
-/// The number of units merged at once, as long as windows meet in valid pairs.
+/// Number of units merged at once while windows meet in valid pairs.
 pub(super) const WINDOW: usize = 512;
 
 /// Units that are merged: bytes, or parts.
@@ -28,16 +28,16 @@ pub(super) trait Units {
 
     fn table(&self) -> &Self::Table;
 
-    /// The number of units.
+    /// Number of units.
     fn len(&self) -> usize;
 
-    /// Adds the parts that merging a window starts with.
+    /// Adds the initial parts of a window.
     fn start(&self, window: Range<usize>, runs: &mut Runs);
 
-    /// The number of units that a part covers.
+    /// Number of units that a part covers.
     fn width(&self, part: u32) -> usize;
 
-    /// Appends the parts of all units, merged by the rule.
+    /// Appends the parts of all units, merged by the literal rule.
     fn merge_by_rule(&self, out: &mut Vec<u32>) -> Result<()>;
 }
 
@@ -73,7 +73,7 @@ impl Units for Bytes<'_> {
     }
 }
 
-/// Parts, and the number of them that a token is merged from.
+/// Parts, with the number of parts that a token is merged from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'a, T, W> {
     pub(super) table: &'a T,
@@ -117,8 +117,7 @@ pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u3
     runs.append_all(out)
 }
 
-/// Returns the piece as one run if it is one repeated character that stays one part whatever
-/// surrounds it.
+/// Returns the piece as one run if it is one repeated character that stays one part in any context.
 fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
     let (part, width) = match three_byte_char(piece) {
         Some(code_point) => (pairs.character(code_point), 3),
@@ -130,7 +129,7 @@ fn single_run(pairs: &Pairs, piece: &[u8]) -> Option<Run> {
     (part != NONE && repeats).then_some(Run::new(part, count))
 }
 
-/// Merges in windows, the first of `window` units.
+/// Merges in windows, starting with a length of `window` units.
 pub(super) fn merge_windows(
     units: &impl Units,
     mut window: usize,
@@ -144,7 +143,7 @@ pub(super) fn merge_windows(
         let end = units.len().min(start.saturating_add(window));
         poll(end - start)?;
         if u32::try_from(end - start).is_err() {
-            // Runs are counted in 32 bits.
+            // Run lengths are 32-bit.
             out.truncate(first);
             return units.merge_by_rule(out);
         }
@@ -153,7 +152,7 @@ pub(super) fn merge_windows(
         runs.merge_all(table)?;
         let before = out[first..].last().copied();
         if before.is_some_and(|before| !is_valid_pair(table, before, runs.first_part())) {
-            // Parts that were taken to be settled were not.
+            // Parts taken as settled were not.
             let mut back = 0;
             while back < window && out.len() > first {
                 back += out.pop().map_or(0, |part| units.width(part));
@@ -165,7 +164,7 @@ pub(super) fn merge_windows(
         if end == units.len() {
             return runs.append_all(out);
         }
-        // The last eighth is merged again, with the text after it.
+        // The last eighth is merged again, with the text that follows.
         let settled = end - start - (end - start).div_ceil(8);
         let from = start;
         runs.each(|part, count| {

@@ -1,8 +1,9 @@
-//! Byte pair encoding: the tokens of a file and its merges, ready to run.
+//! Byte pair encoding: the tokens and merges of a file, ready to run.
 //!
-//! The core merges bytes. In a byte-level vocabulary, the characters of a piece represent bytes, and
-//! stretches of text go to the core as they are. In any other, merging starts from characters, and
-//! the core gets them with spaces and marks [swapped](crate::components::bytes::swap).
+//! The core merges bytes. In a byte-level vocabulary, the characters of a piece represent bytes,
+//! and runs of text go to the core unchanged. In any other vocabulary, merging starts from
+//! characters, and the core gets text with spaces and marks
+//! [swapped](crate::components::bytes::swap).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,46 +26,46 @@ use crate::components::bytes::{Spelling, spaced, try_bytes_of};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 
-/// Takes the id of each token of a piece and the number of bytes of the piece that it covers.
+/// Takes the id of each token of a piece and the number of bytes it covers.
 pub(super) type Covering<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
 
 /// A vocabulary and its merges.
 #[derive(Debug)]
 pub(crate) struct Bpe {
     pub(super) core: Arc<crate::Direct>,
-    /// Everything that does not depend on the splitter.
+    /// Data that does not depend on the splitter.
     pub(super) table: Arc<Table>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) header: Header,
-    /// The mapping between ids of the core and of the file; `None` if they are equal.
+    /// Mapping between the ids of the core and of the file; `None` if they are equal.
     pub(super) ids: Option<Ids>,
     others: Others,
     size: usize,
-    /// The list of merges, if the core cannot encode every piece.
+    /// List of merges, if the core cannot encode every piece.
     pub(super) listed: Option<Listed>,
     /// Whether the core merges like the list, for all pieces whose bytes are tokens.
     pub(super) is_core: bool,
     merges: Merges,
-    /// The characters that merging starts from; `None` if it starts from the bytes that characters
+    /// Characters that merging starts from; `None` if merging starts from the bytes that characters
     /// represent.
     characters: Option<Characters>,
-    /// [`Ids::id_of`], but for bytes the tokens that stand for those of characters that are not
-    /// tokens, if all such characters become these.
+    /// [`Ids::id_of`], with byte tokens replaced by the tokens for the bytes of characters that are
+    /// not tokens, if all such characters become byte tokens.
     pub(super) with_bytes: Option<Vec<u32>>,
-    /// The first id of the tokens that the file does not have; `None` without any.
+    /// First id of the tokens that are not in the file; `None` if there are none.
     first_hidden: Option<u32>,
-    /// The SHA-256 of the canonical form, once computed.
+    /// SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
-    /// A model of these lists over characters, for pieces whose characters represent no bytes.
+    /// The same lists over characters, for pieces whose characters represent no bytes.
     pub(super) over_characters: OnceBox<ListBpe>,
 }
 
 impl Bpe {
     /// Builds the model from the lists of a file. Merging starts from the bytes that characters
-    /// represent if `is_byte_level`, or else from characters.
+    /// represent if `is_byte_level`, otherwise from characters.
     pub(crate) fn new(
         header: Header,
         tokens: &TokenList,
@@ -99,7 +100,7 @@ impl Bpe {
             }
             _ => None,
         };
-        // Text over characters is cut at more places before.
+        // Text over characters is also cut at other positions first.
         let vocabulary =
             if characters.is_some() { vocabulary.without_boundaries() } else { vocabulary };
         let table = Table {
@@ -127,18 +128,18 @@ impl Bpe {
         Ok(Self { core: Arc::new(core), table })
     }
 
-    /// The tokens and ids of a direct stage.
+    /// Wraps the tokens and ids of a direct stage.
     pub(crate) fn of_direct(core: Arc<crate::Direct>) -> Self {
         let table = Table { size: core.vocabulary().len(), is_core: true, ..Table::default() };
         Self { core, table: Arc::new(table) }
     }
 
-    /// Whether the core does all merges, and any two tokens merge that are a token together.
+    /// Whether the core does all merges, and any two tokens whose concatenation is a token merge.
     pub(crate) fn merges_by_ranks(&self) -> bool {
         self.table.is_core
     }
 
-    /// Copies the model for another split of text. Returns `None` if it has to be built again.
+    /// Copies the model for another split of text. Returns `None` if the model has to be rebuilt.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         if split.is_byte_level() != self.is_byte_level() {
             return Ok(None);
@@ -168,7 +169,7 @@ impl Bpe {
         listed.is_some_and(|listed| !self.table.is_core || listed.lacks_a_byte_of(text))
     }
 
-    /// Whether each byte that UTF-8 has is a token.
+    /// Whether each byte that occurs in UTF-8 is a token.
     fn has_all_bytes(&self) -> bool {
         self.is_byte_level() && self.table.listed.as_ref().is_none_or(Listed::has_all_bytes)
     }
@@ -181,7 +182,7 @@ impl Bpe {
         self.table.ids.as_ref().map_or(core, |ids| ids.id_of[core as usize])
     }
 
-    /// The bytes that the core has for a token that merging makes.
+    /// Returns the core's bytes of a token that merging makes.
     fn merged(&self, id: u32) -> Option<&[u8]> {
         if self.is_hidden(id) {
             return None;
@@ -194,7 +195,7 @@ impl Bpe {
         self.core.token_bytes(core)
     }
 
-    /// Encodes one piece. Calls `found` with the id of each token and the bytes that it covers.
+    /// Encodes one piece. Calls `found` with each token id and the number of bytes it covers.
     pub(super) fn each_token(&self, piece: &str, found: Covering<'_>) -> Result<()> {
         if let Some(characters) = self.characters() {
             return self.encode_characters(characters, piece, found);
@@ -213,11 +214,11 @@ impl Bpe {
         }
     }
 
-    /// The canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
-    /// characters, their name and 1 if bytes stand for those that are not tokens; the name of the
-    /// unknown token, and 1 if it is fused, or 2 more if bytes have a fallback, where a byte of UTF-8
-    /// is not a token; the number of tokens, and the id and text of each, by id; the texts of the
-    /// pairs of each merge, in order.
+    /// Canonical form for fingerprints: 1 if whole pieces are looked up before merging; over
+    /// characters, their name and 1 if bytes replace characters that are not tokens; the name of
+    /// the unknown token, and 1 if it is fused, plus 2 if bytes have a fallback, where a byte of
+    /// UTF-8 is not a token; the number of tokens, and the id and text of each, by id; the texts of
+    /// the pairs of each merge, in order.
     fn canonical_form(&self) -> Result<Canonical> {
         let header = &self.table.header;
         let tokens = self.vocab();
@@ -269,7 +270,7 @@ impl Merging for Bpe {
         let tokens: HashMap<u32, String, FixedState> =
             self.vocab().into_iter().map(|(text, id)| (id, text)).collect();
         let token = |id: u32| tokens.get(&id).map_or("", String::as_str);
-        // If a pair occurs twice, the last place counts.
+        // If a pair occurs twice, the last occurrence counts.
         let last: HashMap<Pair, usize, FixedState> =
             pairs.iter().enumerate().map(|(place, &pair)| (pair, place)).collect();
         let places = pairs.iter().enumerate();
@@ -280,7 +281,7 @@ impl Merging for Bpe {
 }
 
 impl Bpe {
-    /// Returns the splitter, which cuts text where the plan is a pattern.
+    /// Returns the splitter, which cuts text if the plan is a pattern.
     pub(crate) fn splitter(&self) -> &Splitter {
         self.core.splitter()
     }
@@ -299,7 +300,7 @@ impl Bpe {
         Ok(true)
     }
 
-    /// Returns the bytes of a token that merging makes of bytes.
+    /// Returns the bytes of a token merged from bytes.
     pub(crate) fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.merged(id).filter(|_| self.is_byte_level())
     }
@@ -327,7 +328,7 @@ impl Bpe {
         unknown.and_then(|token| self.token_to_id(token)).filter(|&id| !self.may_make(id))
     }
 
-    /// Returns true if the tokens of a stretch are its bytes, one after the other.
+    /// Returns true if the tokens of a run of text are its bytes, in order.
     pub(crate) fn keeps_bytes(&self, text: &str) -> bool {
         self.is_byte_level() && !self.needs_list(text.as_bytes())
     }
@@ -442,8 +443,8 @@ impl Questions for Bpe {
     }
 }
 
-/// `id_of`, but for bytes the tokens that stand for those of characters that are not tokens; `None`
-/// if not each byte has one.
+/// `id_of`, with byte tokens replaced by the tokens for the bytes of characters that are not
+/// tokens; `None` if a byte has no such token.
 fn with_bytes(
     vocabulary: &Vocabulary,
     id_of: &[u32],

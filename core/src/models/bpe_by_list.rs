@@ -23,12 +23,12 @@ pub(crate) struct ListBpe {
     state: State,
     merges: Box<PairTable>,
     unknown: Unknown,
-    /// The token for each byte, with byte fallback.
+    /// Token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
 }
 
 impl ListBpe {
-    /// Whether this model is needed for the fields of a file.
+    /// Whether the fields of a file require this model.
     pub(crate) fn is_needed(header: &Header) -> bool {
         header.dropout() > 0.0
             || header.merged_prefix() > 0
@@ -44,7 +44,7 @@ impl ListBpe {
         Ok(Self { header, state, merges, unknown, bytes })
     }
 
-    /// The characters of a word as tokens, each with the bytes of the word that it covers.
+    /// Returns the characters of a word as tokens, each with the number of bytes it covers.
     fn singles(&self, word: &str) -> Result<Vec<(u32, usize)>> {
         let (mut singles, mut waiting) = (Vec::with_capacity(word.len()), None);
         for (start, character) in word.char_indices() {
@@ -57,7 +57,7 @@ impl ListBpe {
         Ok(singles)
     }
 
-    /// Appends the token of a character, or what replaces it.
+    /// Appends the token of a character, or its replacement.
     fn append_single(
         &self,
         token: &str,
@@ -81,7 +81,7 @@ impl ListBpe {
     }
 }
 
-/// The token for a character at a place of a word.
+/// Returns the text of the token for a character at a position of a word.
 fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> String {
     let mut token = String::new();
     token.push_str(if is_first { "" } else { header.prefix() });
@@ -90,7 +90,7 @@ fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> St
     token
 }
 
-/// Looks up the pairs of the list, and the tokens that they become.
+/// Looks up the ids of the listed pairs and of the tokens they merge into.
 fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTable> {
     merges.check_lines()?;
     let mut table = PairTable::with_capacity(merges.len())?;

@@ -1,4 +1,4 @@
-//! Encodes stretches and pieces of text by byte pair encoding.
+//! Encodes runs and pieces of text by byte pair encoding.
 
 use crate::Request;
 use crate::polling::poll;
@@ -14,7 +14,7 @@ use crate::components::split::{Plan, Split};
 use crate::error::Result;
 
 impl Bpe {
-    /// [`Bpe::encode_stretch`] of bytes.
+    /// [`Bpe::encode_stretch`] over bytes.
     pub(super) fn append_bytes(&self, text: &str, split: &Split, ids: &mut Vec<u32>) -> Result<()> {
         let is_prefixed = matches!(split.plan(), Plan::Pattern { prefix_space: true, .. });
         if self.needs_list(text.as_bytes()) || is_prefixed && self.needs_list(b" ") {
@@ -70,7 +70,7 @@ impl Bpe {
         }
     }
 
-    /// [`Bpe::each_token`] of a piece that represents bytes.
+    /// [`Bpe::each_token`] for a piece that represents bytes.
     pub(super) fn encode_bytes(&self, piece: &[u8], found: Covering<'_>) -> Result<()> {
         if let Some(listed) = &self.table.listed
             && self.needs_list(piece)
@@ -117,7 +117,7 @@ impl Bpe {
         })
     }
 
-    /// The token that a whole piece over characters, which is [swapped], becomes without merging.
+    /// Returns the token that a whole [swapped] piece over characters becomes without merging.
     fn whole(&self, piece: &str) -> Result<Option<u32>> {
         if !self.table.header.ignore_merges {
             return Ok(None);
@@ -125,7 +125,7 @@ impl Bpe {
         Ok(self.token_to_id(&swapped(piece)?))
     }
 
-    /// Appends the ids of a piece over characters, which is [swapped].
+    /// Appends the ids of a [swapped] piece over characters.
     pub(super) fn append_swapped(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         if let Some(id) = self.whole(piece)? {
             ids.push(id);
@@ -157,7 +157,7 @@ impl Bpe {
         }
     }
 
-    /// Appends the ids of a piece of characters that are tokens, which is not empty.
+    /// Appends the ids of a nonempty piece of characters that are tokens.
     fn append_known(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         let from = ids.len();
         match &self.table.listed {

@@ -1,15 +1,15 @@
 //! Builds a vocabulary of the core from the tokens and merges of a file.
 //!
-//! A file lists the pairs of tokens that merge; the priority of a pair is its place in the list.
-//! The core has no such list: two parts merge if together they are a token, with the priority of
-//! that token. Both give the same ids if the list contains, for every token that merging makes,
-//! the pair that its own bytes merge from last, and the tokens are in the order of those pairs.
+//! A file lists the pairs of tokens that merge; the priority of a pair is its index in the list.
+//! The core has no such list: two parts merge if their concatenation is a token, with the priority
+//! of that token. Both give the same ids if the list contains, for every token that merging makes,
+//! the pair of the last merge of its own bytes, and the tokens are in the order of those pairs.
 //! Other pairs of the list then never meet (see `crate::vocabulary`).
 //!
-//! Nearly all files have their tokens in that order. Their merges are passed to the core as the
-//! places that split each token in two, and the core verifies them ([`by_cuts`]). For other files,
-//! the core finds the pairs itself, and they are looked up in the list; if one is missing, merging
-//! uses the list ([`General`]).
+//! Nearly all files have their tokens in that order. Their merges are passed to the core as the cut
+//! that splits each token in two, and the core verifies them ([`by_cuts`]). For other files, the
+//! core finds the pairs, which are then looked up in the list; if one is missing, merging uses the
+//! list ([`General`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,16 +31,16 @@ pub(crate) struct Built {
     pub(crate) vocabulary: Vocabulary,
     pub(crate) ids: Option<Ids>,
     pub(crate) others: Others,
-    /// The number of tokens of the file.
+    /// Number of tokens in the file.
     pub(crate) size: usize,
-    /// The list of merges, if the core cannot encode every piece.
+    /// List of merges, if the core cannot encode every piece.
     pub(crate) listed: Option<Listed>,
     /// Whether the core merges like the list, for all pieces whose bytes are tokens.
     pub(crate) is_core: bool,
     pub(crate) merges: Merges,
 }
 
-/// The mapping between ids of the core and ids of the file.
+/// Mapping between ids of the core and ids of the file.
 #[derive(Debug)]
 pub(crate) struct Ids {
     pub(crate) id_of: Vec<u32>,
@@ -55,17 +55,17 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    /// Adds a token. Returns false if it was there, with another id.
+    /// Adds a token. Returns false if the token exists with another id.
     pub(crate) fn insert(&mut self, text: String, id: u32) -> bool {
         self.by_id.insert(id, text.clone());
         self.by_text.insert(text, id).is_none()
     }
 }
 
-/// The list of merges, for writing.
+/// List of merges, for writing.
 #[derive(Debug)]
 pub(crate) enum Merges {
-    /// The rank of a token of the core, and the length of its first part in bytes.
+    /// Rank of a token of the core, and the length in bytes of its first part.
     Cuts(Vec<(u32, u32)>),
     /// Pairs of ids.
     Pairs(Vec<Pair>),
@@ -94,7 +94,7 @@ pub(crate) fn build(tokens: &TokenList, merges: &MergeList, header: &Header) -> 
     in_general(&bytes, &others, pairs, header, Spelling::Represented, 0)
 }
 
-/// [`build`] for a vocabulary over characters, whose tokens are in bytes. The first `assembling`
+/// [`build`] for a vocabulary over characters, with its tokens as bytes. The first `assembling`
 /// merges and the first `hidden` tokens are not in the file.
 pub(crate) fn build_in_bytes(
     tokens: &RankList,
@@ -109,7 +109,7 @@ pub(crate) fn build_in_bytes(
     Ok(built)
 }
 
-/// The ids of tokens by their texts. If a token occurs twice, the last id counts.
+/// Token text to id. If a token occurs twice, the last id counts.
 pub(crate) type TokenIds<'a> = HashMap<&'a str, u32, FixedState>;
 
 /// Looks up the ids of the pairs.
@@ -135,7 +135,7 @@ pub(crate) fn pairs(ids: &TokenIds<'_>, merges: &MergeList) -> Result<Vec<Pair>>
     Ok(pairs)
 }
 
-/// The fast path: merges in the order of ids, which the core can verify. `None` falls back to
+/// The fast path: merges in the order of ids, which the core can verify. On `None`, use
 /// [`in_general`].
 fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Result<Option<Built>> {
     if merges.check_lines().is_err() || !Mechanism::ListedSplits.is_used() {
@@ -143,15 +143,15 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     }
     let sorted = if tokens.are_sorted() { None } else { Some(tokens.sorted()) };
     let tokens = sorted.as_ref().unwrap_or(tokens);
-    // Two tokens may have one id.
+    // Two tokens may share an id.
     if !tokens.are_sorted() {
         return Ok(None);
     }
     let Some(products) = products(tokens, merges).filter(|places| places.is_sorted()) else {
         return Ok(None);
     };
-    // The core looks up whole pieces among all its tokens. Unless merges are ignored, it must not
-    // have tokens that no merge makes.
+    // The core looks up whole pieces among all its tokens. Unless merges are ignored, tokens that
+    // no merge makes must not be among them.
     let mut kept = RankList::with_capacity(tokens.ids().len(), tokens.byte_len());
     let mut others = Others::default();
     let mut cuts: Vec<(u32, u32)> = Vec::with_capacity(merges.len());
@@ -160,7 +160,7 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     for (place, (text, id)) in tokens.iter().enumerate() {
         let first = cuts.len();
         while let Some((_, [left, _])) = merged.next_if(|&(product, _)| product == place) {
-            // Each character represents a byte.
+            // Each character represents one byte.
             cuts.push((kept.len() as u32, left.chars().count() as u32));
         }
         let is_made = cuts.len() > first;
@@ -190,14 +190,14 @@ fn by_cuts(tokens: &TokenList, merges: &MergeList, ignore_merges: bool) -> Resul
     }))
 }
 
-/// The place of the token that each merge makes. `None` if the merges of a token are not together, if
-/// a pair occurs twice, or if the order of the tokens takes too long.
+/// Index of the token that each merge makes. `None` if the merges of a token are not adjacent, if a
+/// pair occurs twice, or if finding the order of the tokens takes too long.
 pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usize>> {
     let count = tokens.ids().len();
     let mut products = Vec::with_capacity(merges.len());
     let mut is_made = vec![false; count];
     let mut steps = 4 * count;
-    // The place of the last product, and the lengths of the first parts that it merged from.
+    // Index of the last product, and the lengths of the first parts in its merges.
     let (mut place, mut cuts) = (0, Vec::new());
     for [left, right] in merges.iter() {
         let is_product = |place: usize| {
@@ -232,8 +232,8 @@ pub(crate) fn products(tokens: &TokenList, merges: &MergeList) -> Option<Vec<usi
     Some(products)
 }
 
-/// The slow path: takes any lists. `others` are texts that represent no bytes. The first
-/// `assembling` merges are not in the file.
+/// The slow path, for any lists. `others` are texts that represent no bytes. The first `assembling`
+/// merges are not in the file.
 fn in_general(
     tokens: &RankList,
     others: &[(&str, u32)],
@@ -261,7 +261,7 @@ fn in_general(
         let ids: Option<Vec<u32>> = bytes.map(|byte| tokens_of_bytes[usize::from(byte)]).collect();
         ids.unwrap_or_default()
     });
-    // Over characters, pieces are parts of those that are looked up.
+    // Over characters, pieces are parts of the texts that are looked up.
     let ignore = header.ignore_merges && spelling == Spelling::Represented;
     let general = General { by_bytes, tokens: bytes_of_id, merges: &pairs, ignore };
     let Parts { vocabulary, ids, listed, is_core } = general.build(unknown, fallback.into())?;
@@ -269,7 +269,7 @@ fn in_general(
     for (&text, &id) in &by_text {
         others.insert(text.to_owned(), id);
     }
-    // Tokens that merging must not use are looked up like the others.
+    // Tokens that merging must not use are still looked up.
     for (&id, bytes) in &general.tokens {
         let core = ids.as_ref().map_or(Some(id), |ids: &Ids| ids.core_of.get(&id).copied());
         if core.and_then(|core| vocabulary.rank_of_id(core)).is_none() {
@@ -281,7 +281,7 @@ fn in_general(
     Ok(Built { vocabulary, ids, others, size, listed, is_core, merges: Merges::Pairs(pairs) })
 }
 
-/// Refuses two tokens with one id.
+/// Fails if two tokens have one id.
 fn check_ids(
     by_bytes: &FastMap<&[u8], u32>,
     by_text: &HashMap<&str, u32>,
@@ -305,7 +305,7 @@ fn check_ids(
     }
 }
 
-/// Lists without any assumption about their order.
+/// Lists without assumptions about their order.
 struct General<'a> {
     by_bytes: FastMap<&'a [u8], u32>,
     tokens: FastMap<u32, &'a [u8]>,
@@ -313,7 +313,7 @@ struct General<'a> {
     ignore: bool,
 }
 
-/// The fields of [`Built`] that depend on how the lists can be merged.
+/// Fields of [`Built`] that depend on how the lists can be merged.
 struct Parts {
     vocabulary: Vocabulary,
     ids: Option<Ids>,
@@ -332,12 +332,12 @@ impl General<'_> {
         let mut buffer = Vec::new();
         for (place, &(left, right)) in (0..).zip(self.merges) {
             let (Some(a), Some(b)) = (self.tokens.get(&left), self.tokens.get(&right)) else {
-                // Merging starts from bytes and never makes a part that represents none, ...
+                // Merging starts from bytes and never makes a part that represents no bytes ...
                 if let Unknown::Token { id, .. } = unknown
                     && !has_all
                     && (left == id || right == id)
                 {
-                    // ... except this one.
+                    // ... except the unknown token.
                     return Err(Error::unsupported(
                         format!("model.merges[{place}]"),
                         "a merge of the token for unknown bytes",
@@ -362,9 +362,9 @@ impl General<'_> {
         Ok(Parts { vocabulary, ids: None, listed, is_core: false })
     }
 
-    /// A vocabulary whose ranks give the same ids as the list; `None` if no ranks do.
+    /// Returns a vocabulary whose ranks give the same ids as the list; `None` if no ranks do.
     ///
-    /// It encodes pieces whose bytes are tokens, and has no tokens with other bytes.
+    /// The vocabulary encodes pieces whose bytes are tokens, and has no tokens with other bytes.
     fn as_ranks(
         &self,
         bytes: &[Option<u32>],
@@ -388,7 +388,7 @@ impl General<'_> {
         if order.is_empty() {
             return Ok(None);
         }
-        // Where single bytes come in the order changes nothing.
+        // The positions of single bytes in the order do not matter.
         let by_id = order[first_byte_tokens..].is_sorted();
         let core_id = |place: u32, id: u32| if by_id { id } else { place };
         let build = |order: &[u32]| {
@@ -402,7 +402,7 @@ impl General<'_> {
         let mut vocabulary = build(&order)?;
         let mut dropped = Vec::new();
         if !self.ignore && !vocabulary.all_reachable() {
-            // The list never makes these; as a whole piece they would still be found.
+            // The list never makes these tokens, but a look-up of a whole piece would find them.
             let is_kept = |&id: &u32| {
                 let rank = vocabulary.rank(self.tokens[&id]);
                 rank.is_some_and(|rank| vocabulary.is_reachable(rank))
@@ -423,8 +423,8 @@ impl General<'_> {
         Ok(Some((vocabulary, ids)))
     }
 
-    /// True if the list has the pairs of the vocabulary, in the same order, and its other pairs can
-    /// never meet.
+    /// Returns true if the list has the pairs of the vocabulary, in the same order, and its other
+    /// pairs can never meet.
     fn gives_same_ids(
         &self,
         vocabulary: &Vocabulary,
@@ -457,7 +457,7 @@ impl General<'_> {
             }
         }
         dropped.iter().all(|lost| {
-            // The last merge of this token's own bytes must not be in the list.
+            // The last merge of the bytes of this token must not be in the list.
             let parts = merge_alone(vocabulary, self.tokens[lost]).unwrap_or_default();
             let is_listed =
                 |left, right| table.get((id_of_core[left], id_of_core[right])).is_some();

@@ -5,10 +5,10 @@
 //! every character ([`in_bytes`]). Characters that are not tokens never reach the core: text is cut
 //! around them.
 //!
-//! All of this takes texts with spaces and marks [swapped](crate::components::bytes::swap).
+//! All functions take texts with spaces and marks [swapped](crate::components::bytes::swap).
 //!
 //! Merging a whole text would be slow. The result of a merge is a token, so no merge crosses two
-//! characters that are side by side in no token: text is cut there as well ([`Cutter`]).
+//! characters that are adjacent in no token: text is also cut between such characters ([`Cutter`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,22 +25,22 @@ use super::token_lists::{MergeList, TokenList};
 use crate::components::bytes::{Spelling, is_in_utf8, swap, swapped};
 use crate::error::{Error, Result};
 
-/// The lists of a file, in bytes.
+/// The lists of a file, as bytes.
 pub(crate) struct InBytes<'a> {
     pub(crate) tokens: RankList,
     /// The empty token.
     pub(crate) others: Vec<(&'a str, u32)>,
     pub(crate) merges: Vec<Pair>,
-    /// The number of merges at the start of the list that assemble characters.
+    /// Number of merges at the start of the list that assemble characters.
     pub(crate) assembling: usize,
-    /// The first id of the tokens that the file does not have. No text becomes one of them.
+    /// First id of the tokens that are not in the file. No text encodes to them.
     pub(crate) first_hidden: u32,
-    /// The number of those.
+    /// Number of those tokens.
     pub(crate) hidden: usize,
     pub(crate) characters: Characters,
 }
 
-/// A byte, a beginning of a character, or a character, as a token.
+/// A byte, a prefix of a character, or a character, as a token.
 struct Unit {
     utf8: [u8; 4],
     length: usize,
@@ -53,8 +53,8 @@ impl Unit {
     }
 }
 
-/// All bytes, and the characters with these ids, [swapped](swap), each after its beginnings. Those
-/// that the file does not have as tokens get ids from `first_hidden` on.
+/// Returns all bytes, and the characters with these ids, [swapped](swap), each after its prefixes.
+/// Tokens that are not in the file get ids from `first_hidden`.
 fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
     let mut hidden = first_hidden..u32::MAX;
     let mut hide = || {
@@ -89,7 +89,7 @@ fn units(characters: &[(char, u32)], first_hidden: u32) -> Result<Vec<Unit>> {
     Ok(units)
 }
 
-/// Rewrites the lists of a file, whose tokens are texts, in bytes.
+/// Rewrites the lists of a file, whose tokens are texts, as bytes.
 pub(crate) fn in_bytes<'a>(
     list: &'a TokenList,
     merges: &MergeList,
@@ -138,7 +138,7 @@ pub(crate) fn in_bytes<'a>(
     Ok(InBytes { tokens, others, merges, assembling, first_hidden, hidden, characters })
 }
 
-/// For each merge, the two characters that meet where its tokens join. Fails for merges that no
+/// Returns, for each merge, the two characters at the join of its tokens. Fails for merges that no
 /// text leads to, because text is cut around unknown characters.
 fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result<Vec<[char; 2]>> {
     let mut joined: Vec<[char; 2]> = Vec::new();
@@ -156,9 +156,9 @@ fn joined(merges: &MergeList, pairs: &[Pair], characters: &Characters) -> Result
     Ok(joined)
 }
 
-/// [`in_bytes`], and what is built of it, if the list has the merges of each token together and the
-/// core verifies them: without a look-up for each. Returns also the first id of the tokens that the
-/// file does not have. `None` if another way must decide.
+/// [`in_bytes`] and the result of the build, if the merges of each token are adjacent in the list
+/// and the core verifies them: no look-up per merge. Also returns the first id of the tokens that
+/// are not in the file. `None` if another way must decide.
 pub(crate) fn by_cuts(
     tokens: &TokenList,
     merges: &MergeList,
@@ -211,7 +211,7 @@ pub(crate) fn by_cuts(
     let mut others = Others::default();
     for ((text, id), is_made) in tokens.iter().zip(is_made) {
         if !is_made && only_character(text).is_none() {
-            // The last of two equal tokens counts.
+            // Of two equal tokens, the last counts.
             if rank(text).is_some() || !others.insert(text.to_owned(), id) {
                 return Ok(None);
             }
@@ -242,34 +242,34 @@ pub(crate) fn by_cuts(
     Ok(Some((built, characters, first_hidden)))
 }
 
-/// The characters where two tokens meet, [swapped](swap); `None` if one is empty.
+/// Returns the characters where two tokens meet, [swapped](swap); `None` if one token is empty.
 fn border(parts: [&str; 2]) -> Option<[char; 2]> {
     Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
 }
 
-/// The character of a text of one.
+/// Returns the character of a one-character text.
 fn only_character(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The characters of a vocabulary, and what becomes of others.
+/// The characters of a vocabulary, and the treatment of all others.
 #[derive(Debug)]
 pub(crate) struct Characters {
     cutter: Cutter,
-    /// The tokens that stand for the bytes of other characters.
+    /// Byte tokens for other characters.
     bytes: Vec<Option<u32>>,
     unknown: Unknown,
 }
 
 impl Characters {
-    /// `single` has the tokens of one character, [swapped](swap); `id` looks up others by name.
+    /// `single` has the one-character tokens, [swapped](swap); `id` looks up other tokens by name.
     fn new(single: &[(char, u32)], header: &Header, id: impl Fn(&str) -> Option<u32>) -> Self {
         let cutter = Cutter::new(single.iter().map(|&(character, _)| character));
         Self { cutter, bytes: header.fallback(&id), unknown: Unknown::new(header, &id) }
     }
 
-    /// The tokens that characters that are not tokens may become.
+    /// Returns the tokens that characters outside the vocabulary may become.
     fn made(&self) -> impl Iterator<Item = u32> {
         let has_all =
             (0..=255).zip(&self.bytes).all(|(byte, id)| !is_in_utf8(byte) || id.is_some());
@@ -280,12 +280,12 @@ impl Characters {
         self.bytes.iter().copied().flatten().chain(unknown)
     }
 
-    /// Whether a character that is not a token may become this token.
+    /// Whether a character outside the vocabulary may become this token.
     pub(crate) fn may_make(&self, id: u32) -> bool {
         self.made().any(|made| made == id)
     }
 
-    /// The tokens for the bytes of a character, if all of them are in the vocabulary.
+    /// Returns the byte tokens of a character, if all of them are in the vocabulary.
     fn bytes_of(&self, character: char) -> Option<impl Iterator<Item = u32>> {
         let mut utf8 = [0; 4];
         let length = swap(character).encode_utf8(&mut utf8).len();
@@ -294,7 +294,7 @@ impl Characters {
         has_all.then(|| utf8.into_iter().take(length).filter_map(move |byte| id(&byte)))
     }
 
-    /// The tokens for the bytes of characters that are not tokens, if each byte has one.
+    /// Returns the tokens for the bytes of characters outside the vocabulary, if each byte has one.
     pub(crate) fn all_bytes(&self) -> Option<Vec<u32>> {
         self.bytes.iter().copied().collect()
     }
@@ -305,8 +305,8 @@ impl Characters {
             && self.bytes_of(character).is_none()
     }
 
-    /// The text without characters that become no token; `None` if it has none of them. The
-    /// characters around them merge.
+    /// Returns the text without characters that become no token; `None` if there are none. The
+    /// characters around a dropped character merge.
     pub(crate) fn without_dropped(&self, text: &str) -> Option<String> {
         if !matches!(self.unknown, Unknown::Dropped)
             || !text.chars().any(|character| self.is_dropped(character))
@@ -326,8 +326,8 @@ impl Characters {
         &self.cutter
     }
 
-    /// Calls `found` with the tokens of characters that are not tokens, and the length of the text
-    /// of each, in the order of [`Unknown::meet`].
+    /// Calls `found` with the tokens of characters outside the vocabulary, and the length of the
+    /// text of each token, in the order of [`Unknown::meet`].
     pub(crate) fn each_unknown(
         &self,
         text: &str,
@@ -350,8 +350,8 @@ impl Characters {
         waiting.map_or(Ok(()), |(id, length)| found(id, length))
     }
 
-    /// Whether a text, not [swapped](swap), can be cut between these two characters without changing
-    /// a token.
+    /// Whether a text, not [swapped](swap), can be cut between these two characters without
+    /// changing a token.
     pub(crate) fn are_apart(&self, before: char, after: char) -> bool {
         let (before, after) = (swap(before), swap(after));
         !matches!(self.unknown, Unknown::Dropped) && self.cutter.are_apart(before, after)

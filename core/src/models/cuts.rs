@@ -1,4 +1,4 @@
-//! Cuts text between characters that no token holds side by side, where nothing that a model does can
+//! Cuts text between characters that are adjacent in no token, which nothing in the model can
 //! cross.
 
 use std::ops::Range;
@@ -9,10 +9,10 @@ use crate::split::Piece;
 use crate::components::bytes::MARK;
 use crate::error::Result;
 
-/// The characters that are tokens, and the pairs of them that are side by side in one.
+/// Characters that are tokens, and the pairs of them that are adjacent in a token.
 #[derive(Debug)]
 pub(crate) struct Cutter {
-    /// A bit for each code point: whether the character is a token.
+    /// One bit per code point: whether the character is a token.
     known: Vec<u64>,
     joined: Joined,
 }
@@ -20,14 +20,14 @@ pub(crate) struct Cutter {
 /// A part of a text between two cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Characters that are tokens, and that may merge.
+    /// Characters that are tokens and may merge.
     Known(Range<usize>),
     /// Characters that are not tokens.
     Unknown(Range<usize>),
 }
 
 impl Cutter {
-    /// A table of these characters, no two of them side by side.
+    /// Creates a table of these characters without adjacent pairs.
     pub(crate) fn new(characters: impl Iterator<Item = char>) -> Self {
         let mut known = vec![0; (char::MAX as usize).div_ceil(64)];
         for code in characters.map(|character| character as usize) {
@@ -36,7 +36,7 @@ impl Cutter {
         Self { known, joined: Joined::new(Vec::new()) }
     }
 
-    /// Sets the pairs that are side by side, which may repeat.
+    /// Sets the adjacent pairs, which may repeat.
     pub(crate) fn join(&mut self, pairs: Vec<[char; 2]>) {
         self.joined = Joined::new(pairs);
     }
@@ -66,8 +66,8 @@ impl Cutter {
 
     /// Cuts a text.
     ///
-    /// With `in_bytes`, each byte of a character that is not a token is a piece, except for spaces
-    /// and marks, which have changed places.
+    /// With `in_bytes`, each byte of a character that is not a token is a piece, except spaces and
+    /// marks, which are swapped.
     pub(crate) fn cuts<'a>(&'a self, text: &'a str, in_bytes: bool) -> Cuts<'a> {
         Cuts { cutter: self, text, in_bytes, start: 0, read: 0 }
     }
@@ -93,35 +93,35 @@ impl Cutter {
     }
 }
 
-/// The parts of a text, from [`Cutter::cuts`].
+/// Parts of a text, from [`Cutter::cuts`].
 pub(crate) struct Cuts<'a> {
     cutter: &'a Cutter,
     text: &'a str,
     in_bytes: bool,
-    /// The start of the next piece.
+    /// Start of the next piece.
     start: usize,
-    /// The end of what was read: characters of the next piece.
+    /// End of the text read: characters of the next piece.
     read: usize,
 }
 
-/// The characters that are read at once.
+/// Number of characters that are read at once.
 const BLOCK: usize = 32;
 
 impl Cuts<'_> {
-    /// Writes the next pieces, and returns their number: 0 at the end, and before characters that
+    /// Writes the next pieces and returns their number: 0 at the end, and before characters that
     /// are not tokens, which [`Cuts::unknown`] takes. There must be room for twice [`BLOCK`].
     ///
-    /// Every place is written, and kept if the text is cut there: a branch for each would be one
-    /// that no processor predicts.
+    /// Every position is written, and kept if the text is cut there: a branch per position would be
+    /// unpredictable.
     #[inline(never)]
     pub(crate) fn fill(&mut self, pieces: &mut [Piece]) -> usize {
         let Self { cutter, text, in_bytes, .. } = *self;
         let joined = &cutter.joined;
-        // A byte of ASCII that is not a token is apart from others.
+        // An ASCII byte that is not a token never joins other characters.
         let any_byte = in_bytes && cutter.is_known(' ');
         let are_pieces = |block: &[u8]| any_byte || cutter.are_known(block);
         let (mut start, mut at, mut count) = (self.start, self.read, 0);
-        // Without a piece to end, any character will do.
+        // Without an open piece, any character will do.
         let mut before = text[start..at].chars().next_back().unwrap_or('\0');
         while at < text.len() && count + 2 * BLOCK <= pieces.len() {
             if let Some(block) = text.as_bytes()[at..].first_chunk::<BLOCK>()
@@ -178,7 +178,7 @@ impl Cuts<'_> {
         count
     }
 
-    /// The characters at the place where [`Cuts::fill`] stopped that are not tokens.
+    /// Returns the characters outside the vocabulary at the position where [`Cuts::fill`] stopped.
     pub(crate) fn unknown(&mut self) -> Option<Range<usize>> {
         let (start, rest) = (self.start, &self.text[self.start..]);
         let is_known = |character| self.cutter.is_known(character);
@@ -188,23 +188,23 @@ impl Cuts<'_> {
     }
 }
 
-/// Pairs of characters that are side by side in a token. It may contain others that are not ASCII,
-/// which only makes pieces longer.
+/// Pairs of characters that are adjacent in a token. May report further pairs outside ASCII, which
+/// only makes pieces longer.
 #[derive(Debug)]
 struct Joined {
-    /// For each two ASCII characters, 1 if they are not.
+    /// 1 for each two ASCII characters that are not a pair.
     apart: Box<[[u8; 128]; 128]>,
-    /// A bit for each hash of another pair.
+    /// One bit per hash of any other pair.
     others: Vec<u64>,
     /// 64 minus the bits of a hash.
     shift: u32,
 }
 
-/// Bits of the table for each pair: what remains of text that is cut nowhere else.
+/// Bits of the table per pair; text without other cuts relies on this table.
 const SPARSE: usize = 64;
 
 impl Joined {
-    /// Makes the table of pairs that may repeat.
+    /// Creates the table; pairs may repeat.
     fn new(mut pairs: Vec<[char; 2]>) -> Joined {
         let mut apart = Box::new([[1; 128]; 128]);
         let is_ascii = |pair: &[char; 2]| pair.iter().all(char::is_ascii);
@@ -223,7 +223,7 @@ impl Joined {
         joined
     }
 
-    /// The word of a pair that is not ASCII, and the bit in it.
+    /// Returns the word of a pair outside ASCII, and the bit in the word.
     #[inline(always)]
     fn place(&self, before: char, after: char) -> (usize, u32) {
         let pair = u64::from(before as u32) << 32 | u64::from(after as u32);
@@ -243,7 +243,7 @@ impl Joined {
         self.others[word] >> bit & 1 != 0
     }
 
-    /// [`Joined::contains`] is false for two ASCII characters.
+    /// Whether [`Joined::contains`] is false for two ASCII characters.
     #[inline(always)]
     fn is_apart(&self, before: u8, after: u8) -> bool {
         self.apart[usize::from(before & 127)][usize::from(after & 127)] != 0

@@ -1,4 +1,4 @@
-//! Reads and writes the field `model` of a file.
+//! Reads and writes the `model` field of a file.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::write_bpe::write;
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 
-/// The model of a file, as it is read.
+/// The model of a file, as read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ModelFile {
     #[serde(default, deserialize_with = "present")]
@@ -32,7 +32,7 @@ pub(crate) struct ModelFile {
     fields: Map<String, Value>,
 }
 
-/// Reads a field that is there, also as null.
+/// Reads a field that is present, possibly null.
 fn present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<Value>, D::Error> {
@@ -50,7 +50,7 @@ pub(crate) enum Parts {
 }
 
 impl ModelFile {
-    /// Reads the fields. Fails for a model that this crate cannot run.
+    /// Reads the fields. Fails for a model that this crate does not support.
     pub(crate) fn parts(mut self) -> Result<Parts> {
         let kind = match &self.r#type {
             None => self.likely_type()?,
@@ -77,8 +77,8 @@ impl ModelFile {
         }
     }
 
-    /// The type of a model without one: the first whose fields are all there, in the order of
-    /// `tokenizers`.
+    /// Infers the type of a model without the field: the first type whose fields are all present,
+    /// in the order of `tokenizers`.
     fn likely_type(&self) -> Result<String> {
         let is_map = matches!(self.vocab, Some(VocabFile::Map(_)));
         let kind = if is_map && self.merges.is_some() && self.fields::<Header>().is_ok() {

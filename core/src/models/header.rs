@@ -1,4 +1,4 @@
-//! The fields of a file's model, except the two lists.
+//! Fields of a model in a file, except the two lists.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -18,14 +18,14 @@ pub(crate) struct Header {
     pub(crate) end_of_word_suffix: Option<String>,
     #[serde(deserialize_with = "or_false")]
     pub(crate) fuse_unk: bool,
-    /// Whether a character that is not a token becomes a token for each of its bytes.
+    /// Whether a character that is not a token becomes one token per byte.
     #[serde(deserialize_with = "or_false")]
     pub(crate) byte_fallback: bool,
     #[serde(deserialize_with = "or_false")]
     pub(crate) ignore_merges: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
-    /// The length of the prefix that the merges were read with, if it differs from the field's.
+    /// Length of the prefix that the merges were read with, if it differs from the field.
     #[serde(skip)]
     merged_prefix: Option<usize>,
 }
@@ -35,14 +35,14 @@ fn or_false<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<b
 }
 
 impl Header {
-    /// The fields of a vocabulary over characters, where one token replaces unknown characters in a
-    /// row.
+    /// Returns the fields of a vocabulary over characters, where consecutive unknown characters
+    /// fuse into one token.
     pub(crate) fn of_characters(unknown: String, byte_fallback: bool) -> Self {
         let unk_token = Some(unknown);
         Self { unk_token, fuse_unk: true, byte_fallback, ..Self::default() }
     }
 
-    /// Copies the header with another value of a field.
+    /// Copies the header with another value of one field.
     pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
         if name == "seed" {
             let sampling = with_field(&self.sampling, name, value)?;
@@ -52,12 +52,12 @@ impl Header {
         Ok(Self { sampling, merged_prefix, ..with_field(self, name, value)? })
     }
 
-    /// The fields, with the type and those that files do not hold.
+    /// Returns the fields with the type, and with the fields that files do not hold.
     pub(crate) fn fields(&self) -> Result<Value> {
         super::fields("BPE", self, Some(&self.sampling))
     }
 
-    /// Fails if a field has a value that no model has.
+    /// Fails if a field has a value that is valid for no model.
     pub(crate) fn check(&self) -> Result<()> {
         match self.dropout {
             Some(rate) if !(0.0..=1.0).contains(&rate) => {
@@ -67,42 +67,43 @@ impl Header {
         }
     }
 
-    /// The share of merges that are left out.
+    /// Share of merges that are skipped.
     pub(crate) fn dropout(&self) -> f32 {
         self.dropout.unwrap_or(0.0)
     }
 
-    /// Begins the tokens of characters that do not begin a word.
+    /// Prefix of the tokens of characters that do not begin a word.
     pub(crate) fn prefix(&self) -> &str {
         self.continuing_subword_prefix.as_deref().unwrap_or_default()
     }
 
-    /// The length of the prefix that a merge leaves out of its second token.
+    /// Length of the prefix that a merge drops from its second token.
     pub(crate) fn merged_prefix(&self) -> usize {
         self.merged_prefix.unwrap_or(self.prefix().len())
     }
 
-    /// Ends the token of the character that ends a word.
+    /// Suffix of the token of the character that ends a word.
     pub(crate) fn suffix(&self) -> &str {
         self.end_of_word_suffix.as_deref().unwrap_or_default()
     }
 
-    /// The field whose mark tokens have inside or at the end of a word, and the mark.
+    /// Returns the field with the mark that tokens have inside or at the end of a word, and the
+    /// mark.
     pub(crate) fn marks_words(&self) -> Option<(&'static str, &str)> {
         let marks =
             [("continuing_subword_prefix", self.prefix()), ("end_of_word_suffix", self.suffix())];
         marks.into_iter().find(|(_, mark)| !mark.is_empty())
     }
 
-    /// The token for each byte of text that is not a token, by its name in the vocabulary; none
-    /// without byte fallback.
+    /// Returns the token for each byte of text that is not a token, by its name in the vocabulary;
+    /// none without byte fallback.
     pub(crate) fn fallback(&self, id: impl Fn(&str) -> Option<u32>) -> Vec<Option<u32>> {
         let id = |byte| id(&byte_name(byte)).filter(|_| self.byte_fallback);
         (0..=255u8).map(id).collect()
     }
 }
 
-/// The name of the token for a byte of text that is not a token.
+/// Returns the name of the token for a byte of text that is not a token.
 pub(crate) fn byte_name(byte: u8) -> String {
     format!("<0x{byte:02X}>")
 }

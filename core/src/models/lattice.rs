@@ -1,4 +1,4 @@
-//! All ways to cut a piece into tokens of Unigram, for sampling.
+//! Lattice of all ways to cut a piece into Unigram tokens, for sampling.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,39 +9,39 @@ use crate::polling::poll;
 use super::random::next_f64;
 use crate::error::{Error, Result};
 
-/// A token at a place.
+/// A token at a position.
 #[derive(Debug, Clone)]
 struct Node {
-    /// The id; `None` for the beginning and the end.
+    /// Token id; `None` for the beginning and the end.
     id: Option<u32>,
     span: Range<usize>,
     score: f64,
-    /// The score of the best way from the beginning to the end of the token.
+    /// Score of the best path from the beginning to the end of the token.
     best: f64,
-    /// The token before it on that way.
+    /// Index of the previous token on that path.
     before: usize,
 }
 
-/// The tokens of a text, each wherever it occurs.
+/// The tokens of a text at each occurrence.
 #[derive(Debug)]
 pub(crate) struct Lattice {
     nodes: Vec<Node>,
-    /// The nodes that begin at each place.
+    /// Nodes that begin at each position.
     begins: Vec<Vec<usize>>,
-    /// The nodes that end at each place.
+    /// Nodes that end at each position.
     ends: Vec<Vec<usize>>,
 }
 
-/// The first two nodes.
+/// Index of the first node; the end is the second.
 const BEGINNING: usize = 0;
 const END: usize = 1;
 const NOBODY: usize = usize::MAX;
 
-/// A larger difference between two logarithms does not change their sum.
+/// A larger difference between two logarithms leaves their sum unchanged.
 const MOST_DIFFERENCE: f64 = 50.0;
 
 impl Lattice {
-    /// A lattice for a text of `length` bytes.
+    /// Creates a lattice for a text of `length` bytes.
     pub(crate) fn new(length: usize) -> Self {
         let (begins, ends) = (vec![Vec::new(); length + 1], vec![Vec::new(); length + 1]);
         let mut lattice = Self { nodes: Vec::new(), begins, ends };
@@ -64,7 +64,7 @@ impl Lattice {
         self.add_node(Some(id), span, score);
     }
 
-    /// Chooses one of all ways, by the scores times `alpha`.
+    /// Samples one of all paths, with the scores times `alpha`.
     pub(crate) fn sample(&self, alpha: f64) -> Result<Vec<(u32, Range<usize>)>> {
         let sums = self.forward(alpha)?;
         let (mut path, mut node) = (Vec::new(), END);
@@ -86,7 +86,8 @@ impl Lattice {
         Ok(path)
     }
 
-    /// The logarithm of the weight of all ways to each node, as `tokenizers` sums it.
+    /// Returns the logarithm of the total weight of all paths to each node, summed as in
+    /// `tokenizers`.
     fn forward(&self, alpha: f64) -> Result<Vec<f64>> {
         let mut sums = vec![0.0; self.nodes.len()];
         for (rights, lefts) in self.begins.iter().zip(&self.ends) {
@@ -102,7 +103,7 @@ impl Lattice {
         Ok(sums)
     }
 
-    /// Chooses one of the `count` best ways, by the scores times `alpha`.
+    /// Samples one of the `count` best paths, with the scores times `alpha`.
     pub(crate) fn sample_best(
         &mut self,
         count: usize,
@@ -125,7 +126,7 @@ impl Lattice {
         Ok(path)
     }
 
-    /// Finds the best way to each node.
+    /// Finds the best path to each node.
     fn find_best(&mut self) -> Result<()> {
         for place in 0..self.begins.len() {
             for &right in &self.begins[place] {
@@ -153,9 +154,9 @@ impl Lattice {
         way
     }
 
-    /// The best ways, the best one first, searched for from the end.
+    /// Returns the best paths, best first, by a search from the end.
     fn best_ways(&self, count: usize) -> Result<Vec<Vec<usize>>> {
-        /// Maximum number of ways that are followed at once, and how many of them then remain.
+        /// Maximum number of hypotheses kept at once, and the number kept after pruning.
         const MOST: usize = 100_000;
         const KEPT: usize = 512;
         let mut ways = Vec::new();
@@ -186,17 +187,17 @@ impl Lattice {
     }
 }
 
-/// A node on a way to the end.
+/// A node on a path to the end.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     node: usize,
-    /// The step after it; [`NOBODY`] at the end.
+    /// Index of the next step; [`NOBODY`] at the end.
     next: usize,
-    /// The score of the way from the node to the end.
+    /// Score of the path from the node to the end.
     score: f64,
 }
 
-/// The nodes between the beginning, which is at `step`, and the end.
+/// Returns the nodes between the beginning, at `step`, and the end.
 fn way_from(steps: &[Step], step: usize) -> Vec<usize> {
     let (mut way, mut step) = (Vec::new(), steps[step].next);
     while step != NOBODY && steps[step].next != NOBODY {
@@ -206,7 +207,7 @@ fn way_from(steps: &[Step], step: usize) -> Vec<usize> {
     way
 }
 
-/// A way from a node to the end, with the best score that a whole way may have.
+/// A path from a node to the end, with the best score that a whole path through it can have.
 #[derive(Debug)]
 struct Hypothesis {
     bound: f64,
@@ -233,13 +234,13 @@ impl PartialEq for Hypothesis {
 
 impl Eq for Hypothesis {}
 
-/// The logarithm of the sum of two numbers, which are given by their logarithms.
+/// Returns the logarithm of the sum of two numbers given by their logarithms.
 fn log_sum(a: f64, b: f64) -> f64 {
     let (least, most) = if a > b { (b, a) } else { (a, b) };
     if most > least + MOST_DIFFERENCE { most } else { most + ((least - most).exp() + 1.0).ln() }
 }
 
-/// Chooses an index by its weight; `None` if the weights are no distribution.
+/// Samples an index by weight; `None` if the weights are not a distribution.
 fn choose(weights: &[f64]) -> Option<usize> {
     let total: f64 = weights.iter().sum();
     if !(total > 0.0 && total.is_finite()) {

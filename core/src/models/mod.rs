@@ -1,8 +1,8 @@
-//! Models: turn pieces of text into tokens.
+//! Models turn pieces of text into tokens.
 //!
-//! A pipeline asks its model [`Questions`]; shorter ways that few models have are methods of [`Model`]. To
-//! add a model type, write a file with the answers, add a variant of [`Model`], and read its fields in
-//! `file`.
+//! A pipeline asks its model [`Questions`]; shortcuts that few models have are methods of
+//! [`Model`]. To add a model type, write a file with the answers, add a variant of [`Model`], and
+//! read its fields in `file`.
 
 mod bpe;
 mod bpe_by_list;
@@ -68,7 +68,7 @@ use write_bpe::Merging;
 pub(crate) enum Model {
     /// Byte pair encoding by the lists of a file.
     Bpe(Bpe),
-    /// Byte pair encoding that the core cannot express.
+    /// Byte pair encoding with merges that the core cannot express.
     ListBpe(ListBpe),
     WordPiece(WordPiece),
     WordLevel(WordLevel),
@@ -77,49 +77,49 @@ pub(crate) enum Model {
     SentencePiece(SentencePiece),
 }
 
-/// A token of a piece.
+/// A token of a piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) id: u32,
-    /// The bytes of the piece that it covers.
+    /// Bytes of the piece that the token covers.
     pub(crate) span: Range<usize>,
-    /// Whether its text comes from the piece, not from the vocabulary.
+    /// Whether the token's text comes from the piece instead of the vocabulary.
     pub(crate) shows_piece: bool,
 }
 
 impl Token {
-    /// A token with the text of the vocabulary.
+    /// Creates a token with the text of the vocabulary.
     pub(crate) fn new(id: u32, span: Range<usize>) -> Self {
         Self { id, span, shows_piece: false }
     }
 }
 
-/// The place of a stretch in a text.
+/// Position of a run in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// At the beginning.
     First,
     /// After a special token.
     Later,
-    /// Inside a run, of which the cache has chunks.
+    /// Inside a run that the cache holds in chunks.
     Chunk,
 }
 
 /// Takes each token of a piece.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(Token) -> Result<()>;
 
-/// Whether a token must not be made of these bytes of a piece.
+/// Whether the token with this id is barred from these bytes of a piece.
 pub(crate) type Barred<'a> = &'a dyn Fn(u32, Range<usize>) -> bool;
 
-/// Why the tokens of a model without a token for each byte may have other bytes than the text.
+/// Reason why the tokens of a model without byte tokens may differ from the text in bytes.
 pub(crate) const LOST: &str = "without bytes as tokens, characters outside the vocabulary are lost";
 
-/// The questions that a tokenizer asks its model.
+/// Questions that a tokenizer asks its model.
 pub(crate) trait Questions: fmt::Debug + Send + Sync {
-    /// The workspaces that calls borrow, with their caches.
+    /// Returns the workspaces that calls borrow, with their caches.
     fn workspaces(&self) -> &Pool;
 
-    /// Appends the ids of a stretch of text, which `split` cuts.
+    /// Appends the ids of a run of text, which `split` cuts.
     fn encode_stretch(
         &self,
         text: &str,
@@ -128,11 +128,12 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         ids: &mut Vec<u32>,
     ) -> Result<()>;
 
-    /// Encodes one piece without tokens that `barred` has at a place. Calls `found` with each token
-    /// until it fails. Returns false, without a call, if the model cannot do without a token.
+    /// Encodes one piece without tokens that `barred` excludes at their position. Calls `found`
+    /// with each token until it fails. Returns false, without a call, if the model cannot exclude
+    /// tokens.
     ///
-    /// As in `tokenizers`, characters that BPE makes no token of are left out: tokens cover the bytes
-    /// of the rest.
+    /// As in `tokenizers`, characters for which BPE has no token are dropped: tokens cover the
+    /// bytes of the rest.
     fn encode_piece(
         &self,
         piece: &str,
@@ -140,17 +141,17 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
         found: Found<'_>,
     ) -> Result<bool>;
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     fn size(&self) -> usize;
 
     fn token_to_id(&self, token: &str) -> Option<u32>;
 
     fn id_to_token(&self, id: u32) -> Option<String>;
 
-    /// The largest id; `None` without tokens.
+    /// Returns the largest id; `None` without tokens.
     fn max_id(&self) -> Option<u32>;
 
-    /// Every token and its id, by ascending id.
+    /// Returns every token and its id, by ascending id.
     fn vocab(&self) -> Vec<(String, u32)>;
 
     /// Whether text may become the token with this id.
@@ -159,11 +160,12 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// Whether encoding fails for some texts.
     fn may_fail(&self) -> bool;
 
-    /// Why tokens may have other bytes than the text; `None` if they never do, under a decoder of
-    /// represented bytes if `is_byte_level`, or else of fallbacks.
+    /// Returns why tokens may differ from the text in bytes; `None` if they never do. The decoder
+    /// is of represented bytes if `is_byte_level`, otherwise of fallbacks.
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
-    /// The digest of all that decides ids, which `sha256` computes on the first call.
+    /// Returns the digest of all data that decides ids; `sha256` computes the digest on the first
+    /// call.
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>;
 }
 
@@ -183,12 +185,12 @@ impl Deref for Model {
 }
 
 impl Model {
-    /// The model of a pipeline of ranks, for its tokens and ids.
+    /// Wraps the direct stage of a pipeline of ranks, for its tokens and ids.
     pub(crate) fn of_direct(direct: Arc<Direct>) -> Self {
         Self::Bpe(Bpe::of_direct(direct))
     }
 
-    /// Whether the model takes each piece alone, and always makes the same tokens of it.
+    /// Whether the model encodes each piece independently and deterministically.
     pub(crate) fn takes_words(&self) -> bool {
         match self {
             Self::Bpe(_) | Self::SentencePiece(_) => false,
@@ -196,7 +198,7 @@ impl Model {
         }
     }
 
-    /// Whether the cache may have text that is not normalized.
+    /// Whether the cache may hold text that is not normalized.
     pub(crate) fn looks_up_runs(&self) -> bool {
         match self {
             Self::SentencePiece(model) => model.looks_up_runs(),
@@ -204,7 +206,7 @@ impl Model {
         }
     }
 
-    /// Appends the ids of a piece, which is not empty, if the model [takes words](Self::takes_words).
+    /// Appends the ids of a nonempty piece, if the model [takes words](Self::takes_words).
     pub(crate) fn append_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
         match self {
             Self::Bpe(_) | Self::SentencePiece(_) => Ok(()),
@@ -215,8 +217,8 @@ impl Model {
         }
     }
 
-    /// Appends the ids of a run with a normalizer of SentencePiece. Returns false if the model has no
-    /// shorter way than all steps.
+    /// Appends the ids of a run with a SentencePiece normalizer. Returns false if the model has no
+    /// shortcut for these steps.
     pub(crate) fn encode_run(
         &self,
         run: &str,
@@ -229,8 +231,8 @@ impl Model {
         }
     }
 
-    /// Appends the ids of a stretch that is not cut and whose spaces become marks, after a mark if
-    /// `is_prefixed`. Returns false if the model has no shorter way than these steps.
+    /// Appends the ids of an uncut run whose spaces become marks, with a mark in front if
+    /// `is_prefixed`. Returns false if the model has no shortcut for these steps.
     pub(crate) fn encode_marked(
         &self,
         text: &str,
@@ -244,7 +246,7 @@ impl Model {
         }
     }
 
-    /// The byte pair encoding by ranks; `None` for every other model.
+    /// Returns the byte pair encoding by ranks; `None` for every other model.
     pub(crate) fn bpe_by_ranks(&self) -> Option<&Bpe> {
         match self {
             Self::Bpe(bpe) => Some(bpe),
@@ -252,13 +254,13 @@ impl Model {
         }
     }
 
-    /// The vocabulary, if tokens merge in the order of ids; otherwise fails.
+    /// Returns the vocabulary if tokens merge in the order of ids; otherwise fails.
     pub(crate) fn ranks(&self) -> Result<&Arc<Vocabulary>> {
         let reason = "a model that does not merge cannot be part of an Encoding";
         self.bpe_by_ranks().ok_or_else(|| Error::refused("model.type", reason))?.ranks()
     }
 
-    /// Whether text can become a byte token by its name, `<0x7E>`.
+    /// Whether text such as `<0x7E>` can become the byte token of that name.
     pub(crate) fn finds_byte_names(&self) -> bool {
         let as_whole = |header: &Header| header.byte_fallback && header.ignore_merges;
         match self {
@@ -269,7 +271,7 @@ impl Model {
         }
     }
 
-    /// The token for unknown text, if text with its bytes never becomes it.
+    /// Returns the token for unknown text, if text with its bytes never encodes to it.
     pub(crate) fn unspelled(&self) -> Option<u32> {
         match self {
             Self::Bpe(bpe) => bpe.unspelled(),
@@ -279,7 +281,7 @@ impl Model {
     }
 
     /// Whether a piece can be cut between these two characters without changing a token; `None` if
-    /// no two characters decide that.
+    /// two characters cannot decide that.
     pub(crate) fn are_apart(&self, before: char, after: char) -> Option<bool> {
         match self {
             Self::Bpe(bpe) => bpe.are_apart(before, after),
@@ -348,7 +350,7 @@ impl Model {
         }
     }
 
-    /// The type and the fields, without lists; also those that files do not hold.
+    /// Returns the type and the fields without lists, including fields that files do not hold.
     pub(crate) fn fields(&self) -> Result<Value> {
         match self {
             Self::Bpe(bpe) => bpe.header().fields(),
@@ -366,7 +368,7 @@ impl Model {
         }
     }
 
-    /// Builds byte pair encoding: by the core, where it can express the lists.
+    /// Builds byte pair encoding, by the core if it can express the lists.
     pub(crate) fn bpe(
         header: Header,
         tokens: &TokenList,
@@ -374,7 +376,7 @@ impl Model {
         split: &Split,
     ) -> Result<Self> {
         header.check()?;
-        // The core has no vocabulary without tokens that are bytes or characters.
+        // The core needs tokens that are bytes or characters.
         let is_part = |text: &str| match split.is_byte_level() {
             true => bytes_of(text).is_some_and(|bytes| !bytes.is_empty()),
             false => !text.is_empty(),
@@ -389,7 +391,7 @@ impl Model {
         Ok(Self::ListBpe(ListBpe::new(header, tokens, merges)?))
     }
 
-    /// Builds byte pair encoding again, with another header or for another split.
+    /// Rebuilds byte pair encoding with another header or for another split.
     fn bpe_again(bpe: &impl Merging, header: Header, split: &Split) -> Result<Self> {
         let (tokens, merges) = bpe.to_lists()?;
         Self::bpe(header, &tokens, &merges, split)
@@ -407,9 +409,9 @@ fn fields(kind: &str, fields: &impl Serialize, sampling: Option<&Sampling>) -> R
     Ok(all)
 }
 
-/// Copies the fields of a model with another value of one, given as in the JSON.
+/// Copies the fields of a model with another value of one field, given as in the JSON.
 ///
-/// Fails if no field has this name, or the value has another type.
+/// Fails if there is no field of this name, or the value has another type.
 fn with_field<T: Serialize + DeserializeOwned>(fields: &T, name: &str, value: Value) -> Result<T> {
     let invalid = |reason: String| Error::Invalid(format!("model.{name}: {reason}"));
     let mut json = serde_json::to_value(fields).map_err(|error| invalid(error.to_string()))?;

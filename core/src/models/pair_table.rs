@@ -1,5 +1,5 @@
-//! Merges pieces by the list of a file: for files whose merges ranks cannot express, and for pieces
-//! with bytes that are not tokens.
+//! Merges pieces by the list of a file: for merges that ranks cannot express, and for pieces with
+//! bytes that are not tokens.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ pub(crate) type FastMap<K, V> = HashMap<K, V, FixedState>;
 /// Two tokens, by id.
 pub(crate) type Pair = (u32, u32);
 
-/// The work of a merge, in bytes of text: see [`poll`].
+/// Cost of a merge, in bytes of text: see [`poll`].
 const WORK: usize = 32;
 
-/// The treatment of bytes that are not tokens.
+/// Treatment of bytes that are not tokens.
 #[derive(Debug)]
 pub(crate) enum Unknown {
     /// Drops the byte; the bytes around it merge.
     Dropped,
-    /// Replaces it with a token; if `fused`, one token replaces several bytes in a row.
+    /// Replaces the byte with a token; if `fused`, one token replaces consecutive bytes.
     Token { id: u32, fused: bool },
-    /// Fails, because the unknown token, with this name, is not in the vocabulary.
+    /// Fails, because the unknown token, of this name, is not in the vocabulary.
     Fails(String),
 }
 
@@ -46,9 +46,9 @@ impl Unknown {
         }
     }
 
-    /// Takes text that is not a token, of this length, which `name` names in an error. Returns an
-    /// unknown token that is complete. Another is left in `waiting` until a token of the vocabulary
-    /// follows, or the end: as in `tokenizers`, it comes after the bytes of text that follows it.
+    /// Takes text of this length that is not a token; errors use `name`. Returns an unknown token
+    /// that is complete. Another one stays in `waiting` until a token of the vocabulary follows, or
+    /// the end: as in `tokenizers`, it comes after the bytes of the text that follows it.
     pub(crate) fn meet(
         &self,
         waiting: &mut Waiting,
@@ -70,13 +70,13 @@ impl Unknown {
     }
 }
 
-/// The list of merges, by ids.
+/// List of merges, by ids.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// The id of each byte that is a token.
+    /// Id of each byte that is a token.
     pub(crate) bytes: Vec<Option<u32>>,
-    /// The tokens for the UTF-8 of the character that represents each other byte; empty if the
-    /// vocabulary lacks one.
+    /// For each other byte, the tokens for the UTF-8 of the character that represents it; empty if
+    /// the vocabulary lacks one.
     pub(crate) fallback: Vec<Vec<u32>>,
     pub(crate) unknown: Unknown,
     pub(crate) merges: PairTable,
@@ -88,12 +88,13 @@ impl Listed {
         text.iter().any(|&byte| self.bytes[usize::from(byte)].is_none())
     }
 
-    /// Whether each byte that UTF-8 has is a token.
+    /// Whether each byte that occurs in UTF-8 is a token.
     pub(crate) fn has_all_bytes(&self) -> bool {
         (0..=255).all(|byte| !is_in_utf8(byte) || self.bytes[usize::from(byte)].is_some())
     }
 
-    /// The ids of single bytes, each with the length of its text in a byte-level vocabulary.
+    /// Returns the ids of single bytes, each with the length of its text in a byte-level
+    /// vocabulary.
     fn parts(&self, piece: &[u8]) -> Result<Vec<(u32, usize)>> {
         let mut parts: Vec<(u32, usize)> = Vec::new();
         reserve(&mut parts, text_length(piece))?;
@@ -114,7 +115,7 @@ impl Listed {
         Ok(parts)
     }
 
-    /// Merges a piece. Calls `found` with the id of each token and the length of its text, until it
+    /// Merges a piece. Calls `found` with each token id and the length of its text, until `found`
     /// fails.
     pub(crate) fn merge(
         &self,
@@ -125,34 +126,34 @@ impl Listed {
     }
 }
 
-/// The merges of a list.
+/// The listed merges.
 #[derive(Debug, Default)]
 pub(crate) struct PairTable {
-    /// For each pair, its place in the list and the id of the token that it becomes.
+    /// For each pair, its index in the list and the id of the merged token.
     pairs: FastMap<Pair, (u32, u32)>,
-    /// The token that each place makes; [`NONE`] for places that were left out.
+    /// Token that each merge makes, by index in the list; [`NONE`] for skipped indices.
     products: Vec<u32>,
-    /// Where each id comes from, if the list is in the order of ids: no two merges make one token, and
-    /// each makes one with an id above those before it and those of its parts. `None` for any other.
+    /// Origin of each id, if the list is in the order of ids: no two merges make one token, and
+    /// each makes an id above all earlier ones and above its parts. `None` for any other list.
     origins: Option<Vec<Origin>>,
 }
 
-/// The pair that a token is merged from, [`NONE`] twice without one, and the parts that merging starts
-/// with for it.
+/// The pair that a token is merged from, or [`NONE`] twice, and the number of initial parts that
+/// the token covers.
 #[derive(Debug, Clone, Copy)]
 struct Origin {
     pair: [u32; 2],
     width: u32,
 }
 
-/// The origin of a token that no merge makes.
+/// Origin of a token that no merge makes.
 const SINGLE: Origin = Origin { pair: [NONE; 2], width: 1 };
-/// How far apart the ids of a list may be for a table of them: so many, and more for each merge.
+/// Maximum gap between the ids of a list for a table of them: this many, and more per merge.
 const GAP: usize = 1 << 16;
 const GAP_A_MERGE: usize = 4;
 
 impl PairTable {
-    /// No merges, and room for so many.
+    /// Creates an empty table with room for `count` merges.
     pub(crate) fn with_capacity(count: usize) -> Result<Self> {
         let mut pairs = FastMap::default();
         let bytes = count * size_of::<(Pair, (u32, u32))>();
@@ -160,7 +161,7 @@ impl PairTable {
         Ok(Self { pairs, products: Vec::with_capacity(count), origins: Some(Vec::new()) })
     }
 
-    /// Adds the merge at a place after those that were added before.
+    /// Adds the merge at an index of the list above the indices added before.
     pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) -> Result<()> {
         self.pairs.insert(pair, (place, product));
         self.products.resize(place as usize, NONE);
@@ -180,13 +181,13 @@ impl PairTable {
         Ok(())
     }
 
-    /// The place of a pair in the list, and the token that it becomes.
+    /// Returns the index of a pair in the list, and the token it merges into.
     #[inline(always)]
     pub(crate) fn get(&self, pair: Pair) -> Option<(u32, u32)> {
         self.pairs.get(&pair).copied()
     }
 
-    /// All pairs, with their places in the list, in no order.
+    /// Returns all pairs with their indices in the list, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Pair, u32)> {
         self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
     }
@@ -196,15 +197,15 @@ impl PairTable {
         origins.get(id as usize).copied().unwrap_or(SINGLE)
     }
 
-    /// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the
-    /// list, and of equal pairs the leftmost, until no pair is left. Calls `found` with the id of each
-    /// token and the length of its text, until it fails.
+    /// Merges parts, given as ids and the lengths of their texts: the pair that comes first in the
+    /// list, leftmost on ties, until no pair is left. Calls `found` with each token id and the
+    /// length of its text, until `found` fails.
     pub(crate) fn merge(
         &self,
         singles: &[(u32, usize)],
         mut found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        // The unknown token may also be one that merging makes.
+        // The unknown token may also be the result of a merge.
         let are_single = || singles.iter().all(|&(id, _)| self.origin(id).pair[0] == NONE);
         if self.origins.is_none() || !are_single() {
             return self.merge_skipping(singles, || false, found);
@@ -217,7 +218,7 @@ impl PairTable {
         ids.iter().try_for_each(|&id| found(id, lengths.by_ref().take(width(id)).sum()))
     }
 
-    /// [`Self::merge`], where a pair for which `is_skipped` waits for the next that is merged.
+    /// [`Self::merge`], where a pair for which `is_skipped` waits for the next merge.
     pub(crate) fn merge_skipping(
         &self,
         singles: &[(u32, usize)],
@@ -233,7 +234,7 @@ impl PairTable {
     }
 }
 
-/// Merges parts, which are ids and the lengths of their texts, by their places in the list.
+/// Merges parts, given as ids and the lengths of their texts, by index in the list.
 struct Merging<'a, S> {
     table: &'a PairTable,
     parts: Vec<(u32, usize)>,
@@ -252,7 +253,8 @@ impl<S: FnMut() -> bool> Merges for Merging<'_, S> {
         poll(WORK)
     }
 
-    /// As in `tokenizers`, the place of a pair counts for another one that makes the same token.
+    /// As in `tokenizers`, the index of a pair also counts for another pair that makes the same
+    /// token.
     fn is_current(&self, place: u32, now: u32) -> bool {
         let products = &self.table.products;
         products[place as usize] == products[now as usize]

@@ -1,4 +1,4 @@
-//! The fields of a SentencePiece model, and the types of its pieces.
+//! Fields of a SentencePiece model, and the types of its pieces.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// The id of text that is not a piece.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// The release of SentencePiece whose ids a model gives. Releases between give the ids of a neighbor.
+/// SentencePiece release whose ids a model gives. Intermediate releases give the ids of a neighbor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
     /// Up to 0.2.1.
@@ -18,7 +18,7 @@ pub enum Version {
     V023,
 }
 
-/// How pieces are found.
+/// Algorithm that finds pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Algorithm {
@@ -66,14 +66,14 @@ impl From<Kind> for u64 {
 pub(crate) struct Fields {
     pub(crate) algorithm: Algorithm,
     pub(crate) version: Version,
-    /// Whether unknown characters become a token for each of their bytes.
+    /// Whether unknown characters become one token per byte.
     pub(crate) byte_fallback: bool,
-    /// The type of each piece.
+    /// Type of each piece.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) kinds: Vec<Kind>,
 }
 
-/// The types of pieces, from their numbers in a file.
+/// Converts the numbers of a file to types of pieces.
 pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
     for number in numbers {

@@ -1,4 +1,4 @@
-//! The pieces of a SentencePiece model, and what they say about text.
+//! The pieces of a SentencePiece model, with look-ups by text.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use super::vocab::Vocab;
 use crate::components::sentencepiece::UserDefined;
 use crate::error::{Error, Result};
 
-/// The pieces, and what they say about text.
+/// Pieces with look-ups by text.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     pub(crate) kinds: Vec<Kind>,
     pub(crate) version: Version,
     pub(super) vocab: Vocab,
     pub(super) scores: Vec<f32>,
-    /// The order of the scores.
+    /// Order of the scores.
     order: Vec<i32>,
     pub(super) user_defined: UserDefined,
     pub(super) unknown: Option<u32>,
-    /// The token for each byte, with byte fallback.
+    /// Token for each byte, with byte fallback.
     pub(super) bytes: Vec<u32>,
 }
 
@@ -78,8 +78,8 @@ impl Pieces {
         self.order[id as usize]
     }
 
-    /// The length of the first piece of a text from `start` on that is not cut further, and whether
-    /// it is user-defined.
+    /// Returns the length of the first piece of a text from `start` that is not cut further, and
+    /// whether the piece is user-defined.
     pub(crate) fn first(
         &self,
         text: &str,
@@ -93,7 +93,7 @@ impl Pieces {
         }
     }
 
-    /// Whether SentencePiece fails on a character, which is a control piece: up to version 0.2.1.
+    /// Whether SentencePiece fails on a character that is a control piece: up to version 0.2.1.
     pub(super) fn fails_on_characters(&self) -> bool {
         self.version == Version::V021
             && self
@@ -107,14 +107,14 @@ impl Pieces {
         self.kinds[id as usize]
     }
 
-    /// The id of a piece that merging may make.
+    /// Returns the id of a piece that merging may make.
     pub(crate) fn mergeable(&self, piece: &str) -> Option<u32> {
         let is_normal = |kind| matches!(kind, Kind::Normal | Kind::UserDefined | Kind::Unused);
         self.vocab.id(piece).filter(|&id| is_normal(self.kind(id)))
     }
 
-    /// The id of a piece of text; [`UNKNOWN`] without one. Up to version 0.2.1, it may be a piece
-    /// that is not for text.
+    /// Returns the id of a piece of text, or [`UNKNOWN`]. Up to version 0.2.1, also returns pieces
+    /// that are not for text.
     pub(crate) fn final_id(&self, piece: &str) -> Result<u32> {
         if let Some(id) = self.mergeable(piece) {
             return Ok(id);
@@ -129,7 +129,7 @@ impl Pieces {
         }
     }
 
-    /// The id of a character or a word.
+    /// Returns the id of a character or a word.
     pub(super) fn whole_id(&self, piece: &str) -> Result<u32> {
         let id = self.final_id(piece)?;
         let is_unused = id != UNKNOWN && self.kind(id) == Kind::Unused;

@@ -1,19 +1,19 @@
-//! Random numbers for models that choose among tokens.
+//! Random numbers for models that sample.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use serde::{Deserialize, Serialize};
 
-/// How a model chooses at random. Files do not hold it.
+/// Sampling settings. Files do not hold them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sampling {
-    /// How much scores decide; `None` for the best tokens.
+    /// Factor of the scores; `None` for the best tokens.
     pub(crate) alpha: Option<f64>,
-    /// The number of best ways to choose from; 0 for all.
+    /// Number of best paths to sample from; 0 for all.
     pub(crate) nbest_size: Option<usize>,
-    /// With it, a text always becomes the same tokens.
+    /// Seed; with a seed, a text always encodes to the same tokens.
     pub(crate) seed: Option<u64>,
 }
 
@@ -21,13 +21,13 @@ impl Sampling {
     /// The names of the fields.
     pub(crate) const FIELDS: [&'static str; 3] = ["alpha", "nbest_size", "seed"];
 
-    /// The factor of scores, and the number of ways; `None` for the best tokens.
+    /// Returns the factor of the scores and the number of paths; `None` for the best tokens.
     pub(crate) fn choice(&self) -> Option<(f64, usize)> {
         let alpha = self.alpha.filter(|&alpha| alpha != 0.0)?;
         Some((alpha, self.nbest_size.unwrap_or(0)))
     }
 
-    /// Starts the numbers for a text, if there is a seed.
+    /// Seeds the generator for a text, if there is a seed.
     pub(crate) fn begin(&self, text: &str) {
         const PRIME: u64 = 0x100_0000_01b3;
         if let Some(seed) = self.seed {
@@ -41,7 +41,7 @@ thread_local! {
     static STATE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The step of the generator SplitMix64.
+/// Increment of the SplitMix64 generator.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn mixed(state: u64) -> u64 {
@@ -57,12 +57,12 @@ fn next() -> u64 {
     mixed(state)
 }
 
-/// A number of 24 bits, from 0 to 1.
+/// Returns a 24-bit number in `0..1`.
 pub(crate) fn next_f32() -> f32 {
     (next() >> 40) as f32 / (1u32 << 24) as f32
 }
 
-/// A number of 53 bits, from 0 to 1.
+/// Returns a 53-bit number in `0..1`.
 pub(crate) fn next_f64() -> f64 {
     (next() >> 11) as f64 / (1u64 << 53) as f64
 }

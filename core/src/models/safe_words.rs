@@ -1,9 +1,8 @@
-//! Looks up the words of a text for [`Viterbi`], whose sums are rounded differently after different
-//! text.
+//! Looks up the words of a text for [`Viterbi`], whose sums round differently after different text.
 //!
-//! A path is the best whatever was before it if it is better than any other by more than all roundings
-//! of both: a rounding is at most half of the last bit of the largest sum. Such words are cached; a
-//! mark is cached for others, and these are searched for with the sum of the text before them.
+//! A path is best after any text if its margin over every other path exceeds all roundings of both:
+//! a rounding is at most half of the last bit of the largest sum. Such words are cached; other
+//! words are cached as a mark, and searched for with the sum of the text before them.
 
 use std::cell::RefCell;
 
@@ -19,12 +18,13 @@ use super::viterbi::{Viterbi, Walk, each_match};
 use crate::components::sentencepiece::{Normalizer, Words};
 use crate::error::Result;
 
-/// The longest word that is looked up, in bytes.
+/// Maximum length in bytes of a word that is looked up.
 const LONGEST: usize = 64;
-/// Sums up to these, and half of the last bit of one.
+/// Limit of the sums, and half of the last bit of such a sum.
 const SMALL: Limit = Limit { sum: 16_384.0, rounding: 1.0 / 2048.0 };
 const LARGE: Limit = Limit { sum: 100_000.0, rounding: 1.0 / 256.0 };
-/// The flag of the first id of a word: one that the cache can pack, or else one that it can keep.
+/// Flag of the first id of a word: for ids that the cache can pack, or ids that the cache can only
+/// keep.
 const FLAGS: [u32; 2] = [1 << 19, 1 << 23];
 
 struct Limit {
@@ -32,34 +32,34 @@ struct Limit {
     rounding: f64,
 }
 
-/// The marks in the cache, after the ids of tokens.
+/// Marks in the cache, after the token ids.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// A character that is not a token.
+    /// Mark for a character that is not a token.
     unknown: u32,
-    /// The word must be searched for.
+    /// Mark for a word that must be searched for.
     searched: u32,
-    /// Before the ids of a word that must be searched for where the sum is not [`SMALL`].
+    /// Precedes the ids of a word that must be searched for where the sum is not [`SMALL`].
     small: u32,
     /// Added to the first id or mark of a word.
     first: u32,
 }
 
 impl Marks {
-    /// The marks after so many ids.
+    /// Creates the marks after `unknown` ids.
     fn new(unknown: u32) -> Option<Self> {
         let marks = |first| Self { unknown, searched: unknown + 1, small: unknown + 2, first };
         FLAGS.into_iter().map(marks).find(|marks| marks.small < marks.first)
     }
 }
 
-/// The search of a text: the sum so far, and the ids.
+/// State of the search through a text: the sum so far, and the ids.
 pub(crate) struct Search<'a> {
     viterbi: &'a Viterbi,
-    /// The normalizer of the words, if they are not normalized yet.
+    /// Normalizer of the words, if they are not normalized yet.
     normalizer: Option<&'a Normalizer>,
     marks: Marks,
-    /// The largest change of a sum by a word that is looked up.
+    /// Largest change of a sum by a word that is looked up.
     change: f32,
     word: String,
     walk: Walk,
@@ -78,7 +78,7 @@ struct Uncached<'a> {
 }
 
 impl Uncached<'_> {
-    /// Appends the ids of the best path of a word, and marks.
+    /// Appends the ids of the best path of a word, or marks.
     fn append(&self, word: &str, best: &mut Vec<Best>, ids: &mut Vec<u32>) -> Result<()> {
         let Self { viterbi, marks, has_bytes, .. } = *self;
         if word.is_empty() || word.len() > LONGEST {
@@ -133,8 +133,8 @@ impl Resolve for Uncached<'_> {
 }
 
 impl<'a> Search<'a> {
-    /// Appends the ids of a text to `ids`, of one that is normalized if there are no `words`. A
-    /// character that is not a token becomes its `bytes`, if there are any, or else [`UNKNOWN`].
+    /// Appends the ids of a text, which is normalized if there are no `words`. A character that is
+    /// not a token becomes its `bytes`, if any, otherwise [`UNKNOWN`].
     ///
     /// Returns false if words cannot be looked up.
     pub(crate) fn append(
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
         Ok(true)
     }
 
-    /// Appends the ids of words that are looked up, and searches for those that have to be.
+    /// Appends the ids of words that are looked up, and searches for words that need it.
     fn take(&mut self, text: &str, words: &[Piece], found: &[u32]) -> Result<()> {
         self.ids.reserve(found.len());
         let Self { viterbi, marks, change, .. } = *self;
@@ -216,7 +216,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Appends the ids of a word by the sum so far.
+    /// Appends the ids of a word, found with the sum so far.
     fn search(&mut self, word: &str) -> Result<()> {
         let word = match self.normalizer {
             Some(normalizer) => {
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The two best paths before a place.
+/// The two best paths to a position.
 #[derive(Clone, Copy)]
 struct Best {
     score: f64,
@@ -255,7 +255,7 @@ impl Best {
     const NONE: Self =
         Self { score: f64::NEG_INFINITY, second: f64::NEG_INFINITY, start: 0, id: 0 };
 
-    /// Takes the paths by one more token.
+    /// Extends the paths by one token.
     #[inline(always)]
     fn improve(&mut self, before: Self, score: f64, start: u32, id: u32) {
         let (one, two) = (before.score + score, before.second + score);
@@ -269,8 +269,8 @@ impl Best {
 }
 
 impl Viterbi {
-    /// Finds the best path to each place of a word, without roundings. Returns by how much the path of
-    /// the word is better than the second.
+    /// Finds the best path to each position of a word, without roundings. Returns the margin of the
+    /// best path of the word over the second best.
     fn best_and_margin(&self, word: &str, best: &mut Vec<Best>) -> Result<f64> {
         best.clear();
         best.reserve(word.len() + 1);

@@ -1,5 +1,5 @@
-//! SentencePiece's byte pair encoding: merges the pair whose piece has the highest score, the leftmost
-//! first, and takes pieces that are not used apart again.
+//! SentencePiece's byte pair encoding: merges the pair whose piece has the highest score, leftmost
+//! on ties, and splits unused pieces into their parts again.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::piece::{Kind, UNKNOWN, Version};
 use super::pieces::Pieces;
 use crate::error::Result;
 
-/// Maximum number of times that a piece is taken apart in turn, since version 0.2.3.
+/// Maximum depth at which an unused piece is split, since version 0.2.3.
 const DEEPEST: usize = 100;
-/// The work of a merge, in bytes of text: see [`poll`].
+/// Cost of a merge, in bytes of text: see [`poll`].
 const WORK: usize = 32;
 
 /// A part of a text.
@@ -29,7 +29,7 @@ pub(crate) struct Merging<'a, F> {
     text: &'a str,
     is_barred: F,
     symbols: Vec<Symbol>,
-    /// The length of the left part that each piece that is not used was last made of.
+    /// Length of the left part in the last merge that made each unused piece.
     apart: FastMap<&'a str, usize>,
 }
 
@@ -60,15 +60,15 @@ impl<F: Fn(u32, Range<usize>) -> bool> Merges for Merging<'_, F> {
 }
 
 impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
-    /// Calls `found` with the id of each token of a text and its bytes; [`UNKNOWN`] for what is not a
-    /// token.
+    /// Calls `found` with the id and the bytes of each token of a text; [`UNKNOWN`] for text that
+    /// is not a token.
     pub(crate) fn each_token(
         pieces: &'a Pieces,
         text: &'a str,
         is_barred: F,
         mut found: impl FnMut(u32, Range<usize>) -> Result<()>,
     ) -> Result<()> {
-        // User-defined pieces and other characters.
+        // Start from user-defined pieces and single characters.
         let (mut symbols, mut start) = (Vec::new(), 0);
         while start < text.len() {
             let (length, is_frozen) = pieces.first(text, start, &is_barred);
@@ -84,7 +84,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
         Ok(())
     }
 
-    /// Calls `found` with a piece, or with the parts of one that is not used.
+    /// Calls `found` with a piece, or with the parts of an unused piece.
     fn take_apart(
         &self,
         whole: Range<usize>,

@@ -1,4 +1,4 @@
-//! The models of SentencePiece: Unigram, byte pair encoding, characters and words.
+//! SentencePiece models: Unigram, byte pair encoding, characters and words.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::components::sentencepiece::{Normalizer, Words};
 use crate::components::split::{Split, each_marked};
 use crate::error::{Error, Result};
 
-/// Takes the id of each piece of a text, and its bytes.
+/// Takes the id and the bytes of each piece of a text.
 type Placed<'a> = &'a mut dyn FnMut(u32, Range<usize>) -> Result<()>;
 
 /// The model, ready to run.
@@ -35,21 +35,21 @@ pub(crate) struct SentencePiece {
     pieces: Arc<Pieces>,
     search: Search,
     pool: Pool,
-    /// The digest of the model, once computed.
+    /// Digest of the model, once computed.
     digest: OnceBox<Digest>,
 }
 
 #[derive(Debug)]
 enum Search {
     Unigram(Arc<Viterbi>),
-    /// By the core, where it can express the pieces.
+    /// By the core, if it can express the pieces.
     Bpe(Option<Core>),
     Word,
     Char,
 }
 
 impl SentencePiece {
-    /// Builds the model of pieces, whose places are their ids, and their scores.
+    /// Builds the model from pieces, whose indices are their ids, and their scores.
     ///
     /// Fails for pieces that SentencePiece refuses.
     pub(crate) fn new(
@@ -87,13 +87,13 @@ impl SentencePiece {
         Ok(Self { fields, pieces, search, pool: Pool::default(), digest: OnceBox::new() })
     }
 
-    /// The fields without the types of the pieces.
+    /// Returns the fields without the types of the pieces.
     pub(crate) fn settings(&self) -> Fields {
         let Fields { algorithm, version, byte_fallback, .. } = *self.fields;
         Fields { algorithm, version, byte_fallback, kinds: Vec::new() }
     }
 
-    /// Calls `found` with each piece of a text: [`UNKNOWN`] if it is not one.
+    /// Calls `found` with each piece of a text, or [`UNKNOWN`].
     fn each_piece(
         &self,
         text: &str,
@@ -121,7 +121,7 @@ impl SentencePiece {
         }
     }
 
-    /// Calls `found` with each token of a text, whose pieces `each` finds.
+    /// Calls `found` with each token of a text whose pieces `each` finds.
     fn each_token(
         &self,
         text: &str,
@@ -150,8 +150,8 @@ impl SentencePiece {
         run.map_or(Ok(()), |run| found(unknown(run)))
     }
 
-    /// Appends the ids of a text whose words are looked up, of one that is normalized if there are no
-    /// `words`. Returns false if they cannot be.
+    /// Appends the ids of a text by looking up its words; the text is normalized if there are no
+    /// `words`. Returns false if words cannot be looked up.
     fn append_words(
         &self,
         text: &str,
@@ -165,7 +165,7 @@ impl SentencePiece {
         Ok(is_done)
     }
 
-    /// Makes one unknown token of each run of unknown characters among the ids from `from` on.
+    /// Fuses each run of unknown ids from index `from` into one unknown token.
     fn fuse_unknown(&self, from: usize, ids: &mut Vec<u32>) {
         if !ids[from..].contains(&UNKNOWN) {
             return;
@@ -185,7 +185,7 @@ impl SentencePiece {
     }
 }
 
-/// Fails if text would be cut before the model sees it.
+/// Fails if the split would cut text before the model sees it.
 fn check_split(split: &Split) -> Result<()> {
     match split.spec() {
         None => Ok(()),
@@ -217,7 +217,7 @@ impl SentencePiece {
                 {
                     return Ok(true);
                 }
-                // The cache has words that are not normalized.
+                // The cache holds words that are not normalized.
                 let text = normalizer.apply(run, limit(run.len()))?;
                 self.append_piece(&text, ids)?;
                 Ok(true)
@@ -261,7 +261,7 @@ impl SentencePiece {
         }
     }
 
-    /// Appends the ids of a text by all steps.
+    /// Appends the ids of a text, without shortcuts.
     fn append_piece(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         let take = &mut |token: Token| {
             ids.push(token.id);
@@ -350,7 +350,7 @@ impl Questions for SentencePiece {
         (!self.fields.byte_fallback).then(|| LOST.into())
     }
 
-    /// The version counts only where ids depend on it.
+    /// The version counts only if ids depend on it.
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
         let digest = || {
             let depends = self.fields.algorithm == Algorithm::Unigram

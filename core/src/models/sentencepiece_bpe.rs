@@ -1,8 +1,8 @@
-//! SentencePiece's byte pair encoding by the core: where any two pieces merge that are a piece together,
-//! in the order of scores.
+//! SentencePiece's byte pair encoding by the core: for models in which any two pieces merge whose
+//! concatenation is a piece, in the order of scores.
 //!
-//! The core cuts text where no piece crosses. Runs of marks, which some models have as pieces of one
-//! score that is below all others, merge last, and among themselves only: they are merged here.
+//! The core cuts text where no piece crosses. Some models have runs of marks as pieces of one score
+//! below all others; these merge last, and only among themselves: they are merged here.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -22,10 +22,10 @@ use crate::components::bytes::{MARK, swapped};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 
-/// The runs of marks whose ids are found when the model is built.
+/// Maximum length of a run of marks whose ids are found when the model is built.
 const SHORT: usize = 64;
 
-/// The core, and what it leaves to do.
+/// The core, and the merges left to this module.
 #[derive(Debug)]
 pub(crate) struct Core {
     bpe: Bpe,
@@ -36,9 +36,9 @@ pub(crate) struct Core {
 #[derive(Debug, Clone)]
 struct Runs {
     mark: u32,
-    /// The ids of short runs, by their length.
+    /// Ids of short runs, by length.
     short: Vec<Vec<u32>>,
-    /// The ids of pieces of marks by their length, if their scores are equal.
+    /// Ids of pieces of marks by length, if their scores are equal.
     equal: Option<Vec<Option<u32>>>,
 }
 
@@ -46,7 +46,7 @@ struct Runs {
 type Long<'a> = (&'a str, u32);
 
 impl Core {
-    /// Builds the core; `None` if it would not be the same.
+    /// Builds the core; `None` if its ids could differ.
     pub(crate) fn new(pieces: &Pieces, byte_fallback: bool, split: &Split) -> Result<Option<Self>> {
         let Some(unknown) = pieces.unknown.and_then(|id| pieces.vocab.token(id)) else {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Core {
         Ok(self.bpe.encode_marked(text, is_prefixed, ids)? && self.merge_runs(pieces, from, ids)?)
     }
 
-    /// Appends the ids of a text, between user-defined pieces.
+    /// Appends the ids of a text, cut at user-defined pieces.
     pub(crate) fn append(&self, pieces: &Pieces, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         let (mut start, mut at) = (0, 0);
         while !pieces.user_defined.is_empty() && at < text.len() {
@@ -134,8 +134,8 @@ impl Core {
         self.append_stretch(pieces, &text[start..], ids)
     }
 
-    /// Calls `found` with the id of each piece of a text, and its bytes: [`UNKNOWN`] for characters that
-    /// are not pieces.
+    /// Calls `found` with the id and the bytes of each piece of a text; [`UNKNOWN`] for characters
+    /// that are not pieces.
     pub(crate) fn each_piece(
         &self,
         pieces: &Pieces,
@@ -168,7 +168,7 @@ impl Core {
         self.append_swapped(pieces, &swapped(text)?, ids)
     }
 
-    /// Appends the ids of a text without user-defined pieces that is [swapped].
+    /// Appends the ids of a [swapped] text without user-defined pieces.
     pub(crate) fn append_swapped(
         &self,
         pieces: &Pieces,
@@ -180,7 +180,7 @@ impl Core {
         self.merge_runs(pieces, from, ids).map(|_| ())
     }
 
-    /// Merges the marks side by side among the ids from `from` on. Returns true.
+    /// Merges adjacent marks among the ids from index `from`. Returns true.
     fn merge_runs(&self, pieces: &Pieces, from: usize, ids: &mut Vec<u32>) -> Result<bool> {
         let Some(runs @ Runs { mark, short, .. }) = &self.runs else { return Ok(true) };
         if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
@@ -207,13 +207,13 @@ impl Runs {
         Ok(Some(Self { mark, short, equal: equal_runs(pieces)? }))
     }
 
-    /// Appends the ids of so many marks.
+    /// Appends the ids of a run of `length` marks.
     fn append_long(&self, pieces: &Pieces, length: usize, ids: &mut Vec<u32>) -> Result<()> {
         let Some(equal) = &self.equal else {
             ids.extend_from_slice(&run_ids(pieces, length)?);
             return Ok(());
         };
-        // Of equal scores the leftmost merges, so that all marks after merged marks are single.
+        // With equal scores the leftmost pair merges, so all marks after merged marks are single.
         let id = |length: usize| equal.get(length).copied().flatten();
         let mut made: Vec<usize> = Vec::new();
         poll(length)?;
@@ -229,7 +229,7 @@ impl Runs {
     }
 }
 
-/// The ids of pieces of marks by their length, if all pieces of several marks have one score.
+/// Returns the ids of pieces of marks by length, if all pieces of several marks have one score.
 fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
     let (mut ids, mut orders) = (Vec::new(), Vec::new());
     for (text, id) in pieces.vocab.iter() {
@@ -250,7 +250,7 @@ fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
     Ok(orders.windows(2).all(|pair| pair[0] == pair[1]).then_some(ids))
 }
 
-/// The ids of so many marks.
+/// Returns the ids of a run of `length` marks.
 fn run_ids(pieces: &Pieces, length: usize) -> Result<Vec<u32>> {
     let (text, mut ids) = ("\u{2581}".repeat(length), Vec::new());
     Merging::each_token(
@@ -273,7 +273,7 @@ fn is_normal(pieces: &Pieces, text: &str) -> bool {
     pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == Kind::Normal)
 }
 
-/// The length of the characters at the beginning of a text that are not pieces.
+/// Returns the length of the characters at the start of a text that are not pieces.
 fn unknown_length(pieces: &Pieces, text: &str) -> usize {
     let is_piece = |at: usize, character: char| {
         pieces.first(text, at, |_, _| false).1
@@ -283,7 +283,7 @@ fn unknown_length(pieces: &Pieces, text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at)
 }
 
-/// The first character of a piece that is not a normal piece.
+/// Returns the first character of a piece that is not a normal piece.
 fn first_missing(pieces: &Pieces, text: &str) -> Option<char> {
     text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
 }
@@ -293,8 +293,8 @@ fn is_reached(pieces: &Pieces, text: &str) -> bool {
     first_missing(pieces, text).is_none()
 }
 
-/// The pieces of several characters that merging can make; `None` if one has a character that is not
-/// a piece.
+/// Returns the pieces of several characters that merging can make; `None` if a piece has a
+/// character that is not a piece.
 fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     let mut long = Vec::new();
     for (text, id) in pieces.vocab.iter() {
@@ -315,7 +315,7 @@ fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     Ok(Some(long))
 }
 
-/// Whether runs of marks come after all other pieces, and are part of none of them.
+/// Whether runs of marks rank after all other pieces, and are part of none of them.
 fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
     let others = long.iter().take_while(|(text, _)| !is_run(text)).count();
     let (others, runs) = long.split_at(others);
@@ -327,7 +327,7 @@ fn are_runs_last(pieces: &Pieces, long: &[Long<'_>]) -> bool {
         && !others.iter().any(|(text, _)| text.contains("\u{2581}\u{2581}"))
 }
 
-/// The pairs that become each piece, in the order of the pieces.
+/// Returns the pairs that merge into each piece, in the order of the pieces.
 fn merges(pieces: &Pieces, long: &[Long<'_>]) -> Result<MergeList> {
     let mut merges = MergeList::default();
     for (text, _) in long {

@@ -1,4 +1,4 @@
-//! Parses the tokens and merges of a `tokenizer.json`, its two long lists, into flat arrays.
+//! Parses the two long lists of a `tokenizer.json`, tokens and merges, into flat arrays.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use serde::de::{
 
 use crate::error::{Error, Result};
 
-/// Texts, one after the other.
+/// Texts in one buffer.
 #[derive(Debug, Default)]
 struct Texts {
     text: String,
-    /// The end of each in `text`.
+    /// End of each text in `text`.
     ends: Vec<usize>,
 }
 
@@ -23,14 +23,14 @@ impl Texts {
         self.ends.push(self.text.len());
     }
 
-    /// The text at this index. Panics past the end.
+    /// Returns the text at this index. Panics past the end.
     fn get(&self, index: usize) -> &str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
     }
 }
 
-/// The tokens and their ids, in the order of the file.
+/// Tokens and their ids, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct TokenList {
     texts: Texts,
@@ -47,12 +47,12 @@ impl TokenList {
         &self.ids
     }
 
-    /// The number of bytes of all texts together.
+    /// Returns the total number of bytes of all texts.
     pub(crate) fn byte_len(&self) -> usize {
         self.texts.text.len()
     }
 
-    /// The token at this index. Panics past the end.
+    /// Returns the token at this index. Panics past the end.
     pub(crate) fn get(&self, index: usize) -> &str {
         self.texts.get(index)
     }
@@ -80,12 +80,12 @@ impl TokenList {
     }
 }
 
-/// The merges, as pairs of tokens, in the order of the file.
+/// Merges as pairs of tokens, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct MergeList {
     /// Both parts of each pair.
     texts: Texts,
-    /// The first entry that is not two tokens, with its index.
+    /// First entry that is not two tokens, with its index.
     malformed: Option<(usize, String)>,
 }
 
@@ -130,7 +130,7 @@ impl MergeList {
 pub(crate) enum VocabFile {
     /// A map of tokens to ids.
     Map(TokenList),
-    /// The tokens and their scores; a token's id is its index.
+    /// Tokens and their scores; the id of a token is its index.
     Scores(TokenList, Vec<f64>),
 }
 
@@ -199,7 +199,7 @@ impl<'de> Visitor<'de> for Scored<'_> {
     }
 }
 
-/// Reads the merges of a file; `None` for anything but a list.
+/// Reads the merges of a file; `None` for anything except a list.
 pub(crate) fn read_merges<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<MergeList>, D::Error> {
@@ -257,7 +257,7 @@ struct MergeReader {
     list: MergeList,
     /// Buffers.
     parts: [String; 2],
-    /// Whether they are written as one string; `None` before the first.
+    /// Whether merges are written as one string; `None` before the first.
     are_lines: Option<bool>,
 }
 

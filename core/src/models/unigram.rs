@@ -1,4 +1,4 @@
-//! Unigram: of all ways to cut a piece into tokens, takes the one with the highest sum of scores.
+//! Unigram: cuts a piece into the tokens with the highest sum of scores.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use super::words::{State, Words, missing_unknown};
 use super::{Found, Token, with_field};
 use crate::error::{Error, Result};
 
-/// How far unknown characters score below the lowest token.
+/// Difference between the lowest token score and the score of unknown characters.
 const PENALTY: f64 = 10.0;
 
-/// The fields of the model in a file.
+/// Fields of the model in a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Fields {
-    /// Replaces characters that are not tokens.
+    /// Id that replaces characters outside the vocabulary.
     pub(crate) unk_id: Option<usize>,
-    /// Whether unknown characters become a token for each of their bytes, if all have one.
+    /// Whether unknown characters become one token per byte, if all bytes have one.
     pub(crate) byte_fallback: bool,
     #[serde(skip)]
     pub(crate) sampling: Sampling,
 }
 
 impl Fields {
-    /// Copies the fields with another value of one.
+    /// Copies the fields with another value of one field.
     pub(crate) fn with(&self, name: &str, value: Value) -> Result<Self> {
         if Sampling::FIELDS.contains(&name) {
             let sampling = with_field(&self.sampling, name, value)?;
@@ -47,20 +47,20 @@ impl Fields {
 pub(crate) struct Unigram {
     fields: Fields,
     state: State,
-    /// The score of each id.
+    /// Score of each id.
     scores: Arc<Vec<f64>>,
-    /// The score of a character that is not a token.
+    /// Score of a character that is not a token.
     unknown_score: f64,
     unknown: Option<u32>,
-    /// The token for each byte, with byte fallback.
+    /// Token for each byte, with byte fallback.
     bytes: Vec<Option<u32>>,
 }
 
-/// The longest piece that is searched on the stack.
+/// Maximum length of a piece that is searched on the stack.
 const SHORT: usize = 63;
 
 impl Unigram {
-    /// Builds the model of tokens, whose places are their ids, and their scores.
+    /// Builds the model from tokens, whose indices are their ids, and their scores.
     ///
     /// Fails if the unknown token is not in the list.
     pub(crate) fn of_list(fields: Fields, tokens: TokenList, scores: Vec<f64>) -> Result<Self> {
@@ -105,8 +105,8 @@ impl Unigram {
         &self.fields
     }
 
-    /// Calls `found` with the id, the bytes and the score of each token in a text. Fails if
-    /// `found` accepts a character outside the vocabulary and there is no unknown token.
+    /// Calls `found` with the id, the bytes and the score of each token in a text. Fails if `found`
+    /// accepts a character outside the vocabulary and there is no unknown token.
     #[inline(always)]
     fn each_node(
         &self,
@@ -132,7 +132,7 @@ impl Unigram {
         }
     }
 
-    /// Finds the best tokens of a text before each place, of which there is one more than bytes.
+    /// Finds the best last token before each position; there is one position more than bytes.
     fn find_best(
         &self,
         text: &str,
@@ -150,7 +150,7 @@ impl Unigram {
         })
     }
 
-    /// The tokens of a text and their bytes in it.
+    /// Returns the tokens of a text and the bytes of each.
     fn path(
         &self,
         text: &str,
@@ -197,7 +197,7 @@ impl Unigram {
         Ok(())
     }
 
-    /// Calls `found` with the tokens for unknown text, which may be a token as a whole.
+    /// Calls `found` with the tokens for unknown text, which as a whole may be a token.
     fn each_unknown(
         &self,
         id: u32,

@@ -1,12 +1,11 @@
-//! The best path through a text: of all ways to cut a text into tokens, the one with the highest sum of
-//! scores.
+//! The best path through a text: the cut into tokens with the highest sum of scores.
 //!
-//! [`Viterbi`] is SentencePiece's, with its single-precision sums. Sums are rounded at every token,
-//! so a path depends on all text before it. Text is cut where no token crosses, and each part
-//! begins with the sum of the parts before it.
+//! [`Viterbi`] reproduces SentencePiece, with single-precision sums. Sums are rounded at every
+//! token, so a path depends on all text before it. Text is cut where no token crosses, and each
+//! part begins with the sum of the parts before it.
 //!
-//! Up to version 0.2.1, a sum is compared with the stored ones before it is rounded, and the score
-//! of a user-defined piece is different.
+//! Up to version 0.2.1, a sum is compared with the stored sums before rounding, and user-defined
+//! pieces have another score.
 
 use std::ops::Range;
 
@@ -20,26 +19,26 @@ use crate::components::bytes::MARK;
 use crate::components::trie::Trie;
 use crate::error::Result;
 
-/// How far unknown characters score below the lowest token.
+/// Difference between the lowest token score and the score of unknown characters.
 const PENALTY: f32 = 10.0;
-/// The sum beyond which sums begin again from zero.
+/// Limit beyond which sums restart from zero.
 const RESET: f32 = 100_000.0;
 
 /// Tokens with their scores.
 #[derive(Debug)]
 pub(crate) struct Viterbi {
     trie: Trie,
-    /// The score of each id: with user-defined pieces, and as wide as sums are compared.
+    /// Score of each id, including user-defined pieces, as wide as sums are compared.
     scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
-    /// The length of the longest token.
+    /// Length of the longest token.
     longest: usize,
     is_old: bool,
     cuts: Cuts,
 }
 
-/// Where no token crosses a border of words.
+/// Word boundaries that no token crosses.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cuts {
     /// Between another character and a mark.
@@ -48,20 +47,20 @@ struct Cuts {
     after_mark: bool,
 }
 
-/// The best tokens of a text before some place.
+/// Best last token before a position.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Best<S> {
     pub(crate) score: S,
-    /// The length of the last token; 0 without tokens.
+    /// Length of the last token; 0 without tokens.
     pub(crate) length: u32,
     pub(crate) id: u32,
 }
 
-/// The bytes after which work is reported.
+/// Number of bytes after which work is reported.
 const POLLED: usize = 1 << 12;
 
-/// Calls `found` with the id of each token in a text and its bytes, from the first start and from the
-/// shortest; [`UNKNOWN`] for a character that is not a token. `is_barred` has tokens that are left out.
+/// Calls `found` with the id and the bytes of each token in a text, by start and then by length;
+/// [`UNKNOWN`] for a character that is not a token. `is_barred` excludes tokens.
 #[inline(always)]
 pub(crate) fn each_match(
     trie: &Trie,
@@ -93,7 +92,7 @@ pub(crate) fn each_match(
     poll(work)
 }
 
-/// Returns the tokens of the best path to the last place and their bytes, from the end.
+/// Returns the tokens of the best path to the last position and their bytes, from the end.
 pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, Range<usize>)> {
     let mut end = best.len() - 1;
     std::iter::from_fn(move || {
@@ -104,11 +103,11 @@ pub(crate) fn path_from_end<S>(best: &[Best<S>]) -> impl Iterator<Item = (u32, R
     })
 }
 
-/// The memory of a walk, and the sum of the text before it.
+/// Buffers of a walk, and the sum of the text before it.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     best: Vec<Best<f32>>,
-    /// The tokens of the path, from the end.
+    /// Tokens of the path, from the end.
     path: Vec<(u32, Range<usize>)>,
     pub(crate) sum: f32,
 }
@@ -136,7 +135,7 @@ impl Viterbi {
         for ((text, id), (&score, &kind)) in tokens.iter().zip(scores.iter().zip(kinds)) {
             all.push(match kind {
                 Kind::UserDefined if is_old => f64::from(text.len() as f32 * most) - 0.1,
-                // The difference of lengths is exact, and the product is rounded once.
+                // The difference of lengths is exact; only the product is rounded.
                 Kind::UserDefined => f64::from((0.1 * (text.len() as f64 - 1.0)) as f32),
                 _ => f64::from(score),
             });
@@ -154,8 +153,8 @@ impl Viterbi {
         Ok(Self { trie, scores: all, unknown_score, largest_score, longest, is_old, cuts })
     }
 
-    /// Calls `found` with the id of each token of a text and its bytes; [`UNKNOWN`] for a character
-    /// that is not a token. `is_barred` has tokens that are left out.
+    /// Calls `found` with the id and the bytes of each token of a text; [`UNKNOWN`] for a character
+    /// that is not a token. `is_barred` excludes tokens.
     pub(crate) fn each_token(
         &self,
         text: &str,
@@ -165,7 +164,7 @@ impl Viterbi {
         self.walk(text, is_barred, &mut Walk::default(), found)
     }
 
-    /// [`Self::each_token`], with the sum that it leads to.
+    /// [`Self::each_token`] that continues the sum of a walk.
     pub(crate) fn walk(
         &self,
         text: &str,
@@ -189,12 +188,12 @@ impl Viterbi {
         &self.trie
     }
 
-    /// The number of ids.
+    /// Returns the number of ids.
     pub(crate) fn size(&self) -> u32 {
         self.scores.len() as u32
     }
 
-    /// A sum and the score of a token.
+    /// Adds the score of a token to a sum.
     #[inline(always)]
     pub(crate) fn sum(&self, sum: f32, id: u32) -> f32 {
         let score = self.scores[id as usize];
@@ -209,17 +208,17 @@ impl Viterbi {
         self.unknown_score
     }
 
-    /// The largest score of a token or an unknown character, without its sign.
+    /// Returns the largest absolute score of a token or an unknown character.
     pub(crate) fn largest_score(&self) -> f32 {
         self.largest_score
     }
 
-    /// Whether no token crosses the place between another character and a mark.
+    /// Whether no token crosses the boundary between another character and a mark.
     pub(crate) fn is_cut_before_marks(&self) -> bool {
         self.cuts.before_mark
     }
 
-    /// Writes the parts of a text from `start` on, beyond which no token reaches, and returns how many.
+    /// Writes the parts of a text from `start` that no token crosses, and returns their number.
     pub(crate) fn fill(&self, text: &str, start: &mut usize, batch: &mut Batch) -> usize {
         let mut count = 0;
         while *start < text.len() && count < batch.len() {
@@ -230,7 +229,7 @@ impl Viterbi {
         count
     }
 
-    /// Finds the path of a part of a text, from its end, with the sum that it leads to.
+    /// Finds the path of a part of a text, from its end, and updates the sum.
     fn walk_part(
         &self,
         part: &str,
@@ -265,7 +264,7 @@ impl Viterbi {
         Ok(())
     }
 
-    /// Begins sums from zero again where the sum of the text before `start` has become too large.
+    /// Restarts sums from zero if the sum of the text before `start` has become too large.
     fn reset(&self, best: &mut [Best<f32>], start: usize) {
         let sum = best[start].score;
         if self.is_old || sum.abs() <= RESET {
@@ -278,7 +277,7 @@ impl Viterbi {
 }
 
 impl Cuts {
-    /// Takes a token in which characters are side by side.
+    /// Records the adjacent characters of a token.
     fn keep_apart(&mut self, token: &str) {
         let mut before = None;
         for character in token.chars() {
@@ -290,7 +289,7 @@ impl Cuts {
         }
     }
 
-    /// The end of the part that begins at `start`.
+    /// Returns the end of the part that begins at `start`.
     fn end(&self, text: &[u8], start: usize) -> usize {
         if !self.before_mark && !self.after_mark {
             return text.len();
@@ -305,7 +304,7 @@ impl Cuts {
                 return at;
             }
             let other = at;
-            // Marks are near: no search would be faster.
+            // Marks are close together: a search would not be faster.
             while at < text.len() && !is_mark(text, at) {
                 at += 1;
             }
@@ -316,7 +315,7 @@ impl Cuts {
     }
 }
 
-/// Whether there is a mark at this place.
+/// Whether there is a mark at this position.
 #[inline(always)]
 fn is_mark(text: &[u8], at: usize) -> bool {
     matches!(text[at..], [0xe2, 0x96, 0x81, ..])

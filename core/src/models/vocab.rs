@@ -1,4 +1,4 @@
-//! The tokens of a model and their ids, found both ways.
+//! Maps the tokens of a model to ids and back.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) struct Vocab {
     /// By ascending id.
     tokens: TokenList,
     trie: Trie,
-    /// Whether a text has several ids, of which it becomes the last.
+    /// Whether a text has several ids; the last one is used.
     repeats: bool,
 }
 
@@ -26,14 +26,14 @@ impl fmt::Debug for Vocab {
 }
 
 impl Vocab {
-    /// Makes the vocabulary of a map. Of tokens that repeat, only the last one counts.
+    /// Builds the vocabulary from a map. Of repeated tokens, only the last counts.
     ///
     /// Fails if two tokens have one id.
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
         let trie = Trie::new(tokens.iter())?;
         let mut kept: Vec<usize> = Vec::with_capacity(tokens.ids().len());
         kept.extend((0..tokens.ids().len()).filter(|&index| {
-            // A token that repeats with one id is found at its first place and skipped at others.
+            // A token repeated with one id is found at its first index and skipped at others.
             trie.find(tokens.get(index)) == Some(tokens.ids()[index])
         }));
         kept.sort_by_key(|&index| tokens.ids()[index]);
@@ -49,7 +49,7 @@ impl Vocab {
         Ok(Self { tokens: sorted, trie, repeats: false })
     }
 
-    /// Makes the vocabulary of a list, whose places are the ids. Tokens may repeat.
+    /// Builds the vocabulary from a list, whose indices are the ids. Tokens may repeat.
     pub(crate) fn of_list(tokens: TokenList) -> Result<Self> {
         let trie = Trie::new(tokens.iter())?;
         let repeats = tokens.iter().any(|(text, id)| trie.find(text) != Some(id));
@@ -85,24 +85,24 @@ impl Vocab {
         self.tokens.ids().last().copied()
     }
 
-    /// Every token and its id, by ascending id; only the last of those that repeat.
+    /// Returns every token and its id, by ascending id; only the last of repeated tokens.
     pub(crate) fn entries(&self) -> Vec<(String, u32)> {
         let kept =
             self.tokens.iter().filter(|&(text, id)| !self.repeats || self.id(text) == Some(id));
         kept.map(|(text, id)| (text.to_owned(), id)).collect()
     }
 
-    /// Every token and its id, by ascending id.
+    /// Iterates over every token and its id, by ascending id.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
         self.tokens.iter()
     }
 
-    /// Whether each byte that UTF-8 has is a token, by the character that represents it.
+    /// Whether each byte that occurs in UTF-8 is a token, by the character that represents it.
     pub(crate) fn represents_all_bytes(&self) -> bool {
         (0..=255).all(|byte| !is_in_utf8(byte) || self.id(&text_of(&[byte])).is_some())
     }
 
-    /// [`LOST`] without a token for each byte, of which `fallback` has those by name.
+    /// Returns [`LOST`] unless each byte has a token: represented, or in `fallback`.
     pub(crate) fn why_bytes_are_lost(
         &self,
         is_byte_level: bool,
@@ -115,7 +115,7 @@ impl Vocab {
         (!has_bytes).then(|| LOST.into())
     }
 
-    /// The tokens for bytes, by their names; `None` for a byte without one.
+    /// Returns the tokens for bytes, by name; `None` for a byte without a token.
     pub(crate) fn byte_tokens(&self) -> Vec<Option<u32>> {
         let mut ids = Vec::with_capacity(256);
         (0..=255).for_each(|byte| ids.push(self.id(&super::header::byte_name(byte))));

@@ -1,4 +1,4 @@
-//! WordLevel: a piece is a token, or unknown.
+//! WordLevel: a piece is a token or unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::words::{State, Words, leave_out_text, missing_unknown};
 use super::{Found, Token};
 use crate::error::Result;
 
-/// The fields of the model in a file.
+/// Fields of the model in a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
-    /// Replaces words that are not tokens.
+    /// Token that replaces words outside the vocabulary.
     pub(crate) unk_token: String,
 }
 
@@ -72,7 +72,7 @@ impl Words for WordLevel {
     }
 }
 
-/// The reason for an error: the unknown token is not a token.
+/// Error reason: the unknown token is not in the vocabulary.
 pub(crate) fn not_known(unk_token: &str) -> String {
     format!("{unk_token:?} is not in the vocabulary")
 }

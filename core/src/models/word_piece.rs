@@ -1,5 +1,6 @@
-//! WordPiece: takes the longest token that a word begins with, then the longest with a prefix that
-//! the rest begins with, and so on. A word with a rest that begins with no token is unknown as a whole.
+//! WordPiece: takes the longest token that the word begins with, then repeatedly the longest token,
+//! with a prefix, that the rest begins with. If no token matches the rest, the whole word is
+//! unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use super::{Found, Token};
 use crate::components::trie::{Node, Trie};
 use crate::error::Result;
 
-/// The fields of the model in a file, in their order.
+/// Fields of the model in a file, in order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
-    /// Replaces words that cannot be made of tokens.
+    /// Token that replaces words that no tokens cover.
     pub(crate) unk_token: String,
-    /// The prefix of tokens that continue a word.
+    /// Prefix of tokens that continue a word.
     pub(crate) continuing_subword_prefix: String,
-    /// A word with more characters is unknown.
+    /// Words with more characters are unknown.
     pub(crate) max_input_chars_per_word: usize,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct WordPiece {
     fields: Fields,
     state: State,
     unknown: Option<u32>,
-    /// The node of the prefix; `None` if no token begins with it.
+    /// Trie node of the prefix; `None` if no token begins with it.
     rest: Option<Node>,
 }
 
@@ -55,8 +56,8 @@ impl WordPiece {
         &self.state.vocab
     }
 
-    /// Calls `found` with the id of each token of a word, and its bytes. Returns false if the word
-    /// is unknown, also after some calls.
+    /// Calls `found` with the id and the bytes of each token of a word. Returns false if the word
+    /// is unknown, possibly after some calls.
     fn each_part(
         &self,
         word: &str,
@@ -83,7 +84,7 @@ impl WordPiece {
         Ok(true)
     }
 
-    /// The token for an unknown word.
+    /// Returns the token for an unknown word.
     fn known_unknown(&self, word: &str) -> Result<u32> {
         let missing = || missing_unknown("unk_token", &not_known(&self.fields.unk_token), word);
         self.unknown.ok_or_else(missing)

@@ -1,5 +1,5 @@
-//! Models that turn each piece of text into tokens by the piece alone: cuts stretches of text into
-//! pieces, and looks these up in the cache.
+//! Models that encode each piece of text independently: cuts runs of text into pieces and looks the
+//! pieces up in the cache.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,11 +24,11 @@ use crate::components::spec::Metaspace;
 use crate::components::split::{Plan, Split};
 use crate::error::{Error, Result};
 
-/// A model that needs nothing but a piece to find its tokens.
+/// A model that encodes each piece independently.
 pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     fn state(&self) -> &State;
 
-    /// Appends the ids of a piece, which is not empty.
+    /// Appends the ids of a nonempty piece.
     fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
         self.each_token(piece, |_, _| false, &mut |token| {
             ids.push(token.id);
@@ -36,7 +36,7 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         })
     }
 
-    /// [`Questions::encode_piece`], without tokens at places where `is_barred` rules them out.
+    /// [`Questions::encode_piece`], without tokens at positions where `is_barred` excludes them.
     fn each_token(
         &self,
         piece: &str,
@@ -44,12 +44,12 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
         found: Found<'_>,
     ) -> Result<()>;
 
-    /// Whether the model can do without some tokens.
+    /// Whether the model can exclude tokens.
     fn can_bar(&self) -> bool {
         true
     }
 
-    /// The token for unknown text.
+    /// Token for unknown text.
     fn unknown(&self) -> Option<u32>;
 
     /// [`Questions::may_fail`].
@@ -66,12 +66,12 @@ pub(crate) trait Words: fmt::Debug + Send + Sync + Serialize {
     }
 }
 
-/// The vocabulary of a model, and its caches.
+/// Vocabulary of a model, with its caches.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) vocab: Arc<Vocab>,
     pool: Pool,
-    /// The digest of the model, once computed.
+    /// Digest of the model, once computed.
     digest: OnceBox<Digest>,
 }
 
@@ -87,7 +87,7 @@ struct Uncached<'a, M>(&'a M);
 impl<M: Words> Resolve for Uncached<'_, M> {
     fn resolve(&self, piece: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         poll(piece.len())?;
-        // Pieces are cut between characters.
+        // Pieces are cut at character boundaries.
         std::str::from_utf8(piece).map_or(Ok(()), |piece| self.0.append_word(piece, ids))
     }
 }
@@ -142,7 +142,7 @@ impl<M: Words> Questions for M {
         self.state().vocab.entries()
     }
 
-    /// Any text that is not known becomes the unknown token, so nothing can rely on its absence.
+    /// Any unknown text becomes the unknown token, so no caller can rely on its absence.
     fn may_make(&self, id: u32) -> bool {
         self.unknown() != Some(id) && self.state().vocab.token(id).is_some()
     }
@@ -168,12 +168,12 @@ impl<M: Words> Questions for M {
     }
 }
 
-/// [`Questions::why_other_bytes`] of a model whose tokens are not all of the text.
+/// [`Questions::why_other_bytes`] of a model whose tokens do not contain the whole text.
 pub(crate) fn leave_out_text(kind: &str) -> String {
     format!("the tokens of a {kind} model are words or parts of words, without what is between")
 }
 
-/// The error for text that is not known, without a token for it.
+/// Error for unknown text without an unknown token.
 pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     const SHOWN: usize = 40;
     let shown: String = text.chars().take(SHOWN).collect();
@@ -182,7 +182,7 @@ pub(crate) fn missing_unknown(field: &str, unknown: &str, text: &str) -> Error {
     ))
 }
 
-/// [`Questions::encode_stretch`], with the cache of a pool or without one.
+/// [`Questions::encode_stretch`], with or without the cache of a pool.
 fn encode_stretch<M: Words>(
     model: &M,
     pool: Option<&Pool>,
@@ -267,7 +267,8 @@ fn encode_parts<M: Words>(
     pool.encode_pieces(&Uncached(model), text, &pieces.collect::<Vec<_>>(), ids)
 }
 
-/// The characters for the bytes of parts of a text, which become parts of them.
+/// Replaces the bytes of parts of a text with the characters that represent them; updates the
+/// parts.
 fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Cow<'a, str> {
     if parts.iter().all(|part| text.as_bytes()[part.clone()].iter().all(u8::is_ascii_graphic)) {
         return Cow::Borrowed(text);
@@ -282,8 +283,8 @@ fn represented<'a>(text: &'a str, parts: &mut [Range<usize>]) -> Cow<'a, str> {
     Cow::Owned(new)
 }
 
-/// A text with marks for spaces, after one if `is_prefixed`: the text itself, or the new contents of
-/// `new`.
+/// Returns a text with marks for spaces, with a mark in front if `is_prefixed`: the text itself, or
+/// the new contents of `new`.
 fn marked<'a>(text: &'a str, mark: char, is_prefixed: bool, new: &'a mut String) -> &'a str {
     let spaces = memchr_iter(b' ', text.as_bytes()).count();
     if spaces == 0 && !is_prefixed {

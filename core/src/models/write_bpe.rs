@@ -1,4 +1,4 @@
-//! Writes models with a list of merges, and gives their lists to build them again.
+//! Writes models with a list of merges, and exports their lists to rebuild them.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
@@ -11,13 +11,13 @@ use crate::error::Result;
 pub(super) trait Merging: Questions {
     fn header(&self) -> &Header;
 
-    /// Calls `found` with every merge, in order, until it fails.
+    /// Calls `found` with every merge, in order, until `found` fails.
     fn each_merge<E>(
         &self,
         found: impl FnMut(&str, &str) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E>;
 
-    /// The lists of a file, to build the model again.
+    /// Returns the lists of a file, to rebuild the model.
     fn to_lists(&self) -> Result<(TokenList, MergeList)> {
         let (mut tokens, mut merges) = (TokenList::default(), MergeList::default());
         self.vocab().iter().for_each(|(text, id)| tokens.push(text, *id));
