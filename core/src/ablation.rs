@@ -1,4 +1,4 @@
-//! Mechanisms that can be disabled one at a time to measure the value of each.
+//! Mechanisms that can be disabled one at a time to measure their gain.
 //!
 //! `python -m benchmarks.ablation` builds this crate with the feature `ablation` and runs it with
 //! all mechanisms and once without each [`Mechanism`]; `docs/design.md` has the figures. Without
@@ -18,7 +18,7 @@ pub enum Mechanism {
     MissBatches,
     /// Without: memory is not prefetched.
     Prefetch,
-    /// Without: memory is on pages of the usual size.
+    /// Without: memory is on pages of the default size.
     HugePages,
     /// Without: one workspace, so that only one of two concurrent calls has a cache.
     Pool,
@@ -36,13 +36,13 @@ pub enum Mechanism {
     Scan,
     /// Without: portable code instead of vector instructions.
     Vectors,
-    /// Without: text that is not ASCII is converted from code points by encoding_rs.
+    /// Without: encoding_rs converts non-ASCII text from code points.
     CodePoints,
-    /// Without: added tokens of a `tokenizer.json` are searched for with an automaton alone.
+    /// Without: an automaton alone searches for added tokens of a `tokenizer.json`.
     Beginnings,
     /// Without: pieces over characters are cut only at characters that are not tokens.
     Cuts,
-    /// Without: a normalizer and a model see whole texts, not the words that no cache knows.
+    /// Without: the normalizer and the model see whole texts, cached words included.
     Chunks,
     /// Without: text is cut into those words next to ASCII characters only.
     Settled,
@@ -51,9 +51,9 @@ pub enum Mechanism {
     /// Without: the splits of the tokens of a `tokenizer.json` are searched for, not taken from its
     /// merges.
     ListedSplits,
-    /// Without: words between spaces are cut a character at a time.
+    /// Without: words between spaces are cut character by character.
     Windows,
-    /// Without: an object with all fields is made for each text of a batch.
+    /// Without: each text of a batch creates an object with all fields.
     Rows,
     /// Without: Python calls the methods of strings and dicts in chat templates.
     NativeMethods,
@@ -101,7 +101,7 @@ impl Mechanism {
 #[cfg(feature = "ablation")]
 static LEFT_OUT: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(u8::MAX);
 
-/// Disables the mechanism of this name from now on; an empty name disables nothing.
+/// Disables the named mechanism from now on; an empty name disables nothing.
 #[cfg(feature = "ablation")]
 pub fn leave_out(name: &str) -> Result<(), String> {
     let left_out = match Mechanism::ALL.iter().find(|(known, _)| *known == name) {

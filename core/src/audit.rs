@@ -12,7 +12,7 @@ use crate::split::{BATCH, Batch, Piece, Splitter};
 use crate::threads::{cores, in_order};
 use crate::vocabulary::Vocabulary;
 
-/// The relation of a token's bytes to UTF-8.
+/// Relation of a token's bytes to UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Utf8 {
     /// Whole characters.
@@ -35,7 +35,7 @@ pub enum Merging {
     Reached,
     /// No two tokens of the vocabulary form it.
     NoParts,
-    /// Two tokens form it, but in each such pair one is unreachable itself.
+    /// Two tokens form it, but in each such pair one token is itself unreachable.
     PartsUnreached,
     /// Merges with lower ranks combine its bytes in another way.
     Blocked,
@@ -56,7 +56,7 @@ pub enum Whole {
     Never,
 }
 
-/// The result of encoding the text of a token.
+/// Result of encoding the text of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundTrip {
     /// The token itself.
@@ -73,20 +73,20 @@ pub enum RoundTrip {
     Undecodeable,
 }
 
-/// The findings about one token.
+/// Findings about one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenAudit {
-    /// Whether its bytes are text.
+    /// Class of its bytes.
     pub utf8: Utf8,
     /// True if it touches two characters or more and cuts at least one.
     pub crosses: bool,
-    /// The result of merging its bytes.
+    /// Result of merging its bytes.
     pub merging: Merging,
-    /// The ids that merging ends with, if not the token.
+    /// Ids left after merging, if not the token.
     pub merged: Vec<u32>,
-    /// Whether text can have it as one piece.
+    /// Whether the splitter yields it as one piece.
     pub whole: Whole,
-    /// The result of encoding its text.
+    /// Result of encoding its text.
     pub round_trip: RoundTrip,
     /// Ids of the token's text if it does not round-trip; empty if it is not text.
     pub encoded: Vec<u32>,
@@ -113,11 +113,11 @@ pub fn utf8(bytes: &[u8]) -> (Utf8, bool) {
     }
 }
 
-/// The number of tokens that a thread audits at a time.
+/// Number of tokens that a thread audits at a time.
 const TOKENS_PER_SHARE: usize = 2048;
 
 /// Audits every token of `encoding`, on all processors. Returns the findings in the order of ranks.
-/// `progress` is called with the number of audited tokens; `Break` ends the work, with `None`.
+/// Calls `progress` with the number of audited tokens; on `Break`, returns `None`.
 pub fn audit(
     encoding: &Direct,
     progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
@@ -128,7 +128,7 @@ pub fn audit(
         *audits = Some(ranks.map(|rank| audit_token(encoding, rank as u32)).collect());
     };
     let mut all = Vec::new();
-    // The error is `None` if `progress` ends the work.
+    // An error of `None` means that `progress` ended the work.
     let take = |audits: &Option<Result<Vec<TokenAudit>>>| {
         if let Some(audits) = audits {
             let audits = audits.as_ref().map_err(|error| Some(error.clone()))?;
@@ -147,8 +147,8 @@ pub fn audit(
     }
 }
 
-/// Returns the ids that merging `bytes` ends with, without splitting them or looking them up as a
-/// whole; `None` if a byte that is not a token is left.
+/// Returns the ids left after merging `bytes`, without splitting them or looking them up as a
+/// whole; `None` if a byte is left that is not a token.
 ///
 /// ```
 /// use bpe_core::{Vocabulary, audit::merge_alone};
@@ -200,7 +200,7 @@ fn audit_token(encoding: &Direct, rank: u32) -> Result<TokenAudit> {
     Ok(TokenAudit { utf8, crosses, merging, merged, whole, round_trip, encoded })
 }
 
-/// Merges the bytes of a token. Returns the ids that merging ends with, if not the token.
+/// Merges the bytes of a token. Returns the ids left, if not the token.
 fn merging(vocabulary: &Vocabulary, rank: u32) -> (Merging, Vec<u32>) {
     if vocabulary.is_reachable(rank) {
         return (Merging::Reached, Vec::new());
@@ -244,12 +244,12 @@ fn looks_special(text: &str) -> bool {
         && text.chars().any(char::is_alphabetic)
 }
 
-/// The neighbors that are tried around a token that is split when alone: one character of each
-/// kind that patterns distinguish. The letters are those of a contraction; of the two marks, one is
-/// often merged with the text after it, the other seldom.
+/// Neighbors to try around a token that is split when alone: one character of each kind that
+/// patterns distinguish. The letters are those of a contraction; one of the two marks often merges
+/// with the text after it, the other seldom.
 const NEIGHBORS: [&str; 9] = ["", "s", "S", "1", " ", "\n", ".", "$", "\u{4e2d}"];
 
-/// Finds out whether a piece is ever exactly `text`, or else whether a longer piece is encoded with
+/// Determines whether a piece can be exactly `text`, or else whether a longer piece is encoded with
 /// its token.
 fn whole(encoding: &Direct, text: &str, id: u32) -> Result<Whole> {
     if is_piece(encoding.splitter(), text, 0, text.len())? {

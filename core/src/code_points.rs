@@ -1,4 +1,4 @@
-//! Converts text as interpreters store it, in code points, to UTF-8.
+//! Converts text stored by interpreters as code points to UTF-8.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -66,8 +66,9 @@ impl CodePoints<'_> {
         }
     }
 
-    /// Appends them to `text` as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired:
-    /// valid pairs are joined, lone ones become U+FFFD. Returns true if there were any.
+    /// Appends the code points to `text` as UTF-8. Surrogates, which UTF-8 cannot represent, are
+    /// repaired: valid pairs are joined, lone surrogates become U+FFFD. Returns true if there were
+    /// any.
     pub fn append_to(self, text: &mut String) -> Result<bool> {
         static TIER: OnceBox<Tier> = OnceBox::new();
         let tier = TIER.get_or_init(|| Box::new(Tier::from_environment()));
@@ -98,7 +99,7 @@ impl CodePoints<'_> {
 trait Unit: Copy + Default + Into<u32> {}
 impl<T: Copy + Default + Into<u32>> Unit for T {}
 
-/// Appends units as UTF-8, by `portable` where the tier has no better way. Returns false at a
+/// Appends units as UTF-8, by `portable` where the tier has no faster way. Returns false at a
 /// surrogate; units before it may have been appended.
 fn append_on<U: Unit>(
     tier: Tier,
@@ -116,7 +117,7 @@ fn append_on<U: Unit>(
 
 fn append_latin1(units: &[u8], text: &mut String) -> Result<bool> {
     for block in units.chunks(BLOCK) {
-        // SAFETY: the function writes UTF-8, two bytes at most for a unit.
+        // SAFETY: the function writes UTF-8, at most two bytes per unit.
         unsafe { append(text, 2 * block.len(), |room| convert_latin1_to_utf8(block, room))? };
     }
     Ok(true)
@@ -141,20 +142,20 @@ fn append_ucs4(units: &[u32], text: &mut String) -> Result<bool> {
     Ok(true)
 }
 
-/// The number of code points that are converted at once.
+/// Number of code points converted at once.
 const BLOCK: usize = 512;
 
-/// Appends what `fill` writes at the beginning of a room of `most` bytes: its length is returned.
+/// Appends the output of `fill`, which gets a buffer of `most` bytes and returns the length used.
 ///
 /// # Safety
-/// `fill` writes UTF-8.
+/// `fill` must write UTF-8.
 unsafe fn append(
     text: &mut String,
     most: usize,
     fill: impl FnOnce(&mut [u8]) -> usize,
 ) -> Result<()> {
     reserve_text(text, most)?;
-    // SAFETY: zeros are UTF-8, and so is what `fill` writes.
+    // SAFETY: zeros are UTF-8, and so is the output of `fill`.
     let bytes = unsafe { text.as_mut_vec() };
     let from = bytes.len();
     bytes.resize(from + most, 0);
@@ -164,19 +165,19 @@ unsafe fn append(
 }
 
 fn append_utf16(units: &[u16], text: &mut String) -> Result<()> {
-    // SAFETY: the function writes UTF-8, three bytes at most for a unit.
+    // SAFETY: the function writes UTF-8, at most three bytes per unit.
     unsafe { append(text, 3 * units.len(), |room| convert_utf16_to_utf8(units, room)) }
 }
 
-/// Returns true if a unit is half of a pair of UTF-16.
+/// Returns true if a unit is a surrogate.
 fn has_surrogates<U: Unit>(units: &[U]) -> bool {
-    // Without an early end in a block, so that it takes vector instructions.
+    // No early exit inside a block, so that the loop is vectorized.
     let is_surrogate = |&unit: &U| unit.into() & !0x7ff == 0xd800;
     let has = |block: &[U]| block.iter().fold(false, |has, unit| has | is_surrogate(unit));
     units.chunks(BLOCK).any(has)
 }
 
-/// Writes code points that are no surrogates as UTF-16.
+/// Writes code points without surrogates as UTF-16.
 fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
     if units.iter().fold(0, |all, &unit| all | unit) < 0x1_0000 {
         room.iter_mut().zip(units).for_each(|(narrow, &unit)| *narrow = unit as u16);
@@ -190,12 +191,12 @@ fn narrowed<'a>(units: &[u32], room: &'a mut [u16; 2 * BLOCK]) -> &'a [u16] {
     &room[..length]
 }
 
-/// Returns one byte for each unit, and one more for each of `steps` that it reaches: the maximum
-/// for short texts, slightly above an estimate from samples for long ones.
+/// Returns one byte per unit, and one more for each of `steps` that the unit reaches: the maximum
+/// for short texts, slightly above an estimate from samples for long texts.
 fn likely_utf8_length<U: Unit, const N: usize>(units: &[U], steps: [u32; N]) -> usize {
     const SAMPLES: usize = 64;
     const SAMPLE: usize = 64;
-    /// So few units that room for the widest characters is little.
+    /// Few enough units that room for the widest characters is small.
     const SHORT_TEXT: usize = 2 * SAMPLES * SAMPLE;
     let more = |unit: &U| -> usize {
         let unit: u32 = (*unit).into();

@@ -5,13 +5,13 @@ use std::fmt;
 /// An error of the engine. The bindings map each variant to one Python exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The vocabulary cannot be built from what was given.
+    /// The vocabulary cannot be built from the input.
     Vocabulary(String),
     /// A rank file is malformed. `line` counts from 1.
     RankFile { line: usize, reason: String },
     /// The pattern does not compile.
     Pattern { pattern: String, reason: String },
-    /// The pattern compiled, but matching this text ran into the regex engine's limits.
+    /// The pattern compiled, but matching this text exceeded the limits of the regex engine.
     PatternLimit { position: usize, reason: String },
     /// The text contains the name of a special token that the request disallows.
     DisallowedSpecial { name: String },
@@ -21,11 +21,11 @@ pub enum Error {
     MissingByte { byte: u8 },
     /// The bytes are not a token.
     UnknownToken(Vec<u8>),
-    /// A text that was given as bytes is not UTF-8. Rows count from 0.
+    /// A text given as bytes is not UTF-8. Rows count from 0.
     NotUtf8 { row: usize, position: usize },
     /// A chunk of this many tokens cannot hold the character.
     ChunkTooSmall { character: String, max_tokens: usize },
-    /// A cache cannot have this size, written as the caller wrote it.
+    /// A cache cannot have this size, quoted as the caller wrote it.
     CacheSize(String),
     /// A stop string cannot be searched for.
     StopString(String),
@@ -33,18 +33,18 @@ pub enum Error {
     UnknownStream(u32),
     /// The vocabulary does not have this id.
     UnknownId(u64),
-    /// The system has no memory for this many more bytes.
+    /// The system cannot allocate this many more bytes.
     OutOfMemory { bytes: usize },
     /// The caller interrupted the work; see [`crate::polling`].
     Interrupted,
-    /// A tokenizer file, at the place `path`, asks for a feature that is not supported exactly.
+    /// A tokenizer file, at `path`, requires a feature that is not supported exactly.
     Unsupported { path: String, reason: String },
     /// A tokenizer file, or an argument, is malformed.
     Invalid(String),
 }
 
 impl Error {
-    /// The error for a part of a tokenizer file that is not supported, such as
+    /// Returns the error for an unsupported part of a tokenizer file, such as
     /// `pre_tokenizer.pretokenizers[0].type`.
     pub fn unsupported(path: impl Into<String>, feature: impl Into<String>) -> Self {
         Self::refused(path, format!("{} is not supported", feature.into()))

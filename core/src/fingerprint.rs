@@ -1,4 +1,4 @@
-//! The fingerprint of an encoding: a SHA-256 over a canonical form of all that decides its ids.
+//! The fingerprint of an encoding: a SHA-256 of a canonical form of everything that decides ids.
 
 use crate::direct::Direct;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::normalize::Normalization;
 /// A SHA-256.
 pub type Digest = [u8; 32];
 
-/// Collects a canonical form: numbers are little-endian, strings follow their length.
+/// Builds a canonical form: numbers are little-endian, strings follow their length.
 #[derive(Debug, Default)]
 pub struct Canonical(Vec<u8>);
 

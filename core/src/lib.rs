@@ -16,8 +16,8 @@
 //! # Ok::<(), bpe_core::Error>(())
 //! ```
 //!
-//! The documented modules are the public face. The others are public for the crates of this
-//! repository only, and change without notice.
+//! The documented modules are the public API. The others are public only for the crates of this
+//! repository, and change without notice.
 //!
 //! # Inside
 //!
@@ -91,7 +91,7 @@
 //! | eviction | the removal of the older entry of a set when a new one is inserted |
 //! | prefetch | a hint to the processor to load memory that is read soon |
 
-// The build script makes vocabulary images, and compiles vocabularies alone.
+// The build script makes vocabulary images and compiles only vocabularies.
 #![cfg_attr(not(feature = "pipeline"), allow(dead_code, unused_imports))]
 
 #[cfg(feature = "pipeline")]

@@ -8,11 +8,11 @@ use memmap2::{MmapMut, MmapOptions};
 use crate::ablation::Mechanism;
 use crate::error::{Error, Result};
 
-/// The size and alignment of huge pages, on machines that have them.
+/// Size and alignment of huge pages, on machines with huge pages.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// Zeroed memory, on huge pages if the system grants them: look-ups at random positions then seldom
-/// miss the TLB. Pages are mapped when they are first touched.
+/// miss the TLB. Pages are mapped on first touch.
 #[derive(Debug)]
 pub struct Zeroed {
     map: MmapMut,
@@ -35,8 +35,8 @@ impl Zeroed {
         Some(Self { map, start, length })
     }
 
-    /// Uses huge pages for memory that is not touched yet; the system may move the rest over time.
-    /// Best effort: systems without huge pages use small ones.
+    /// Uses huge pages for untouched memory; the system may move the rest over time. Best effort:
+    /// systems without huge pages use small ones.
     pub fn use_huge_pages(&self) {
         #[cfg(target_os = "linux")]
         if Mechanism::HugePages.is_used() {
@@ -70,7 +70,7 @@ pub fn advise_huge_pages<T>(memory: *const [T]) {
     let _ = memory;
 }
 
-/// Asks the system to map a part of a file at once, not page by page on first access. Best effort.
+/// Asks the system to map part of a file at once instead of page by page. Best effort.
 pub fn prefault(part: &'static [u8]) {
     #[cfg(target_os = "linux")]
     advise(part, libc::MADV_POPULATE_READ);
@@ -130,18 +130,18 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the process may map `bytes` more at once. Costs two calls of the system, whatever
-/// the size. Where it may, small allocations of several threads do not fail.
+/// Returns whether the process may map `bytes` more at once. Costs two system calls, whatever the
+/// size. If true, small allocations of several threads do not fail.
 pub fn has_room(bytes: usize) -> bool {
     MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon().is_ok()
 }
 
-/// Fails if the system cannot allocate `bytes`. Call it before work whose own allocations cannot
-/// fail cleanly.
+/// Fails if the system cannot allocate `bytes`. Call this function before work whose allocations
+/// cannot fail cleanly.
 pub fn ask_for(bytes: usize) -> Result<()> {
     let mut room = Vec::<u8>::new();
     reserve(&mut room, bytes)?;
-    // A compiler may leave out an allocation that nobody reads.
+    // A compiler may remove an unused allocation.
     black_box(room.as_mut_ptr());
     Ok(())
 }
@@ -175,7 +175,7 @@ pub fn reserve_text(text: &mut String, bytes: usize) -> Result<()> {
     text.try_reserve(bytes).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// Creates a vector of `count` zeros, on huge pages if there are many.
+/// Creates a vector of `count` zeros, on huge pages if the vector is large.
 pub(crate) fn zeroed(count: usize) -> Vec<u64> {
     let values = bytemuck::allocation::zeroed_vec(count);
     advise_huge_pages(&raw const *values);

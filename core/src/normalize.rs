@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::memory::reserve;
 use crate::polling::poll;
 
-/// The bytes of a long text between two polls.
+/// Bytes of a long text between two polls.
 const POLLED: usize = 4096;
 
-/// The normalization of text before the search for special tokens.
+/// Normalization of text before the search for special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Normalization {
-    /// Text stays as it is.
+    /// Text stays unchanged.
     #[default]
     None,
     /// Unicode normalization form C.
@@ -45,7 +45,8 @@ impl Normalization {
         }
     }
 
-    /// Normalizes `text`, and aligns the result with it. Borrowed if and only if nothing changes.
+    /// Normalizes `text` and aligns the result with `text`. Borrowed if and only if nothing
+    /// changes.
     pub fn align<'a>(self, text: &'a str) -> Result<(Cow<'a, str>, Alignment)> {
         match self {
             Normalization::Nfc if !is_nfc(text) => {
@@ -61,8 +62,7 @@ impl Normalization {
     }
 }
 
-/// The origin of normalized text: the stretches that were rewritten. The rest is the same in both
-/// texts.
+/// Origin of normalized text: the ranges that were rewritten. The rest is equal in both texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alignment {
     /// Ascending and disjoint byte ranges `(of the normalized text, of the original)`.
@@ -71,13 +71,13 @@ pub struct Alignment {
 
 impl Alignment {
     /// Returns the bytes of the original that the bytes `span` of the normalized text came from. A
-    /// rewritten stretch counts as a whole: any part of it came from all of its original.
+    /// rewritten range counts as a whole: every part of it came from its whole original.
     pub fn original(&self, span: Range<usize>) -> Range<usize> {
         self.position(span.start, false)..self.position(span.end, true)
     }
 
     /// Returns the position in the original of byte `position` of the normalized text, if the texts
-    /// before it (and so the texts after it) normalize independently.
+    /// before and after it normalize independently.
     pub fn boundary(&self, position: usize) -> Option<usize> {
         let (low, high) = (self.position(position, false), self.position(position, true));
         (low == high).then_some(low)
@@ -97,15 +97,15 @@ impl Alignment {
     }
 }
 
-/// Returns true if `text` is certainly in form C. Uncertain text is treated as if it were not, with
-/// the same result.
+/// Returns true if `text` is certain to be in form C. Uncertain text is treated as if it were not,
+/// with the same result.
 fn is_nfc(text: &str) -> bool {
     text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes
 }
 
 /// Returns true if text can be cut before `character` and the parts normalized independently.
 pub(crate) fn starts_stretch(character: char) -> bool {
-    // Characters below U+0300 do not combine with the one before.
+    // Characters below U+0300 do not combine with the character before.
     if character < '\u{300}' {
         return true;
     }
@@ -158,9 +158,9 @@ fn align_nfc(text: &str) -> Result<(String, Alignment)> {
     Ok((normal, Alignment { rewritten }))
 }
 
-/// Returns the lengths in bytes of the beginning and of the end that a stretch and its normalized
-/// form share. The parts between normalize to each other on their own: canonical equivalence allows
-/// cancelling, and every part of a text in form C is in form C.
+/// Returns the lengths in bytes of the common prefix and suffix of a text and its normalized form.
+/// The parts between normalize to each other alone: canonical equivalence allows cancelling, and
+/// every part of a text in form C is in form C.
 fn unchanged(before: &str, after: &str) -> (usize, usize) {
     let same = |(a, b): &(char, char)| a == b;
     let prefix: usize = before
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Each rewritten stretch maps to its original, without the parts that both share.
+    /// Each rewritten range maps to its original, without the parts that both share.
     #[test]
     fn only_what_was_rewritten_is_taken_as_a_whole() {
         let (normal, alignment) = Normalization::Nfc.align("ae\u{301}bce\u{301}d").unwrap();
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(alignment.original(5..7), 6..9);
         assert_eq!(alignment.original(7..8), 9..10);
         assert_eq!([3, 4, 5].map(|at| alignment.boundary(at)), [Some(4), Some(5), Some(6)]);
-        // Marks that change places; the letter before them and the mark after them stay.
+        // Marks are reordered; the letter before them and the mark after them stay.
         let text = "xq\u{301}\u{323}\u{5ae}y";
         let (normal, alignment) = Normalization::Nfc.align(text).unwrap();
         assert_eq!(normal, "xq\u{323}\u{5ae}\u{301}y");
@@ -243,8 +243,7 @@ mod tests {
         for character in ['a', 'é', '\u{4e2d}', '\u{ac00}', '\u{1100}', '🦀', '\u{212b}'] {
             assert!(starts_stretch(character), "{character:?}");
         }
-        // A mark, a vowel and a final consonant of Hangul, and characters that decompose into
-        // marks.
+        // A mark, a Hangul vowel and a final consonant, and characters that decompose into marks.
         for character in ['\u{301}', '\u{1161}', '\u{11a8}', '\u{344}', '\u{9be}'] {
             assert!(!starts_stretch(character), "{character:?}");
         }

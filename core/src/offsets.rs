@@ -5,16 +5,16 @@ use std::ops::Range;
 /// The end of a token in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenEnd {
-    /// The number of tokens up to here.
+    /// Number of tokens up to here.
     pub tokens: usize,
-    /// The end in bytes of the text, rounded down if the token ends inside a character or inside a
-    /// stretch that normalization rewrote.
+    /// End in bytes of the text, rounded down if the token ends inside a character or inside a
+    /// range that normalization rewrote.
     pub low: usize,
-    /// The end rounded up.
+    /// End rounded up.
     pub high: usize,
 }
 
-/// Returns the end of each token, from the bytes that each comes from.
+/// Returns the end of each token, from the byte span of each.
 pub fn ends_of(spans: &[Range<usize>]) -> Vec<TokenEnd> {
     let mut ends = Vec::with_capacity(spans.len());
     let mut high = 0;
@@ -54,7 +54,7 @@ pub fn lossy_characters(bytes: &[u8], starts: &[usize]) -> Vec<usize> {
     indices
 }
 
-/// Turns byte positions into character positions, at the cost of the bytes between one position and
+/// Converts byte positions to character positions; the cost is the bytes between one position and
 /// the next.
 #[derive(Debug)]
 pub struct Characters<'a> {
@@ -69,7 +69,7 @@ impl<'a> Characters<'a> {
         Self { text, byte: 0, character: 0 }
     }
 
-    /// Returns the index of the character that starts at byte `position`. Panics if none does.
+    /// Returns the index of the character at byte `position`. Panics if no character starts there.
     pub fn index(&mut self, position: usize) -> usize {
         match position.checked_sub(self.byte) {
             Some(_) => self.character += self.text[self.byte..position].chars().count(),

@@ -1,27 +1,27 @@
 //! Lets a caller stop long work, and counts the work done.
 //!
-//! Work reports itself to [`poll`] wherever it may take long. After every [`INTERVAL`], `poll` asks
-//! the check that [`with_check`] has set for this thread. A thread without a check pays for one
-//! comparison. Nothing here reads a clock, so tests can count what a call does.
+//! Work reports itself to [`poll`] wherever it may take long. After every [`INTERVAL`], `poll`
+//! calls the check that [`with_check`] has set for this thread. A thread without a check pays for
+//! one comparison. No code here reads a clock, so tests can count the work of a call.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
 use crate::error::{Error, Result};
 
-/// Returns whether work may go on; once `false`, always `false`.
+/// Returns whether work may continue; after `false`, always `false`.
 pub type Check<'a> = &'a dyn Fn() -> bool;
 
-/// The work between two checks, in bytes of text or the equivalent. Ordinary text of this size
-/// takes some 20 milliseconds, the worst some 300.
+/// Work between two checks, in bytes of text or the equivalent. Ordinary text of this size takes
+/// some 20 milliseconds, the slowest text some 300.
 pub const INTERVAL: u64 = 1 << 22;
 
 thread_local! {
-    /// The work that may still be reported before the check is asked.
+    /// Work that may still be reported before the next check.
     static BUDGET: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// The initial value of the budget.
+    /// Initial value of the budget.
     static GRANTED: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// The work reported before the current budget.
+    /// Work reported before the current budget.
     static BEFORE: Cell<u64> = const { Cell::new(0) };
     static CHECK: Cell<Option<NonNull<dyn Fn() -> bool>>> = const { Cell::new(None) };
 }
@@ -39,7 +39,7 @@ pub fn with_check<T>(check: Check<'_>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Puts back the outer check and its budget.
+/// Restores the outer check and its budget.
 struct Restore {
     budget: u64,
     check: Option<NonNull<dyn Fn() -> bool>>,
@@ -64,7 +64,7 @@ pub fn poll(work: usize) -> Result<()> {
     }
 }
 
-/// Makes the next [`poll`] ask the check: for a thread that has waited instead of working.
+/// Makes the next [`poll`] call the check: for a thread that has waited instead of working.
 pub fn ask_next() {
     if CHECK.get().is_some() {
         grant(0);
@@ -89,7 +89,7 @@ fn ask(work: u64) -> Result<()> {
         grant(u64::MAX);
         return Ok(());
     };
-    // SAFETY: set by `with_check`, which has not returned: it borrows the check until then.
+    // SAFETY: set by `with_check`, which has not returned and borrows the check until then.
     let may_go_on = unsafe { check.as_ref() }();
     grant(if may_go_on { INTERVAL } else { 0 });
     if may_go_on { Ok(()) } else { Err(Error::Interrupted) }

@@ -1,4 +1,4 @@
-//! Workspaces that calls borrow, so that short-lived threads do not start with an empty cache.
+//! Workspaces that calls borrow, so that short-lived threads find a filled cache.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,18 +11,18 @@ use crate::lookup::{PieceEncoder, ProbeBatch, Resolve};
 use crate::polling::poll;
 use crate::split::{BATCH, Batch, Piece, Words};
 
-/// The number of concurrent calls that find a workspace with a cache. Further calls run without a
+/// Number of concurrent calls that find a workspace with a cache. Further calls run without a
 /// cache, only slower.
 pub const WORKSPACES: usize = 16;
 
-/// The buffers and the cache that one call works with.
+/// Buffers and cache of one call.
 #[derive(Debug)]
 pub struct Workspace {
-    /// `None` if caching is off, if memory runs out, and in a workspace outside the pool.
+    /// `None` if caching is off, if memory runs out, and in workspaces outside the pool.
     cache: Option<Cache>,
-    /// The pool's generation that the cache belongs to.
+    /// Generation of the pool that the cache belongs to.
     generation: usize,
-    /// Pieces that were cut and not yet looked up.
+    /// Pieces that are cut but not yet looked up.
     pub(crate) batch: Batch,
     probes: ProbeBatch,
 }
@@ -47,30 +47,29 @@ impl Workspace {
     }
 }
 
-/// A workspace, once it was needed. Slots are two cache lines apart, since processors fetch lines
-/// in pairs: threads that lock neighboring slots do not share a line.
+/// A workspace, once needed. Slots are two cache lines apart, since processors fetch lines in
+/// pairs: threads that lock neighboring slots do not share a line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot(Mutex<Option<Box<Workspace>>>);
 
-/// The workspaces of one encoding, each made when it is first needed.
+/// The workspaces of one encoding, each created on first use.
 #[derive(Debug)]
 pub struct Pool {
     slots: [Slot; WORKSPACES],
-    /// The number of times that all caches were cleared. Caches of an earlier generation are not
-    /// used.
+    /// Number of times that all caches were cleared. Caches of an earlier generation are not used.
     generation: AtomicUsize,
     caching: AtomicBool,
     /// The [`CacheSize`] in bytes.
     cache_bytes: AtomicUsize,
 }
 
-/// A workspace that a call has for itself until it is dropped.
+/// Exclusive use of a workspace until dropped.
 #[derive(Debug)]
 pub(crate) enum Lease<'a> {
     /// A workspace of the pool.
     Pooled { workspace: MutexGuard<'a, Option<Box<Workspace>>>, generation: &'a AtomicUsize },
-    /// A new one, without a cache.
+    /// A new workspace without a cache.
     Own(Box<Workspace>),
 }
 
@@ -85,7 +84,7 @@ impl Lease<'_> {
 }
 
 impl Drop for Lease<'_> {
-    /// If the caches were cleared during the call, drops this one too.
+    /// Drops the cache too if the caches were cleared during the call.
     #[inline(always)]
     fn drop(&mut self) {
         if let Lease::Pooled { workspace: slot, generation } = self
@@ -120,7 +119,7 @@ impl Pool {
                 Ok(guard) => guard,
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    // A call that panicked may have left it half written.
+                    // A call that panicked may have left the workspace half written.
                     slot.clear_poison();
                     let mut guard = poisoned.into_inner();
                     *guard = None;
@@ -131,7 +130,7 @@ impl Pool {
             let generation = self.generation.load(Ordering::Acquire);
             if workspace.generation != generation {
                 workspace.generation = generation;
-                // The old one is freed first.
+                // Free the old cache first.
                 workspace.cache = None;
                 workspace.cache = self.new_cache();
             }
@@ -143,8 +142,7 @@ impl Pool {
         Lease::Own(Workspace::new())
     }
 
-    /// Appends the ids of pieces of `text`, none of them empty: cached ones, or those that `resolver`
-    /// finds.
+    /// Appends the ids of nonempty pieces of `text`: from the cache, or from `resolver`.
     pub fn encode_pieces(
         &self,
         resolver: &impl Resolve,
@@ -158,7 +156,7 @@ impl Pool {
         encoder.append(text.as_bytes(), pieces, ids)
     }
 
-    /// Appends the ids of the words of a text, as [`Pool::encode_pieces`] does.
+    /// Appends the ids of the words of a text, like [`Pool::encode_pieces`].
     pub fn encode_words(
         &self,
         resolver: &impl Resolve,
@@ -169,8 +167,8 @@ impl Pool {
         self.encode_batches(resolver, text, |batch| words.fill(batch), ids, |_, _| Ok(()))
     }
 
-    /// Appends the ids of the pieces of a text that `fill` writes, as [`Pool::encode_pieces`] does,
-    /// until it writes none. Calls `found` with each batch and all ids.
+    /// Appends the ids of the pieces of a text that `fill` writes, like [`Pool::encode_pieces`],
+    /// until `fill` writes none. Calls `found` with each batch and all ids.
     pub fn encode_batches(
         &self,
         resolver: &impl Resolve,
@@ -192,7 +190,7 @@ impl Pool {
         }
     }
 
-    /// Appends the ids of one piece, as [`Pool::encode_pieces`] does.
+    /// Appends the ids of one piece, like [`Pool::encode_pieces`].
     pub fn encode_piece(
         &self,
         resolver: &impl Resolve,
@@ -212,8 +210,8 @@ impl Pool {
         if self.is_caching() { Cache::new(self.cache_size()) } else { None }
     }
 
-    /// Clears the caches. A running call keeps its cache to its end; it is not used afterwards.
-    /// Never waits: a lock may be held by a thread that does not exist after a fork.
+    /// Clears the caches. Calls in progress keep their cache until they end; it is not used
+    /// afterwards. Never waits: after a fork, the thread that holds a lock may not exist.
     pub fn clear(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         for slot in &self.slots {
@@ -234,7 +232,7 @@ impl Pool {
         self.caching.load(Ordering::Relaxed)
     }
 
-    /// Takes over whether caching is on, and the size of each cache.
+    /// Copies from `other` whether caching is on, and the size of each cache.
     pub fn set_like(&self, other: &Self) {
         self.set_cache_size(other.cache_size());
         self.set_caching(other.is_caching());
@@ -246,16 +244,16 @@ impl Pool {
         self.clear();
     }
 
-    /// Returns the size of each cache, whether or not caching is on.
+    /// Returns the size of each cache, even if caching is off.
     pub fn cache_size(&self) -> CacheSize {
         CacheSize::new(self.cache_bytes.load(Ordering::Relaxed)).unwrap_or(CacheSize::DEFAULT)
     }
 }
 
 thread_local! {
-    /// The slot where this thread looks first: the one it used last, so that threads seldom
-    /// compete. New threads all start with the first slot, so that a short-lived thread finds a
-    /// filled cache, and no more workspaces are made than calls run at once.
+    /// Slot that this thread tries first: the slot it used last, so that threads seldom compete.
+    /// New threads all start with the first slot, so that a short-lived thread finds a filled
+    /// cache, and no more workspaces are created than calls run at once.
     static HOME: Cell<usize> = const { Cell::new(0) };
 }
 

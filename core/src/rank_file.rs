@@ -30,7 +30,7 @@ pub fn parse(contents: &[u8]) -> Result<RankList> {
     Ok(list)
 }
 
-/// Returns the lines that are not empty, each with its number from 1.
+/// Returns the nonempty lines, each with its number from 1.
 pub fn lines(contents: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut rest = contents;
     let numbered = (1..).map_while(move |number| {
@@ -46,7 +46,7 @@ pub fn lines(contents: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     numbered.filter(|(_, line)| !line.is_empty())
 }
 
-/// The reason why a line cannot be read.
+/// Reason why a line cannot be read.
 enum Problem {
     Line(String),
     Other(Error),
@@ -83,7 +83,7 @@ fn is_space(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c)
 }
 
-/// Parses a whole number as Python's `int` does; `None` if it cannot be an id.
+/// Parses a whole number like Python's `int`; `None` if it cannot be an id.
 fn parse_rank(field: &[u8]) -> Option<u32> {
     let digits = field.strip_prefix(b"+").unwrap_or(field);
     let is_number = digits
@@ -97,7 +97,7 @@ fn parse_rank(field: &[u8]) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-/// Quotes a line for messages, at most its first bytes.
+/// Quotes the first bytes of a line for messages.
 fn quoted(line: &[u8]) -> String {
     const LONGEST: usize = 80;
     match line.get(..LONGEST) {

@@ -1,17 +1,17 @@
-//! The caller's choice of which special tokens in a text are allowed, disallowed or ordinary text.
+//! The caller's choice of special tokens that are allowed, disallowed or ordinary text.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::special_tokens::{Names, Selection, SpecialTokens};
 
-/// Treatment of the names of special tokens in a text. A name that is neither allowed nor
-/// disallowed is ordinary text.
+/// Treatment of the names of special tokens in a text. Names that are neither allowed nor
+/// disallowed are ordinary text.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The special tokens that text may become.
+    /// Special tokens that text may become.
     pub allowed: Selection,
-    /// The names that make the text an error.
+    /// Names that make the text an error.
     pub disallowed: Disallowed,
 }
 
@@ -22,7 +22,7 @@ pub enum Disallowed {
     None,
     /// Every special token that is not allowed.
     AllOthers,
-    /// These, special tokens or not, allowed or not.
+    /// These names, whether or not they are special tokens or allowed.
     Names(Arc<Names>),
     /// The empty name, which every text contains.
     Everything,
@@ -51,8 +51,7 @@ impl Request {
         }
     }
 
-    /// Fails with [`Error::DisallowedSpecial`] if `text` contains a disallowed name; of several,
-    /// the error names the first.
+    /// Fails with [`Error::DisallowedSpecial`], which names the first disallowed name in `text`.
     #[inline]
     pub fn check(&self, special: &SpecialTokens, text: &str) -> Result<()> {
         let found = match &self.disallowed {

@@ -4,7 +4,7 @@
 //! merge, leftmost on ties, until no two neighbors make a token.
 //!
 //! A part is the rank of a token, or a number for a single byte that is not a token. Building a
-//! vocabulary and merging a piece both follow the rule, with tables of their own.
+//! vocabulary and merging a piece both follow the rule, each with its own tables.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ pub trait MergeTable {
     fn split(&self, part: u32) -> [u32; 2];
 }
 
-/// The parts of one piece, numbered by their first units.
+/// Parts of one piece, numbered by their first units.
 pub(crate) trait Merges {
     /// Returns the rank of the merge of two neighbors, or [`NONE`].
     fn rank(&mut self, left: usize, right: usize) -> Result<u32>;
@@ -32,28 +32,28 @@ pub(crate) trait Merges {
     /// Merges two neighbors into a part with the number of the left one.
     fn join(&mut self, left: usize, right: usize, rank: u32) -> Result<()>;
 
-    /// Returns true if two neighbors that merge at `now` are merged by a candidate of this rank.
+    /// Returns true if a candidate of this rank merges two neighbors whose merge now ranks `now`.
     fn is_current(&self, rank: u32, now: u32) -> bool {
         rank == now
     }
 
-    /// Returns true if a candidate waits until another one was merged.
+    /// Returns true if a candidate waits until another has merged.
     fn skips(&mut self) -> bool {
         false
     }
 }
 
-/// Merges with a heap of candidates, in O(n log n): the lowest rank first, and the leftmost of equal
-/// ones. Reuses its memory from piece to piece.
+/// Merges with a heap of candidates, in O(n log n): the lowest rank first, leftmost on ties. Reuses
+/// its memory from piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct HeapMerger {
-    /// The rank of the merge of each part with the next one, or [`NONE`].
+    /// Rank of the merge of each part with the next, or [`NONE`].
     ranks: Vec<u32>,
-    /// The numbers of the part before and of the part after each part.
+    /// Number of the previous part, and of the next part, of each part.
     previous: Vec<usize>,
     next: Vec<usize>,
     candidates: BinaryHeap<Reverse<(u32, usize)>>,
-    /// The parts of [`HeapMerger::merge_ranks`].
+    /// Parts of [`HeapMerger::merge_ranks`].
     parts: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl HeapMerger {
                 continue;
             }
             skipped.drain(..).try_for_each(|(rank, left)| self.add(rank, left))?;
-            // A candidate is stale when its part is gone or has another neighbor by now.
+            // A candidate is stale if its part is gone or has another neighbor now.
             let now = self.ranks[left];
             if now == NONE || !merges.is_current(rank, now) {
                 continue;
@@ -95,7 +95,7 @@ impl HeapMerger {
         Ok(std::iter::successors(first, move |&at| Some(next[at]).filter(|&at| at < count)))
     }
 
-    /// Merges `parts`, one for each unit, by the ranks of a table. Returns the resulting parts.
+    /// Merges `parts`, one per unit, by the ranks of a table. Returns the resulting parts.
     pub(crate) fn merge_ranks(
         &mut self,
         table: &impl MergeTable,
@@ -128,7 +128,7 @@ impl HeapMerger {
         (0..count).try_for_each(|left| self.set_rank(merges, left))
     }
 
-    /// Looks up the merge of the part at `left` with the next one.
+    /// Looks up the merge of the part at `left` with the next part.
     fn set_rank(&mut self, merges: &mut impl Merges, left: usize) -> Result<()> {
         let right = self.next[left];
         let rank = if right < self.next.len() { merges.rank(left, right)? } else { NONE };
@@ -162,9 +162,9 @@ impl<T: MergeTable> Merges for Ranks<'_, T> {
 }
 
 /// Returns true if merging leaves these two tokens side by side: no part at the end of the first
-/// merges with a part at the start of the second before both tokens are complete, nor do the two
-/// themselves afterwards. For tables in which every token ranks after the two that it is merged
-/// from.
+/// merges with a part at the start of the second before both tokens are complete, and the two
+/// tokens do not merge afterwards. For tables in which every token ranks after the two parts it is
+/// merged from.
 ///
 /// Source: `is_valid_token_pair` of the crate `bpe`, <https://github.com/github/rust-gems>.
 #[inline]
@@ -174,7 +174,7 @@ pub(crate) fn is_valid_pair(table: &impl MergeTable, first: u32, second: u32) ->
 
 /// Returns true if both tokens are complete before a part of one merges with a part of the other.
 ///
-/// Undoes the merges of both at their border, the latest first.
+/// Undoes the merges of both at their boundary, latest first.
 #[inline]
 pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second: u32) -> bool {
     let mut border = [first, second];
@@ -186,18 +186,18 @@ pub(crate) fn complete_side_by_side(table: &impl MergeTable, first: u32, second:
     true
 }
 
-/// Undoes the latest merge of the two parts at a border, and returns its rank: a merge across the
-/// border with a lower rank comes first. `None` for two bytes.
+/// Undoes the latest merge of the two parts at a boundary and returns its rank: a merge across the
+/// boundary with a lower rank comes first. `None` for two bytes.
 #[inline(always)]
 pub(crate) fn undo_at_border(table: &impl MergeTable, border: &mut [u32; 2]) -> Option<u32> {
     let [left, right] = *border;
     let (of_left, of_right) = (table.split(left), table.split(right));
-    // Of two equal tokens the left one is merged first.
+    // Of two equal tokens, the left one merges first.
     if of_left[0] != NONE && (left > right || of_right[0] == NONE) {
         border[0] = of_left[1];
         Some(left)
     } else if of_right[0] != NONE {
-        // On a tie the merge across the border is the one further left.
+        // On a tie, the merge across the boundary is further left.
         border[1] = of_right[0];
         Some(right + 1)
     } else {

@@ -2,7 +2,7 @@
 
 use crate::vocabulary::Vocabulary;
 
-/// Tokens sorted by their bytes: those with a common prefix are next to each other.
+/// Tokens sorted by their bytes: tokens with a common prefix are adjacent.
 #[derive(Debug)]
 pub struct SortedTokens {
     /// Ranks in the order of their tokens.

@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use crate::error::{Error, Result};
 
-/// The special tokens of an encoding: names, ids, and a searcher for all names.
+/// Special tokens of an encoding: names, ids, and a searcher for all names.
 #[derive(Debug, Clone)]
 pub struct SpecialTokens {
     by_name: HashMap<String, u32>,
@@ -16,14 +16,14 @@ pub struct SpecialTokens {
     all: Names,
 }
 
-/// Some of the special tokens of an encoding.
+/// A selection of the special tokens of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// No special tokens.
     None,
     /// All special tokens.
     All,
-    /// One flag for each of [`SpecialTokens::all`]'s names.
+    /// One flag for each name of [`SpecialTokens::all`].
     Some(Vec<bool>),
 }
 
@@ -38,18 +38,18 @@ impl Selection {
     }
 }
 
-/// A span of text that is a special token's name.
+/// The span of a special token's name in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// Its first byte in the text.
+    /// First byte of the name.
     pub start: usize,
-    /// The byte after its last one.
+    /// Byte after the name.
     pub end: usize,
-    /// The index of the name in [`Names::names`].
+    /// Index of the name in [`Names::names`].
     pub name: usize,
 }
 
-/// A set of names to search texts for, leftmost-longest.
+/// A set of names to search for in texts, leftmost-longest.
 #[derive(Debug, Clone)]
 pub struct Names {
     names: Vec<String>,
@@ -58,11 +58,11 @@ pub struct Names {
     searcher: Option<Searcher>,
 }
 
-/// Finds names in a text: the leftmost, and of those with the same start the longest.
+/// Finds names in a text: leftmost first, then longest.
 #[derive(Debug, Clone)]
 pub struct Automaton {
     automaton: AhoCorasick,
-    /// The number of patterns before the first name: 1 with a [`ballast`].
+    /// Number of patterns before the first name: 1 with a [`ballast`].
     first: usize,
 }
 
@@ -88,7 +88,7 @@ impl Automaton {
     }
 }
 
-/// Returns a pattern that no text contains, to come before `names` names.
+/// Returns a pattern that no text contains, to precede `names` names.
 ///
 /// The crate moves all states that end a pattern before the others by swaps, and then follows each
 /// cycle of swaps once for every state in it. If nearly all states end a name (`t1`, `t10`,
@@ -97,14 +97,14 @@ impl Automaton {
 fn ballast(names: usize) -> Option<Vec<u8>> {
     /// States in a cycle.
     const CYCLE: usize = 16;
-    /// With fewer names one cycle takes hardly any time.
+    /// Below this number of names, one cycle takes hardly any time.
     const MANY: usize = 512;
     // 0xff does not occur in UTF-8.
     (names >= MANY).then(|| vec![0xff; names / CYCLE])
 }
 
-/// Searches for the common prefix of all names, nearly always `<|`, before it searches for names:
-/// most texts do not contain it, and need only one fast scan.
+/// Searches for the common prefix of all names, nearly always `<|`, before searching for names:
+/// most texts do not contain the prefix and need one fast scan.
 #[derive(Debug, Clone)]
 struct Searcher {
     /// `None` if names have no common prefix.
@@ -113,9 +113,9 @@ struct Searcher {
 }
 
 impl Searcher {
-    /// Creates a searcher for `names`, which are sorted and not empty.
+    /// Creates a searcher for `names`, which are sorted and nonempty.
     fn new(names: &[String]) -> Result<Self> {
-        // A common prefix of the first and the last name is one of all.
+        // A common prefix of the first and the last name is a prefix of all names.
         let (first, last) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
         let alike = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let beginning = (alike > 0).then(|| Finder::new(&first[..alike]).into_owned());
@@ -155,8 +155,7 @@ impl Names {
         self.longest
     }
 
-    /// Returns the first byte of `text` from which it may turn out to contain a name, or a longer
-    /// one, once more text follows.
+    /// Returns the first byte of `text` from which more text may form a name, or a longer name.
     pub fn open_from(&self, text: &str) -> usize {
         let begins_a_name = |rest: &str| {
             let at = self.names.partition_point(|name| name.as_str() <= rest);
@@ -171,7 +170,7 @@ impl Names {
     /// Returns the first match at or after byte `from`.
     #[inline]
     pub fn find(&self, text: &str, from: usize) -> Option<Match> {
-        // Starting a search takes as long as encoding a few bytes.
+        // Starting a search costs as much as encoding a few bytes.
         if text.len() - from < self.shortest {
             return None;
         }
@@ -314,7 +313,7 @@ mod tests {
             ("text", 4),
             ("text <", 5),
             ("text <|a|", 5),
-            // Complete, or the beginning of a longer one.
+            // A complete name, or the beginning of a longer name.
             ("text <|ab|>", 11),
             ("text <|a|>", 5),
             ("text <|a|>b", 11),
@@ -341,7 +340,7 @@ mod tests {
             [Some(7), Some(7), Some(9)]
         );
         assert_eq!(special.id("<|d|>"), None);
-        // The first of two with one id.
+        // The first of two names with one id.
         assert_eq!([7, 9, 8].map(|id| special.name(id)), [Some("<|b|>"), Some("<|c|>"), None]);
         let mut all: Vec<_> = special.iter().collect();
         all.sort_unstable();

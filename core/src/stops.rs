@@ -2,41 +2,41 @@
 
 use crate::error::{Error, Result};
 
-/// Maximum number of bytes that stop strings may have together.
+/// Maximum total length of the stop strings in bytes.
 pub const MOST_BYTES: usize = 1 << 16;
 
-/// The longest end of the text that begins a stop string.
+/// The longest suffix of the text that is a prefix of a stop string.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct State(u32);
 
-/// An automaton for stop strings, used up to the first match. Takes at most some 13 bytes for each
-/// byte of the strings, and 8 for each string.
+/// An automaton for stop strings, used up to the first match. Takes at most some 13 bytes per byte
+/// of the strings, and 8 per string.
 ///
-/// States are in the order of their length. The states that are one byte longer than a state follow one
-/// another. A state without longer ones is a match: text goes no further.
+/// States are ordered by length. The states that extend a state by one byte are contiguous. A state
+/// without extensions is a match: text goes no further.
 #[derive(Debug)]
 pub struct Stops {
-    /// The last byte of each state.
+    /// Last byte of each state.
     bytes: Vec<u8>,
-    /// The first state that is one byte longer than each state, and the number of all states.
+    /// First extension of each state, and the number of all states.
     longer: Vec<u32>,
-    /// The longest other state that each state ends with.
+    /// Longest other state that is a suffix of each state.
     suffixes: Vec<u32>,
-    /// The first state of each length.
+    /// First state of each length.
     first_of_length: Vec<u32>,
-    /// Each match, in ascending order, and the index of its longest stop string.
+    /// Each match, in ascending order, with the index of its longest stop string.
     matches: Vec<(u32, u32)>,
-    /// The length of each stop string.
+    /// Length of each stop string.
     lengths: Vec<u32>,
-    /// Whether a stop string begins with this byte; most bytes of a text need no more.
+    /// Whether a stop string begins with this byte; enough to reject most bytes of a text.
     begins: [bool; 256],
 }
 
 impl Stops {
-    /// Builds the automaton. `None` without stop strings.
+    /// Builds the automaton; `None` without stop strings.
     ///
     /// Fails with [`Error::StopString`] for an empty stop string, and for more than [`MOST_BYTES`]
-    /// together.
+    /// in total.
     pub fn new(stops: &[impl AsRef<str>]) -> Result<Option<Self>> {
         check(stops)?;
         if stops.is_empty() {
@@ -58,7 +58,7 @@ impl Stops {
         for &index in &sorted {
             made.begins[usize::from(text(index)[0])] = true;
         }
-        // The stop strings that begin with each state of the length.
+        // Stop strings that begin with each state of the current length.
         let mut states = vec![&sorted[..]];
         for length in 0.. {
             let first = (made.bytes.len() - states.len()) as u32;
@@ -98,7 +98,7 @@ impl Stops {
         Ok(Some(made))
     }
 
-    /// Returns the state after one more byte. Valid until a match only.
+    /// Returns the state after one more byte. Valid only until a match.
     #[inline]
     pub fn next(&self, mut state: State, byte: u8) -> State {
         if state.0 == 0 && !self.begins[usize::from(byte)] {
@@ -118,7 +118,7 @@ impl Stops {
         }
     }
 
-    /// Returns true if a stop string may begin somewhere in these bytes.
+    /// Returns true if a stop string may begin within these bytes.
     #[inline]
     pub fn may_begin_in(&self, bytes: &[u8]) -> bool {
         bytes.iter().any(|&byte| self.begins[usize::from(byte)])
@@ -131,7 +131,7 @@ impl Stops {
     }
 
     /// Returns the longest stop string that ends here: its index, and its length in bytes. Of equal
-    /// strings, the first one.
+    /// strings, the first.
     #[inline]
     pub fn stop(&self, state: State) -> Option<(usize, usize)> {
         let index = state.0 as usize;
@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn memory_is_a_small_multiple_of_the_strings() {
-        // Strings that begin alike, that begin differently, one, and one again and again.
+        // Strings with one long prefix, with distinct prefixes, one string, and one string
+        // repeated.
         let alike = (0..1024).map(|it| format!("{}{it:04}", "a".repeat(60))).collect();
         let different = (0..1024).map(|it| format!("{it:04}{}", "a".repeat(60))).collect();
         let kinds: [Vec<String>; 4] =

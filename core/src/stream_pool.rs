@@ -1,4 +1,4 @@
-//! Decodes the ids of many requests as they arrive: one call for each step of a model.
+//! Decodes the ids of many requests as they arrive: one call per step of a model.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::stops::{State, Stops};
 use crate::token_table::{Kind, TokenTable};
 
-/// Maximum number of bytes of a character that is incomplete.
+/// Maximum number of bytes of an incomplete character.
 const MOST_PENDING: usize = 3;
 
 const BROKEN: &str = "\u{fffd}";
 
-/// Open streams, each with a number that is not used again.
+/// Open streams, each with a number that is never reused.
 #[derive(Debug)]
 pub struct StreamPool {
     tables: StreamTables,
@@ -21,32 +21,32 @@ pub struct StreamPool {
     next: u32,
 }
 
-/// The bytes of ids in streams.
+/// Bytes of ids in streams.
 #[derive(Debug, Clone)]
 pub struct StreamTables {
-    /// The bytes that each id adds after other ids.
+    /// Bytes that each id adds after other ids.
     pub after: Arc<TokenTable>,
-    /// The bytes of each id as the first of a text; `None` if they are the same.
+    /// Bytes of each id at the start of a text; `None` if they are the same.
     pub first: Option<Arc<TokenTable>>,
-    /// Whether an id without a token is skipped, not refused.
+    /// Whether ids without a token are skipped instead of refused.
     pub skips_unknown: bool,
 }
 
-/// The options of a stream.
+/// Options of a stream.
 #[derive(Debug)]
 pub struct Options {
-    /// The strings that end it.
+    /// Strings that end the stream.
     pub stops: Option<Box<Stops>>,
-    /// Whether special tokens are left out.
+    /// Whether special tokens are dropped.
     pub skips_special: bool,
-    /// The number of characters below which complete text is kept for a later step.
+    /// Minimum number of characters per step; less text is kept for a later step.
     pub min_chars: usize,
 }
 
-/// The text of a step.
+/// Text of a step.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
-    /// All bytes of an id, which are characters.
+    /// All bytes of an id, which are whole characters.
     Token(u32),
     /// Other text.
     Part(&'a str),
@@ -55,9 +55,9 @@ pub enum Text<'a> {
 /// The stop string that ended a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Its index among the stop strings.
+    /// Index of the string among the stop strings.
     pub stop: usize,
-    /// The index in the stream of the id that completed it.
+    /// Index in the stream of the id that completed the string.
     pub id: usize,
 }
 
@@ -65,23 +65,23 @@ pub struct Found {
 #[derive(Debug)]
 struct Stream {
     options: Options,
-    /// The bytes of an incomplete character, and whether the prompt began it.
+    /// Bytes of an incomplete character, and whether the prompt began it.
     pending: Vec<u8>,
     is_from_prompt: bool,
-    /// Complete characters that were not given out yet.
+    /// Complete characters that have not been emitted.
     text: String,
-    /// The bytes of `text` that were counted, and their characters.
+    /// Bytes of `text` that were counted, and their characters.
     counted: (usize, usize),
-    /// The state of the stop strings after `text`.
+    /// State of the stop strings after `text`.
     state: State,
-    /// The number of ids so far.
+    /// Number of ids so far.
     ids: usize,
-    /// Whether an id with text would be the first of a text whose first id has other bytes.
+    /// Whether the next id with text starts a text in which the first id has other bytes.
     is_first: bool,
     found: Option<Found>,
 }
 
-/// Hashes the numbers of streams, which the pool itself counts: nobody can choose colliding ones.
+/// Hashes the numbers of streams, which the pool assigns: callers cannot choose colliding numbers.
 #[derive(Debug, Default)]
 struct Numbers(u64);
 
@@ -100,7 +100,7 @@ impl Hasher for Numbers {
 }
 
 impl StreamPool {
-    /// Makes an empty pool.
+    /// Creates an empty pool.
     pub fn new(tables: StreamTables) -> Self {
         Self { tables, streams: HashMap::default(), next: 0 }
     }
@@ -115,10 +115,11 @@ impl StreamPool {
         self.streams.is_empty()
     }
 
-    /// Opens a stream after the ids of a prompt, whose text is not part of it. Returns its number.
+    /// Opens a stream after the ids of a prompt, whose text is not part of the stream. Returns the
+    /// stream's number.
     ///
     /// A character that the prompt begins and the stream completes belongs to the stream; if the
-    /// stream does not complete it, it is left out.
+    /// stream does not complete it, it is dropped.
     pub fn open(&mut self, prompt: &[u32], options: Options) -> Result<u32> {
         self.check_ids(prompt)?;
         let mut tail = Vec::new();
@@ -165,8 +166,8 @@ impl StreamPool {
         self.check_ids(ids)
     }
 
-    /// Takes the next ids of a stream, which the caller has checked, and passes on the text that is
-    /// certain then.
+    /// Takes the next ids of a stream, which the caller has checked, and passes on the text that
+    /// has become certain.
     ///
     /// Returns the result of `give`, and the stop string that ended the stream. Fails if the stream
     /// is not open.
@@ -191,7 +192,7 @@ impl StreamPool {
         Ok((given, stream.found))
     }
 
-    /// Closes a stream. Returns the text that is left; an incomplete character becomes U+FFFD.
+    /// Closes a stream. Returns the remaining text; an incomplete character becomes U+FFFD.
     pub fn close(&mut self, slot: u32) -> Result<String> {
         let mut stream = self.streams.remove(&slot).ok_or(Error::UnknownStream(slot))?;
         if !stream.pending.is_empty() && !stream.is_from_prompt {
@@ -212,8 +213,8 @@ impl StreamPool {
 }
 
 impl Stream {
-    /// Returns true if a step can give all bytes of an id: they are characters, nothing waits before
-    /// them, and nothing of them waits.
+    /// Returns true if a step can emit all bytes of an id: they are whole characters, and no text
+    /// is pending before or after them.
     #[inline]
     fn passes(&self, table: &TokenTable, id: u32) -> bool {
         let Options { stops, skips_special, min_chars } = &self.options;
@@ -252,7 +253,7 @@ impl Stream {
         self.push_characters(&joined);
     }
 
-    /// Adds the complete characters of some bytes, and keeps the others.
+    /// Adds the complete characters of some bytes, and keeps the remaining bytes.
     fn push_characters(&mut self, bytes: &[u8]) {
         if let Ok(text) = std::str::from_utf8(bytes) {
             self.is_from_prompt &= text.is_empty();
@@ -276,7 +277,7 @@ impl Stream {
         }
     }
 
-    /// Adds text up to the first place where a stop string ends, and without that string.
+    /// Adds text up to the first stop string, which is dropped.
     fn push_text(&mut self, text: &str) {
         if self.found.is_some() {
             return;
@@ -298,8 +299,8 @@ impl Stream {
         self.text.push_str(text);
     }
 
-    /// Returns the number of bytes of `text` that no later id changes, if they are enough characters.
-    /// Counts each character once.
+    /// Returns the number of bytes of `text` that no later id changes, if they have enough
+    /// characters. Counts each character once.
     fn certain(&mut self) -> usize {
         if self.found.is_some() {
             return self.text.len();
@@ -320,7 +321,7 @@ impl Stream {
 }
 
 impl TokenTable {
-    /// Returns true if an id is a token that a stream does not leave out.
+    /// Returns true if an id is a token that a stream does not drop.
     fn shows(&self, id: u32, skips_special: bool) -> bool {
         match self.kind(id) {
             Kind::Absent => false,
@@ -336,7 +337,7 @@ impl TokenTable {
     }
 }
 
-/// Returns true if the bytes are the beginning of one character.
+/// Returns true if the bytes are a proper prefix of one character.
 pub(crate) fn is_incomplete(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
@@ -416,7 +417,7 @@ mod tests {
     fn prompts_may_end_inside_a_character() {
         for (prompt, stream, expected) in [
             (&b"x\xF0\x9F"[..], &b"\x98\x80!"[..], "😀!"),
-            // The prompt's character stays broken, so it is not part of the stream.
+            // The prompt's character stays incomplete, so it is not part of the stream.
             (b"\xF0\x9F", b"\x98!", "!"),
             (b"\xF0\x9F", b"!", "!"),
             (b"\xF0\x9F", b"\x98", ""),
@@ -483,7 +484,7 @@ mod tests {
                 String::from_utf8_lossy(&bytes.concat()).into_owned()
             };
             let whole = decode(ids.len());
-            // The first end of a stop string, and the longest one that ends there.
+            // The first end of a stop string, and the longest stop string that ends there.
             let end = (0..=whole.len()).filter(|&end| whole.is_char_boundary(end)).find_map(|end| {
                 let stops = stops.iter().filter(|stop| whole[..end].ends_with(**stop));
                 stops.map(|stop| stop.len()).max().map(|length| (end, length))
@@ -493,7 +494,8 @@ mod tests {
             if let Some(found) = found {
                 let (end, length) = end.unwrap();
                 prop_assert_eq!(stops[found.stop], &whole[end - length..end]);
-                // The text up to the id has the stop string; that before it may lack a character.
+                // The text up to the id has the stop string; the text before it may lack a
+                // character.
                 prop_assert!(decode(found.id + 1).len() >= end);
                 prop_assert!(decode(found.id).trim_end_matches(BROKEN).len() < end);
             }

@@ -1,7 +1,6 @@
-//! Divides work among threads, and takes the results in order.
+//! Divides work among threads and takes the results in order.
 //!
-//! The threads live as long as the call, so that none survives into a fork or waits for another
-//! call.
+//! Threads live as long as the call, so none survives into a fork or waits for another call.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,15 +11,15 @@ use std::time::Duration;
 use crate::memory::has_room;
 use crate::polling;
 
-/// The bytes of memory that a thread may need to start: its stack, and some to allocate from.
+/// Memory in bytes that a thread may need to start: its stack, and some to allocate from.
 const MEMORY: usize = 4 << 20;
 
-/// How long the calling thread waits for another one before it calls `aside` again.
+/// Maximum wait of the calling thread before it calls `aside` again.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Returns the number of threads that this machine runs at once.
 pub fn cores() -> usize {
-    /// 0 until first asked for.
+    /// 0 before the first call.
     static CORES: AtomicUsize = AtomicUsize::new(0);
     match CORES.load(Ordering::Relaxed) {
         0 => {
@@ -34,12 +33,12 @@ pub fn cores() -> usize {
 
 /// Does `shares` shares of work on this thread and up to `threads - 1` others.
 ///
-/// `work` fills the result of the share it is given; results are reused, so it must clear the old
-/// contents. `take` gets the results on this thread, in the order of the shares, while others are
-/// still being worked on; its first error ends the call. This thread works and waits inside
-/// `aside`, which must call the function it is given. While this thread waits, `aside` is called at
-/// least every `PATIENCE`; its error ends the call, too. Work on the other threads then fails at
-/// its next check ([`polling::poll`]).
+/// `work` writes the result of its share; results are reused, so it must clear the old contents.
+/// `take` gets the results on this thread, in the order of the shares, while other shares are in
+/// progress; its first error ends the call. This thread works and waits inside `aside`, which must
+/// call the function it receives. While this thread waits, `aside` is called at least every
+/// `PATIENCE`; its error also ends the call. Work on the other threads then fails at its next check
+/// ([`polling::poll`]).
 ///
 /// ```
 /// use bpe_core::threads::in_order;
@@ -58,7 +57,7 @@ pub fn in_order<R: Default + Send, E>(
     mut take: impl FnMut(&R) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let threads = threads.min(shares);
-    // A thread that starts without memory would end the process.
+    // A thread that starts without memory would abort the process.
     let has_memory = || has_room(threads.saturating_mul(MEMORY));
     let Some(queue) = (threads > 1 && has_memory()).then(|| Queue::new(shares, threads)) else {
         let mut result = R::default();
@@ -76,7 +75,7 @@ pub fn in_order<R: Default + Send, E>(
             };
             let _ = std::thread::Builder::new().spawn_scoped(scope, helper);
         }
-        // However this thread returns, the others stop after their current shares.
+        // When this thread returns or unwinds, the others stop after their current shares.
         let _stop = StopOnDrop(&queue);
         for share in 0..shares {
             let mut result = None;
@@ -103,10 +102,10 @@ pub fn in_order<R: Default + Send, E>(
     })
 }
 
-/// The outcome of a share: a result, or the panic of the work.
+/// Outcome of a share: a result, or the panic of `work`.
 type Outcome<R> = std::result::Result<R, Box<dyn Any + Send>>;
 
-/// Shares to do, and results that are not taken yet.
+/// Pending shares, and results that have not been taken yet.
 struct Queue<R> {
     shares: usize,
     state: Mutex<State<R>>,
@@ -114,17 +113,17 @@ struct Queue<R> {
 }
 
 struct State<R> {
-    /// The next share to work on.
+    /// Next share to work on.
     next: usize,
     is_stopped: bool,
     /// Indexed by share.
     done: Vec<Option<Outcome<R>>>,
-    /// Results that were taken, for reuse; never more than there is capacity for.
+    /// Results that were taken, for reuse; never more than the reserved capacity.
     spare: Vec<R>,
 }
 
 impl<R: Default + Send> Queue<R> {
-    /// Allocates all its memory now: an error could not be reported later, when a result is stored.
+    /// Allocates all memory now: an error could not be reported later, when a result is stored.
     fn new(shares: usize, threads: usize) -> Queue<R> {
         let done = (0..shares).map(|_| None).collect::<Vec<_>>();
         let spare = Vec::with_capacity(2 * threads);
@@ -132,7 +131,7 @@ impl<R: Default + Send> Queue<R> {
         Self { shares, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// No code that runs with the lock held can panic half-way.
+    /// Locks the state; no code with the lock held can panic half-way.
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,7 +163,7 @@ impl<R: Default + Send> Queue<R> {
         }
     }
 
-    /// Waits until the share, which another thread is working on, is done, or for a while.
+    /// Waits until another thread has finished the share, or until the timeout.
     fn wait_for(&self, share: usize) {
         let waiting = |state: &mut State<R>| state.done[share].is_none();
         drop(self.changed.wait_timeout_while(self.lock(), PATIENCE, waiting));

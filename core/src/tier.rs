@@ -2,14 +2,14 @@
 
 use crate::ablation::Mechanism;
 
-/// The name of the environment variable that lowers the tier.
+/// Environment variable that lowers the tier.
 const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
 /// A set of vector instructions that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier(Kind);
 
-/// The instructions of a tier.
+/// Instructions of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Portable,
@@ -20,8 +20,8 @@ pub(crate) enum Kind {
 }
 
 impl Tier {
-    /// Returns the best tier of this processor, or a lower one if the environment variable
-    /// `BPE_ENGINE_TIER` names it: `portable`, `avx2` or `avx512`. Other values change nothing.
+    /// Returns the best tier of this processor, or the lower tier named by the environment variable
+    /// `BPE_ENGINE_TIER`: `portable`, `avx2` or `avx512`. Other values are ignored.
     pub fn from_environment() -> Self {
         Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
     }
@@ -36,7 +36,7 @@ impl Tier {
         Self(if Mechanism::Vectors.is_used() { best() } else { Kind::Portable })
     }
 
-    /// Returns the tier `name`, or the best one below it that this processor has; `None` for other
+    /// Returns the tier `name`, or the best tier below it that this processor has; `None` for other
     /// names.
     pub fn named(name: &str) -> Option<Self> {
         let kind = match name {
@@ -48,7 +48,7 @@ impl Tier {
         Some(Self(kind.min(best())))
     }
 
-    /// Every tier that this processor has, from the lowest on.
+    /// Returns every tier that this processor has, in ascending order.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
         let names = ["portable", "avx2", "avx512"];

@@ -1,4 +1,4 @@
-//! Walks that keep where the token of each id is.
+//! Walks that record the position of each token.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
@@ -13,43 +13,43 @@ use crate::request::Request;
 use crate::sink::{Places, Sink};
 use crate::special_tokens::Selection;
 
-/// The ids of a text, and the data to find the position of each.
+/// The ids of a text, and the data to find the position of each id.
 #[derive(Debug)]
 pub struct Aligned<'a> {
-    /// The ids, without those that were skipped.
+    /// Ids, without skipped ones.
     pub ids: Vec<u32>,
-    /// The number of ids that were skipped before them.
+    /// Number of ids that were skipped before them.
     skipped: usize,
     normal: Cow<'a, str>,
     alignment: Alignment,
     jumps: Vec<Jump>,
 }
 
-/// An id that does not start where the bytes of the id before it end, because the pattern skips the
+/// An id that does not start at the end of the previous id's bytes, because the pattern skips the
 /// text between them or because either id is a special token, whose id may have several names.
 #[derive(Debug)]
 struct Jump {
-    /// The index of the id.
+    /// Index of the id.
     index: usize,
     start: usize,
-    /// The end of a special token.
+    /// End of a special token.
     end: Option<usize>,
 }
 
-/// Keeps the ids around a range of them, and the jumps.
+/// Keeps the ids in and around a range, and the jumps.
 struct JumpSink {
     ids: Vec<u32>,
     jumps: Vec<Jump>,
-    /// The start of the next id unless it is a jump; `None` if it is one anyway.
+    /// Start of the next id unless it is a jump; `None` if it is one anyway.
     expected: Option<usize>,
-    /// Token numbers: ids before the range are skipped, and the walk ends after it.
+    /// Token numbers: ids before the range are skipped, and the walk ends after the range.
     wanted: Range<usize>,
     skipped: usize,
-    /// The index of an id that is a jump: those before it can be skipped.
+    /// Index of an id that is a jump: the ids before it can be skipped.
     mark: usize,
 }
 
-/// The minimum number of ids that are skipped at once.
+/// Minimum number of ids that are skipped at once.
 const SKIPPED_AT_ONCE: usize = 1024;
 
 impl JumpSink {
@@ -111,15 +111,15 @@ impl Sink for JumpSink {
 }
 
 impl Direct {
-    /// Encodes `text` so that the place of each token can be found.
+    /// Encodes `text` so that the position of each token can be found.
     pub fn encode_aligned<'a>(&self, text: &'a str, request: &Request) -> Result<Aligned<'a>> {
         let (normal, alignment) = self.prepare_aligned(text, request)?;
         self.align(normal, alignment, &request.allowed, 0..usize::MAX)
     }
 
     /// Encodes `text` without looking for disallowed names. Keeps the ids around the tokens with
-    /// numbers in `wanted`: enough of those before it are skipped, and of those after it not
-    /// produced, that memory and time do not grow with them.
+    /// numbers in `wanted`: enough earlier ids are skipped, and enough later ids not produced, that
+    /// memory and time do not grow with them.
     pub(crate) fn encode_aligned_around<'a>(
         &self,
         text: &'a str,
@@ -146,7 +146,7 @@ impl Direct {
 
 impl Aligned<'_> {
     /// Returns the bytes of the text that each id covers, widened to whole characters: tokens that
-    /// share a character overlap. `encoding` must be the one that made the ids.
+    /// share a character overlap. `encoding` must be the encoding that produced the ids.
     pub fn spans(&self, encoding: &Direct) -> impl Iterator<Item = Result<Range<usize>>> {
         self.normal_spans(encoding).map(|span| {
             let Range { start, end } = span?;
@@ -155,7 +155,7 @@ impl Aligned<'_> {
         })
     }
 
-    /// Returns where each token ends.
+    /// Returns the end of each token.
     pub(crate) fn ends(&self, encoding: &Direct) -> impl Iterator<Item = Result<TokenEnd>> {
         self.normal_spans(encoding).zip(self.skipped + 1..).map(|(span, tokens)| {
             let end = span?.end;
@@ -165,7 +165,7 @@ impl Aligned<'_> {
         })
     }
 
-    /// Returns the number of tokens that were found, skipped ones included.
+    /// Returns the number of tokens found, including skipped ones.
     pub(crate) fn total(&self) -> usize {
         self.skipped + self.ids.len()
     }

@@ -1,5 +1,5 @@
-//! The direct way from text to ids, for pipelines of ranks: special tokens, NFC or nothing, one pattern,
-//! and byte pair encoding by rank in one loop.
+//! The direct path from text to ids, for pipelines of ranks: special tokens, NFC or no
+//! normalization, one pattern, and byte pair encoding by rank in one loop.
 
 mod aligned;
 mod spans;
@@ -25,8 +25,8 @@ use crate::split::{BATCH, Batch, Piece, Splitter};
 use crate::token_table::{Kind, TokenTable};
 use crate::vocabulary::Vocabulary;
 
-/// A normalization, special tokens, a pattern and a vocabulary: everything needed to turn text into
-/// ids. Immutable, and freely shared between threads.
+/// Normalization, special tokens, pattern and vocabulary: everything needed to encode text.
+/// Immutable and shared between threads.
 #[derive(Debug)]
 pub struct Direct {
     normalization: Normalization,
@@ -35,13 +35,13 @@ pub struct Direct {
     special_tokens: SpecialTokens,
     workspaces: Pool,
     sorted_tokens: OnceBox<SortedTokens>,
-    /// The fingerprint, once computed.
+    /// Fingerprint, once computed.
     digest: OnceBox<[u8; 32]>,
     token_table: OnceBox<Arc<TokenTable>>,
 }
 
 impl Direct {
-    /// Creates an encoding without normalization. A special token may not have the id of another
+    /// Creates an encoding without normalization. A special token must not have the id of another
     /// token.
     pub fn new(
         vocabulary: impl Into<Arc<Vocabulary>>,
@@ -70,7 +70,7 @@ impl Direct {
         })
     }
 
-    /// Returns the encoding with this normalization, which text goes through first.
+    /// Returns the encoding with `normalization` as the first step.
     pub fn with_normalization(self, normalization: Normalization) -> Self {
         Self { normalization, digest: OnceBox::new(), ..self }
     }
@@ -84,7 +84,7 @@ impl Direct {
         &self.digest
     }
 
-    /// Returns the mergeable tokens, which pipelines share.
+    /// Returns the mergeable tokens, shared between pipelines.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
@@ -99,8 +99,7 @@ impl Direct {
         &self.special_tokens
     }
 
-    /// Walks `text` into `sink` according to `request`. Positions passed to the sink are those in
-    /// the normalized text.
+    /// Walks `text` into `sink` according to `request`. Positions refer to the normalized text.
     ///
     /// Fails with [`Error::DisallowedSpecial`] if the text contains a disallowed name.
     ///
@@ -140,8 +139,8 @@ impl Direct {
         Ok((normal, alignment))
     }
 
-    /// Walks normalized text into `sink`. Names in `allowed` become their special tokens; every
-    /// other text, special names included, is ordinary.
+    /// Walks normalized text into `sink`. Names in `allowed` become their special tokens; all other
+    /// text, including other special names, is ordinary.
     pub(crate) fn encode_normal<S: Sink>(
         &self,
         text: &str,
@@ -175,7 +174,7 @@ impl Direct {
     }
 
     /// Calls `work` with a function that appends the ids of a normalized text without special
-    /// tokens: one workspace serves all the texts.
+    /// tokens; all texts share one workspace.
     pub(crate) fn encode_stretches(
         &self,
         work: impl FnOnce(&mut dyn FnMut(&str, &mut Vec<u32>) -> Result<()>) -> Result<()>,
@@ -200,8 +199,8 @@ impl Direct {
         merger.append_one(piece, Piece { start: 0, end: piece.len() }, ids)
     }
 
-    /// Appends the ids of pieces of `text`, none of them empty, without splitting them or searching
-    /// them for special tokens.
+    /// Appends the ids of nonempty pieces of `text`, without splitting them or searching them for
+    /// special tokens.
     pub fn encode_pieces(&self, text: &str, pieces: &[Piece], ids: &mut Vec<u32>) -> Result<()> {
         // A piece has at most as many ids as bytes.
         reserve(ids, pieces.iter().map(|piece| piece.end - piece.start).sum())?;
@@ -210,8 +209,8 @@ impl Direct {
         merger.append(text.as_bytes(), pieces, ids)
     }
 
-    /// Appends the ids of pieces of `text`, in the order of the text and none of them empty. `cut`
-    /// writes the next ones, and returns their number; 0 ends the call.
+    /// Appends the ids of nonempty pieces of `text`, in order. `cut` writes the next pieces and
+    /// returns their number; 0 ends the call.
     pub fn encode_cut(
         &self,
         text: &str,
@@ -223,9 +222,9 @@ impl Direct {
         encode_stretch(text, 0, cut, batch, &mut merger, ids).map(drop)
     }
 
-    /// Splits `text` into pieces; allowed special tokens are pieces of their own. Passes the
-    /// normalized text and some of its pieces at a time to `take`. Text that the pattern does not
-    /// match is in no piece.
+    /// Splits `text` into pieces; allowed special tokens are separate pieces. Passes the normalized
+    /// text and its pieces, batch by batch, to `take`. Text that the pattern does not match is in
+    /// no piece.
     pub fn split(
         &self,
         text: &str,
@@ -259,12 +258,12 @@ impl Direct {
         &self.workspaces
     }
 
-    /// Returns the tokens in the order of their bytes, sorted when they are first needed.
+    /// Returns the tokens in the order of their bytes, sorted on first use.
     pub fn sorted_tokens(&self) -> &SortedTokens {
         self.sorted_tokens.get_or_init(|| Box::new(SortedTokens::new(&self.vocabulary)))
     }
 
-    /// Returns the table of all ids, made when it is first needed.
+    /// Returns the table of all ids, created on first use.
     pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
         self.token_table.get_or_try_init(|| {
             let special = self.special_tokens.iter().map(|(_, id)| id).max();
@@ -319,7 +318,7 @@ impl Direct {
 }
 
 /// Walks text without special tokens into `sink`, in the pieces of each batch that `cut` fills; 0
-/// pieces end it. The first byte of the text is byte `base` of the whole.
+/// pieces end the walk. The text begins at byte `base` of the whole text.
 #[inline(always)]
 fn encode_stretch<S: Sink>(
     text: &str,
@@ -355,7 +354,7 @@ fn encode_stretch<S: Sink>(
     }
 }
 
-/// The number of ids decoded between two polls.
+/// Number of ids decoded between two polls.
 const DECODED_AT_ONCE: usize = 1 << 16;
 
 /// Texts of up to this many bytes are copied into a larger buffer: pieces are read 16 bytes at a

@@ -1,4 +1,4 @@
-//! The bytes of the text that each token covers, and the runs of prompts.
+//! The bytes of the text that each token covers, for texts and for runs of prompts.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::sink::Count;
 use crate::special_tokens::Selection;
 
 impl Direct {
-    /// Returns the ids of a text, and for each the bytes of the text that it comes from, widened to
+    /// Returns the ids of a text and, for each id, the bytes of the text it comes from, widened to
     /// whole characters: tokens that share a character overlap.
     ///
-    /// Fails as [`Direct::encode`] does.
+    /// Fails like [`Direct::encode`].
     pub(crate) fn encode_with_spans(
         &self,
         text: &str,
@@ -28,7 +28,7 @@ impl Direct {
         Ok((aligned.ids, spans))
     }
 
-    /// Returns the ids of a text that each token keeps, and the bytes of each: tokens lie side by side.
+    /// Returns the ids of a text and the bytes that each token keeps: tokens are contiguous.
     pub(crate) fn encode_kept(
         &self,
         text: &str,
@@ -45,8 +45,8 @@ impl Direct {
         Ok((ids, spans))
     }
 
-    /// Returns where tokens of a text end, and how many it has. Tokens with numbers outside `wanted`
-    /// may be missing, and after its end they need not be counted.
+    /// Returns the ends of tokens of a text, and the number of tokens. Tokens with numbers outside
+    /// `wanted` may be missing, and tokens after its end need not be counted.
     pub(crate) fn token_ends(
         &self,
         text: &str,
@@ -61,8 +61,8 @@ impl Direct {
         Ok((ends, aligned.total()))
     }
 
-    /// Appends the ids of a run that begins at byte `base` of its prompt, and for each the bytes of the
-    /// prompt it came from.
+    /// Appends the ids of a run that begins at byte `base` of its prompt and, for each id, the
+    /// bytes of the prompt it comes from.
     pub(crate) fn encode_run_with_spans(
         &self,
         run: &str,
@@ -80,7 +80,7 @@ impl Direct {
         append(ids, &aligned.ids)
     }
 
-    /// Returns true if the texts of a run's ids are the run, one after the other.
+    /// Returns true if the concatenated texts of a run's ids are the run.
     pub(crate) fn keeps_text(&self, run: &str) -> Result<bool> {
         // Another pattern may skip text.
         Ok(self.splitter().is_family() && self.normalization().keeps(run))
@@ -91,7 +91,7 @@ impl Direct {
         self.token_bytes(id).map_or(0, <[u8]>::len)
     }
 
-    /// Returns the number of tokens of a text, or some number above `limit`.
+    /// Returns the number of tokens of a text, or any number above `limit`.
     pub(crate) fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         let mut count = Count::till(limit);
         self.encode(text, request, &mut count)?;

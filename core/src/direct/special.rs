@@ -10,7 +10,7 @@ use crate::normalize::{Normalization, starts_stretch};
 use crate::special_tokens::Selection;
 
 impl Direct {
-    /// Returns the special tokens in a text: their names, and their bytes in the text.
+    /// Returns the names of the special tokens in a text, and their bytes in the text.
     pub(crate) fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         let (normal, alignment) = self.normalization().align(text)?;
         let all = self.special_tokens().all();
@@ -24,7 +24,7 @@ impl Direct {
         Ok(spans)
     }
 
-    /// Searches the text before it is normalized, so that normalization forms no name. Names that
+    /// Searches the text before normalization, so that normalization forms no name. Names that
     /// normalization would change inside this text are ordinary text, as in [`Direct::encode`].
     pub(crate) fn find_in_segment(
         &self,
@@ -48,7 +48,8 @@ impl Direct {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
+    /// same first `known` bytes. Returns how many of `earlier` also come first here, and all tokens
+    /// that follow them.
     pub(crate) fn find_in_text(
         &self,
         text: &str,
@@ -57,7 +58,8 @@ impl Direct {
         earlier: &[Fixed],
     ) -> Result<(usize, Vec<Fixed>)> {
         let special = self.special_tokens();
-        // All names that begin this early end in the known bytes, and none is a longer one.
+        // All names that begin this early end in the known bytes, and none is part of a longer
+        // name.
         let decided = known.saturating_sub(special.all().longest());
         let kept = earlier.partition_point(|fixed| fixed.start < decided);
         let last = kept.checked_sub(1).map_or(0, |last| earlier[last].end);
@@ -71,7 +73,7 @@ impl Direct {
         Ok((kept, found))
     }
 
-    /// Appends the special tokens of a normalized text that stay the same whatever follows it.
+    /// Appends the special tokens of a normalized text that are the same for every continuation.
     /// Returns the first byte from which more text may form another special token.
     pub(crate) fn find_settled(
         &self,
@@ -79,7 +81,7 @@ impl Direct {
         allowed: &Selection,
         fixed: &mut Vec<Fixed>,
     ) -> Result<usize> {
-        // Asks about all names, so that a caller may allow others before more text comes.
+        // Considers all names, so that a caller may allow others before more text comes.
         let open = self.special_tokens().all().open_from(text);
         *fixed = self.find_in_text(text, allowed, 0, &[])?.1;
         fixed.retain(|fixed| fixed.start < open);

@@ -10,10 +10,9 @@ use crate::sink::Pieces;
 use crate::special_tokens::Selection;
 
 impl Direct {
-    /// Returns the tokens of `text` that stay the same whatever is written after it, and the
-    /// possible ids of the rest: sequences of ids that cover the rest and end with a token that
-    /// reaches its end or extends beyond it. Text that ends with an allowed special token has no
-    /// rest.
+    /// Returns the tokens of `text` that are the same for every continuation, and the possible ids
+    /// of the rest: sequences of ids that cover the rest and end with a token that reaches its end
+    /// or extends beyond it. Text that ends with an allowed special token has no rest.
     pub fn encode_with_unstable(
         &self,
         text: &str,
@@ -35,8 +34,9 @@ impl Direct {
         Ok((stable, completions))
     }
 
-    /// Returns the ids of bytes that need not be UTF-8. Text up to the first invalid byte is encoded as
-    /// ordinary text, without normalization; the rest, and the last piece before it, as one piece.
+    /// Returns the ids of bytes that need not be UTF-8. Text up to the first invalid byte is
+    /// encoded as ordinary text, without normalization; the rest, with the last piece before it, as
+    /// one piece.
     pub fn encode_bytes(&self, bytes: &[u8]) -> Result<Vec<u32>> {
         let error = match std::str::from_utf8(bytes) {
             Ok(text) => {
@@ -63,8 +63,8 @@ impl Direct {
     }
 }
 
-/// Returns the index of the first of `ids` that may change when text is added: the first of the
-/// last piece, or of the whitespace before it, since pieces of whitespace may grow together.
+/// Returns the index of the first of `ids` that may change when text is appended: the first id of
+/// the last piece, or of the whitespace before it, since pieces of whitespace may grow together.
 fn unstable_from(encoding: &Direct, ids: &[u32], last_piece: usize) -> usize {
     let is_space = |id: u32| {
         encoding
@@ -77,14 +77,14 @@ fn unstable_from(encoding: &Direct, ids: &[u32], last_piece: usize) -> usize {
     ids[..last_piece].iter().rposition(|&id| !is_space(id)).map_or(0, |place| place + 1)
 }
 
-/// Returns the sequences of ids that `rest` may become a prefix of.
+/// Returns the id sequences for texts that start with `rest`.
 fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     let (vocabulary, tokens) = (encoding.vocabulary(), encoding.sorted_tokens());
     let single = tokens.starting_with(vocabulary, rest).iter();
     let mut found: BTreeSet<Vec<u32>> = single.map(|&rank| vec![vocabulary.id(rank)]).collect();
 
-    // A token may straddle the end of `rest` from every position in it. No token is longer than
-    // the longest, so positions further back cannot.
+    // A token may straddle the end of `rest` from every position within the length of the longest
+    // token.
     let first = rest.len().saturating_sub(tokens.longest()).max(1);
     let mut text = Vec::new();
     for cut in first..rest.len() {
@@ -97,7 +97,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
         }
     }
 
-    // Whitespace at the end may be cut off by what follows it: `\s+(?!\S)`.
+    // The text that follows may cut off whitespace at the end: `\s+(?!\S)`.
     let last = rest.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
     if let Some(space) = last.and_then(|chunk| chunk.valid().chars().next_back())
         && space.is_whitespace()
@@ -112,7 +112,7 @@ fn completions(encoding: &Direct, rest: &[u8]) -> Result<BTreeSet<Vec<u32>>> {
     Ok(found)
 }
 
-/// Returns the ids of bytes: as text if they are UTF-8, or else as one piece.
+/// Returns the ids of bytes: as text if they are UTF-8, otherwise as one piece.
 fn encode(encoding: &Direct, bytes: &[u8]) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     match std::str::from_utf8(bytes) {
@@ -126,7 +126,7 @@ fn token_length(encoding: &Direct, id: u32) -> Result<usize> {
     encoding.token_bytes(id).map(<[u8]>::len).ok_or(Error::UnknownId(id.into()))
 }
 
-/// Returns the first of `ids` that together have at least `length` bytes.
+/// Returns the shortest prefix of `ids` with at least `length` bytes.
 fn covering(encoding: &Direct, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
     let (mut covered, mut count) = (0, 0);
     while covered < length && count < ids.len() {
