@@ -1,4 +1,4 @@
-//! The pipeline of ranks that gives the ids of a file, or the reason why there is none.
+//! Converts a file to the pipeline of ranks with the same ids, or gives the reason why none exists.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use crate::error::{Error, Result};
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
-    /// Returns the pipeline of ranks that a file describes; one of ranks returns a copy of itself. It
-    /// shares the vocabulary.
+    /// Returns the pipeline of ranks that a file describes, sharing the vocabulary; a pipeline of
+    /// ranks returns a copy of itself.
     ///
-    /// The added tokens become special tokens. What a post-processor adds is not part of a pipeline of
-    /// ranks. With `any_flags`, the flags of added tokens are ignored, and added tokens that merging
-    /// makes under the same id are left out: for programs that need ranks, pattern and ids only.
+    /// Added tokens become special tokens. Additions of a post-processor are not part of a pipeline
+    /// of ranks. With `any_flags`, flags of added tokens are ignored, and added tokens that merging
+    /// makes under the same id are omitted: for programs that need only ranks, pattern and ids.
     ///
-    /// Fails with [`Error::Unsupported`], which names the part of the file that ranks cannot express.
+    /// Fails with [`Error::Unsupported`], which names the part of the file that ranks cannot
+    /// express.
     pub fn as_ranks(&self, any_flags: bool) -> Result<Self> {
         if self.direct().is_some() {
             return Ok(self.clone());
@@ -60,10 +61,10 @@ impl Pipeline {
         Ok(Self::of_direct(Arc::new(direct), special))
     }
 
-    /// Returns [`Pipeline::as_ranks`] if it has the ids of the file also for text in which no special
-    /// token is searched for.
+    /// Returns [`Pipeline::as_ranks`] if its ids equal those of the file also for text without a
+    /// search for special tokens.
     ///
-    /// Files find added tokens that are not special, or whitespace only, in such text.
+    /// In such text, files still find added tokens that are not special, or whitespace alone.
     pub fn same_ranks(&self) -> Option<Self> {
         let is_special =
             |token: &AddedToken| token.special && !token.content.chars().all(char::is_whitespace);
@@ -77,7 +78,7 @@ fn refused(path: &str, what: &str) -> Error {
     Error::refused(path, format!("{what} cannot be part of an Encoding"))
 }
 
-/// The form of a normalizer.
+/// Returns the Unicode form of a normalizer.
 fn form_of(normalizer: Option<&Normalizer>) -> Result<Normalization> {
     let mut parts = normalizer.map_or(&[][..], std::slice::from_ref);
     while let [Normalizer::Sequence { normalizers }] = parts {
@@ -98,7 +99,7 @@ fn kind_of(normalizer: &Normalizer) -> String {
     json["type"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns a flag of an added token that pipelines of ranks do not have, and its value.
+/// Returns a flag of an added token that pipelines of ranks lack, and its value.
 fn flag_of_files(
     token: &AddedToken,
     normalization: Normalization,
@@ -108,14 +109,14 @@ fn flag_of_files(
     if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
         return Ok(Some((flag, "true")));
     }
-    // Ranks normalize the whole text, and then search for special tokens.
+    // Ranks normalize the whole text and then search for special tokens.
     let is_found = normalization == Normalization::None
         || token.normalized && normalization.apply(&token.content)? == token.content;
     Ok((!is_found).then_some(("normalized", "false under a normalizer")))
 }
 
-/// Fails if a name is searched for before another one that would win in a search for both: names with
-/// `normalized` come second.
+/// Fails if a name is searched for before another name that would win in a search for both: names
+/// with `normalized` come second.
 fn check_turns<'a>(tokens: impl Iterator<Item = &'a AddedToken>) -> Result<()> {
     let (second, first): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
     let names = |tokens: Vec<&'a AddedToken>| -> Vec<&'a str> {

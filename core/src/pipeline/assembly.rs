@@ -22,37 +22,37 @@ use crate::models::{Model, ModelFile};
 use crate::pipeline::chunks::Chunks;
 use crate::pipeline::control_tokens::Control;
 
-/// A component as in the file, and ready to run.
+/// A component as in the file, and in its runnable form.
 type Ready<S, R> = Option<Arc<(S, R)>>;
 
 /// Encodes text and decodes ids as a file specifies. Clones share their components.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// The stage that takes whole texts in one loop, for a pipeline of ranks.
+    /// Stage that encodes whole texts in one loop, for a pipeline of ranks.
     direct: Option<Arc<Direct>>,
     model: Arc<Model>,
     added: Arc<AddedTokens>,
     normalizer: Ready<spec::Normalizer, Normalizer>,
     split: Arc<Split>,
     post_processor: Option<Arc<spec::PostProcessor>>,
-    /// How it arranges sequences.
+    /// Arrangements of the post-processor.
     arrangements: Arc<Arrangements>,
     decoder: Ready<spec::Decoder, Decoder>,
     truncation: Option<Truncation>,
     padding: Option<Padding>,
-    /// The tokens that untrusted text must not produce; made when first needed.
+    /// Tokens that untrusted text must not produce; created on first use.
     control: Arc<OnceBox<Control>>,
-    /// The bytes of every id; made when first needed.
+    /// Bytes of every id; created on first use.
     table: Arc<OnceBox<Tables>>,
-    /// How runs are cut into chunks; made when first needed.
+    /// Cutting of runs into chunks; created on first use.
     chunks: Arc<OnceBox<Option<Chunks>>>,
-    /// The special tokens that texts may contain.
+    /// Special tokens that texts may contain.
     request: Arc<Request>,
-    /// Whether the model makes no added token of text that may not become one.
+    /// Whether the model is kept from making added tokens of text that may not become them.
     keeps_out_control: bool,
 }
 
-/// The bytes of every id after other ids and, made when first needed, at the beginning of a text.
+/// Bytes of every id after other ids and, created on first use, at the start of a text.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) after: Arc<TokenTable>,
@@ -78,7 +78,7 @@ pub struct Input<'a> {
 }
 
 impl Sequence<'_> {
-    /// The size of its text in bytes.
+    /// Returns the size of the text in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -88,14 +88,14 @@ impl Sequence<'_> {
 }
 
 impl Input<'_> {
-    /// The size of its text in bytes.
+    /// Returns the size of the text in bytes.
     pub fn size(&self) -> usize {
         self.first.size() + self.second.map_or(0, |second| second.size())
     }
 }
 
 impl Pipeline {
-    /// A tokenizer with only these components.
+    /// Creates a tokenizer with these components alone.
     pub(crate) fn with(model: Model, added: AddedTokens, split: Split) -> Self {
         Self {
             direct: None,
@@ -116,13 +116,13 @@ impl Pipeline {
         }
     }
 
-    /// Returns the direct stage of a pipeline of ranks: vocabulary, pattern, special tokens, and what
-    /// only ranks have. `None` for every other pipeline.
+    /// Returns the direct stage of a pipeline of ranks: vocabulary, pattern, special tokens, and
+    /// everything specific to ranks. `None` for every other pipeline.
     pub fn direct(&self) -> Option<&Arc<Direct>> {
         self.direct.as_ref()
     }
 
-    /// Replaces the direct stage, and the special tokens by the same ones as added tokens.
+    /// Replaces the direct stage, and the special tokens by the same tokens as added tokens.
     pub(crate) fn set_direct(&mut self, direct: Arc<Direct>, added: AddedTokens) {
         self.model = Arc::new(Model::of_direct(direct.clone()));
         (self.direct, self.added) = (Some(direct), Arc::new(added));
@@ -132,8 +132,8 @@ impl Pipeline {
         &self.request
     }
 
-    /// Sets the special tokens that texts may contain. With a file, either all or none are
-    /// searched for.
+    /// Sets the special tokens that texts may contain. With a file, either all or none are searched
+    /// for.
     pub fn set_request(&mut self, request: Request) {
         let is_ordinary = request.allowed == Selection::None;
         if self.direct.is_none() && self.encodes_special_tokens() != is_ordinary {
@@ -142,12 +142,13 @@ impl Pipeline {
         self.request = Arc::new(request);
     }
 
-    /// Forgets what was made of components that change.
+    /// Drops data derived from components that change.
     fn forget(&mut self) {
         (self.control, self.table, self.chunks) = Default::default();
     }
 
-    /// How runs are cut into chunks that are looked up as they are; `None` if they are not.
+    /// Returns how runs are cut into chunks that are looked up before normalization; `None` if runs
+    /// are not cut.
     pub(crate) fn chunks(&self) -> Option<&Chunks> {
         let new = || Chunks::new(&self.model, &self.split, self.normalizer(), &self.added);
         let chunks = self.chunks.get_or_init(|| Box::new(new())).as_ref();
@@ -167,7 +168,7 @@ impl Pipeline {
         &self.table
     }
 
-    /// Whether the ids of a text depend on chance.
+    /// Whether encoding is random.
     pub fn is_random(&self) -> bool {
         self.model().sampling().is_some()
     }
@@ -180,7 +181,7 @@ impl Pipeline {
         &self.added
     }
 
-    /// The normalizer, unless it is a sequence without parts, as DeepSeek's.
+    /// Returns the normalizer, unless it is an empty sequence, as in DeepSeek's file.
     pub(crate) fn normalizer(&self) -> Option<&Normalizer> {
         self.normalizer.as_ref().map(|ready| &ready.1).filter(|it| !it.is_empty())
     }
@@ -193,22 +194,23 @@ impl Pipeline {
         &self.split
     }
 
-    /// The normalizer, as in a file.
+    /// Returns the normalizer as in a file.
     pub fn normalizer_spec(&self) -> Option<&spec::Normalizer> {
         self.normalizer.as_ref().map(|ready| &ready.0)
     }
 
-    /// The pre-tokenizer, as in a file.
+    /// Returns the pre-tokenizer as in a file.
     pub fn pre_tokenizer_spec(&self) -> Option<&spec::PreTokenizer> {
         self.split.spec()
     }
 
-    /// The post-processor, as in a file.
+    /// Returns the post-processor as in a file.
     pub fn post_processor_spec(&self) -> Option<&spec::PostProcessor> {
         self.post_processor.as_deref()
     }
 
-    /// How the post-processor arranges one sequence or a pair, if it only puts ids around them.
+    /// Returns the post-processor's arrangement of one sequence or a pair, if it only adds ids
+    /// around them.
     pub(crate) fn arrangement(
         &self,
         is_pair: bool,
@@ -217,17 +219,17 @@ impl Pipeline {
         self.arrangements.get(is_pair, add_special_tokens)
     }
 
-    /// The decoder, as in a file.
+    /// Returns the decoder as in a file.
     pub fn decoder_spec(&self) -> Option<&spec::Decoder> {
         self.decoder.as_ref().map(|ready| &ready.0)
     }
 
-    /// The truncation.
+    /// Returns the truncation settings.
     pub fn truncation(&self) -> Option<&Truncation> {
         self.truncation.as_ref()
     }
 
-    /// The padding.
+    /// Returns the padding settings.
     pub fn padding(&self) -> Option<&Padding> {
         self.padding.as_ref()
     }
@@ -245,7 +247,7 @@ impl Pipeline {
         let mut added = AddedTokens::clone(&self.added);
         added.set_normalizer(ready.as_ref().map(|ready| &ready.1))?;
         if self.model.looks_up_runs() {
-            // The cache has ids of text that is not normalized.
+            // The cache holds ids of text that is not normalized.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
         (self.normalizer, self.added) = (ready, Arc::new(added));
@@ -265,7 +267,7 @@ impl Pipeline {
 
     /// Sets a field of the model, as in the JSON of a file.
     ///
-    /// Fails with [`Error::Unsupported`] if the model cannot do it exactly.
+    /// Fails with [`Error::Unsupported`] if the model does not support the value exactly.
     pub fn set_model_field(&mut self, name: &str, value: serde_json::Value) -> Result<()> {
         self.check_component("model")?;
         self.model = Arc::new(self.model.with_field(name, value, &self.split)?);
@@ -283,16 +285,17 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Sets the scores of all tokens of a Unigram model: files hold only finite ones, and round them.
+    /// Sets the scores of all tokens of a Unigram model: files hold only finite scores, and round
+    /// them.
     ///
-    /// Fails for another model, and for another number of scores.
+    /// Fails for another model or another number of scores.
     pub fn set_scores(&mut self, scores: Vec<f64>) -> Result<()> {
         self.model = Arc::new(self.model.with_scores(scores)?);
         self.forget();
         Ok(())
     }
 
-    /// The fields of the model without its lists, and those that files do not hold.
+    /// Returns the fields of the model without its lists, including fields that files do not hold.
     pub fn model_fields(&self) -> Result<serde_json::Value> {
         self.model.fields()
     }
@@ -354,19 +357,18 @@ impl Pipeline {
         Arc::make_mut(&mut self.added).encode_special = value;
     }
 
-    /// Whether encoding keeps out added tokens that the model itself would make of text
-    /// that may not become them, as Unigram makes `</s>`.
+    /// Whether encoding keeps out added tokens that the model itself would make of text that must
+    /// not become them, as Unigram makes `</s>`.
     pub fn keeps_out_control(&self) -> bool {
         self.keeps_out_control
     }
 
-    /// Sets what [`Pipeline::keeps_out_control`] returns. By default they are not kept out, as in
-    /// `tokenizers`.
+    /// Sets the value of [`Pipeline::keeps_out_control`]. The default is false, as in `tokenizers`.
     pub fn set_keeps_out_control(&mut self, value: bool) {
         self.keeps_out_control = value;
     }
 
-    /// Adds tokens. Returns how many are new or changed.
+    /// Adds tokens. Returns the number of new or changed tokens.
     pub fn add_tokens(&mut self, tokens: Vec<AddedToken>) -> Result<usize> {
         if let Some(direct) = self.direct.clone() {
             self.forget();
@@ -378,7 +380,7 @@ impl Pipeline {
         let is_as_before = added.has_normalized() == self.added.has_normalized()
             && added.marks() == self.added.marks();
         if !is_as_before && self.model.looks_up_runs() {
-            // The cache has chunks or pieces.
+            // The cache holds chunks or pieces.
             self.model = Arc::new(self.model.with_split(&self.split)?);
         }
         self.added = Arc::new(added);
@@ -386,37 +388,37 @@ impl Pipeline {
         Ok(count)
     }
 
-    /// The added tokens, by ascending id.
+    /// Returns the added tokens, by ascending id.
     pub fn added_tokens_by_id(&self) -> Vec<(u32, &AddedToken)> {
         self.added.by_id()
     }
 
-    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
+    /// Returns the number of tokens that the post-processor adds to one sequence, or to a pair.
     pub fn added_tokens(&self, is_pair: bool) -> usize {
         self.post_processor.as_ref().map_or(0, |processor| processor.added_tokens(is_pair))
     }
 
-    /// The id of a token.
+    /// Returns the id of a token.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.added.id(token).or_else(|| self.model.token_to_id(token))
     }
 
-    /// The token of an id.
+    /// Returns the token of an id.
     pub fn id_to_token(&self, id: u32) -> Option<String> {
         self.added.text(id).map(str::to_owned).or_else(|| self.model.id_to_token(id))
     }
 
-    /// The id of a token of the model.
+    /// Returns the id of a token of the model.
     pub fn model_token_to_id(&self, token: &str) -> Option<u32> {
         self.model.token_to_id(token)
     }
 
-    /// The token of the model with this id.
+    /// Returns the token of the model with this id.
     pub fn model_id_to_token(&self, id: u32) -> Option<String> {
         self.model.id_to_token(id)
     }
 
-    /// The tokens of the model and, with `with_added_tokens`, the added tokens.
+    /// Returns the tokens of the model and, with `with_added_tokens`, the added tokens.
     pub fn vocab(&self, with_added_tokens: bool) -> Vec<(String, u32)> {
         let mut tokens = self.model.vocab();
         if with_added_tokens {
@@ -427,7 +429,7 @@ impl Pipeline {
         tokens
     }
 
-    /// The number of tokens of [`Pipeline::vocab`].
+    /// Returns the number of tokens of [`Pipeline::vocab`].
     pub fn vocab_size(&self, with_added_tokens: bool) -> usize {
         if self.direct.is_some() && with_added_tokens {
             return self.model.size() + self.added.by_id().len();
@@ -436,7 +438,7 @@ impl Pipeline {
         self.model.size() + if with_added_tokens { more.count() } else { 0 }
     }
 
-    /// Truncates and post-processes one sequence or a pair. Without `overflow`, drops what
+    /// Truncates and post-processes one sequence or a pair. Without `overflow`, drops the part that
     /// truncation cuts off.
     pub fn post_process(
         &self,
@@ -457,7 +459,7 @@ impl Pipeline {
         self.padding.as_ref().map_or(Ok(()), |padding| post::pad_to(encoding, length, padding))
     }
 
-    /// The pattern of the pre-tokenizer, if it only splits by one that the core has a scanner for.
+    /// Returns the pattern of the pre-tokenizer, if it only splits by a pattern with a scanner.
     pub(super) fn pattern(&self) -> Option<&str> {
         match self.split.plan() {
             Plan::Pattern { pattern, prefix_space: false } => Some(pattern),
@@ -466,7 +468,7 @@ impl Pipeline {
     }
 }
 
-/// The error for setting a component of a pipeline of ranks.
+/// Returns the error for setting a component of a pipeline of ranks.
 fn fixed_component(name: &str) -> Error {
     let reason = "a tokenizer made from an Encoding has no parts to set; write its tokenizer.json, and \
                   set them in the tokenizer of that file";

@@ -1,9 +1,9 @@
-//! Looks up the text between two spaces as it is: normalizer, pre-tokenizer and model see only what the
-//! cache does not know.
+//! Looks up the text between two spaces before normalization: normalizer, pre-tokenizer and model
+//! see only text that is not in the cache.
 //!
-//! That works where whitespace separates words whatever is around it: in BERT's files, where it
-//! becomes no part of a token, and in those of SentencePiece, where a mark for it begins each word.
-//! The model's cache then has chunks instead of pieces.
+//! Requires that whitespace separates words in any context: in BERT's files whitespace is dropped,
+//! and in files from SentencePiece a mark for whitespace begins each word. The model's cache then
+//! holds chunks instead of pieces.
 
 use crate::char_boundary::ceil;
 use crate::lookup::Resolve;
@@ -22,46 +22,46 @@ use crate::components::split::{Plan, Split};
 use crate::error::Result;
 use crate::models::{Model, Place};
 
-/// How a tokenizer cuts runs into chunks.
+/// Cuts the runs of a tokenizer into chunks.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     splitter: WordSplitter,
     /// Normalizes a chunk.
     normalizer: Normalizer,
-    /// The treatment of whitespace at the ends of a run.
+    /// Treatment of whitespace at the ends of a run.
     ends: Ends,
-    /// Whether that is done to whitespace that chunks hold.
+    /// Whether that treatment concerns whitespace inside chunks.
     has_ends: bool,
-    /// The character that each byte of ASCII becomes, as [`Singles`] has it.
+    /// Result of each ASCII byte, as in [`Singles`].
     ascii: [u8; 256],
     singles: Singles,
-    /// The mark of whitespace before a piece, and whether one is put where none is.
+    /// Mark of whitespace before a piece, and whether a mark is added where there is no whitespace.
     mark: Option<(char, bool)>,
-    /// Whether a chunk holds the whitespace before it.
+    /// Whether a chunk includes the whitespace before it.
     keeps_space: bool,
-    /// Whether runs are not cut at tabs and line ends.
+    /// Whether runs are cut only at U+0020, not at tabs and line ends.
     only_blank: bool,
-    /// The characters next to which a run can be cut; `None` for all.
+    /// Characters next to which a run can be cut; `None` for all characters.
     permitted: Option<Box<Bits>>,
-    /// The words that are searched for added tokens; `None` without such tokens.
+    /// Words that are searched for added tokens; `None` without such tokens.
     names: Option<Names>,
 }
 
-/// The words in which added tokens are searched for, once they are normalized: those with a mark that
-/// such tokens have.
+/// Selects the words that are searched for added tokens after normalization: words with a mark that
+/// such tokens contain.
 #[derive(Debug)]
 struct Names {
     marks: Vec<u8>,
-    /// Whether each byte is a character that may become a mark, or begins one that is not of ASCII.
+    /// Whether each byte is a character that may become a mark, or begins a non-ASCII character.
     bytes: [bool; 256],
     /// Characters outside ASCII that no neighbor turns into ASCII.
     others: Box<Bits>,
-    /// Whether the character after a mark may tell that the mark is in no name.
+    /// Whether the character after a mark can rule out that the mark is in a name.
     has_pairs: bool,
 }
 
 impl Names {
-    /// `None` if the characters of a word do not tell.
+    /// `None` if single characters of a word cannot decide.
     fn new(added: &AddedTokens, normalizer: &Normalizer, keeps_printable: bool) -> Option<Self> {
         let (marks, are_inside) = added.marks()?;
         if normalizer.writes(&marks) {
@@ -76,7 +76,7 @@ impl Names {
         Some(Self { marks, bytes, others, has_pairs: keeps_printable && are_inside })
     }
 
-    /// The first character that may become a mark of a name.
+    /// Returns the position of the first character that may become a mark of a name.
     fn find(&self, text: &str, normalizer: &Normalizer, added: &AddedTokens) -> Option<usize> {
         let is_other = |character| !may_become(normalizer, character, &self.marks);
         let (bytes, mut from) = (text.as_bytes(), 0);
@@ -103,8 +103,8 @@ fn is_in_no_name(text: &[u8], added: &AddedTokens) -> bool {
     is_kept && added.are_apart(*mark, *next)
 }
 
-/// Whether a character may become one of these marks. A mark that forms join with its neighbor is
-/// in the decomposition of both.
+/// Whether a character may become one of these marks. If a normalization form joins a mark with its
+/// neighbor, the decompositions of both contain the mark.
 fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
     let is_mark = |it: char| u8::try_from(it).is_ok_and(|byte| marks.contains(&byte));
     let has_mark = |text: &str| text.nfkd().any(|(it, _)| is_mark(it));
@@ -112,11 +112,11 @@ fn may_become(normalizer: &Normalizer, character: char, marks: &[u8]) -> bool {
     has_mark(&text) || normalizer.apply(text.into()).map_or(true, |made| has_mark(&made))
 }
 
-/// The least first byte of a character of several bytes.
+/// Smallest first byte of a multi-byte character.
 const FIRST_OF_SEVERAL: u8 = 0xc2;
 
-/// The character that each character up to U+FFFF becomes in a chunk that is one piece, 0 where that
-/// takes all steps: for 64 at a time, found when one of them is first asked for.
+/// Result of each character up to U+FFFF in a chunk that is one piece, 0 if that takes all steps:
+/// for 64 characters at a time, computed on first use.
 struct Singles(Box<[OnceBox<[u16; ROW]>]>);
 
 const ROW: usize = 64;
@@ -146,19 +146,20 @@ impl Singles {
     }
 }
 
-/// The longest chunk that is normalized on the stack.
+/// Maximum length of a chunk that is normalized on the stack.
 const SHORT: usize = 80;
 /// Maximum number of bytes of a character up to U+FFFF, and of a mark.
 const WIDEST: usize = 3;
 const MARK: usize = 4;
-/// Room for the piece of a short chunk.
+/// Buffer size for the piece of a short chunk.
 const ROOM: usize = WIDEST * SHORT + MARK;
 
-/// Whitespace where a run is cut.
+/// Whitespace at which a run is cut.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
 impl Chunks {
-    /// The chunks of a tokenizer with these components; `None` if it has to see whole runs.
+    /// Creates the chunk cutter for these components; `None` if the tokenizer has to see whole
+    /// runs.
     pub(crate) fn new(
         model: &Model,
         split: &Split,
@@ -189,12 +190,12 @@ impl Chunks {
         let locality = normalizer.locality()?;
         let mark_bytes = mark.map_or(Vec::new(), |(mark, _)| mark.to_string().into_bytes());
         let names = match added.has_normalized() {
-            // What is written for whitespace may be a part of a name.
+            // The replacement of whitespace may be part of a name.
             true if ends.rows.iter().any(|row| row.writes(&mark_bytes)) => return None,
             true => Some(Names::new(added, &normalizer, locality.keeps_printable)?),
             false => None,
         };
-        // Whitespace that is left out has no ends.
+        // Dropped whitespace needs no treatment at the ends.
         let has_ends = keeps_space && (ends.left || ends.right || !ends.rows.is_empty());
         let needs_permits = locality.needs_settled || has_ends;
         let [blank, controls @ ..] = SPACES.map(|space| normalizer.space(space));
@@ -235,7 +236,7 @@ impl Chunks {
         })
     }
 
-    /// Whether a run has added tokens once it is normalized.
+    /// Whether a run contains added tokens once normalized.
     pub(crate) fn has_names(&self, run: &str, added: &AddedTokens) -> Result<bool> {
         let Some(names) = &self.names else { return Ok(false) };
         let (mut start, mut has_names) = (0, false);
@@ -268,7 +269,7 @@ impl Chunks {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Makes the piece of a chunk in a buffer; `None` if that takes all steps.
+    /// Writes the piece of a chunk to a buffer; `None` if that takes all steps.
     fn piece<'a>(&self, split: &Split, mut chunk: &str, room: &'a mut [u8]) -> Option<&'a str> {
         let mut end = 0;
         if let Some((mark, is_always)) = self.mark {
@@ -293,13 +294,13 @@ impl Chunks {
         std::str::from_utf8(&room[..end]).ok()
     }
 
-    /// The character that a character becomes in a chunk that is one piece.
+    /// Returns the result of a character in a chunk that is one piece.
     fn single(&self, split: &Split, character: char) -> Option<char> {
         self.singles.get(character, |character| single(&self.normalizer, split, character))
     }
 
-    /// A run without the whitespace at its ends that is stripped; `None` if its normalized form must
-    /// tell.
+    /// Returns a run without the stripped whitespace at its ends; `None` if only the normalized
+    /// form can decide.
     fn stripped<'a>(&self, run: &'a str) -> Option<&'a str> {
         if !self.has_ends {
             return Some(run);
@@ -319,7 +320,8 @@ impl Chunks {
         are_ends.then_some(rest)
     }
 
-    /// The first place from `near` on between a character and whitespace where a run can be cut.
+    /// Returns the first position at or after `near`, between a character and whitespace, at which
+    /// a run can be cut.
     pub(crate) fn end(&self, run: &str, near: usize) -> Option<usize> {
         if self.has_ends && (self.ends.left || self.ends.right) {
             return None;
@@ -341,12 +343,12 @@ impl Chunks {
     }
 }
 
-/// The character that a character becomes, if it is part of one piece with any neighbors.
+/// Returns the result of a character, if it is part of one piece with any neighbors.
 fn single(normalizer: &Normalizer, split: &Split, character: char) -> Option<char> {
     normalizer.single(character).filter(|&made| split.keeps(made))
 }
 
-/// Whether a character becomes text that begins and ends with other characters than whitespace.
+/// Whether the result of a character begins and ends with characters other than whitespace.
 fn keeps_ends(normalizer: &Normalizer, character: char, mark: Option<(char, bool)>) -> bool {
     let is_space = |it: char| it.is_whitespace() || mark.is_some_and(|(mark, _)| it == mark);
     let form = normalizer.apply(String::from(character).into());
@@ -389,14 +391,14 @@ impl Unknown<'_> {
 impl Resolve for Unknown<'_> {
     fn resolve(&self, chunk: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         poll(chunk.len())?;
-        // Chunks are cut between characters.
+        // Chunks are cut at character boundaries.
         let Ok(chunk) = std::str::from_utf8(chunk) else { return Ok(()) };
         self.append_chunk(chunk, ids)
     }
 }
 
 impl Chunks {
-    /// Appends the ids of a run, which is not normalized, of a tokenizer with these components.
+    /// Appends the ids of an unnormalized run of a tokenizer with these components.
     pub(crate) fn append(
         &self,
         run: &str,
@@ -420,7 +422,7 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Counts the chunks of a run. Returns false without counting if every step has to run.
+    /// Counts the chunks of a run. Returns false without counting if the run takes all steps.
     pub(crate) fn count(&self, run: &str, table: &mut PieceTable) -> Result<bool> {
         let Some(run) = self.stripped(run) else { return Ok(false) };
         let permits = |character| self.permits(character);

@@ -7,12 +7,12 @@ use crate::components::added::AddedTokens;
 use crate::error::Result;
 use crate::models::Model;
 
-/// The tokens that untrusted text must not produce.
+/// Tokens that untrusted text must not produce.
 #[derive(Debug)]
 pub(crate) struct Control {
     /// All added tokens.
     pub(crate) tokens: SpecialTokens,
-    /// The ids that the model may make from text, ascending.
+    /// Ids that the model may make of text, in ascending order.
     made: Vec<u32>,
 }
 
@@ -25,12 +25,12 @@ impl Control {
         Ok(Self { tokens, made })
     }
 
-    /// Whether the model may make one of the tokens from text.
+    /// Whether the model may make one of the tokens of text.
     pub(crate) fn is_made_by_model(&self) -> bool {
         !self.made.is_empty()
     }
 
-    /// Whether one of these ids is a token that the model may make from text.
+    /// Whether one of these ids is a token that the model may make of text.
     pub(crate) fn are_any_made(&self, ids: &[u32]) -> bool {
         ids.iter().any(|id| self.made.binary_search(id).is_ok())
     }

@@ -1,8 +1,8 @@
-//! Counts the words that training learns from: the pieces of texts, normalized and pre-tokenized.
+//! Counts the words that training learns from: the pieces of normalized, pre-tokenized texts.
 //!
-//! Where whitespace separates words whatever is around it, texts are cut there first, and each
-//! distinct stretch is normalized once, however often it occurs. The same is done with the pieces of a
-//! pattern.
+//! Where whitespace separates words in any context, texts are first cut there, and each distinct
+//! run is normalized once, however often it occurs. The pieces of a pattern are treated the same
+//! way.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::tokens::Pieces;
 use crate::pipeline::walk::{Plain, Tracer};
 
-/// Counts of words, and of stretches of texts whose words are found later.
+/// Counts of words, and of runs of text whose words are found later.
 #[derive(Debug, Default)]
 pub struct Counts {
     stretches: PieceTable,
@@ -26,17 +26,17 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The bytes of memory in use.
+    /// Returns the bytes of memory in use.
     pub fn memory(&self) -> usize {
         self.stretches.memory() + self.words.memory()
     }
 
-    /// The number of distinct words and stretches.
+    /// Returns the number of distinct words and runs.
     pub fn len(&self) -> usize {
         self.stretches.len() + self.words.len()
     }
 
-    /// True without words and stretches.
+    /// Returns true if there are no words and no runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,43 +47,43 @@ impl Counts {
         self.words.merge(&other.words)
     }
 
-    /// Counts a word `times` times more.
+    /// Adds `times` to the count of a word.
     pub fn add(&mut self, word: &str, times: u64) -> Result<()> {
         self.words.add(word.as_bytes(), times)
     }
 }
 
-/// The lines of a text as texts of their own.
+/// Division of a text into lines, each a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lines {
-    /// The text is one.
+    /// The whole text is one text.
     Whole,
-    /// Each line is one, with its line end.
+    /// Each line is a text, with its line end.
     Kept,
-    /// Each line is one, without its line end.
+    /// Each line is a text, without its line end.
     Stripped,
 }
 
-/// Counts the words of texts by the pipeline of a tokenizer.
+/// Counts the words of texts with the pipeline of a tokenizer.
 #[derive(Debug)]
 pub struct WordCounter {
-    /// Its model keeps no words: it has none.
+    /// The tokenizer, with a placeholder model that keeps no words.
     tokenizer: Pipeline,
     way: Way,
 }
 
-/// How words are counted.
+/// Method of counting words.
 #[derive(Debug)]
 enum Way {
-    /// By stretches between whitespace.
+    /// By runs between whitespace.
     Chunks,
-    /// By the pieces of a pattern, after a space if texts must begin with one.
+    /// By the pieces of a pattern, with a space before each text if required.
     Pattern { splitter: Box<Splitter>, prefix_space: bool },
     /// By all steps.
     Steps,
 }
 
-/// A model that every pipeline can have.
+/// A model that every pipeline accepts.
 const ANY_MODEL: &str = r#"{"type":"WordLevel","vocab":{},"unk_token":""}"#;
 
 impl WordCounter {
@@ -102,7 +102,7 @@ impl WordCounter {
         Ok(Self { tokenizer, way })
     }
 
-    /// Counts the words of a text. As in `tokenizers`, each added token in it is a word.
+    /// Counts the words of a text. As in `tokenizers`, each added token in the text is a word.
     pub fn count(&self, text: &str, lines: Lines, counts: &mut Counts) -> Result<()> {
         if lines == Lines::Whole {
             return self.count_one(text, counts);
@@ -136,7 +136,7 @@ impl WordCounter {
         let (split, chunks) = (self.tokenizer.split(), self.tokenizer.chunks());
         for (stretch, count) in stretches.iter() {
             poll(stretch.len())?;
-            // Stretches are cut between characters.
+            // Runs are cut at character boundaries.
             let Ok(stretch) = std::str::from_utf8(stretch) else { continue };
             let mut add = |word: &str| words.add(word.as_bytes(), count);
             match (&self.way, chunks) {
@@ -151,7 +151,7 @@ impl WordCounter {
     }
 }
 
-/// Takes the stretches of a walk, without the origin of each byte.
+/// Receives the runs of a walk, without the origin of each byte.
 struct Counting<'a> {
     way: &'a Way,
     counts: &'a mut Counts,

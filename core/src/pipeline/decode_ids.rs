@@ -12,7 +12,7 @@ use crate::components::decode::{Decoder, append_raw_bytes, joined_with, lossy_te
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
 
-/// Bytes of memory for a token in a list and the copy that a decoder makes.
+/// Memory in bytes for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
 
 impl Pipeline {
@@ -22,11 +22,11 @@ impl Pipeline {
             return lossy_text(self.decode_bytes(ids, skip_special_tokens)?);
         }
         let skipped = |text: &str| skip_special_tokens && self.added().is_special(text);
-        // Tokens take many small allocations, so checks for the sum first.
+        // Tokens take many small allocations, so the sum is checked first.
         ask_for(ids.len().saturating_mul(TOKEN))?;
         let tokens = ids.iter().filter_map(|&id| self.id_to_token(id));
         let tokens = match self.decoder() {
-            // Bytes at both sides of a piece without text are decoded apart.
+            // Bytes on the two sides of a piece without text are decoded separately.
             Some(Decoder::SentencePiece(_)) => {
                 tokens.map(|it| if skipped(&it) { String::new() } else { it }).collect::<Vec<_>>()
             }
@@ -38,8 +38,8 @@ impl Pipeline {
         }
     }
 
-    /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, but fails on them
-    /// if the tokenizer was made from an encoding.
+    /// Decodes ids to bytes; only for the decoder `ByteLevel`. Skips unknown ids, except that a
+    /// tokenizer made from an encoding fails on them.
     pub fn decode_bytes(&self, ids: &[u32], skip_special_tokens: bool) -> Result<Vec<u8>> {
         self.check_byte_level("bytes that are not UTF-8 are shown as U+FFFD; leave out `errors`")?;
         if let Some(direct) = self.direct() {
@@ -63,8 +63,8 @@ impl Pipeline {
         }
     }
 
-    /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns its
-    /// kind; not for a tokenizer made from an encoding.
+    /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns the
+    /// kind of the id; not for a tokenizer made from an encoding.
     fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let other = match (
             self.added().text(id),
@@ -84,7 +84,7 @@ impl Pipeline {
         Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
     }
 
-    /// [`Pipeline::append_raw_token`] under another decoder.
+    /// [`Pipeline::append_raw_token`] for any other decoder.
     fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
@@ -105,9 +105,9 @@ impl Pipeline {
         Ok(kind)
     }
 
-    /// The token tables for streams, which must show text before all of it is known: one for ids
-    /// after others and, if ids have different text at the start, one for the first id. Fails for a
-    /// decoder under which an id may change text before it.
+    /// Returns the token tables for streams, which must show text before all of it is known: a
+    /// table for ids after others and, if ids have different text at the start, a table for the
+    /// first id. Fails for a decoder under which an id may change earlier text.
     pub fn stream_tables(&self) -> Result<StreamTables> {
         let skips_unknown = self.skips_unknown_ids();
         if let Some(Decoder::ByteLevel) = self.decoder() {
@@ -127,7 +127,7 @@ impl Pipeline {
         Ok(StreamTables { after, first, skips_unknown })
     }
 
-    /// [`Pipeline::append_raw_token`] at the beginning of a text, under another decoder.
+    /// [`Pipeline::append_raw_token`] at the start of a text, for any other decoder.
     fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
         let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
         let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
@@ -139,8 +139,8 @@ impl Pipeline {
         Ok(kind)
     }
 
-    /// The bytes that each id adds to a text after other ids, made when first needed. Fails if the
-    /// decoder changes them by those.
+    /// Returns the bytes that each id adds after other ids, computed on first use. Fails if the
+    /// decoder lets other ids change these bytes.
     pub fn token_table(&self) -> Result<&Arc<TokenTable>> {
         match self.direct() {
             Some(direct) => direct.token_table(),
@@ -158,7 +158,7 @@ impl Pipeline {
         })
     }
 
-    /// Makes a table of the bytes that `append` appends for each id.
+    /// Builds a table of the bytes that `append` appends for each id.
     fn table_of(
         &self,
         append: impl Fn(u32, &mut Vec<u8>) -> Result<Kind>,
@@ -179,7 +179,7 @@ impl Pipeline {
         Ok(Arc::new(table))
     }
 
-    /// Whether decoding skips ids without a token; otherwise it fails.
+    /// Whether decoding skips ids without a token; otherwise decoding fails.
     pub fn skips_unknown_ids(&self) -> bool {
         self.direct().is_none()
     }

@@ -1,4 +1,4 @@
-//! Early ends: truncation on the right reads as much of a text as it keeps.
+//! Early ends: truncation on the right reads only as much of a text as it keeps.
 
 use crate::Request;
 use crate::request::Disallowed;
@@ -10,23 +10,23 @@ use crate::error::Result;
 use crate::pipeline::assembly::{Input, Pipeline};
 use crate::pipeline::stable::beginning;
 
-/// A truncation that can end the walk over a text.
+/// A truncation that can end the walk over a text early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EarlyEnd {
-    /// The number of tokens to keep, without those that the post-processor adds.
+    /// Number of tokens to keep, without tokens added by the post-processor.
     max_length: usize,
     pub(crate) strategy: TruncationStrategy,
 }
 
 impl EarlyEnd {
-    /// The number of tokens of a sequence at which it is known to be too long with `others`
-    /// tokens of the other sequence.
+    /// Returns the number of tokens at which a sequence is known to be too long, if the other
+    /// sequence has `others` tokens.
     pub(crate) fn tokens_to_exceed(self, others: usize) -> usize {
         self.max_length.saturating_sub(others).saturating_add(1)
     }
 
-    /// Whether the result depends on which of two sequences that are both too long is longer: an
-    /// odd number of tokens is not shared equally.
+    /// Whether the result depends on which of two overlong sequences is longer: an odd number of
+    /// tokens is not shared equally.
     pub(crate) fn depends_on_lengths(self, sequences: &[Encoding]) -> bool {
         self.strategy == TruncationStrategy::LongestFirst
             && self.max_length % 2 == 1
@@ -35,7 +35,8 @@ impl EarlyEnd {
 }
 
 impl Pipeline {
-    /// The truncation, if it keeps the beginnings of texts and nothing else is asked of the rest.
+    /// Returns the truncation, if it keeps the starts of texts and nothing else depends on the
+    /// rest.
     pub(crate) fn early_end(&self, input: Input<'_>, add_special_tokens: bool) -> Option<EarlyEnd> {
         let truncation = self.truncation()?;
         // Encoding may fail for the rest of a text.
@@ -52,7 +53,7 @@ impl Pipeline {
         Some(EarlyEnd { max_length, strategy: truncation.strategy })
     }
 
-    /// Finds a beginning of a text that has at least `most` tokens, all of them the first of the
+    /// Finds a prefix of a text with at least `most` tokens, all of them the first tokens of the
     /// text. Leaves their ids in `ids`. `None` if that would not save half of the text.
     pub(crate) fn beginning<'a>(
         &self,

@@ -10,26 +10,27 @@ use crate::error::Result;
 use crate::pipeline::assembly::{Input, Pipeline, Sequence};
 use crate::pipeline::early_end::EarlyEnd;
 
-/// Buffers for texts of up to this many bytes get room for the most ids possible, so they never
+/// Buffers for texts of up to this many bytes get room for the maximum number of ids, so they never
 /// grow.
 const SHORT: usize = 4096;
 
-/// An encoded input: the fields that nearly every caller needs. The rest is made on request.
+/// An encoded input with the fields that nearly every caller needs. The rest is computed on
+/// request.
 #[derive(Debug)]
 pub enum Encoded {
-    /// The ids of a text without truncation and padding. [`Pipeline::encoding_of_ids`] makes the
+    /// The ids of a text without truncation and padding. [`Pipeline::encoding_of_ids`] creates the
     /// encoding.
     Ids {
-        /// The ids, with those that the post-processor adds.
+        /// The ids, including those added by the post-processor.
         ids: Vec<u32>,
-        /// Whether all fields stay as for a text without post-processor.
+        /// Whether all fields are the same as without a post-processor.
         is_plain: bool,
     },
     /// An encoding without details and overflow.
     Partial {
         /// The encoding.
         encoding: Box<Encoding>,
-        /// The part that truncation cut off.
+        /// Part that truncation cut off.
         cut_off: CutOff,
     },
     /// An encoding with all fields.
@@ -39,26 +40,25 @@ pub enum Encoded {
 /// The part of an input that truncation cut off.
 #[derive(Debug)]
 pub enum CutOff {
-    /// Nothing, or the truncation drops it.
+    /// Nothing, or a part that the truncation drops.
     Nothing,
-    /// These are the sequences before truncation, for [`Pipeline::post_process`] to make the
-    /// overflow.
+    /// The sequences before truncation, from which [`Pipeline::post_process`] makes the overflow.
     Sequences(Vec<Encoding>),
-    /// It was not encoded. [`Pipeline::encode_fully`] makes the overflow.
+    /// A part that was not encoded. [`Pipeline::encode_fully`] makes the overflow.
     Unread,
 }
 
-/// The number of ids that truncation leaves of each sequence of a row.
+/// Numbers of ids that truncation keeps of each sequence of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLengths {
-    /// The number for the only or first sequence, and for the second.
+    /// The number for the only or first sequence, and for the second sequence.
     pub sequences: [usize; 2],
     /// Whether there is a second sequence.
     pub is_pair: bool,
 }
 
 impl Encoded {
-    /// The encoding; `None` for [`Encoded::Ids`].
+    /// Returns the encoding; `None` for [`Encoded::Ids`].
     pub fn encoding_mut(&mut self) -> Option<&mut Encoding> {
         match self {
             Self::Ids { .. } => None,
@@ -70,7 +70,7 @@ impl Encoded {
 impl Pipeline {
     /// Encodes one input, without padding and with as few fields as possible.
     ///
-    /// Uses the memory of `ids`, whose contents are lost.
+    /// Reuses the memory of `ids`, whose contents are lost.
     pub fn encode(
         &self,
         input: Input<'_>,
@@ -108,15 +108,16 @@ impl Pipeline {
         Ok(Encoded::Partial { encoding, cut_off })
     }
 
-    /// How [`Pipeline::append_row`] arranges a row; `None` if rows need [`Pipeline::encode_fully`].
+    /// Returns the arrangement for [`Pipeline::append_row`]; `None` if rows need
+    /// [`Pipeline::encode_fully`].
     pub fn row_arrangement(&self, is_pair: bool, add_special_tokens: bool) -> Option<&Arrangement> {
         let drops = |truncation: &Truncation| truncation.discards_overflow;
         let is_fast = self.is_fast() && self.truncation().is_none_or(drops);
         self.arrangement(is_pair, add_special_tokens).filter(|_| is_fast)
     }
 
-    /// Appends the ids of one input by an arrangement, truncated, without padding. Uses the memory
-    /// of `spare`, whose contents are lost.
+    /// Appends the ids of one input by an arrangement, truncated, without padding. Reuses the
+    /// memory of `spare`, whose contents are lost.
     pub fn append_row(
         &self,
         input: Input<'_>,
@@ -200,7 +201,7 @@ impl Pipeline {
         self.post_process(sequences, add_special_tokens, overflow)
     }
 
-    /// Makes the encoding of [`Encoded::Ids`].
+    /// Creates the encoding of [`Encoded::Ids`].
     pub fn encoding_of_ids(&self, ids: &[u32], add_special_tokens: bool) -> Result<Encoding> {
         let arrangement = self.arrangement(false, add_special_tokens);
         let (before, after) = arrangement.map(Arrangement::around).unwrap_or_default();
@@ -214,13 +215,13 @@ impl Pipeline {
         post::pad(&mut batch.collect::<Vec<_>>(), padding)
     }
 
-    /// Whether neither truncation nor padding changes a text.
+    /// Whether neither truncation nor padding is set.
     fn keeps_length(&self) -> bool {
         self.truncation().is_none() && self.padding().is_none()
     }
 
-    /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Returns
-    /// also whether they are whole.
+    /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Also
+    /// returns whether they are whole.
     pub(crate) fn encode_sequences(
         &self,
         input: Input<'_>,
@@ -235,7 +236,8 @@ impl Pipeline {
         };
         let first = |ids, most| self.encode_sequence(input.first, 0, detailed, ids, most);
         let second = |most| self.encode_sequence(second, 1, detailed, Vec::new(), most);
-        // The sequence that is not truncated comes first: the rest is room for the other.
+        // The sequence that is never truncated comes first: the rest is room for the other
+        // sequence.
         let (first, second) = match early {
             Some(early) if early.strategy == TruncationStrategy::OnlyFirst => {
                 let second = second(most)?;
@@ -259,8 +261,8 @@ impl Pipeline {
         Ok((sequences, is_whole))
     }
 
-    /// Encodes a sequence, or a beginning of it that has at least `most` tokens. Returns also
-    /// whether it is whole.
+    /// Encodes a sequence, or a prefix of it with at least `most` tokens. Also returns whether it
+    /// is whole.
     fn encode_sequence(
         &self,
         sequence: Sequence<'_>,

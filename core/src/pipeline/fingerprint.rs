@@ -1,4 +1,4 @@
-//! The fingerprint of a tokenizer: a SHA-256 over a canonical form of all that decides its ids.
+//! The fingerprint of a tokenizer: a SHA-256 of a canonical form of everything that decides ids.
 
 use crate::fingerprint::Digest;
 use serde_json::{Map, Value, json};
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
-    /// Returns the fingerprint. `sha256` hashes canonical forms, the model's once.
+    /// Returns the fingerprint. `sha256` hashes canonical forms; the model's form only once.
     ///
-    /// The form is JSON with sorted keys. Left out is what no id depends on: the decoder,
-    /// `trim_offsets`, the unknown token of a vocabulary with all bytes, defaults, and the nesting of
-    /// sequences. A tokenizer made from an encoding, without anything else, has the fingerprint of
-    /// that encoding.
+    /// The form is JSON with sorted keys. Settings that no id depends on are omitted: the decoder,
+    /// `trim_offsets`, the unknown token of a vocabulary with all bytes, defaults, and the nesting
+    /// of sequences. A tokenizer made from an encoding, without further components, has the
+    /// fingerprint of that encoding.
     pub fn fingerprint(
         &self,
         mut sha256: impl FnMut(&[u8]) -> crate::Result<Digest>,
@@ -33,7 +33,7 @@ impl Pipeline {
         sha256(format!("bpe_engine tokenizer 1\n{}", Value::Object(fields)).as_bytes())
     }
 
-    /// Everything but the model, where it is not the default.
+    /// Returns everything except the model and defaults.
     fn settings(&self) -> Result<Map<String, Value>> {
         let mut fields = Map::new();
         if self.direct().is_none() {
@@ -83,7 +83,7 @@ fn hex(digest: Digest) -> Value {
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// Appends the steps of a component, without what only moves offsets.
+/// Appends the steps of a component, without steps that only move offsets.
 fn flatten(value: Value, name: &str, parts: &str, steps: &mut Vec<Value>) {
     let Value::Object(mut fields) = value else { return };
     if let Some(Value::Array(inner)) = fields.remove(parts) {

@@ -1,18 +1,19 @@
-//! Finds places of a text at which special tokens before and after are found independently.
+//! Finds positions of a text at which special tokens before and after are found independently.
 
 use crate::char_boundary::{ceil, floor};
 use crate::error::Result;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::pipeline::assembly::Pipeline;
 
-/// The longest name around which [`quiet_place`] looks, and the most places that it tries.
+/// Maximum length of names around which [`quiet_place`] looks, and maximum number of positions it
+/// tries.
 const LONGEST_NAME: usize = 1024;
 const MOST_TRIES: usize = 64;
 
-/// Returns the last of the places before byte `known` that it tries at which special tokens before and
-/// after are found independently, whatever follows `known`, and text is normalized independently: no
-/// name touches it, and no whitespace, which special tokens may take. Otherwise 0. `is_free` tells
-/// whether a place is one for the caller.
+/// Returns the last tried position before byte `known` at which special tokens before and after are
+/// found independently, whatever follows `known`, and text is normalized independently: no name
+/// touches the position, and no whitespace, which special tokens may take. Otherwise 0. `is_free`
+/// tells whether the caller accepts a position.
 pub fn quiet_place(
     pipeline: &Pipeline,
     text: &str,
@@ -26,8 +27,8 @@ pub fn quiet_place(
     }
     let is_normalized = pipeline.normalization() != Normalization::None;
     let mut after = None;
-    // Whether a name counts may depend on the character after it, and the last U+FFFD may be half of
-    // another.
+    // Whether a name counts may depend on the character after it, and the last U+FFFD may be half
+    // of another character.
     let last = floor(text, known.saturating_sub(longest.max(3) + 1));
     let places = text[..last].char_indices().rev().take(MOST_TRIES);
     for (at, character) in places {

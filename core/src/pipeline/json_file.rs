@@ -1,4 +1,4 @@
-//! Reads and writes whole files.
+//! Reads and writes whole tokenizer files.
 
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -35,15 +35,15 @@ struct File {
     model: ModelFile,
 }
 
-/// The version of files, which nearly all have.
+/// Version of nearly all files.
 const VERSION: &str = "1.0";
 
 fn current() -> String {
     VERSION.into()
 }
 
-/// A file whose model has no type, read as if it had no merges: `tokenizers` takes the next type
-/// where the model cannot be BPE.
+/// Reads a file whose model has no type as if it had no merges: `tokenizers` takes the next type if
+/// the model cannot be BPE.
 fn without_merges(json: &str) -> Option<File> {
     let mut file: Value = serde_json::from_str(json).ok()?;
     let model = file.get_mut("model")?.as_object_mut()?;
@@ -59,7 +59,7 @@ fn read<C: Component>(value: Option<&Value>, path: &str) -> Result<Option<C>> {
 }
 
 impl Pipeline {
-    /// Reads the JSON of a file.
+    /// Reads a tokenizer from the JSON of a file.
     ///
     /// Fails with [`Error::Unsupported`] if the file requires a feature that cannot be exact.
     pub fn from_json(json: &str) -> Result<Self> {
@@ -97,7 +97,7 @@ impl Pipeline {
         Ok(tokenizer)
     }
 
-    /// Writes the JSON of a file from which `tokenizers` reads the same tokenizer.
+    /// Writes JSON from which `tokenizers` reads the same tokenizer.
     pub fn to_json(&self, pretty: bool) -> Result<String> {
         ask_for_tokens(self.vocab_size(true))?;
         text_of(self, pretty)

@@ -23,10 +23,10 @@
 //! text ─> added tokens ─> normalizer ─> added tokens ─> pre-tokenizer ─> model ─> post-processor
 //! ```
 //!
-//! A pipeline of ranks goes the whole way in one loop, [`Direct`](crate::Direct). Any other has one walk, and
-//! a tracer takes what it finds. A list of ids passes whole stretches of
-//! text to the model. With details, every byte is followed through every step to tokens, offsets and
-//! words. A file that cannot be encoded exactly is refused when it is read.
+//! A pipeline of ranks does all steps in one loop, [`Direct`](crate::Direct). Every other pipeline
+//! has one walk, whose results go to a tracer. A list of ids passes whole runs of text to the
+//! model. With details, every byte is followed through every step to tokens, offsets and words. A
+//! file that cannot be encoded exactly is refused when it is read.
 //!
 //! | module | contents |
 //! |---|---|

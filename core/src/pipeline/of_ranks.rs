@@ -18,7 +18,7 @@ use crate::models::Model;
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
-    /// Creates a pipeline of ranks. A special token may not have the id of another token.
+    /// Creates a pipeline of ranks. A special token must not have the id of another token.
     ///
     /// ```
     /// use bpe_core::{Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabulary};
@@ -42,8 +42,8 @@ impl Pipeline {
         Ok(Self::of_direct(Arc::new(direct), special))
     }
 
-    /// Creates a pipeline of ranks over `direct`, which it shares. `special` has its special tokens; if
-    /// several have one id, the id decodes to the last.
+    /// Creates a pipeline of ranks that shares `direct`. `special` has the special tokens of
+    /// `direct`; if several have one id, the id decodes to the last.
     pub fn of_direct(
         direct: Arc<Direct>,
         special: impl IntoIterator<Item = (String, u32)>,
@@ -64,7 +64,7 @@ impl Pipeline {
         pipeline
     }
 
-    /// Adds special tokens. Returns how many are new.
+    /// Adds special tokens. Returns the number of new tokens.
     pub(crate) fn add_plain_tokens(
         &mut self,
         direct: &Direct,
@@ -93,7 +93,7 @@ impl Pipeline {
         }
         let mut names: Vec<(String, u32)> =
             added.ids().map(|(name, id)| (name.to_owned(), id)).collect();
-        // If two names have one id, keeps the first one first.
+        // If two names share an id, the first stays first.
         names.sort_by_key(|(name, id)| direct.special_tokens().name(*id) != Some(name));
         let (vocabulary, splitter) = (direct.vocabulary().clone(), direct.splitter().clone());
         let with_all = Direct::new(vocabulary, splitter, SpecialTokens::new(names)?)?;
@@ -142,13 +142,13 @@ impl Pipeline {
     }
 }
 
-/// An added token without flags; the request says whether to search for it.
+/// Returns an added token without flags; the request decides whether to search for it.
 fn plain_token(content: String, special: bool) -> AddedToken {
     let (single_word, lstrip, rstrip, normalized) = (false, false, false, false);
     AddedToken { content, single_word, lstrip, rstrip, normalized, special }
 }
 
-/// Fails if the token has a flag that a pipeline of ranks does not have.
+/// Fails if the token has a flag that pipelines of ranks lack.
 fn check_flags(token: &AddedToken) -> Result<()> {
     let flags =
         [("single_word", token.single_word), ("lstrip", token.lstrip), ("rstrip", token.rstrip)];

@@ -1,4 +1,4 @@
-//! The questions that abilities ask a pipeline, and the abilities as methods.
+//! Questions that abilities ask a pipeline, and the abilities as methods.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -32,11 +32,11 @@ use crate::pipeline::stable::beginning;
 use crate::pipeline::tokens::Pieces;
 use crate::pipeline::trusted::{Item, align_characters};
 
-/// Maximum number of ids at the beginning of which a decoder leaves out everything.
+/// Maximum number of leading ids of which a decoder may drop the whole text.
 const LEFT_OUT: usize = 256;
 
 impl Pipeline {
-    /// Why the bytes of tokens may differ from the normalized text.
+    /// Returns why the bytes of tokens may differ from the normalized text.
     fn why_other_bytes(&self) -> Option<String> {
         let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
         let makes_bytes = is_byte_level || self.byte_runs().is_some();
@@ -46,8 +46,8 @@ impl Pipeline {
         at_random.or_else(of_model).or_else(|| (!makes_bytes).then(|| LOST.into()))
     }
 
-    /// Returns whether the token of a space spells a space. Without the token '\u{2581}', a space may
-    /// become the bytes of that character.
+    /// Returns whether the token of a space spells a space. Without the token '\u{2581}', a space
+    /// may become the bytes of that character.
     fn spells_spaces(&self) -> Result<bool> {
         if self.byte_runs().is_none() || self.model().token_to_id("\u{2581}").is_some() {
             return Ok(true);
@@ -61,11 +61,11 @@ impl Pipeline {
 
 /// Questions that abilities ask.
 ///
-/// A text is encoded as by [`Pipeline::encode`] without special tokens, truncation and padding. The text
-/// between two special tokens is a run; each run is encoded on its own.
+/// A text is encoded as by [`Pipeline::encode`] without special tokens, truncation and padding. The
+/// text between two special tokens is a run; each run is encoded independently.
 ///
-/// A pipeline of a file takes a request that allows all special tokens or none: other added tokens are
-/// always searched for. A request other than the pipeline's costs a copy of the added tokens.
+/// A pipeline of a file takes a request that allows all special tokens or none: other added tokens
+/// are always searched for. A request other than the pipeline's costs a copy of the added tokens.
 impl Pipeline {
     /// Returns the special tokens that segments may name.
     pub fn special_tokens(&self) -> Result<&SpecialTokens> {
@@ -75,8 +75,8 @@ impl Pipeline {
         Ok(&self.control()?.tokens)
     }
 
-    /// Returns the normalization that comes before the search for special tokens. One that comes
-    /// after it is part of encoding a run.
+    /// Returns the normalization before the search for special tokens. Normalization after the
+    /// search is part of encoding a run.
     pub fn normalization(&self) -> Normalization {
         if let Some(direct) = self.direct() {
             return direct.normalization();
@@ -100,7 +100,7 @@ impl Pipeline {
         self.model().workspaces()
     }
 
-    /// Returns the form of a text in which control strings are compared, and the way back.
+    /// Returns the form of a text in which control strings are compared, with the mapping back.
     pub fn control_form<'a>(&self, text: &'a str) -> Result<(Cow<'a, str>, Originals<'a>)> {
         if let Some(direct) = self.direct() {
             let (normal, alignment) = direct.normalization().align(text)?;
@@ -130,8 +130,8 @@ impl Pipeline {
         prompt.encode(&tokenizer, true, ids)
     }
 
-    /// Like [`Pipeline::encode_with_spans`], but a token has only the bytes it spells of a character, where
-    /// these are bytes of the text.
+    /// Like [`Pipeline::encode_with_spans`], but a token gets only the bytes of a character that it
+    /// spells, if they are bytes of the text.
     pub fn encode_with_bytes(
         &self,
         text: &str,
@@ -149,10 +149,10 @@ impl Pipeline {
         Ok((ids, spans))
     }
 
-    /// Returns the ids of a text, and for each the bytes of the text that it comes from, widened to
+    /// Returns the ids of a text and, for each id, the bytes of the text it comes from, widened to
     /// whole characters: tokens that share a character overlap.
     ///
-    /// Fails as [`Pipeline::encode_text`] does.
+    /// Fails like [`Pipeline::encode_text`].
     pub fn encode_with_spans(
         &self,
         text: &str,
@@ -177,8 +177,8 @@ impl Pipeline {
         Ok((ids, spans))
     }
 
-    /// Returns the ids of a text, and for each its bytes as the format of the tokenizer places them:
-    /// as [`Pipeline::encode_with_bytes`] unless the format says otherwise.
+    /// Returns the ids of a text and, for each id, its bytes as defined by the tokenizer's format:
+    /// as in [`Pipeline::encode_with_bytes`] unless the format differs.
     pub fn encode_with_places(
         &self,
         text: &str,
@@ -190,8 +190,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns where tokens of a text end, and how many it has. Tokens with numbers outside `wanted`
-    /// may be missing, and after its end they need not be counted.
+    /// Returns the ends of tokens of a text, and the number of tokens. Tokens with numbers outside
+    /// `wanted` may be missing, and tokens after its end need not be counted.
     pub fn token_ends(
         &self,
         text: &str,
@@ -206,7 +206,7 @@ impl Pipeline {
         Ok((ends_of(&spans), ids.len()))
     }
 
-    /// Returns the special tokens in a text: their names, and their bytes in the text.
+    /// Returns the names of the special tokens in a text, and their bytes in the text.
     pub fn find_special(&self, text: &str) -> Result<Vec<(&str, Range<usize>)>> {
         if let Some(direct) = self.direct() {
             return direct.find_special(text);
@@ -234,7 +234,7 @@ impl Pipeline {
         Ok(found)
     }
 
-    /// Finds the special tokens of one segment that do not depend on its neighbors.
+    /// Finds the special tokens of one segment that do not depend on adjacent segments.
     pub fn find_in_segment(
         &self,
         text: &str,
@@ -246,7 +246,7 @@ impl Pipeline {
         Ok(Vec::new())
     }
 
-    /// Finds the other special tokens of a prompt once all of its segments are known.
+    /// Finds the remaining special tokens of a prompt once all its segments are known.
     pub fn find_in_prompt(&self, prompt: &mut Prompt) -> Result<()> {
         if self.direct().is_some() {
             return Ok(());
@@ -267,7 +267,8 @@ impl Pipeline {
     }
 
     /// Finds the special tokens of a normalized text. `earlier` has the tokens of a text with the
-    /// same first `known` bytes. Returns how many of them come first here too, and all that follow.
+    /// same first `known` bytes. Returns how many of `earlier` also come first here, and all tokens
+    /// that follow them.
     pub fn find_in_text(
         &self,
         text: &str,
@@ -283,7 +284,7 @@ impl Pipeline {
         Ok((kept, self.under(allowed)?.locate_in_text(text, start)?))
     }
 
-    /// Appends the special tokens of a normalized text that stay the same whatever follows it.
+    /// Appends the special tokens of a normalized text that are the same for every continuation.
     /// Returns the first byte from which more text may form another special token.
     pub fn find_settled(
         &self,
@@ -296,13 +297,13 @@ impl Pipeline {
         }
         let mut open = self.control()?.tokens.all().open_from(text);
         *fixed = self.under(allowed)?.locate_in_text(text, 0)?;
-        // A token that follows may take the whitespace before it.
+        // A later token may take the whitespace before it.
         let kept = if self.added().take_space() { text[..open].trim_end().len() } else { open };
         let settled = fixed.iter().take_while(|fixed| {
             let FixedIds::Special(id) = fixed.ids else { return true };
             let Some(token) = self.added().token(id) else { return false };
-            // Whitespace or a letter that follows may change such a token, and tokens that are
-            // searched for last give way to others. So does a name after its own whitespace.
+            // Later whitespace or a later letter may change such a token, and tokens that are
+            // searched for last give way to others, as does a name after its own whitespace.
             fixed.start < open
                 && (fixed.end <= open || !token.lstrip)
                 && (fixed.end < text.len() || !(token.single_word || token.rstrip))
@@ -316,8 +317,8 @@ impl Pipeline {
         Ok(open)
     }
 
-    /// Appends the ids of a run of normalized text, or of a part of one between safe cuts.
-    /// `is_first` is true if nothing comes before it.
+    /// Appends the ids of a run of normalized text, or of a part of a run between safe cuts.
+    /// `is_first` is true if no text precedes the run.
     pub fn encode_run(&self, run: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<()> {
         if let Some(direct) = self.direct() {
             return direct.encode_normal(run, &Selection::None, ids);
@@ -325,7 +326,7 @@ impl Pipeline {
         if self.is_fast() {
             let from = ids.len();
             let search = |run: &Cow<'_, str>, found: Stretches<'_>| match self.normalizer() {
-                // Without a normalizer, tokens are located already.
+                // Without a normalizer, tokens are already located.
                 None => found(0..run.len(), None),
                 Some(_) => self.added().each_normalized(run, found),
             };
@@ -375,7 +376,8 @@ impl Pipeline {
         })
     }
 
-    /// Appends the ids of a run of `prompt`, and for each the bytes of the prompt it came from.
+    /// Appends the ids of a run of `prompt` and, for each id, the bytes of the prompt it comes
+    /// from.
     pub fn encode_run_with_spans(
         &self,
         prompt: &Prompt,
@@ -395,7 +397,7 @@ impl Pipeline {
         self.encode_traced(prompt, run, is_first, ids, spans)
     }
 
-    /// Returns true if the texts of a run's ids are the run, one after the other.
+    /// Returns true if the concatenated texts of a run's ids are the run.
     pub fn keeps_text(&self, run: &str) -> Result<bool> {
         if let Some(direct) = self.direct() {
             return direct.keeps_text(run);
@@ -410,7 +412,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the length of the text of an id, which a run that keeps its text became.
+    /// Returns the length of the text of an id, for ids of a run that keeps its text.
     pub fn text_size(&self, id: u32) -> usize {
         if let Some(direct) = self.direct() {
             return direct.text_size(id);
@@ -418,14 +420,13 @@ impl Pipeline {
         self.model().bpe_by_ranks().and_then(|bpe| bpe.token_bytes(id)).map_or(0, <[u8]>::len)
     }
 
-    /// Returns the first position in a run, from byte `near` on, where it can be cut without
-    /// changing an id. Whether a position is safe depends on the characters on both sides of it
-    /// only.
+    /// Returns the first position at or after byte `near` at which a run can be cut without
+    /// changing an id. Whether a position is safe depends only on the characters on both sides.
     pub fn safe_cut(&self, run: &str, near: usize) -> Option<usize> {
         if self.prepends(false) { None } else { self.beginning_cut(run, near) }
     }
 
-    /// [`Pipeline::safe_cut`] where the rest, encoded alone, may have other ids.
+    /// Like [`Pipeline::safe_cut`], except that the rest, encoded alone, may have other ids.
     pub fn beginning_cut(&self, run: &str, mut near: usize) -> Option<usize> {
         if let Some(direct) = self.direct() {
             return direct.splitter().safe_cut(run, near);
@@ -455,7 +456,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns true if the ids of a run depend on its text alone, not on the segments it came from.
+    /// Returns true if the ids of a run depend on its text alone, not on its segments.
     pub fn ignores_segments(&self) -> bool {
         if self.direct().is_some() {
             return true;
@@ -465,8 +466,8 @@ impl Pipeline {
         !is_found_in_run && !is_made
     }
 
-    /// Returns true if tokens depend on a few hundred bytes around them only, even where there is
-    /// nowhere to cut.
+    /// Returns true if tokens depend on only a few hundred bytes around them, even in text without
+    /// a safe cut.
     pub fn is_local(&self) -> bool {
         if let Some(direct) = self.direct() {
             return direct.splitter().is_family();
@@ -474,8 +475,8 @@ impl Pipeline {
         matches!(self.split().plan(), Plan::Pattern { .. }) && self.normalizer().is_none()
     }
 
-    /// Returns true if text is put before a run when it is encoded. `is_first` is true if nothing
-    /// comes before the run.
+    /// Returns true if encoding prepends text to a run. `is_first` is true if no text precedes the
+    /// run.
     pub fn prepends(&self, is_first: bool) -> bool {
         self.normalizer().is_some_and(Normalizer::prepends)
             || match self.split().plan() {
@@ -504,10 +505,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the form in which the tokens of a text have its bytes, after a space at most, so that
-    /// what follows a text changes no byte before its last character.
+    /// Returns the form in which the tokens of a text have its bytes, possibly after a space, so
+    /// that later text changes no byte before the last character.
     ///
-    /// Fails where tokens may have other bytes, or where what follows may change more.
+    /// Fails if tokens may have other bytes, or if later text may change more.
     pub fn token_form(&self) -> Result<Normalization> {
         if let Some(direct) = self.direct() {
             return Ok(direct.normalization());
@@ -535,8 +536,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Fails if later text may change the end of a prompt: its last token, the special token `last`,
-    /// or, with `is_inside`, the character that the prompt ends inside.
+    /// Fails if later text may change the end of a prompt: its last token, the special token
+    /// `last`, or, with `is_inside`, the character that the prompt ends inside.
     pub fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
         let token = last.and_then(|id| self.added().token(id)).filter(|token| token.single_word);
         if let Some(content) = token.map(|token| &token.content) {
@@ -554,8 +555,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`], which may be
-    /// from another version of Unicode.
+    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`],
+    /// possibly of another Unicode version.
     pub fn mark_class(&self, character: char) -> u8 {
         match self.direct() {
             Some(_) => unicode_normalization::char::canonical_combining_class(character),
@@ -563,7 +564,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns how many of the first of `bytes`, made of the tokens of `ids`, decoding leaves out.
+    /// Returns how many of the first `bytes`, the bytes of the tokens of `ids`, decoding drops.
     pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
@@ -571,13 +572,13 @@ impl Pipeline {
         let is_byte =
             |id: &u32| self.id_to_token(*id).is_some_and(|token| byte_of(&token).is_some());
         let (mut read, mut without_text) = (Vec::new(), 0);
-        // Decoding leaves out ids without a token.
+        // Decoding drops ids without a token.
         let mut known = ids.iter().enumerate().filter(|(_, id)| self.id_to_token(**id).is_some());
         let mut next = known.next();
         while let Some((place, id)) = next {
             next = known.next();
             self.append_token(*id, &mut read)?;
-            // Bytes that stand side by side are decoded together.
+            // Adjacent bytes are decoded together.
             if is_byte(id) && next.is_some_and(|(_, id)| is_byte(id)) {
                 continue;
             }
@@ -588,7 +589,7 @@ impl Pipeline {
             }
             return match std::str::from_utf8(&read) {
                 Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
-                // They are shown as U+FFFD, and nothing of them is left out.
+                // Invalid bytes are shown as U+FFFD, and no part of them is dropped.
                 Err(_) => Ok(without_text),
                 Ok(_) => {
                     Err(Error::refused("decoder", "it changes more than the beginning of a text"))
@@ -598,8 +599,8 @@ impl Pipeline {
         Ok(bytes.len())
     }
 
-    /// Returns how decoding shows tokens of single bytes, which it takes together; `None` if it takes
-    /// the bytes of all tokens together, and shows U+FFFD for each beginning of a character.
+    /// Returns how decoding shows tokens of single bytes, which are decoded in runs; `None` if the
+    /// bytes of all tokens are decoded together, with U+FFFD for each incomplete character.
     pub fn byte_runs(&self) -> Option<ByteRuns> {
         self.decoder().and_then(Decoder::byte_runs)
     }
@@ -614,7 +615,7 @@ impl Pipeline {
         Ok(decoded.transpose()?.flatten().is_some_and(|(_, is_byte)| is_byte))
     }
 
-    /// Appends the bytes that `ids` are decoded to.
+    /// Appends the decoded bytes of `ids`.
     pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
         if let Some(direct) = self.direct() {
             return direct.append_bytes(ids, bytes);
@@ -643,8 +644,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns the number of tokens of a text, or some number above `limit` if there are more than
-    /// `limit`: then hardly more of the text is read.
+    /// Returns the number of tokens of a text, or any number above `limit` if there are more than
+    /// `limit`; little text is read beyond the limit.
     pub fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
         if let Some(direct) = self.direct() {
             return direct.count(text, limit, request);
@@ -676,7 +677,8 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    /// Narrows spans of whole characters to the bytes of their tokens, where these are bytes of the text.
+    /// Narrows spans of whole characters to the bytes of their tokens, if these are bytes of the
+    /// text.
     fn narrow(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
         if text.is_ascii() || self.token_table().is_err() {
             return Ok(());
@@ -699,7 +701,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Whether a normalizer treats each ASCII character independently of the text around it.
+    /// Whether a normalizer treats each ASCII character independently of the context.
     fn keeps_ascii(normalizer: &Normalizer) -> bool {
         match normalizer {
             Normalizer::Form(_) | Normalizer::Lowercase => true,
@@ -708,7 +710,7 @@ impl Pipeline {
         }
     }
 
-    /// The tokenizer with another request.
+    /// Returns the tokenizer with another request.
     fn under(&self, allowed: &Selection) -> Result<Cow<'_, Self>> {
         if matches!(allowed, Selection::Some(_)) {
             return Err(Error::Invalid(
@@ -726,12 +728,12 @@ impl Pipeline {
         Ok(Cow::Owned(copy))
     }
 
-    /// Whether added tokens are kept out, and the model may make some.
+    /// Whether added tokens are kept out and the model may make some.
     pub(crate) fn keeps_out_made(&self) -> Result<bool> {
         Ok(self.keeps_out_control() && self.control()?.is_made_by_model())
     }
 
-    /// [`Pipeline::keeps_out_made`], where a text becomes such tokens or may become them.
+    /// Whether [`Pipeline::keeps_out_made`] holds and a text may become such tokens.
     fn keeps_out_of(&self, text: &str) -> Result<bool> {
         if !self.keeps_out_made()? || self.model().sampling().is_some() {
             return self.keeps_out_made();
@@ -741,7 +743,7 @@ impl Pipeline {
         Ok(self.control()?.are_any_made(&ids))
     }
 
-    /// The added tokens that texts may contain.
+    /// Returns the added tokens that texts may contain.
     fn selection(&self) -> Result<Selection> {
         if !self.encodes_special_tokens() {
             return Ok(Selection::All);
@@ -753,8 +755,8 @@ impl Pipeline {
         Ok(self.control()?.tokens.select(permitted.map(|(name, _)| name)))
     }
 
-    /// The ids of a text, and for each the bytes that it comes from: all that a normalizer rewrites
-    /// together.
+    /// Returns the ids of a text and, for each id, the bytes it comes from: all bytes that a
+    /// normalizer rewrites together.
     fn ids_and_spans(&self, text: &str) -> Result<(Vec<u32>, Vec<Range<usize>>)> {
         let prompt = Prompt::of_text(self, text, &self.selection()?)?;
         let (mut ids, mut spans) = (Vec::new(), Vec::new());
@@ -762,8 +764,8 @@ impl Pipeline {
         Ok((ids, spans))
     }
 
-    /// Gives tokens of bytes the places of their characters, where a model makes them of several
-    /// characters together.
+    /// Assigns byte tokens to their characters if a model makes them of several characters
+    /// together.
     fn place_bytes(&self, text: &str, ids: &[u32], spans: &mut [Range<usize>]) -> Result<()> {
         let is_byte = |id, byte| self.id_to_token(id).and_then(|it| byte_of(&it)) == Some(byte);
         let mut start = 0;
@@ -788,7 +790,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// [`Pipeline::beginning_cut`] where the model knows the characters that it keeps apart.
+    /// [`Pipeline::beginning_cut`] for a model that knows which characters it keeps apart.
     fn cut_apart(&self, run: &str, near: usize) -> Option<usize> {
         let metaspace = match self.split().plan() {
             Plan::Metaspace(metaspace) => Some(metaspace),
@@ -799,7 +801,7 @@ impl Pipeline {
         }
         let take_space = LazyCell::new(|| self.added().take_space());
         let is_apart = |before: char, after: char| {
-            // All whitespace next to an added token may belong to it.
+            // All whitespace next to an added token may belong to the token.
             if before.is_whitespace() && after.is_whitespace() && *take_space {
                 return Some(false);
             }

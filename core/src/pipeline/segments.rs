@@ -1,5 +1,5 @@
-//! Prompts made of segments. Special tokens are searched for inside one segment only; text is
-//! encoded across the borders of segments.
+//! Prompts made of segments. Special tokens are found only within a segment; text is encoded across
+//! segment boundaries.
 
 use std::ops::Range;
 
@@ -12,37 +12,35 @@ use crate::pipeline::independent::quiet_place;
 use crate::polling::poll;
 use crate::special_tokens::Selection;
 
-/// Maps bytes of a changed text to bytes of the original.
+/// Maps byte ranges of a changed text to the original.
 pub type Originals<'a> = Box<dyn Fn(Range<usize>) -> Range<usize> + 'a>;
 
 /// Appends the ids of a run of a prompt, given by its bytes.
 pub type EncodeRun<'a> = &'a mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Result<()>;
 
-/// The segments of a prompt, one after the other.
+/// The segments of a prompt, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
     text: String,
     fixed: Vec<Fixed>,
-    /// The segment of each of `fixed`.
+    /// Segment of each of `fixed`.
     fixed_segments: Vec<usize>,
-    /// The end of each segment in the text.
+    /// End of each segment in the text.
     ends: Vec<usize>,
-    /// The segments that may hold special tokens, in ascending order, and which ones.
+    /// Segments that may hold special tokens, in ascending order, with these tokens.
     trusted: Vec<(usize, Selection)>,
     is_one_text: bool,
 }
 
-/// The origins of ids: for consecutive ids of the same origin, the place after the last one, and
-/// the origin.
+/// Origins of ids in runs: the index after the last id of the run, and the origin.
 pub type Origins = Vec<(usize, Origin)>;
 
 /// The origin of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The segment of the special token or the given ids; for text, the segment with the first
-    /// byte.
+    /// Segment of the special token or of the given ids; for text, the segment with the first byte.
     pub segment: usize,
-    /// The segment with its first byte, and the one with its last.
+    /// Segments with the first and with the last byte.
     pub segments: (usize, usize),
     /// True for a special token.
     pub is_special: bool,
@@ -57,7 +55,7 @@ impl Prompt {
         Ok(prompt)
     }
 
-    /// Returns true if this is one text, encoded as a whole, with no untrusted part.
+    /// Returns true if the prompt is one text, encoded as a whole, without an untrusted part.
     pub fn is_one_text(&self) -> bool {
         self.is_one_text
     }
@@ -83,7 +81,7 @@ impl Prompt {
         Ok(())
     }
 
-    /// Replaces the U+FFFD at the end of the text, the first half of a surrogate pair, by
+    /// Replaces the U+FFFD at the end of the text, from the first half of a surrogate pair, with
     /// `character`. The text pushed next began with the second half.
     pub fn join_halves(&mut self, character: char) {
         let end = self.text.len();
@@ -121,13 +119,13 @@ impl Prompt {
         push(&mut self.fixed_segments, self.ends.len())
     }
 
-    /// Finds the special tokens that depend on more than one segment. Call it after the last
-    /// segment.
+    /// Finds the special tokens that depend on more than one segment. Call this method after the
+    /// last segment.
     pub fn finish(&mut self, pipeline: &Pipeline) -> Result<()> {
         pipeline.find_in_prompt(self)
     }
 
-    /// Returns the end of a prompt that is not finished: more segments change nothing before it.
+    /// Returns the end of an unfinished prompt: further segments change nothing before it.
     pub(crate) fn end(&self, pipeline: &Pipeline) -> Result<Self> {
         let place = |start: usize| self.fixed.partition_point(|fixed| fixed.start < start);
         let is_free = |at: usize| {
@@ -142,7 +140,8 @@ impl Prompt {
         self.copy_from(start)
     }
 
-    /// Returns a copy of the prompt from a byte on, which touches no fixed place, or is the first.
+    /// Returns a copy of the prompt from a byte that touches no fixed position, or is the first
+    /// byte.
     pub fn copy_from(&self, start: usize) -> Result<Self> {
         let first = if start == 0 { 0 } else { self.segment_at(start) };
         let mut end = Self { is_one_text: self.is_one_text, ..Self::default() };
@@ -168,18 +167,17 @@ impl Prompt {
             + self.trusted.capacity() * size_of::<(usize, Selection)>()
     }
 
-    /// Returns the texts of all segments, one after the other.
+    /// Returns the concatenated texts of all segments.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the positions with ids that are not the result of encoding text, each with its
-    /// segment.
+    /// Returns the positions whose ids are not the result of encoding, each with its segment.
     pub fn fixed(&self) -> impl Iterator<Item = (&Fixed, usize)> {
         self.fixed.iter().zip(self.fixed_segments.iter().copied())
     }
 
-    /// Replaces the positions that [`Prompt::fixed`] returns. They must ascend.
+    /// Replaces the positions of [`Prompt::fixed`]. They must be in ascending order.
     pub fn set_fixed(&mut self, fixed: Vec<(Fixed, usize)>) -> Result<()> {
         self.fixed_segments.clear();
         reserve(&mut self.fixed_segments, fixed.len())?;
@@ -196,7 +194,7 @@ impl Prompt {
         self.trusted_near(0..self.text.len())
     }
 
-    /// Returns what [`Prompt::trusted`] does for the segments that overlap or touch `range`.
+    /// Returns the items of [`Prompt::trusted`] for segments that overlap or touch `range`.
     pub fn trusted_near(
         &self,
         range: Range<usize>,
@@ -209,7 +207,7 @@ impl Prompt {
         segments.take_while(move |(segment, ..)| segment.start <= range.end)
     }
 
-    /// Returns the texts of all segments, and the positions in them with other ids.
+    /// Returns the concatenated texts of all segments, and the fixed positions.
     pub fn into_parts(self) -> (String, Vec<Fixed>) {
         (self.text, self.fixed)
     }
@@ -220,7 +218,7 @@ impl Prompt {
     }
 
     /// Calls `work` for every run of text, and with an index for the ids between runs. With
-    /// `is_joined`, a run continues across the borders of segments.
+    /// `is_joined`, a run continues across segment boundaries.
     fn walk(
         &self,
         is_joined: bool,
@@ -251,12 +249,12 @@ impl Prompt {
         Ok(())
     }
 
-    /// Returns true if nothing comes before a run, given by its bytes.
+    /// Returns true if no text precedes a run, given by its bytes.
     pub fn is_first(&self, run: &Range<usize>) -> bool {
         run.start == 0 && self.fixed.first().is_none_or(|fixed| fixed.end > 0)
     }
 
-    /// Appends the ids.
+    /// Appends the ids of the prompt.
     pub fn encode(&self, pipeline: &Pipeline, is_joined: bool, ids: &mut Vec<u32>) -> Result<()> {
         pipeline.encode_runs(self, &mut |encode| {
             self.walk(is_joined, |span, fixed| match fixed {
@@ -266,8 +264,8 @@ impl Prompt {
         })
     }
 
-    /// Appends the ids, and for each the bytes of the text that it comes from, widened to whole
-    /// characters. Those of given ids are empty.
+    /// Appends the ids and, for each id, the bytes of the text it comes from, widened to whole
+    /// characters. Given ids have empty ranges.
     pub fn encode_with_spans(
         &self,
         pipeline: &Pipeline,
@@ -306,7 +304,7 @@ impl Prompt {
     ) -> Result<()> {
         let special = pipeline.special_tokens()?;
         let mut spans = Vec::new();
-        // Each run borrows its memory alone: a run that needs spans borrows more.
+        // Each run borrows a workspace separately: a run that needs spans borrows another.
         self.walk(is_joined, |span, fixed| {
             let first = ids.len();
             if let Some(index) = fixed {
@@ -342,8 +340,8 @@ impl Prompt {
         })
     }
 
-    /// Appends the origins of the ids from `first` on, which a run that keeps its text became. The
-    /// longest segment needs no look at its ids.
+    /// Appends the origins of the ids from index `first`, for a run that keeps its text. The ids of
+    /// the longest segment need no look-up.
     fn locate(
         &self,
         size: impl Fn(u32) -> usize,
@@ -358,7 +356,7 @@ impl Prompt {
             start.max(run.start)..self.ends[segment].min(run.end)
         };
         let longest = (from..=to).max_by_key(|&segment| bounds(segment).len()).unwrap_or(from);
-        // The ids after the longest segment, or across its end, and their first byte.
+        // Ids after the longest segment, or across its end, and their first byte.
         let (mut tail, mut tail_at) = (ids.len(), run.end);
         while tail > first && tail_at > bounds(longest).end {
             tail -= 1;
@@ -384,7 +382,7 @@ impl Prompt {
         }
     }
 
-    /// Returns the segments with the first and with the last of these bytes.
+    /// Returns the segments with the first and the last of these bytes.
     fn segments_at(&self, bytes: Range<usize>) -> (usize, usize) {
         let first = self.segment_at(bytes.start);
         (first, self.segment_at(bytes.end.max(1) - 1).max(first))
@@ -397,13 +395,13 @@ impl Prompt {
 }
 
 impl Origin {
-    /// The origin of text between a byte of one segment and a byte of another.
+    /// Returns the origin of text that begins in one segment and ends in another.
     fn of_text(segments: (usize, usize)) -> Self {
         Self { segment: segments.0, segments, is_special: false }
     }
 }
 
-/// Notes the origin of the ids before `end`.
+/// Appends the origin of the ids before `end`.
 fn add_origin(origins: &mut Origins, end: usize, origin: Origin) {
     match origins.last_mut() {
         Some((last, same)) if *same == origin => *last = end,

@@ -11,10 +11,10 @@ use crate::models::{Algorithm, Kind, Parts, SentencePieceFields, TokenList, Vers
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
-    /// Reads the bytes of a `.model`, for the ids of one version of SentencePiece.
+    /// Reads a tokenizer from the bytes of a `.model`, for the ids of one version of SentencePiece.
     ///
-    /// Control pieces become special tokens, which text does not become. Fails for a file that is
-    /// malformed, or that changes decoded text by a charsmap.
+    /// Control pieces become special tokens, which text does not become. Fails for a malformed
+    /// file, and for a charsmap that changes decoded text.
     pub fn from_sentencepiece(bytes: &[u8], version: Version) -> Result<Self> {
         let model = ModelProto::read(bytes)?;
         if !model.denormalizer.precompiled_charsmap.is_empty() {

@@ -1,4 +1,4 @@
-//! Beginnings of texts whose tokens stay the same whatever follows.
+//! Prefixes of texts whose tokens are the same for every continuation.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::pipeline::assembly::Pipeline;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 
-/// Returns the number of bytes at the start of a text whose tokens, when they are encoded on their
-/// own, are the first tokens of the text, whatever follows it.
+/// Returns the length in bytes of a prefix whose tokens, when the prefix is encoded alone, are the
+/// first tokens of the text, whatever follows the text.
 fn stable_length(pipeline: &Pipeline, text: &str, allowed: &Selection) -> Result<usize> {
     Ok(Stable::of(pipeline, text, allowed)?.original)
 }
 
-/// The bytes of the first beginning that is tried, and of the room for a few tokens more.
+/// Size in bytes of the first prefix to try, and of the room for a few more tokens.
 const LEAST: usize = 1024;
 
-/// Finds a beginning of a text that has at least `most` tokens, all of them the first of the text.
+/// Finds a prefix of a text with at least `most` tokens, all of them the first tokens of the text.
 /// Leaves their ids in `ids`. `None` if that would not save half of the text.
 pub(crate) fn beginning<'a>(
     pipeline: &Pipeline,
@@ -28,12 +28,12 @@ pub(crate) fn beginning<'a>(
     request: &Request,
     ids: &mut Vec<u32>,
 ) -> Result<Option<&'a str>> {
-    // The first try shows how many bytes a token has.
+    // The first try shows the number of bytes per token.
     let mut size = (most / 2).max(LEAST);
     while size <= text.len() / 2 {
         let window = &text[..floor(text, size)];
         let length = stable_length(pipeline, window, &request.allowed)?;
-        // Without a place to cut, a larger window does not help.
+        // Without a position to cut, a larger window does not help.
         if length < window.len() / 2 {
             break;
         }
@@ -48,14 +48,14 @@ pub(crate) fn beginning<'a>(
     Ok(None)
 }
 
-/// The beginning of a text that stays as it is whatever follows.
+/// The prefix of a text that is the same for every continuation.
 pub(crate) struct Stable<'a> {
-    /// The text, normalized, and the end of the beginning in it.
+    /// The normalized text, and the end of the prefix in it.
     pub(crate) normal: Cow<'a, str>,
     pub(crate) end: usize,
-    /// The special tokens up to there.
+    /// Special tokens up to the end.
     pub(crate) fixed: Vec<Fixed>,
-    /// The end before normalization.
+    /// End of the prefix before normalization.
     pub(crate) original: usize,
 }
 
@@ -78,8 +78,8 @@ impl<'a> Stable<'a> {
     }
 }
 
-/// Returns the length of the beginning that normalization does not change whatever follows: text may
-/// combine with the last character that starts a stretch.
+/// Returns how many bytes are final under normalization: later text may combine with the last
+/// character that starts a stretch.
 pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     match normalization {
         Normalization::None => text.len(),
@@ -87,8 +87,8 @@ pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     }
 }
 
-/// Returns the last position in a text before which it can be cut and the parts normalized
-/// independently, whatever follows.
+/// Returns the last position before which a text can be cut so that both parts normalize
+/// independently, whatever text follows.
 pub(crate) fn last_stretch(text: &str) -> usize {
     let start = text.char_indices().rev().find(|&(_, c)| starts_stretch(c));
     start.map_or(0, |(at, _)| at)
@@ -98,8 +98,8 @@ fn original(alignment: &Alignment, position: usize) -> Option<usize> {
     if position == 0 { Some(0) } else { alignment.boundary(position) }
 }
 
-/// Returns the last position after `start` at which `text` can be cut, whatever comes after byte
-/// `open`.
+/// Returns the last position after `start` at which `text` can be cut, whatever text comes after
+/// byte `open`.
 pub(crate) fn last_cut(
     pipeline: &Pipeline,
     text: &str,

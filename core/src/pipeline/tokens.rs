@@ -1,4 +1,4 @@
-//! Tokens with their texts, offsets and words: follows every byte through every step of a walk.
+//! Tokens with texts, offsets and words: follows every byte through every step of a walk.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Form for Traced {
     }
 }
 
-/// Calls a function with each piece that is not empty, and its id if it is an added token.
+/// Calls a function with each nonempty piece, and with its id if it is an added token.
 pub(crate) struct Pieces<F>(pub(crate) F);
 
 impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
@@ -57,20 +57,20 @@ impl<F: FnMut(&Aligned, Option<u32>) -> Result<()>> Tracer for Pieces<F> {
     }
 }
 
-/// The bytes of memory that a walk with details takes per byte of text: at most 200.
+/// Maximum memory in bytes of a walk with details, per byte of text.
 const MEMORY: usize = 200;
 
-/// Fails if a walk with details has no room in memory. It takes many small allocations, so this
-/// checks for the sum first.
+/// Fails if there is no memory for a walk with details. The walk takes many small allocations, so
+/// the sum is checked first.
 pub(crate) fn reserve_details(text: &str) -> Result<()> {
     ask_for(text.len().saturating_mul(MEMORY))
 }
 
-/// A token: its id, its text, and the range of bytes it came from.
+/// A token: its id, its text, and the range of bytes it comes from.
 pub type Token = (u32, String, (usize, usize));
 
 impl Pipeline {
-    /// Encodes a sequence, or one of its words, where `word` is then the word of all tokens.
+    /// Encodes a sequence, or one of its words; then all tokens have the word `word`.
     pub(crate) fn encode_detailed(
         &self,
         text: &str,
@@ -100,8 +100,8 @@ impl Pipeline {
         Ok(Encoding::new(ids, type_id, Some(details)))
     }
 
-    /// Calls `found` with the id of each token of a piece and the bytes of the original that it comes
-    /// from, until it fails.
+    /// Calls `found` with the id of each token of a piece and the bytes of the original it comes
+    /// from, until `found` fails.
     pub(crate) fn each_span(
         &self,
         piece: &Aligned,
@@ -129,7 +129,7 @@ impl Pipeline {
                 let origin = piece.empty_origin(token.span.start);
                 return found(token, origin);
             }
-            // Bytes of affixes reach beyond the piece.
+            // Bytes of affixes extend beyond the piece.
             let end = token.span.end.min(piece.text.len());
             let start = token.span.start.min(end.saturating_sub(1));
             found(token, piece.origin(start..end))
@@ -137,7 +137,7 @@ impl Pipeline {
         self.model().encode_piece(&piece.text, None, take).map(drop)
     }
 
-    /// The text of a token of a piece.
+    /// Returns the text of a token of a piece.
     fn token_text(&self, token: &models::Token, piece: &str) -> Result<String> {
         match token.shows_piece {
             true => joined(&piece[token.span.clone()], ""),
@@ -145,9 +145,9 @@ impl Pipeline {
         }
     }
 
-    /// Runs only the model on a text. Returns each token with its range of bytes in the text.
+    /// Runs only the model on a text. Returns each token with its byte range in the text.
     ///
-    /// Characters that become no token are left out, as in `tokenizers`.
+    /// Characters without a token are dropped, as in `tokenizers`.
     pub fn tokenize(&self, text: &str) -> Result<Vec<Token>> {
         let mut tokens = Vec::new();
         self.model().encode_piece(text, None, &mut |token| {

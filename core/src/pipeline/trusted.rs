@@ -1,8 +1,8 @@
-//! Prompts and conversations: an added token comes from a trusted segment, never from other text.
+//! Prompts and conversations: added tokens come only from trusted segments, never from other text.
 //!
-//! Tokens that are searched for before normalization are fixed places; the text between them is
-//! encoded on its own. Tokens that are searched for in normalized text are fixed places too if
-//! the tokenizer has no normalizer; otherwise they are found in each run, by the origins of its
+//! Tokens that are searched for before normalization are fixed positions; the text between them is
+//! encoded independently. Tokens that are searched for in normalized text are also fixed positions
+//! if the tokenizer has no normalizer; otherwise they are found in each run, by the origins of its
 //! characters.
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::pipeline::assembly::Pipeline;
 use crate::pipeline::segments::Prompt;
 use crate::pipeline::tokens::{Pieces, reserve_details};
 
-/// A part of a text to search, or a place that is fixed already.
+/// A part of a text to search, or a fixed position.
 pub(crate) enum Item<'a> {
     Part(Range<usize>, &'a Selection),
     Fixed(&'a Fixed),
@@ -48,7 +48,7 @@ impl Pipeline {
             match item {
                 Item::Part(part, allowed) => {
                     while given.next_if(|&(before, _)| before < index).is_some() {}
-                    // Whitespace on the other side of given ids belongs to no token.
+                    // Whitespace beyond given ids belongs to no token.
                     let end = given.peek().map_or(text.len(), |&(_, start)| start);
                     let text = &text[..end];
                     let permits = |token: &AddedToken| permits(token, allowed);
@@ -80,7 +80,8 @@ impl Pipeline {
         Ok(tokens)
     }
 
-    /// Finds the tokens that are searched for in normalized text, if nothing is normalized.
+    /// Finds the tokens that are searched for in normalized text, for tokenizers without a
+    /// normalizer.
     fn locate_between(
         &self,
         text: &str,
@@ -132,15 +133,16 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Finds the added tokens of a text from a quiet place on, with `AddedTokens::permits` as the only
-    /// condition.
+    /// Finds the added tokens of a text from a quiet position, with `AddedTokens::permits` as the
+    /// only condition.
     pub(crate) fn locate_in_text(&self, text: &str, start: usize) -> Result<Vec<Fixed>> {
         let items = [(Item::Part(start..text.len(), &Selection::All), 0)];
         let tokens = self.locate(text, &items, |token, _| self.added().permits(token))?;
         Ok(tokens.into_iter().map(|(fixed, _)| fixed).collect())
     }
 
-    /// The parts of a normalized run that come from one trusted segment, and what it allows.
+    /// Returns the parts of a normalized run that come from one trusted segment, with the tokens it
+    /// allows.
     fn trusted_parts<'a>(
         text: &'a Aligned,
         run: Range<usize>,
@@ -154,8 +156,8 @@ impl Pipeline {
         })
     }
 
-    /// Whether the model may make this token of text: an added token only of text that is within one
-    /// segment that allows it.
+    /// Whether the model may make this token of text: an added token only within one segment that
+    /// allows the token.
     fn may_keep(&self, prompt: &Prompt, id: u32, span: &Range<usize>) -> Result<bool> {
         if self.added().token(id).is_none() || !self.model().may_make(id) {
             return Ok(true);
@@ -171,7 +173,7 @@ impl Pipeline {
         }))
     }
 
-    /// The error for an added token that the model makes of ordinary text.
+    /// Returns the error for an added token that the model makes of ordinary text.
     fn made_of_text(&self, id: u32) -> Error {
         let content = self.added().text(id).unwrap_or_default();
         Error::Invalid(format!(
@@ -180,8 +182,8 @@ impl Pipeline {
         ))
     }
 
-    /// Calls `found` with the tokens of a piece, of text that begins at `base`. Added tokens that
-    /// untrusted text would become are left out, if the model can do without them.
+    /// Calls `found` with the tokens of a piece of text that begins at `base`. Omits added tokens
+    /// that untrusted text would become, if the model can do without them.
     fn each_kept(
         &self,
         prompt: &Prompt,
@@ -217,8 +219,8 @@ impl Pipeline {
         made.into_iter().try_for_each(|(id, span)| found(id, span))
     }
 
-    /// Whether what a normalizer makes of a beginning has its offset in `tokenizers`, where Metaspace
-    /// asks for that.
+    /// Whether the normalized start of a text has offset 0 in `tokenizers`, if Metaspace asks for
+    /// that.
     fn begins_text(&self, text: &Aligned) -> Result<bool> {
         let asks = self.split().spec().is_some_and(PreTokenizer::marks_beginning);
         let Some(normalizer) = self.normalizer().filter(|_| asks) else { return Ok(true) };
@@ -227,7 +229,7 @@ impl Pipeline {
         Ok(text.origins.first().is_none_or(|origin| origin.0 == 0))
     }
 
-    /// [`Pipeline::encode_run_with_spans`] for a run that may come from a longer text.
+    /// [`Pipeline::encode_run_with_spans`] for a run that may be part of a longer text.
     pub(crate) fn encode_traced(
         &self,
         prompt: &Prompt,
@@ -241,7 +243,7 @@ impl Pipeline {
         self.begin(text);
         let control = self.control()?;
         let search = |text: &Aligned, found: Stretches<'_>| {
-            // Without a normalizer, these tokens are located already.
+            // Without a normalizer, these tokens are already located.
             let parts = Self::trusted_parts(text, run.clone(), prompt);
             let parts = parts.filter(|_| self.normalizer().is_some());
             let parts = parts.map(|(part, allowed)| {
@@ -270,7 +272,7 @@ impl Pipeline {
     }
 }
 
-/// Applies only the parts of a normalizer that replace characters by others.
+/// Applies only the parts of a normalizer that replace characters.
 pub(crate) fn align_characters(normalizer: &Normalizer, text: &mut Aligned) -> Result<()> {
     match normalizer {
         Normalizer::Replace(..)

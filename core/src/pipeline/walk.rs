@@ -1,7 +1,7 @@
 //! The walk over a text: added tokens, normalizer, added tokens, pre-tokenizer, model.
 //!
-//! There is one, and a [`Tracer`] takes what it finds: ids only, as a list of them does, or pieces with
-//! the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
+//! There is one walk, whose results go to a [`Tracer`]: ids alone, for a list of them, or pieces
+//! with the origin of each byte ([`Pieces`](crate::pipeline::tokens::Pieces)).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,21 +17,21 @@ use crate::error::Result;
 use crate::models::Place;
 use crate::pipeline::assembly::Pipeline;
 
-/// The form in which a walk carries text from step to step.
+/// Form of the text that a walk passes from step to step.
 pub(crate) trait Form {
-    /// A stretch of text.
+    /// A run of text.
     type Text<'a>;
 
-    /// A part of the original text.
+    /// Returns part of the original text.
     fn part(text: &str, range: Range<usize>) -> Result<Self::Text<'_>>;
 
-    /// A part of a stretch.
+    /// Returns part of a run.
     fn slice<'a>(text: &'a Self::Text<'_>, range: Range<usize>) -> Result<Self::Text<'a>>;
 
-    /// The stretch as the next step sees it.
+    /// Returns the run as the next step sees it.
     fn as_str<'a>(text: &'a Self::Text<'_>) -> &'a str;
 
-    /// Normalizes a stretch.
+    /// Normalizes a run.
     fn normalize(text: &mut Self::Text<'_>, normalizer: &Normalizer) -> Result<()>;
 }
 
@@ -59,18 +59,18 @@ impl Form for Plain {
     }
 }
 
-/// A stretch of text in the form of a tracer.
+/// A run of text in the form of a tracer.
 type Text<'a, T> = <<T as Tracer>::Form as Form>::Text<'a>;
 
-/// Takes the stretches that a walk finds.
+/// Receives the results of a walk.
 pub(crate) trait Tracer {
-    /// The form of the text that the tracer takes.
+    /// Form of the text that the tracer receives.
     type Form: Form;
 
     /// Takes an added token.
     fn added(&mut self, text: &Text<'_, Self>, id: u32) -> Result<()>;
 
-    /// Takes a stretch for the pre-tokenizer and the model. `start` is its place in the run that
+    /// Takes a run for the pre-tokenizer and the model. `start` is its position in the run that
     /// begins a text; `None` in other runs.
     fn stretch(
         &mut self,
@@ -79,7 +79,7 @@ pub(crate) trait Tracer {
         start: Option<usize>,
     ) -> Result<()>;
 
-    /// Takes a run that is not normalized yet. Returns false if it needs all steps.
+    /// Takes a run before normalization. Returns false if the run needs all steps.
     fn shortcut(&mut self, _: &Pipeline, _: &Text<'_, Self>) -> Result<bool> {
         Ok(false)
     }
@@ -88,14 +88,14 @@ pub(crate) trait Tracer {
 impl Pipeline {
     /// Whether a list of ids can be the tracer.
     pub(crate) fn is_fast(&self) -> bool {
-        // What is random is found once, with all details.
+        // Random tokens are found once, with all details.
         if self.model().sampling().is_some() {
             return false;
         }
         match self.split().plan() {
             Plan::Rewritten => false,
             Plan::Marked(..) => self.model().takes_words(),
-            // The normalizer may remove text from the beginning.
+            // The normalizer may remove text from the start.
             Plan::Metaspace(Metaspace { prepend_scheme: PrependScheme::First, .. }) => {
                 self.normalizer().is_none()
             }
@@ -130,9 +130,9 @@ impl Pipeline {
         })
     }
 
-    /// Walks over a run: a stretch without added tokens that are searched for before normalization.
-    /// `is_first` is true if it begins the text. `search` finds other added tokens in the normalized
-    /// run.
+    /// Walks over a run: text without added tokens that are searched for before normalization.
+    /// `is_first` is true if the run begins the text. `search` finds other added tokens in the
+    /// normalized run.
     pub(crate) fn walk_run<'a, T: Tracer>(
         &self,
         mut run: Text<'a, T>,
@@ -159,7 +159,7 @@ impl Pipeline {
         })
     }
 
-    /// Starts random choices for a text.
+    /// Seeds random choices for a text.
     pub(crate) fn begin(&self, text: &str) {
         if let Some(sampling) = self.model().sampling() {
             sampling.begin(text);
@@ -167,7 +167,7 @@ impl Pipeline {
     }
 }
 
-/// Keeps ids only, and passes whole stretches to the model.
+/// Keeps ids alone, and passes whole runs to the model.
 impl Tracer for Vec<u32> {
     type Form = Plain;
 
