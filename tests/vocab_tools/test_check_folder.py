@@ -526,7 +526,15 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
          ["is missing", "json has 128", "config.json has 512"]),
         (256, 256, 256, {"max_position_embeddings": 512}, []),
         (512, None, None, {"max_position_embeddings": 514}, []),
-        (131_072, None, None, {"max_position_embeddings": 32_768}, []),
+        (131_072, None, None, {"max_position_embeddings": 32_768, "rope_theta": 1e6}, []),
+        (131_072, None, None, {"max_position_embeddings": 32_768, "architectures": ["GPTForCausalLM"]}, []),
+        # DistilBERT has no types of text; MPNet and RoBERTa begin after the id of padding.
+        (None, None, None, {"max_position_embeddings": 512}, ["is missing", "config.json has 512"]),
+        (514, None, None, {"model_type": "mpnet", "max_position_embeddings": 514},
+         ["is 514", "config.json has 512"]),
+        (1024, None, None, {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 3},
+         ["is 1024", "config.json has 510"]),
+        (512, None, None, {"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}, []),
         # Encoders without an embedder's file.
         (None, None, None, ENCODER, ["is missing", "config.json has 128"]),
         (512, None, None, ENCODER, ["is 512", "config.json has 128"]),

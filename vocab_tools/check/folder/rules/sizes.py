@@ -67,20 +67,40 @@ def rows_unused(folder: ModelFolder) -> Outcome:
 #: A larger `model_max_length` means no limit.
 _NO_LIMIT = int(1e20)
 
+#: Types of models whose first position is that after the id of padding.
+_AFTER_PADDING = frozenset(
+    "camembert data2vec-text esm ibert layoutlmv3 lilt longformer luke markuplm mpnet roberta "
+    "roberta-prelayernorm xlm-roberta xlm-roberta-xl xmod".split()
+)
+
 
 def _limits(folder: ModelFolder) -> dict[str, int]:
     """Returns the most tokens of a text by each file that has a limit."""
     config = folder.json("config.json")
     inner = config.get("text_config")
     truncation = folder.json("tokenizer.json").get("truncation")
-    given = {
-        "truncation of tokenizer.json": truncation if isinstance(truncation, dict) else {},
-        "sentence_bert_config.json": folder.json("sentence_bert_config.json"),
-        "config.json": {**(inner if isinstance(inner, dict) else {}), **config},
+    model = {**(inner if isinstance(inner, dict) else {}), **config}
+    positions, padding = model.get("max_position_embeddings"), model.get("pad_token_id", 1)
+    if model.get("model_type") in _AFTER_PADDING and type(positions) is type(padding) is int:
+        positions -= padding + 1
+    found = {
+        "truncation of tokenizer.json": truncation.get("max_length")
+        if isinstance(truncation, dict)
+        else None,
+        "sentence_bert_config.json": folder.json("sentence_bert_config.json").get("max_seq_length"),
+        "config.json": positions,
     }
-    fields = ("max_length", "max_seq_length", "max_position_embeddings")
-    found = {where: values.get(field) for (where, values), field in zip(given.items(), fields)}
     return {where: number for where, number in found.items() if type(number) is int and number > 0}
+
+
+def _has_learned_positions(folder: ModelFolder) -> bool:
+    """False for rotary positions, which may be scaled, and for models that generate text."""
+    config = folder.json("config.json")
+    heads = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+    classes = str(config.get("architectures"))
+    return not any(head in classes for head in heads) and not any(
+        key.startswith(("rope", "rotary")) for key in config
+    )
 
 
 @FOLDER_RULES.rule("warning", "texts that are cut at other lengths than the tokenizer says")
@@ -94,9 +114,8 @@ def limits_differ(folder: ModelFolder) -> Outcome:
     own = folder.json("tokenizer_config.json").get("model_max_length")
     own = own if isinstance(own, (int, float)) and own < _NO_LIMIT else None
     smallest = min(limits.values(), default=None)
-    # Positions of BERT's kind end there; rotary ones may be scaled.
-    has_types = "type_vocab_size" in folder.json("config.json")
-    is_embedder = len(limits) > 1 or "sentence_bert_config.json" in limits or has_types
+    is_limited = "config.json" in limits and _has_learned_positions(folder)
+    is_embedder = len(limits) > 1 or "sentence_bert_config.json" in limits or is_limited
     if smallest is None or not is_embedder or own is not None and own <= smallest:
         return []
     first = f"model_max_length of tokenizer_config.json is {'missing' if own is None else own}"
