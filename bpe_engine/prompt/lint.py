@@ -281,26 +281,32 @@ def _is_known(name: str, tokenizer: Pipeline) -> bool:
 
 
 def _arguments(render: Any) -> str:
-    """Returns the form of the arguments of calls that a template takes."""
-    word, forms = "sea", {}
+    """Returns the form of the arguments of calls that a template takes, or why it takes none."""
+    word, forms, refusals, is_rendered = "sea", {}, [], False
     for form, arguments in (("dict", {"word": word}), ("str", json.dumps({"word": word}))):
         call = {**CALL, "function": {**CALL["function"], "arguments": arguments}}
-        asks = {**ASKS, "tool_calls": [call]}
-        for answer in (asks, {**asks, "content": "Pear asks."}):
+        for content in ("", "Pear asks.", None):
             try:
-                text = whole_text(render([USER, answer, RESULT], True, False))
-            except REFUSALS:
+                asks = {**ASKS, "content": content, "tool_calls": [call]}
+                text = whole_text(render([USER, asks, RESULT], True, False))
+            except REFUSALS as error:
+                refusals.append(error)
                 continue
-            forms[form] = "escaped" if '\\"word\\"' in text else "shown" if word in text else ""
-            break
-    taken, string = forms.get("dict"), forms.get("str")
-    if not taken and not string:
-        return "no calls in the prompt"
-    if not taken:
-        return "as JSON in a string; a dict is refused"
-    if string == "escaped":
-        return "as a dict; JSON in a string is escaped once more"
-    return "as a dict, or as JSON in a string" if string else "as a dict; a string is refused"
+            is_rendered = True
+            if word in text:
+                where = "" if content is not None else ", in messages whose content is null"
+                forms[form] = where, '\\"word\\"' in text
+                break
+    if not forms:
+        return "no calls in the prompt" if is_rendered else f"refused: {refusals[0]}"
+    (where, _), *_ = forms.values()
+    if "dict" not in forms:
+        return f"as JSON in a string{where}; a dict is refused"
+    if "str" not in forms:
+        return f"as a dict{where}; a string is refused"
+    if forms["str"][1]:
+        return f"as a dict{where}; JSON in a string is escaped once more"
+    return f"as a dict, or as JSON in a string{where}"
 
 
 class _Dropped(Exception):  # noqa: N818 - no error of a caller

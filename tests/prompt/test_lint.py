@@ -120,6 +120,11 @@ def test_control_tokens_that_are_found_in_some_places_only(kind: str) -> None:
         ("{% for k, v in c.function.arguments.items() %}{{ v }}{% endfor %}", "as a dict; a string is refused"),
         ("{{ ' ' + c.function.arguments }}", "as JSON in a string; a dict is refused"),
         ("{{ c.function.name }}", "no calls in the prompt"),
+        ("{% if m.content is none %}{{ ' ' + c.function.arguments }}{% endif %}",
+         "as JSON in a string, in messages whose content is null; a dict is refused"),
+        ("{% if m.content %}{{ c.function.arguments|tojson }}{% endif %}",
+         "as a dict; JSON in a string is escaped once more"),
+        ("{{ raise_exception('no calls, please') }}", "refused: no calls, please"),
     ],
 )  # fmt: skip
 def test_form_of_arguments(call: str, form: str) -> None:
