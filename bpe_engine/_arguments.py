@@ -6,6 +6,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any, SupportsIndex, TypeVar
 
+from .common.values import describe
+
 _Key = TypeVar("_Key", str, bytes)
 
 
@@ -26,39 +28,30 @@ def memory_size(name: str, value: SupportsIndex) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{name} must be a number of bytes, as in 64 * 2**20 for 64 MiB, not {shown(value)}"
+            f"{name} must be a number of bytes, as in 64 * 2**20 for 64 MiB, not {describe(value)}"
         ) from None
 
 
 def truth(name: str, value: bool) -> bool:
     """Returns an argument that is True or False, also numpy's."""
     if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"{name} must be True or False, not {shown(value)}")
+        raise TypeError(f"{name} must be True or False, not {describe(value)}")
     return bool(value)
-
-
-def with_text(error: ValueError, text: str) -> ValueError:
-    """Returns an error of the same class with another text; a class that takes more than a text, such
-    as JSONDecodeError, becomes ValueError."""
-    try:
-        return type(error)(text)
-    except TypeError:
-        return ValueError(text)
 
 
 def check_pattern(name: str, pattern: object) -> None:
     if not isinstance(pattern, str):
-        raise TypeError(f"{name} must be a str with a regular expression, not {shown(pattern)}")
+        raise TypeError(f"{name} must be a str with a regular expression, not {describe(pattern)}")
 
 
 def check_errors(errors: object) -> None:
     if not isinstance(errors, str):
-        raise TypeError(f'errors must be a str such as "replace", not {shown(errors)}')
+        raise TypeError(f'errors must be a str such as "replace", not {describe(errors)}')
 
 
 def copied_dict(name: str, value: Mapping[_Key, int]) -> dict[_Key, int]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a dict, not {shown(value)}")
+        raise TypeError(f"{name} must be a dict, not {describe(value)}")
     return dict(value)
 
 
@@ -72,14 +65,6 @@ def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
                 "represent; use another name"
             )
     return copy
-
-
-def shown(value: object) -> str:
-    """Describes a value of the wrong type: its type, and the value if it is short."""
-    if value is None:
-        return "None"
-    kind, text = type(value).__name__, repr(value)
-    return kind if len(text) > 60 else f"{kind}: {text}"
 
 
 def numpy_for(method: str, instead: str) -> Any:

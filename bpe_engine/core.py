@@ -20,7 +20,13 @@ from typing import (
 )
 
 from . import _core
-from ._arguments import check_errors, check_pattern, copied_dict, copied_special_tokens
+from ._arguments import (
+    check_errors,
+    check_pattern,
+    copied_dict,
+    copied_special_tokens,
+    whole_number,
+)
 from ._core import disallowed_special_message
 from ._tiktoken import CoreBPE
 from .face import Face
@@ -233,6 +239,7 @@ class Encoding(Face, _core.Encoding):
         return _make_transformers(self)
 
     def _check_n_vocab(self, explicit_n_vocab: int) -> None:
+        explicit_n_vocab = whole_number("explicit_n_vocab", explicit_n_vocab)
         count = self._rank_count + len(self._special_tokens)
         if count != explicit_n_vocab:
             raise ValueError(

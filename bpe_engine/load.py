@@ -19,10 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple, Union
 
 from . import _core
-from ._arguments import check_pattern, copied_special_tokens, with_text
+from ._arguments import check_pattern, copied_special_tokens
 from ._tiktoken import CoreBPE
 from .common.atomic_write import write_at_once
 from .common.suggest import did_you_mean
+from .common.values import describe, with_text
 from .core import Encoding
 from .read import byte_level
 from .read.builtin import BUILTIN
@@ -30,6 +31,7 @@ from .read.gpt2_files import parse_vocab
 from .read.published_ranks import may_be_published, published_name
 from .read.sidecar import beside, read_sidecar
 from .read.sources import NOT_RANKS, recognize
+from .read.text_files import check_marks, decode_file
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -219,7 +221,7 @@ def _read_ranks(
 
 def _refuse_other_formats(contents: bytes, path: str) -> None:
     """Raises ValueError for files that are often mistaken for a rank file."""
-    _refuse_byte_order_mark(contents, path)
+    check_marks(contents, path)
     if re.match(rb"\[\w+\]\s", contents):
         raise ValueError(f"{path} {NOT_RANKS['wordpiece']}")
     if contents[:100].lstrip().startswith((b"{", b"[")):
@@ -228,17 +230,6 @@ def _refuse_other_formats(contents: bytes, path: str) -> None:
             "a tokenizer.json is read by bpe_engine.open_tokenizer, the pair vocab.bpe and encoder.json (also "
             "called merges.txt and vocab.json) by data_gym_to_mergeable_bpe_ranks"
         )
-
-
-def _refuse_byte_order_mark(contents: bytes, path: str) -> None:
-    start = contents[:4]
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start:
-        kind, way_out = "is UTF-16 or UTF-32", f"convert it: iconv -f utf-16 -t utf-8 {path}"
-    elif start.startswith(b"\xef\xbb\xbf"):
-        kind, way_out = "begins with a byte order mark", "save it as UTF-8 without one"
-    else:
-        return
-    raise ValueError(f"{path} {kind}, which no published file does; {way_out}")
 
 
 def load_tiktoken_bpe(
@@ -353,21 +344,14 @@ def data_gym_to_mergeable_bpe_ranks(
 
 def _read_utf8(path: str, expected_hash: str | None, max_bytes: int) -> str:
     packed = read_file_cached(path, expected_hash, max_bytes=max_bytes)
-    contents = _unpack(packed, path, max_bytes)
-    _refuse_byte_order_mark(contents, path)
-    try:
-        return contents.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 at byte {error.start}") from None
+    return decode_file(_unpack(packed, path, max_bytes), path)
 
 
 def _file_name(argument: str, path: _Path) -> str:
     try:
         return os.fsdecode(path)
     except TypeError:
-        raise TypeError(
-            f"{argument} must be the path of a file, not {type(path).__name__}: {path!r}"
-        ) from None
+        raise TypeError(f"{argument} must be the path of a file, not {describe(path)}") from None
 
 
 def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
@@ -471,7 +455,7 @@ def load_encoding(
     path = _file_name("path", path)
     more = [extra] if isinstance(extra, (str, bytes, os.PathLike)) else extra
     if not isinstance(more, Iterable):
-        raise TypeError(f"extra must be a path or several, not {type(extra).__name__}: {extra!r}")
+        raise TypeError(f"extra must be a path or several, not {describe(extra)}")
     names = [_file_name("extra", file) for file in more]
     path, format, _ = recognize(path)
     if format == "encoding":

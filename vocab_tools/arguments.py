@@ -7,20 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
-from bpe_engine.texts.listed import printed
-
-from .text import shorten
+from bpe_engine.common.values import describe
 
 _Options = TypeVar("_Options")
-
-
-def shown(value: object) -> str:
-    """Returns a value with its type, for messages.
-
-    >>> shown(None), shown("Latn"), shown([1, 2])
-    ('None', "the str 'Latn'", 'the list [1, 2]')
-    """
-    return "None" if value is None else f"the {type(value).__name__} {shorten(printed(value))}"
 
 
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
@@ -30,13 +19,13 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
     other than text.
     """
     if isinstance(value, (str, bytes)):
-        raise TypeError(f"{name} is a list of names, not {shown(value)}; give [{value!r}]")
+        raise TypeError(f"{name} is a list of names, not {describe(value)}; give [{value!r}]")
     if not isinstance(value, Iterable):
-        raise TypeError(f"{name} is a list of names, as in {example}, not {shown(value)}")
+        raise TypeError(f"{name} is a list of names, as in {example}, not {describe(value)}")
     names = list(value)
     for each in names:
         if not isinstance(each, str):
-            raise TypeError(f"{name} has {shown(each)}; names are text, as in {example}")
+            raise TypeError(f"{name} has {describe(each)}; names are text, as in {example}")
     return names
 
 
@@ -45,7 +34,7 @@ def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {shown(value)}; it must be an int") from None
+        raise TypeError(f"{name} is {describe(value)}; it must be an int") from None
     if number < at_least:
         least = "it cannot be negative" if at_least == 0 else f"it must be {at_least} or more"
         raise ValueError(f"{name} is {number}; {least}")
@@ -56,14 +45,14 @@ def checked_options(value: _Options | None, kind: type[_Options]) -> _Options:
     """Returns an argument that is an options object; the defaults for None. Raises TypeError for
     anything else."""
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"options are {kind.__name__}(...), not {shown(value)}")
+        raise TypeError(f"options are {kind.__name__}(...), not {describe(value)}")
     return kind() if value is None else value
 
 
 def checked_path(value: Any, what: str = "the path of a file") -> str:
     """Returns an argument that is a path. Raises TypeError for anything else."""
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"expected {what}, as a str or a Path, not {shown(value)}")
+        raise TypeError(f"expected {what}, as a str or a Path, not {describe(value)}")
     return os.fspath(value)
 
 
@@ -72,7 +61,7 @@ def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
     mapping."""
     if not isinstance(value, Mapping):
         raise TypeError(
-            'special_tokens are names and their ids, as in {"<sep>": 300}, not ' + shown(value)
+            'special_tokens are names and their ids, as in {"<sep>": 300}, not ' + describe(value)
         )
     return dict(value)
 
@@ -80,5 +69,5 @@ def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
 def given_texts(value: str | Iterable[str]) -> Iterable[str]:
     """Returns the texts of an argument that is one text or several; else raises TypeError."""
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"texts are a str or a list of them, not {shown(value)}")
+        raise TypeError(f"texts are a str or a list of them, not {describe(value)}")
     return [value] if isinstance(value, str) else value

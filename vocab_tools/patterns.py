@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import bpe_engine
 from bpe_engine import vocabulary
+from bpe_engine.common.values import describe
 from bpe_engine.model import unknown_encoding
 from bpe_engine.read.builtin import BUILTIN
-
-from .arguments import shown
 
 #: The patterns of the published encodings. Plugins may bring others.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
@@ -112,7 +111,7 @@ def find_pattern(pattern: str) -> Pattern:
     """
     if not isinstance(pattern, str):
         raise TypeError(
-            f"pattern is {shown(pattern)}; give the name of an encoding or an expression"
+            f"pattern is {describe(pattern)}; give the name of an encoding or an expression"
         )
     return regex_pattern(pattern) if is_regex(pattern) else named_pattern(pattern)
 

@@ -8,6 +8,7 @@ the defects, which :func:`load_ranks` refuses.
 from __future__ import annotations
 
 import base64
+import codecs
 import gzip
 import itertools
 import json
@@ -20,9 +21,11 @@ from pathlib import Path
 from typing import Any, NoReturn, Union
 
 import bpe_engine
+from bpe_engine.common.values import describe, safe_repr
+from bpe_engine.read.text_files import decode_file
 from bpe_engine.vocabulary import parse_rank_lines
 
-from .arguments import checked_path, shown
+from .arguments import checked_path
 from .brief import Brief
 from .text import shorten, show
 
@@ -63,18 +66,22 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
 def check_token(token: Any, number: Any) -> None:
     """Raises ValueError unless these are a token and an id that the engine takes."""
     if not isinstance(token, bytes):
-        raise ValueError(f"{token!r} is not a token: tokens are bytes")
+        raise ValueError(f"{safe_repr(token)} is not a token: tokens are bytes")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
-        raise ValueError(f"{show(token)}: {number!r} is not an id from 0 to {MAX_ID}")
+        raise ValueError(f"{show(token)}: {safe_repr(number)} is not an id from 0 to {MAX_ID}")
 
 
 def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
     """Raises ValueError unless these are names and ids."""
     for name, number in special_tokens.items():
         if not isinstance(name, str):
-            raise ValueError(f"{name!r} is not the name of a special token: names are text")
+            raise ValueError(
+                f"{safe_repr(name)} is not the name of a special token: names are text"
+            )
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
-            raise ValueError(f"special token {name!r}: {number!r} is not an id from 0 to {MAX_ID}")
+            raise ValueError(
+                f"special token {safe_repr(name)}: {safe_repr(number)} is not an id from 0 to {MAX_ID}"
+            )
 
 
 #: The classes of a source of ranks.
@@ -91,7 +98,7 @@ def check_source(source: Any) -> None:
     elif isinstance(source, Iterable):
         hint = "; give one base, and the others as what extends it"
     raise TypeError(
-        f"{shorten(repr(source))} is not a source of ranks; give the path of a rank file, a "
+        f"{shorten(safe_repr(source))} is not a source of ranks; give the path of a rank file, a "
         f"mapping of bytes to ids, an encoding, or a list of these where several are taken{hint}"
     )
 
@@ -223,7 +230,7 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
     b'5LiA5Y+q 7\\n= 8\\n'
     """
     if not isinstance(ids, Mapping):
-        raise TypeError(f"ranks are a mapping of bytes to ids, not {shown(ids)}")
+        raise TypeError(f"ranks are a mapping of bytes to ids, not {describe(ids)}")
     rows = sorted(ids.items(), key=lambda row: row[1])
     return b"".join((base64.b64encode(token) or b"=") + b" %d\n" % number for token, number in rows)
 
@@ -246,11 +253,12 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
 
     Raises ValueError, naming the line or the value, for anything else.
     """
-    text = Path(checked_path(path)).read_text(encoding="utf-8-sig")
+    contents = Path(checked_path(path)).read_bytes().removeprefix(codecs.BOM_UTF8)
+    text = decode_file(contents, os.fspath(path))
     if text.lstrip().startswith("{"):
         try:
             pairs: list[tuple[Any, Any]] = json.loads(text, object_pairs_hook=list)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: the JSON is broken: {error}") from error
         rows = [(name, number, repr(name)) for name, number in _listed_specials(pairs)]
     else:
@@ -258,7 +266,7 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
         for line_number, line in enumerate(text.splitlines(), 1):
             if line.strip():
                 name, _, digits = line.strip().rpartition("\t" if "\t" in line.strip() else " ")
-                value: Any = int(digits) if digits.isdecimal() else digits
+                value: Any = int(digits) if digits.isdecimal() and len(digits) < 20 else digits
                 rows.append((name.strip(), value, f"line {line_number}"))
     special_tokens: dict[str, int] = {}
     for name, number, where in rows:
@@ -267,6 +275,6 @@ def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
         if not 0 <= number <= MAX_ID:
             raise ValueError(f"{path}, {where}: {number} is not an id from 0 to {MAX_ID}")
         if name in special_tokens:
-            raise ValueError(f"{path}, {where}: {name!r} is given twice")
+            raise ValueError(f"{path}, {where}: {safe_repr(name)} is given twice")
         special_tokens[name] = number
     return special_tokens

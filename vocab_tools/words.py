@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
+from bpe_engine.common.values import describe
 from bpe_engine.texts.listed import looks_like_text
 
-from .arguments import shown
 from .notes import Note
 from .text import quoted, shorten
 
@@ -120,18 +120,18 @@ def _given(lines: Any) -> Iterable[str]:
     if isinstance(lines, (bytes, bytearray)) or not isinstance(lines, Iterable):
         raise TypeError(
             "words are the path of a list, a file that is open, lines, or a dict of words and "
-            f"frequencies, not {shown(lines)}"
+            f"frequencies, not {describe(lines)}"
         )
     if isinstance(lines, Mapping):
         raise TypeError("words in a dict are read already; give the dict to learn_merges")
     for line in lines:
         if isinstance(line, tuple):
             raise TypeError(
-                f"a line of words is a str, not {shown(line)}; give pairs of a word and its frequency "
+                f"a line of words is a str, not {describe(line)}; give pairs of a word and its frequency "
                 "as a dict: dict(pairs)"
             )
         if not isinstance(line, str):
-            raise TypeError(f"a line of words is a str, not {shown(line)}")
+            raise TypeError(f"a line of words is a str, not {describe(line)}")
         yield line
 
 

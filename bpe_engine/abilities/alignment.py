@@ -266,7 +266,9 @@ def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
 
     sides = (a, b)
     cuts = [_cuts(spans) for _, spans in sides]
-    places = np.union1d(cuts[0][0], cuts[1][0])
+    # Not `union1d`, which imports a module of numpy: a fork meanwhile would wait for the import.
+    places = np.sort(np.concatenate([cuts[0][0], cuts[1][0]]))
+    places = places[np.diff(places, prepend=-1) > 0]
     numbers = [np.searchsorted(low, places, "right") - 1 for low, _, _ in cuts]
     is_cut = places > 0
     for (_, high, _), number in zip(cuts, numbers):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, overload
 
 from .._arguments import whole_number
+from ..common.values import safe_repr
 from .columns import has_arrow_array
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ class TokenBatch:
             return torch.nested.nested_tensor_from_jagged(values, splits)
         if layout == "list":
             return list(torch.split(values, self.lengths.tolist()))
-        raise ValueError(f'layout must be "nested" or "list", not {layout!r}')
+        raise ValueError(f'layout must be "nested" or "list", not {safe_repr(layout)}')
 
     def to_tf(self) -> Any:
         """Returns the rows as a ``tensorflow.RaggedTensor`` of int64.
@@ -433,5 +434,5 @@ def _row_numbers(index: Any, count: int) -> npt.NDArray[np.int64]:
 
 def _is_left(side: str) -> bool:
     if side not in ("left", "right"):
-        raise ValueError(f'side must be "left" or "right", not {side!r}')
+        raise ValueError(f'side must be "left" or "right", not {safe_repr(side)}')
     return side == "left"

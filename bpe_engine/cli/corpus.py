@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..abilities.visible import plural
+from ..read.text_files import read_text
 from ..texts.access import STANDARD
 from . import options, streams
 from .group import VOCABULARY, Command
@@ -260,7 +260,7 @@ def _planned(
         choices["content"] = "segments" if messages is None else "messages"
         choices["field"] = segments or messages
     if chat_template is not None:
-        choices["template"] = Path(chat_template).read_text(encoding="utf-8")
+        choices["template"] = read_text(chat_template)
     if separator is not None:
         for escape, character in {"\\n": "\n", "\\r": "\r", "\\t": "\t"}.items():
             separator = separator.replace(escape, character)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..common.values import safe_repr
+
 __all__ = ["as_tensor", "framework", "matrix_as_tensor"]
 
 _MODULES = {"np": "numpy", "pt": "torch", "tf": "tensorflow"}
@@ -24,7 +26,7 @@ def framework(tensor_type: Any) -> Any:
     """
     name = getattr(tensor_type, "value", tensor_type)
     if name not in _MODULES:
-        raise ValueError(f'return_tensors must be "np", "pt" or "tf", not {tensor_type!r}')
+        raise ValueError(f'return_tensors must be "np", "pt" or "tf", not {safe_repr(tensor_type)}')
     module = _MODULES[name]
     try:
         return importlib.import_module(module)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..prompt import Segment, encode_segments_to_numpy, special, untrusted
 from ..texts.block import Block
 from ..texts.errors import CorpusError
+from .unused import unused_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,12 +125,7 @@ def _notes(
     options: Options, messages: Any, others: dict[str, Any], segments: list[Segment]
 ) -> tuple[str, ...]:
     """Returns remarks on a row whose ids are hardly those that its owner wants."""
-    used = {options.tools, *options.template_fields.values()}
-    notes = [
-        f"the field {name!r} is not rendered; --template-field {name}={name} gives it to the template"
-        for name, value in others.items()
-        if value not in (None, "", [], {}) and name not in used
-    ]
+    notes = [*unused_fields(options, messages, others)]
     notes += [
         f"the field {field!r}, which is to be {name!r} in the template, is not there"
         for name, field in options.template_fields.items()

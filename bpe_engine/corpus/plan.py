@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..common.atomic_write import write_at_once
+from ..common.values import safe_repr
 from ..texts.access import file_state, is_uri
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
@@ -24,7 +25,7 @@ from .formats.base import Layout
 from .scratch import scratch_folder
 from .sealed import read_sealed, sealed, sum_of
 
-__all__ = ["Options", "Plan", "make_plan", "read_plan"]
+__all__ = ["NOT_VARIABLES", "Options", "Plan", "make_plan", "read_plan"]
 
 #: Bytes of input of a unit of work.
 UNIT_BYTES = 1 << 27
@@ -32,13 +33,10 @@ UNIT_BYTES = 1 << 27
 _VERSION = 3
 
 #: Names that variables of a template cannot have: the conversation, and fields of the plan.
-_NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
+NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
 
 #: Plans are UTF-8, and olmo's index has lines.
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
-
-#: Fields of rows that belong to a conversation, whatever the template reads.
-_OF_CONVERSATIONS = ("tools", "functions", "available_tools", "documents", "chat_template_kwargs")
 
 #: Names of special tokens that may end a document.
 _ENDS = re.compile(r"end.*(text|sentence)|eo[sdt]|</s>", re.IGNORECASE)
@@ -83,8 +81,9 @@ class Options:
     @property
     def fields(self) -> Fields:
         """The fields that are read of a row."""
-        others = self._fields_of_template if self.content == "messages" else ()
-        return Fields(self.field, self.id_field, self.content != "text", others)
+        is_chat = self.content == "messages"
+        others = self._fields_of_template if is_chat else ()
+        return Fields(self.field, self.id_field, self.content != "text", others, is_chat)
 
     @property
     def _fields_of_template(self) -> tuple[str, ...]:
@@ -92,10 +91,10 @@ class Options:
         from ..prompt import ChatTemplate
 
         given = [*([] if self.tools is None else [self.tools]), *self.template_fields.values()]
-        tokens = {"bos_token": self.bos, "eos_token": self.eod}
-        known = {self.field, "messages", *self.template_variables, *filter(tokens.get, tokens)}
-        likely = {*_OF_CONVERSATIONS, *ChatTemplate(self.template or "").variables} - known
-        return tuple(dict.fromkeys([*given, *sorted(likely)]))
+        known = {self.field, *self.template_variables, *NOT_VARIABLES} - {"tools"}
+        return tuple(
+            dict.fromkeys([*given, *sorted(ChatTemplate(self.template or "").variables - known)])
+        )
 
     @property
     def part_format(self) -> str:
@@ -212,7 +211,9 @@ def make_plan(
         raise CorpusError(f"the inputs are one name, {os.fspath(inputs)!r}; give a list of names")
     kinds = sorted({*KINDS.values()})
     if input_kind is not None and input_kind not in kinds:
-        raise CorpusError(f"input_kind is {input_kind!r}; choose one of {', '.join(kinds)}")
+        raise CorpusError(
+            f"input_kind is {safe_repr(input_kind)}; choose one of {', '.join(kinds)}"
+        )
     coder = Coder(load_engine(tokenizer), options.get("allow_special", ()))
     is_chat = options.get("content") == "messages"
     if eod == "auto":
@@ -270,7 +271,7 @@ def _checked(options: Options, coder: Coder) -> Layout:
     for name, known in choices.items():
         if getattr(options, name) not in known:
             raise CorpusError(
-                f"{name} is {getattr(options, name)!r}; choose one of {', '.join(known)}"
+                f"{name} is {safe_repr(getattr(options, name))}; choose one of {', '.join(known)}"
             )
     is_chat = options.content == "messages"
     if is_chat != (options.template is not None):
@@ -315,7 +316,7 @@ def _check_template(options: Options) -> None:
         if value and options.content != "messages":
             raise CorpusError(f"{option} is for messages; name their field with --messages")
     for name in names:
-        if name in _NOT_VARIABLES or not name.isidentifier():
+        if name in NOT_VARIABLES or not name.isidentifier():
             way_out = "give tools with --tools" if name == "tools" else "choose another name"
             raise CorpusError(f"{name!r} cannot be a variable of the template; {way_out}")
         if names.count(name) > 1:

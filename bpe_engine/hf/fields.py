@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from ..common.values import safe_repr
+
 __all__ = [
     "Field",
     "Regex",
@@ -159,7 +161,7 @@ def character(**options: Any) -> Any:
 
     def check(value: str) -> str:
         if len(_instance(str)(value)) != 1:
-            raise ValueError(f"expected a string of length 1, not {value!r}")
+            raise ValueError(f"expected a string of length 1, not {safe_repr(value)}")
         return value
 
     return Field(check, **options)
@@ -182,7 +184,7 @@ def prepend_scheme(**options: Any) -> Any:
 
 def _one_of(value: str, names: list[str]) -> str:
     if _instance(str)(value) not in names:
-        raise ValueError(f"{value!r} is an unknown variant, should be one of {names}")
+        raise ValueError(f"{safe_repr(value)} is an unknown variant, should be one of {names}")
     return value
 
 
@@ -222,7 +224,7 @@ def token(**options: Any) -> Any:
 
     def check(value: tuple[str, int]) -> list[Any]:
         if not isinstance(value, tuple) or list(map(type, value)) != [str, int]:
-            raise TypeError(f"expected a tuple of a token and its id, not {value!r}")
+            raise TypeError(f"expected a tuple of a token and its id, not {safe_repr(value)}")
         return list(value)
 
     return Field(check, tuple, **options)

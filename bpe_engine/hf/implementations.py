@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
+from ..common.values import safe_repr
 from . import decoders, normalizers, pre_tokenizers, processors, trainers
 from .fields import Regex
 from .models import BPE, Model, Unigram, WordPiece
@@ -330,7 +331,9 @@ def _mark_spaces(tokenizer: Tokenizer, mark: str, is_first: bool) -> None:
 def _normalizer(form: str | None, is_bert: bool, lowercase: bool) -> Any:
     """Returns a normalizer of several settings; None without any."""
     if form and form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
-        raise ValueError(f"{form!r} is not a known unicode normalizer; take nfc, nfd, nfkc or nfkd")
+        raise ValueError(
+            f"{safe_repr(form)} is not a known unicode normalizer; take nfc, nfd, nfkc or nfkd"
+        )
     parts: list[Any] = [getattr(normalizers, form.upper())()] if form else []
     parts += [normalizers.BertNormalizer(lowercase=False)] if is_bert else []
     parts += [normalizers.Lowercase()] if lowercase else []

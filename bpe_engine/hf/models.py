@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from .._arguments import with_text
 from .._core import Pipeline
 from ..common.atomic_write import write_at_once
-from ..read.gpt2_files import read_merges, read_text, read_vocab
+from ..common.values import with_text
+from ..read.gpt2_files import read_merges, read_vocab
+from ..read.text_files import read_text
 from .components import Token
 from .trainers import Trainer, trainer_of
 

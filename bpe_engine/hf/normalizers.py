@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
+from ..common.values import safe_repr
 from . import fields
 from .component import Component
 
@@ -202,5 +203,7 @@ def unicode_normalizer_from_str(normalizer: str) -> Normalizer:
         ValueError: The form has another name.
     """
     if normalizer not in NORMALIZERS:
-        raise ValueError(f"{normalizer!r} is not a form of Unicode: {', '.join(NORMALIZERS)}")
+        raise ValueError(
+            f"{safe_repr(normalizer)} is not a form of Unicode: {', '.join(NORMALIZERS)}"
+        )
     return NORMALIZERS[normalizer]()

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Mapping, Set
 from typing import Any, Iterable, Sequence
 
+from ..common.values import safe_repr
+
 __all__ = ["DecodeStream"]
 
 _BROKEN = "\ufffd"
@@ -29,7 +31,7 @@ def _of_step(given: Any) -> list[int]:
         except TypeError:
             return _checked(given)
     except (TypeError, OverflowError) as error:
-        raise TypeError(f"expected an id or a list of ids, not {given!r:.80}") from error
+        raise TypeError(f"expected an id or a list of ids, not {safe_repr(given):.80}") from error
 
 
 class DecodeStream:

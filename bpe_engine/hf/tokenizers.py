@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import re
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Collection, Iterable, Literal, Sequence
 
 from .. import _core
-from .._arguments import with_text
 from .._core import HfEncoding, Pipeline
 from ..common.atomic_write import write_at_once
+from ..common.values import describe, with_text
 from ..face import Face
-from ..read.gpt2_files import BYTE_ORDER_MARK, read_merges, read_vocab
+from ..read.gpt2_files import read_merges, read_vocab
 from ..read.sources import existing_folder
+from ..read.text_files import check_marks
 from . import decoders, processors
 from .component import Component, component_json
 from .components import AddedToken
@@ -65,7 +65,16 @@ class Tokenizer(Face, _core.Tokenizer):
             return made
         try:
             made._read_json(source)
+        except TypeError:
+            way_out = (
+                "; Tokenizer.from_file takes a path" if isinstance(source, os.PathLike) else ""
+            )
+            raise TypeError(
+                f"expected the contents of a tokenizer.json, or a model, not {describe(source)}{way_out}"
+            ) from None
         except ValueError as error:
+            start = source[:4].encode() if isinstance(source, str) else bytes(source[:4])
+            check_marks(start, "the tokenizer file")
             if isinstance(source, str) and _looks_like_a_path(source):
                 hint = "the class takes the contents of a file; Tokenizer.from_file takes its path"
                 raise with_text(error, f"{error}: {hint}") from None
@@ -86,10 +95,7 @@ class Tokenizer(Face, _core.Tokenizer):
     @classmethod
     def from_buffer(cls, buffer: bytes) -> Tokenizer:
         """Reads the contents of a file, as bytes. Raises as the class does."""
-        contents = bytes(memoryview(buffer))
-        if contents.startswith(codecs.BOM_UTF8):
-            raise ValueError(f"the tokenizer file {BYTE_ORDER_MARK}")
-        return cls(contents)
+        return cls(bytes(memoryview(buffer)))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
@@ -111,6 +117,7 @@ class Tokenizer(Face, _core.Tokenizer):
         contents = Path(path).read_bytes()
         if contents[:1] == _PIECES and not contents.lstrip().startswith(b"{"):
             return cls.from_sentencepiece(path)
+        check_marks(contents, os.fspath(path))
         try:
             return cls(contents)
         except ValueError as error:
@@ -500,8 +507,6 @@ def _reason(error: ValueError, contents: bytes) -> str:
         return " is a tekken.json, which bpe_engine.open_tokenizer reads"
     if start == b"{":
         return f": {error}"
-    if contents.startswith(codecs.BOM_UTF8):
-        return f" {BYTE_ORDER_MARK}"
     if re.match(rb"\[\w+\]\s", contents):
         return " is a vocab.txt, which Tokenizer.from_wordpiece and bpe_engine.open_tokenizer read"
     return f" is not a tokenizer.json: {str(error).removeprefix('not a tokenizer file: ')}"

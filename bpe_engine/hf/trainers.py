@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .._arguments import shown, whole_number
+from .._arguments import whole_number
 from .._core import WordCounts
+from ..common.values import describe
 from .components import AddedToken
 
 __all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
@@ -282,7 +283,7 @@ def as_trainer(trainer: Any) -> Trainer:
         return trainer
     state = getattr(trainer, "__getstate__", lambda: None)()
     if not isinstance(state, bytes):
-        raise TypeError(f"trainer must be one of bpe_engine.hf.trainers, not {shown(trainer)}")
+        raise TypeError(f"trainer must be one of bpe_engine.hf.trainers, not {describe(trainer)}")
     [(name, fields)] = json.loads(state).items()
     fields = fields.get("bpe_trainer", fields)
     fields["special_tokens"] = [AddedToken(**token) for token in fields["special_tokens"]]
@@ -304,7 +305,7 @@ def _special(tokens: Iterable[Any]) -> list[AddedToken]:
                 fields["normalized"] = vars(token)["normalized"]
             made.append(AddedToken(**fields, special=True))
         else:
-            raise TypeError(f"special_tokens must be text or AddedToken, not {shown(token)}")
+            raise TypeError(f"special_tokens must be text or AddedToken, not {describe(token)}")
     return made
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from .._arguments import shown
 from .._core import Pipeline, WordCounts
+from ..common.values import describe
 from .trainers import Trainer, as_trainer, trainer_of
 
 __all__ = ["count_texts", "texts_of_files", "texts_of_iterator", "train"]
@@ -113,13 +113,13 @@ def _text(block: bytes, path: str | os.PathLike[str], at: int) -> str:
 def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
     """Yields the texts of an iterator, which gives texts or lists of them, in blocks."""
     if isinstance(iterator, (str, bytes)):
-        raise TypeError(f"iterator gives texts, and is not one itself: {shown(iterator)}")
+        raise TypeError(f"iterator gives texts, and is not one itself: {describe(iterator)}")
     block: list[str] = []
     size = 0
     for item in iterator:
         for text in [item] if isinstance(item, str) else item:
             if not isinstance(text, str):
-                raise TypeError(f"texts must be str, or lists of str, not {shown(text)}")
+                raise TypeError(f"texts must be str, or lists of str, not {describe(text)}")
             block.append(text)
             size += len(text)
         if size >= BLOCK:

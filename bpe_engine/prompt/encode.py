@@ -12,6 +12,7 @@ from .._core import (
     audit_segments,
     encode_segments,
 )
+from ..common.values import safe_repr
 from .audit import Audit, ControlString, forbidden, is_tokens, is_trusted
 from .segments import Segment
 
@@ -110,7 +111,7 @@ def _prepared(
         return segments
     if on_control not in ("raise", "strip") and not callable(on_control):
         raise ValueError(
-            f'on_control must be "encode", "raise", "strip" or a function, not {on_control!r}'
+            f'on_control must be "encode", "raise", "strip" or a function, not {safe_repr(on_control)}'
         )
     segments = _listed(segments)
     # Malformed segments raise before their text does.
@@ -248,14 +249,16 @@ def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
 def _named(control: Collection[str]) -> list[str]:
     """Returns the names of `control=` after checking them."""
     if isinstance(control, (str, bytes)) or not isinstance(control, Iterable):
-        hint = f"; for this one pass [{control!r}]" if isinstance(control, str) else ""
-        raise TypeError(f"control must be a collection of str, not {control!r}{hint}")
+        hint = f"; for this one pass [{safe_repr(control)}]" if isinstance(control, str) else ""
+        raise TypeError(f"control must be a collection of str, not {safe_repr(control)}{hint}")
     names = list(control)
     for name in names:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"control must be a collection of str that are not empty, not {name!r}")
+            raise TypeError(
+                f"control must be a collection of str that are not empty, not {safe_repr(name)}"
+            )
         if any("\ud800" <= character <= "\udfff" for character in name):
             raise ValueError(
-                f"control holds {name!r}, which has half a character, so that no text holds it"
+                f"control holds {safe_repr(name)}, which has half a character, so that no text holds it"
             )
     return names

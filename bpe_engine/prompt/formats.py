@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from ..common.values import safe_repr
 from .fields import REASONING_KEYS
 from .segments import Segment
 
@@ -181,7 +182,9 @@ def render_chat(
     """
     if isinstance(format, str):
         if format not in FORMATS:
-            raise ValueError(f"unknown chat format {format!r}; choose one of {', '.join(FORMATS)}")
+            raise ValueError(
+                f"unknown chat format {safe_repr(format)}; choose one of {', '.join(FORMATS)}"
+            )
         format = FORMATS[format]
     if not isinstance(format, ChatFormat):
         raise TypeError(
@@ -222,7 +225,7 @@ class _Message:
         turn = format.turns.get(name)
         if turn is None:
             raise ValueError(
-                f"{self.source} has the role {self.role!r}, which the format {format.name} does "
+                f"{self.source} has the role {safe_repr(self.role)}, which the format {format.name} does "
                 f"not have; it has {', '.join([*format.turns, *format.aliases])}"
             )
         values = {}
@@ -318,7 +321,7 @@ class _Message:
         if isinstance(part, Mapping) and part.get("type", "text") == "text":
             return self._text(f"content[{number}]['text']", part.get("text"))
         kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
-        raise TypeError(f"content[{number}] of {self.source} must be text, not {kind!r}")
+        raise TypeError(f"content[{number}] of {self.source} must be text, not {safe_repr(kind)}")
 
     def _call(self, number: int, call: Any) -> dict[str, str]:
         function = call.get("function", call) if isinstance(call, Mapping) else None

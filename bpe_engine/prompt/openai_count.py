@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..common.values import safe_repr
 from ..core import Encoding
 from ..model import encoding_for_model
 from .pictures import picture_tokens
@@ -138,7 +139,9 @@ def _encoding(model: str) -> Encoding:
     try:
         return encoding_for_model(model)
     except KeyError:
-        raise KeyError(f"no encoding is known for the model {model!r}: {_OTHER_MODELS}") from None
+        raise KeyError(
+            f"no encoding is known for the model {safe_repr(model)}: {_OTHER_MODELS}"
+        ) from None
 
 
 class _Counter:
@@ -146,7 +149,7 @@ class _Counter:
 
     def __init__(self, encoding: Encoding, model: str):
         if encoding.name not in _FUNCTION:
-            raise ValueError(f"{model!r} is not a chat model of OpenAI: {_OTHER_MODELS}")
+            raise ValueError(f"{safe_repr(model)} is not a chat model of OpenAI: {_OTHER_MODELS}")
         self._encoding = encoding
         self._model = model
         self.estimates: list[str] = []
@@ -240,7 +243,7 @@ class _Counter:
             return self._text(schema, where)
         kind = schema.get("type", "")
         if not isinstance(kind, str) or not kind:
-            self._guess(where, f"has the type {kind!r}")
+            self._guess(where, f"has the type {safe_repr(kind)}")
             kind = " | ".join(map(str, kind)) if isinstance(kind, (list, tuple)) else ""
         line = {"name": name, "type": kind, "description": schema.get("description")}
         total = _PROPERTY + self._line(line, "name", "type", where)

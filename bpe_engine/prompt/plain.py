@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core import Labels, copy_plain
+from ..common.values import safe_repr
 from .segments import Segment
 from .taint import given
 
@@ -84,7 +85,7 @@ class Plain:
         if segment.kind == "tokens":
             raise _NoText(segment, "is tokens([...]), but a chat template renders text")
         if segment.kind not in ("text", "special"):
-            raise _NoText(segment, f"is a segment of the unknown kind {segment.kind!r}")
+            raise _NoText(segment, f"is a segment of the unknown kind {safe_repr(segment.kind)}")
         for what, item in zip(("text", "role", "source"), (text, role or "", source or "")):
             if not isinstance(item, str):
                 kind = type(item).__name__

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, SupportsIndex
 
+from ..common.values import safe_repr
+
 __all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted", "whole_text"]
 
 
@@ -109,7 +111,7 @@ def tokens(
             numbers.append(operator.index(id))
         except TypeError:
             raise TypeError(
-                f"tokens takes ids, each an int, but the one at index {place} is {id!r}"
+                f"tokens takes ids, each an int, but the one at index {place} is {safe_repr(id)}"
             ) from None
     return Segment("", False, role, source, "tokens", tuple(numbers))
 

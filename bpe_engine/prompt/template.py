@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from .segments import Segment, special
 try:
     import jinja2
     import jinja2.meta
+    import jinja2.nodes
 
     from .answers import Answers, answers, turns_of
     from .compiler import OUTPUT_PIECES, OUTPUT_SUMMANDS
@@ -77,7 +79,7 @@ def render_template(
         tokenizer: An encoding or a tokenizer. A plain string in `bos_token`, `eos_token` and their
             kin that is one of its special tokens is taken as ``special(...)``. A
             `bpe_engine.Tokenizer` also gives the template the tokenizer's special tokens, as in
-            `apply_chat_template`.
+            `apply_chat_template`; for an encoding, which does not name them, a warning says so.
         variables: Other variables of the template. Only ``self``, which names the template
             itself, cannot be one.
 
@@ -134,6 +136,8 @@ class ChatTemplate:
         self.max_characters = max_characters
         self._template = _compiled(source)
         self._known_answers: dict[tuple[bool, int], Answers] = {}
+        #: The special tokens that the template reads by name; None until asked for.
+        self._tokens: frozenset[str] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_template": None, "_known_answers": {}}
@@ -158,9 +162,12 @@ class ChatTemplate:
         >>> sorted(ChatTemplate("{{ bos_token }}{% if thinking %}{{ messages }}{% endif %}").variables)
         ['bos_token', 'messages', 'thinking']
         """
-        environment = _environment()
-        read = jinja2.meta.find_undeclared_variables(environment.parse(self.source))
-        return frozenset(read) - environment.globals.keys()
+        read = jinja2.meta.find_undeclared_variables(self.parsed())
+        return frozenset(read) - _environment().globals.keys()
+
+    def parsed(self) -> jinja2.nodes.Template:
+        """Returns the syntax tree of the template."""
+        return _environment().parse(self.source)
 
     def render(
         self,
@@ -180,6 +187,8 @@ class ChatTemplate:
                 "give it another name"
             )
         own: Mapping[str, Any] = getattr(tokenizer, "special_tokens_map", {})
+        if tokenizer is not None and not hasattr(tokenizer, "special_tokens_map"):
+            self._warn_of_missing(variables.keys())
         for name in _TOKEN_VARIABLES & own.keys() - variables.keys():
             if isinstance(own[name], str):
                 variables[name] = special(own[name])
@@ -191,6 +200,18 @@ class ChatTemplate:
             return segments
         found = self._answers(variables, tools is not None)
         return mark_answers(segments, turns_of(roles), *found)
+
+    def _warn_of_missing(self, given: Iterable[str]) -> None:
+        """Warns of special tokens that the template reads, and that an encoding does not name."""
+        if self._tokens is None:
+            self._tokens = self.variables & _TOKEN_VARIABLES
+        if missing := sorted(self._tokens.difference(given)):
+            warnings.warn(
+                f"the template reads {missing[0]}, which an encoding does not name, so that no token is "
+                f'rendered; pass {missing[0]}=special("..."), or give the tokenizer of '
+                "bpe_engine.Tokenizer.from_pretrained(folder)",
+                stacklevel=4,
+            )
 
     def _answers(self, variables: dict[str, Any], has_tools: bool) -> Answers:
         """Returns the text around answers with these variables."""
@@ -264,6 +285,10 @@ class ChatTemplate:
                 raise TemplateLimitError(
                     "a number of the conversation or the template has more than 4,300 digits, and "
                     "Python writes no such number; give its text instead"
+                ) from None
+            except OverflowError as error:
+                raise TemplateLimitError(
+                    f"a number of the conversation or the template is too large: {error}; give its text"
                 ) from None
         if segments is None:
             raise TemplateLimitError(

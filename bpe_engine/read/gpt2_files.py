@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from .text_files import read_text
+
 __all__ = [
-    "BYTE_ORDER_MARK",
     "looks_special",
     "pair",
     "parse_vocab",
     "read_merges",
-    "read_text",
     "read_vocab",
 ]
-
-#: Why a file with a mark is refused.
-BYTE_ORDER_MARK = "begins with a byte order mark; save it as UTF-8 without one"
-
 
 #: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -97,20 +92,3 @@ def looks_special(vocab: Mapping[str, int], merges: Iterable[tuple[str, str]]) -
         for token, id in vocab.items()
         if len(token) > 2 and token[0] + token[-1] in ("<>", "[]") and token not in made
     }
-
-
-def read_text(path: str | os.PathLike[str]) -> str:
-    """Returns the text of a vocabulary file.
-
-    Raises:
-        ValueError: The file is not UTF-8, or begins with a byte order mark, which would be part of
-            the first token.
-        OSError: The file cannot be read.
-    """
-    contents = Path(path).read_bytes()
-    if contents.startswith(codecs.BOM_UTF8):
-        raise ValueError(f"{os.fspath(path)} {BYTE_ORDER_MARK}")
-    try:
-        return contents.decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{os.fspath(path)} is not UTF-8 (byte {error.start})") from None

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from .._arguments import with_text
+from ..common.values import with_text
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
 from ..load import load_encoding, read_file_cached

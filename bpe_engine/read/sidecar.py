@@ -13,6 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .text_files import read_text
+
 __all__ = ["beside", "read_sidecar"]
 
 ENDING = ".encoding.json"
@@ -40,7 +42,7 @@ def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     if not sidecar.exists():
         return None
     try:
-        found = json.loads(sidecar.read_text(encoding="utf-8"))
+        found = json.loads(read_text(sidecar))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{sidecar}: the JSON is broken: {error}") from None
     if not isinstance(found, dict):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Fields", "field_path"]
+__all__ = ["Fields", "field_path", "joined_path"]
 
 
 class Fields(NamedTuple):
@@ -18,6 +19,8 @@ class Fields(NamedTuple):
     as_objects: bool = False
     #: Other fields that are read with messages, where a row has them.
     others: tuple[str, ...] = ()
+    #: Whether all fields of the object that holds the messages are read.
+    siblings: bool = False
 
 
 @functools.cache
@@ -28,3 +31,12 @@ def field_path(field: str) -> list[str]:
     (['meta', 'text'], ['a.b'])
     """
     return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", field)]
+
+
+def joined_path(path: Iterable[str]) -> str:
+    r"""Returns the name of a nested field.
+
+    >>> joined_path(["meta", "text"]), joined_path(["a.b"])
+    ('meta.text', 'a\\.b')
+    """
+    return ".".join(name.replace(".", "\\.") for name in path)

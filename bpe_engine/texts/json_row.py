@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .fields import Fields, field_path
+from .fields import Fields, field_path, joined_path
 
 __all__ = ["Null", "Refused", "row_of"]
 
@@ -95,7 +95,7 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     if errors != "strict" and type(value) is str:
         value = value.encode(errors=errors).decode()
     if fields.as_objects:
-        value = (value, dict(_others(row, fields.others)))
+        value = (value, {**_siblings(row, fields), **dict(_others(row, fields.others))})
     else:
         _check_text(value, fields.text, "text", line)
     return value, None if fields.name is None else _name(row, fields.name, line)
@@ -129,6 +129,18 @@ def _others(row: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         with contextlib.suppress(Null, _Missing):
             if (value := _dug(row, field_path(name))) is not None:
                 yield name, value
+
+
+def _siblings(row: Any, fields: Fields) -> dict[str, Any]:
+    """Returns the fields next to the text, but those that are given twice."""
+    *above, name = field_path(fields.text)
+    holder = _dug(row, above) if fields.siblings else {}
+    twice = holder.twice if isinstance(holder, _Doubled) else ()
+    return {
+        joined_path([*above, key]): value
+        for key, value in holder.items()
+        if value is not None and key != name and key not in twice
+    }
 
 
 def _dug(row: Any, path: list[str]) -> Any:

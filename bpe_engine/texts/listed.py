@@ -9,10 +9,11 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Union
 
+from ..common.values import describe, is_arrow
 from .access import STANDARD, filesystem, is_uri
 from .errors import CorpusError
 
-__all__ = ["Paths", "corpus_files", "given_paths", "is_arrow", "looks_like_text", "printed"]
+__all__ = ["Paths", "corpus_files", "given_paths", "looks_like_text"]
 
 #: A path, or several.
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
@@ -31,28 +32,14 @@ def given_paths(paths: Paths) -> list[str]:
         return [os.fspath(paths)]
     is_wrong = isinstance(paths, (bytes, Mapping)) or is_arrow(paths)
     if is_wrong or not isinstance(paths, Iterable):
-        raise TypeError(f"a corpus is the path of a file, or a list of paths, not {_kind(paths)}")
+        raise TypeError(
+            f"a corpus is the path of a file, or a list of paths, not {describe(paths)}"
+        )
     given = list(paths)
     for path in given:
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"a corpus is a list of paths, and an item is {_kind(path)}")
+            raise TypeError(f"a corpus is a list of paths, and an item is {describe(path)}")
     return [os.fspath(path) for path in given]
-
-
-def is_arrow(value: object) -> bool:
-    """True for an object of pyarrow: reading an item of damaged data can end the process."""
-    return type(value).__module__.startswith("pyarrow")
-
-
-def printed(value: object) -> str:
-    """Returns the repr of a value; "..." for objects of pyarrow."""
-    return "..." if is_arrow(value) else repr(value)
-
-
-def _kind(value: object) -> str:
-    text = printed(value)
-    text = text if len(text) <= 60 else f"{text[:59]}…"
-    return "None" if value is None else f"the {type(value).__name__} {text}"
 
 
 def looks_like_text(path: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from ..common.values import safe_repr
 from .access import label, unpacked
 from .errors import CorpusError
 from .fields import Fields
@@ -44,7 +45,7 @@ def read_texts(
         OSError: The file cannot be read.
     """
     if errors not in ERRORS:
-        raise ValueError(f"errors is {errors!r}; choose one of {', '.join(ERRORS)}")
+        raise ValueError(f"errors is {safe_repr(errors)}; choose one of {', '.join(ERRORS)}")
     if has_rows(path):
         return _blocks(read_rows(path, field, errors))
     return ([text] for text in stretches(path, errors, inside_lines=inside_lines))

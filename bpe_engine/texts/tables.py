@@ -10,7 +10,7 @@ from typing import Any
 from .access import cannot_read, opened, unpacked
 from .block import AT_ONCE, LONGEST, Block, block_of, check_field, checked_names
 from .errors import CorpusError
-from .fields import Fields, field_path
+from .fields import Fields, field_path, joined_path
 
 __all__ = ["arrow_batches", "arrow_blocks", "parquet_groups", "table_blocks"]
 
@@ -66,8 +66,7 @@ def parquet_blocks(
         metadata = file.metadata
         last = metadata.num_row_groups if last is None else last
         _check_fields(file.schema_arrow, fields, uri)
-        others = [name for name in fields.others if _has_field(file.schema_arrow, name)]
-        names = [fields.text, *([] if fields.name is None else [fields.name]), *others]
+        names = _read_fields(file.schema_arrow, fields)
         wanted = [".".join(field_path(name)) for name in names]
         row = 1 + sum(metadata.row_group(number).num_rows for number in range(first))
         # The share of the wanted columns, as the last group had it: pyarrow ends the process where it
@@ -114,8 +113,7 @@ def arrow_blocks(
                 row += batch.num_rows
         return
     _check_fields(schema, fields, uri)
-    read = (fields.text, fields.name, *fields.others)
-    roots = {field_path(name)[0] for name in read if name is not None}
+    roots = {field_path(name)[0] for name in _read_fields(schema, fields)}
     wanted = [at for at, name in enumerate(schema.names) if name in roots]
     # Rows of the batches before are counted by a column of numbers, if there is one.
     numbers = [at for at, kind in enumerate(schema.types) if pa.types.is_primitive(kind)]
@@ -230,9 +228,8 @@ def _object_blocks(
     import pyarrow as pa
 
     columns = {fields.text: texts}
-    for name in fields.others:
-        if _has_field(batch.schema, name):
-            columns[name] = _column(batch, name, uri)
+    for name in _other_fields(batch.schema, fields):
+        columns[name] = _column(batch, name, uri)
     for name, column in columns.items():
         try:
             column.validate(full=True)
@@ -265,6 +262,41 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(it) for name, it in value.items() if it is not None}
     return [_without_nulls(it) for it in value] if isinstance(value, list) else value
+
+
+def _read_fields(schema: Any, fields: Fields) -> list[str]:
+    names = [] if fields.name is None else [fields.name]
+    return [fields.text, *names, *_other_fields(schema, fields)]
+
+
+def _other_fields(schema: Any, fields: Fields) -> list[str]:
+    """Returns the fields of a schema that are read with messages."""
+    found = [name for name in fields.others if _has_field(schema, name)]
+    if fields.siblings:
+        *above, text = field_path(fields.text)
+        holder = list(schema)
+        for name in above:
+            kind = next(field.type for field in holder if field.name == name)
+            holder = [kind.field(at) for at in range(kind.num_fields)]
+        names = [field.name for field in holder]
+        found += [
+            joined_path([*above, field.name])
+            for field in holder
+            if field.name != text and names.count(field.name) == 1 and _is_plain(field.type)
+        ]
+    return [*dict.fromkeys(found)]
+
+
+def _is_plain(kind: Any) -> bool:
+    """False for pictures and vectors of numbers, which are large and no fields of templates."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind):
+        return all(_is_plain(kind.field(at).type) for at in range(kind.num_fields))
+    if types.is_list(kind) or types.is_large_list(kind):
+        return not types.is_primitive(kind.value_type) and _is_plain(kind.value_type)
+    return types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)
 
 
 def _has_field(schema: Any, field: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from ..common.atomic_write import write_at_once
 from ..hf.components import AddedToken
 from ..read.sources import CONFIG, existing_folder
+from ..read.text_files import read_text
 
 __all__ = [
     "CONFIG",
@@ -95,7 +96,7 @@ def read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        contents = json.loads(path.read_text(encoding="utf-8"))
+        contents = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(contents, dict):
@@ -188,7 +189,7 @@ def _token(value: Any) -> Any:
 def _chat_templates(path: Path, config: Mapping[str, Any]) -> Any:
     """Returns the template, or several by name. Files override the configuration."""
     files = _template_files(path)
-    found = {_name_of_template(file): file.read_text(encoding="utf-8") for file in files}
+    found = {_name_of_template(file): read_text(file) for file in files}
     if list(found) == ["default"]:
         return found["default"]
     return found or config.get("chat_template")

@@ -14,6 +14,7 @@ from ..hf.models import restore_scores
 from ..hf.tokenizers import Tokenizer as FileTokenizer
 from ..load import dump_tiktoken_bpe, load_encoding, load_tiktoken_bpe
 from ..read.sources import NOT_OPENED, Source, recognize
+from ..read.text_files import read_text
 from . import classes
 from .files import (
     CONFIG,
@@ -128,7 +129,7 @@ def _of_class(
             file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
         if name in classes.BUILDERS:
-            restore_scores(file, Path(source.path).read_text(encoding="utf-8"))
+            restore_scores(file, read_text(source.path))
         if name in classes.BERT & classes.BUILDERS:
             set_bert_normalizer(file, config)
         if name == "RemBertTokenizer":

@@ -6,6 +6,8 @@ import operator
 import warnings
 from typing import Any, NamedTuple
 
+from ..common.values import safe_repr
+
 __all__ = [
     "LARGEST",
     "NO_LIMIT",
@@ -132,7 +134,9 @@ def _plain(value: Any) -> Any:
 
 def _check(name: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"{name} must be a bool or one of {', '.join(known)}, not {value!r}")
+        raise ValueError(
+            f"{name} must be a bool or one of {', '.join(known)}, not {safe_repr(value)}"
+        )
 
 
 def _length(name: str, value: Any) -> int | None:
@@ -154,5 +158,5 @@ def checked_side(name: str, side: str) -> str:
         ValueError: The side is neither ``"right"`` nor ``"left"``.
     """
     if side not in ("left", "right"):
-        raise ValueError(f'{name} must be "right" or "left", not {side!r}')
+        raise ValueError(f'{name} must be "right" or "left", not {safe_repr(side)}')
     return side

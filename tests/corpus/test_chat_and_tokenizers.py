@@ -167,6 +167,68 @@ def test_fields_of_templates_that_are_false_or_missing_are_noted(tmp_path: Path)
     assert "1 row: the field 'day', which is to be 'date' in the template, is not there" in notes
 
 
+TO_TOOLS = "--tools {path} gives it to the template"
+TO_FIELD = "--template-field {name}={path} gives it to the template"
+INNER = "--template-field thinking={path}.thinking gives 'thinking' to the template"
+
+
+@pytest.mark.parametrize(
+    ("others", "advice"),
+    [
+        ({"functions": [TOOLS[0]["function"]]}, TO_TOOLS),
+        ({"available_tools": TOOLS}, TO_TOOLS),
+        ({"tool_list": json.dumps(TOOLS)}, TO_TOOLS),
+        ({"Tools": TOOLS[0]}, TO_TOOLS),
+        ({"a.b": TOOLS}, TO_TOOLS),
+        ({"date": TOOLS}, TO_FIELD),
+        ({"thinking": False}, TO_FIELD),
+        ({"chat_template_kwargs": {"x": 1, "thinking": False}}, INNER),
+        ({"documents": [{"title": "t", "text": "x"}]}, "the template has no variable 'documents'"),
+        ({"system": "Be brief"}, "write the text as a message with the role 'system'"),
+        ({"id": "7", "source": "web", "score": 0.5, "prompt": "1+1?", "meta": {"lang": "en"}}, None),
+        ({"rejected": [{"role": "user", "content": "x"}], "numbers": [1, 2], "tools": [], "a": None}, None),
+        ({"b": "[a] {b}", "bos_token": "<s>"}, None),
+    ],
+)  # fmt: skip
+def test_fields_that_belong_to_a_conversation_are_noted(
+    tmp_path: Path, others: dict[str, Any], advice: str | None
+) -> None:
+    """In JSON lines and in Parquet; next to the messages of a row and of an object."""
+    pytest.importorskip("jinja2")
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    template = WITH_TOOLS.replace("{{ m.role }}", "{% if m.role == 'system' %}S{% endif %}")
+    inner = {"messages": CHATS[0], **others}
+    name = next(iter(others)).replace(".", "\\.")
+    for field, row in (("messages", inner), ("conv.messages", {"conv": inner})):
+        source = tmp_path / f"{field}.parquet"
+        parquet.write_table(pa.Table.from_pylist([row]), source)
+        path = field.replace("messages", name)
+        said = f"1 row: the field {path!r} is not rendered; {(advice or '').format(path=path, name=name)}"
+        for given in (None, source):
+            options = {"template": template, "field": field, "source": given}
+            _, _, report = chat_ids(tmp_path, [row], **options)
+            assert report.notes == ([] if advice is None else [said])
+
+
+def test_tools_of_a_message_are_noted(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    messages = [{"role": "system", "content": "S", "tools": TOOLS}, *CHATS[0]]
+    _, _, report = chat_ids(tmp_path, [{"messages": messages}], template=WITH_TOOLS)
+    assert report.notes == [
+        "1 row: 'tools' of a message is not rendered; give tools in a field of the row, and name the "
+        "field with --tools"
+    ]
+    template = WITH_TOOLS + "{{ messages[0].tools }}"
+    assert chat_ids(tmp_path, [{"messages": messages}], template=template)[2].notes == []
+    row = {"messages": CHATS[0], "xml_tools": TOOLS, "tools": TOOLS}
+    (note,) = chat_ids(tmp_path, [row], template=WITH_TOOLS)[2].notes
+    assert note.endswith("'xml_tools' is not rendered; the tools of the row are in 'tools'")
+    (note,) = chat_ids(tmp_path, [{**row, "tools": None}], template=TEMPLATE)[2].notes
+    assert note.endswith("'xml_tools' is not rendered; the template reads no tools")
+
+
 @pytest.mark.parametrize("tools", ["{", 7, {"a": 1}, "7"])
 def test_tools_that_are_none(tmp_path: Path, tools: Any) -> None:
     pytest.importorskip("jinja2")

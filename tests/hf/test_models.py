@@ -382,8 +382,28 @@ def test_byte_order_marks_are_refused_by_name(tmp_path: Path, name: str) -> None
     with pytest.raises(ValueError, match="byte order mark"):
         bpe_engine.open_tokenizer(path)
     if name == "tokenizer.json":
-        with pytest.raises(ValueError, match="file begins with a byte order mark"):
-            hf.Tokenizer.from_buffer(path.read_bytes())
+        text = path.read_text("utf-8-sig")
+        for read, given, problem in (
+            (hf.Tokenizer.from_buffer, path.read_bytes(), "begins with a byte order mark"),
+            (hf.Tokenizer.from_str, f"\ufeff{text}", "begins with a byte order mark"),
+            (hf.Tokenizer.from_buffer, text.encode("utf-16"), "is UTF-16 or UTF-32; convert it"),
+            (hf.Tokenizer.from_buffer, text.encode("utf-16-le"), "is UTF-16 or UTF-32; convert it"),
+        ):
+            with pytest.raises(ValueError, match=f"the tokenizer file {problem}"):
+                read(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tokenizer_config.json", "chat_template.jinja", "additional_chat_templates/x.jinja"],
+)
+def test_byte_order_marks_in_a_folder_are_refused_by_name(tmp_path: Path, name: str) -> None:
+    """A mark in a template would begin each prompt."""
+    bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2")).save_pretrained(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("\ufeff{}", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{name} begins with a byte order mark; save it as UTF-8"):
+        bpe_engine.Tokenizer.from_pretrained(tmp_path)
 
 
 def test_json_that_is_no_path() -> None:
@@ -391,6 +411,12 @@ def test_json_that_is_no_path() -> None:
         with pytest.raises(ValueError) as refused:
             hf.Tokenizer(text)
         assert ("from_file takes its path" in str(refused.value)) == is_path
+    with pytest.raises(
+        TypeError, match="or a model, not the .*Path.*; Tokenizer.from_file takes a"
+    ):
+        hf.Tokenizer(Path("tokenizer.json"))
+    with pytest.raises(TypeError, match="or a model, not the int 5$"):
+        hf.Tokenizer(5)
 
 
 def test_files_that_are_not_utf8_are_named(tmp_path: Path) -> None:
@@ -429,27 +455,46 @@ def test_tokens_that_no_file_can_hold(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+TEKKEN: dict[str, Any] = {
+    "config": {"default_num_special_tokens": 1, "default_vocab_size": 3, "pattern": "."},
+    "vocab": [{"rank": 0, "token_bytes": "YQ=="}, {"rank": 1, "token_bytes": "Yg=="}],
+    "special_tokens": [{"rank": 0, "token_str": "<s>"}],
+}
+
+
 @pytest.mark.parametrize(
-    ("contents", "problem"),
+    ("place", "value", "problem"),
     [
-        ('{"token_bytes":', "Expecting value"),
-        ('{"token_bytes": 1', "Expecting"),
-        ('{"token_bytes":' + "[" * 100_000, "RecursionError"),
-        (
-            '{"config": {"default_num_special_tokens": 0, "default_vocab_size": 1, "pattern": "."},'
-            ' "vocab": [{"rank": 1.0, "token_bytes": "YQ=="}]}',
-            "a token id must be an int, not float",
-        ),
-        (
-            '{"config": {"default_num_special_tokens": 0, "default_vocab_size": 1, "pattern": "."},'
-            ' "vocab": [{"rank": 0, "token_bytes": "!!!!"}]}',
-            "Only base64 data",
-        ),
+        (("vocab", 0, "rank"), 1.0, r"rank of vocab\[0\] must be a whole number, and is the float 1.0"),
+        (("vocab", 0, "rank"), -1, r"rank of vocab\[0\] is -1; it must be at least 0"),
+        (("vocab", 0), None, r"rank of vocab\[0\] must be a whole number, and is missing"),
+        (("vocab", 0, "token_bytes"), "!!!!", "rank 0 is the str '!!!!': Only base64 data"),
+        (("vocab", 0, "token_bytes"), "", "token_bytes of the token with the rank 0 is empty"),
+        (("vocab", 0, "token_bytes"), None, "token_bytes .* must be text, and is missing"),
+        (("vocab",), {}, "vocab of the file must be a list, and is the dict"),
+        (("config",), [], "config of the file must be an object, and is the list"),
+        (("config", "default_num_special_tokens"), -5, "is -5; it must be at least 0"),
+        (("config", "default_vocab_size"), "3", "default_vocab_size of config must be a whole number"),
+        (("config", "pattern"), 5, "pattern of config must be text, and is the int 5"),
+        (("special_tokens", 0, "rank"), 1.0, r"rank of special_tokens\[0\] must be a whole number"),
+        (("special_tokens", 0, "token_str"), 5, "token_str of a special token must be text"),
+        (("special_tokens",), 5, "special_tokens of the file must be a list"),
+        ((), '{"token_bytes":', "Expecting value"),
+        ((), '{"token_bytes":' + "[" * 100_000, "nested too deeply"),
+        ((), '{"token_bytes":' + "9" * 5_000, "Exceeds the limit"),
     ],
-)
-def test_malformed_tekken_files(tmp_path: Path, contents: str, problem: str) -> None:
+)  # fmt: skip
+def test_malformed_tekken_files(
+    tmp_path: Path, place: tuple[Any, ...], value: Any, problem: str
+) -> None:
+    """`place` is the path of keys to a field, or empty for the whole file."""
+    whole = holder = json.loads(json.dumps(TEKKEN))
+    for key in place[:-1]:
+        holder = holder[key]
+    if place:
+        holder[place[-1]] = value
     path = tmp_path / "tekken.json"
-    path.write_text(contents, encoding="utf-8")
+    path.write_text(json.dumps(whole) if place else value, encoding="utf-8")
     with pytest.raises(ValueError, match=rf"tekken.json: not a tekken.json: .*{problem}"):
         bpe_engine.open_tokenizer(path)
 

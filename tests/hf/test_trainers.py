@@ -324,7 +324,7 @@ def test_mistakes_are_named_and_leave_the_tokenizer_as_it_was(tmp_path: Path) ->
         ours.train(tmp_path / "none.txt")
     with pytest.raises(AttributeError, match="no attribute 'vocabsize'"):
         trainers.BpeTrainer().vocabsize = 5  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="special_tokens must be text or AddedToken, not int: 3"):
+    with pytest.raises(TypeError, match="special_tokens must be text or AddedToken, not the int 3"):
         trainers.BpeTrainer(special_tokens=[3])  # type: ignore[list-item]
     assert ours.to_str() == before
 

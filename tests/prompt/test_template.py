@@ -907,3 +907,6 @@ def test_long_numbers_in_a_template_are_refused() -> None:
     for output in ("n", "[n]", "n ~ 'a'", "n|tojson", "'%d' % n", "'{}'.format(n)", "n|string"):
         with pytest.raises(TemplateLimitError, match="more than 4,300 digits.* give its text"):
             render_template(f"{{{{ {output} }}}}", [], n=10**5000)
+    for output in ("n|float", "n / 3", "n|round(1)", "'%f' % n", "[n|float]", "n * 1.5"):
+        with pytest.raises(TemplateLimitError, match="too large: .*; give its text"):
+            render_template(f"{{{{ {output} }}}}", [], n=10**9000)

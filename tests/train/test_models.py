@@ -194,7 +194,7 @@ def test_the_command_bounds_memory(corpus: Path, tmp_path: Path) -> None:
 def test_an_empty_corpus_is_named(tmp_path: Path) -> None:
     path = tmp_path / "empty.txt"
     path.write_text(" \n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="the corpus is empty: it has no words"):
+    with pytest.raises(ValueError, match="the corpus has no words: it is empty"):
         train_model([path], 500, model="wordpiece")
 
 

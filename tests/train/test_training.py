@@ -186,6 +186,11 @@ def test_bad_corpora(tmp_path: Path) -> None:
     empty.write_text("")
     with pytest.raises(ValueError, match="the corpus is empty"):
         train_vocabulary(empty, 300)
+    (tmp_path / "digits.txt").write_text("123 456")
+    with pytest.raises(
+        ValueError, match="the pattern finds no piece in 7 bytes of the corpus; give"
+    ):
+        train_vocabulary(tmp_path / "digits.txt", 300, TrainOptions(pattern="[a-z]+"))
     with pytest.raises(ValueError, match="but 2 rare pieces"):
         train_vocabulary({"ab": 1, "cd": 1}, 300, TrainOptions(drop_rare=2))
     latin = tmp_path / "latin.txt"

@@ -612,6 +612,30 @@ def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
         assert answer.returncode == 1 and "add one: vocab-tools convert" in answer.stderr
 
 
+@pytest.mark.parametrize("name", ["bert-base-uncased", "t5-small", "mistral-7b-v0.1"])
+def test_control_tokens_are_added_without_ranks(tmp_path: Path, name: str) -> None:
+    source = str(SHARED / "tokenizers" / "models" / f"{name}.json")
+    target = tmp_path / "new" / "tokenizer.json"
+    before = tokenizers.Tokenizer.from_file(source)
+    size = before.get_vocab_size()
+    options: Any = {"control_tokens": ["<|dose|>", "<|unit|>"], "descriptions": {"<|dose|>": "low"}}
+    made = convert_tokenizer(source, target, **options)
+    made.save()
+    before.add_special_tokens(["<|dose|>", "<|unit|>"])
+    ours, theirs = (json.loads(text) for text in (target.read_text("utf-8"), before.to_str()))
+    assert ours == theirs and made.is_exact and made.compared > 1_000 and made.plan is not None
+    before = tokenizers.Tokenizer.from_file(source)
+    assert dict(made.plan) == {
+        size + at: before.encode(text, add_special_tokens=False).ids
+        for at, text in enumerate(["low", "<|unit|>"])
+    }
+    with pytest.raises(ValueError, match="has the id 0 already"):
+        convert_tokenizer(source, target, control_tokens=[before.id_to_token(0)])
+    for more in ({"extra": [{b"ab": size}]}, {"pattern": "gpt2"}):
+        with pytest.raises(ValueError, match="only BPE is converted|leave the options out|byte"):
+            convert_tokenizer(source, target, control_tokens=["<a>"], **more)
+
+
 def test_control_tokens_are_added(tmp_path: Path) -> None:
     source, target = trained(tmp_path), str(tmp_path / "new" / "tokenizer.json")
     size = tokenizers.Tokenizer.from_file(source).get_vocab_size()

@@ -163,6 +163,21 @@ def test_several_extras_and_none() -> None:
     assert dict(plan) == {256: [97, 98], 257: [97, 98, 99]}
     empty = embedding_plan(BYTES, {})
     assert extend_embeddings(table(256), empty).shape == (256, 16)
+    with pytest.raises(ValueError, match="no new tokens: give .* as added_tokens, as read_special"):
+        embedding_plan("gpt2", [])
+
+
+def test_means_are_those_of_numpy() -> None:
+    plan = embedding_plan("gpt2", added_tokens={"<|dose|>": 50_258, "<|unit|>": 50_300})
+    matrix = table(50_304)
+    known = matrix[[*range(50_257)]].astype("float64")
+    grown = extend_embeddings(matrix, plan)
+    gpt2 = bpe_engine.get_encoding("gpt2")
+    for name, number in (("<|dose|>", 50_258), ("<|unit|>", 50_300)):
+        mean = known[gpt2.encode_ordinary(name)].mean(axis=0)
+        length = numpy.sqrt((known[:50_256] ** 2).sum(axis=1)).mean()
+        expected = mean * length / numpy.sqrt((mean**2).sum())
+        assert numpy.allclose(grown[number], expected, rtol=1e-4, atol=1e-6)
 
 
 class Tensor:

@@ -97,7 +97,8 @@ def convert(
     IN is a .tiktoken file, a tokenizer.json of byte-level BPE, vocab.json with merges.txt, a
     tekken.json, a .gguf, a .model of SentencePiece (as some .gguf have; to a tokenizer.json), a
     folder with such a file, or the name of an encoding. The name of OUT selects the format:
-    .tiktoken, tokenizer.json, vocab.json, tekken.json or, of a tokenizer.json, .model. The pattern
+    .tiktoken, tokenizer.json, vocab.json, tekken.json or, of a tokenizer.json, .model. Control
+    tokens can be added to a tokenizer.json of any model. The pattern
     and the special tokens of .tiktoken and vocab.json go to NAME.encoding.json in the same folder.
 
     \b

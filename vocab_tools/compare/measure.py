@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Literal, Union
 
 from bpe_engine import Encoding
+from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
-from ..arguments import shown
 from ..corpus.piece_counts import ProgressFunction
 from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
@@ -115,7 +115,7 @@ def compare_tokenizers(
         [subjects] if isinstance(subjects, (str, os.PathLike, Encoding, Subject)) else subjects
     )
     if not isinstance(several, Iterable):
-        raise TypeError(f"the tokenizers to compare are a list, not {shown(subjects)}")
+        raise TypeError(f"the tokenizers to compare are a list, not {describe(subjects)}")
     measured = [subject_of(source) for source in several]
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)

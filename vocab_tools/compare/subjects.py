@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_engine import Encoding, vocabulary
+from bpe_engine.common.values import describe
 from bpe_engine.hf import Tokenizer
 from bpe_engine.read import byte_level
 from bpe_engine.read.opening import open_tokenizer
 
-from ..arguments import checked_path, shown
+from ..arguments import checked_path
 from ..convert.definition import Definition
 from ..convert.formats import load, locate_source
 from ..convert.rank_file import UnknownPatternError
@@ -132,7 +133,7 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
     if not isinstance(source, Subject):
         raise TypeError(
             "a tokenizer to compare is a name, a file, a folder, an encoding or what load_subject "
-            f"returned, not {shown(source)}"
+            f"returned, not {describe(source)}"
         )
     return source
 

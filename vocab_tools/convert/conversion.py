@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tempfile
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.common.atomic_write import write_at_once
-from bpe_engine.hf import Tokenizer
+from bpe_engine.common.values import with_text
+from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from bpe_engine.read.sources import Source
 from bpe_engine.texts.access import naming
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -19,7 +21,7 @@ from bpe_engine.texts.reading import read_texts
 
 from ..arguments import checked_path
 from ..brief import Brief
-from ..embedding.plan import EmbeddingPlan
+from ..embedding.plan import EmbeddingPlan, embedding_plan
 from ..ranks import RankSource, as_sources
 from ..text import few, parting, plural, quoted, shorten, show
 from . import pieces, rank_file, sentencepiece_model, tokenizer_json
@@ -184,11 +186,18 @@ def convert_tokenizer(
             )
         conversion = _to_model(origin, goal, _blocks(corpus, field, errors), progress)
         return _checked(conversion, allow_differences)
-    base = load(origin, pattern, special_tokens)
     added = as_sources(extra)
     if isinstance(control_tokens, str):
         raise TypeError(f"control_tokens is the str {control_tokens!r}; give a list of names")
     names = [*control_tokens]
+    try:
+        base = load(origin, pattern, special_tokens)
+    except UnsupportedTokenizer:
+        if not names or added or origin.format != "tokenizer.json" or goal.format != origin.format:
+            raise
+        blocks = _blocks(corpus, field, errors)
+        conversion = _with_controls(origin, goal, names, descriptions or {}, blocks, progress)
+        return _checked(conversion, allow_differences)
     definition = with_special(extended(base, added) if added else base, names)
     if goal.format in ("tokenizer.json", "gpt2"):
         definition = without_second_names(definition)
@@ -209,6 +218,30 @@ def convert_tokenizer(
 def _checked(conversion: Conversion, allow_differences: bool) -> Conversion:
     if not conversion.is_exact and not allow_differences:
         raise NotAlikeError(conversion)
+    return conversion
+
+
+def _with_controls(
+    origin: Source,
+    goal: Source,
+    names: list[str],
+    descriptions: Mapping[str, str],
+    blocks: Iterable[list[str]],
+    progress: Callable[[int, int], None] | None,
+) -> Conversion:
+    """Adds special tokens to a ``tokenizer.json`` without ranks."""
+    before, result = Tokenizer.from_file(origin.path), Tokenizer.from_file(origin.path)
+    tokens = {name.encode(): id for name, id in before.get_vocab().items()}
+    definition = with_special(Definition(tokens, {}, None), names)
+    result.add_special_tokens(names)
+    added = {name: int(result.get_vocab()[name]) for name in names}
+    made = result.to_str(pretty=True).encode()
+    definition = dataclasses.replace(definition, special_tokens=added)
+    conversion = Conversion(origin, goal, definition, {goal.path: made})
+    conversion.plan = embedding_plan(origin.path, added_tokens=added, descriptions=descriptions)
+    again = Tokenizer.from_str(made.decode())
+    texts = pieces.probes(definition, blocks)
+    _compare_texts(conversion, encoder(before), encoder(again), texts, progress)
     return conversion
 
 
@@ -337,7 +370,7 @@ def _compare(
     except ValueError as error:
         # The file is there for the comparison only.
         text = str(error).replace(written.path, conversion.target.path)
-        raise type(error)(f"what would be written is not read: {text}") from None
+        raise with_text(error, f"what would be written is not read: {text}") from None
     _compare_ids(conversion, read)
     _compare_texts(conversion, before, encoder_of(read, written), blocks, progress)
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import bpe_engine
+from bpe_engine.common.values import with_text
 from bpe_engine.read.gpt2_files import pair
 from bpe_engine.read.sources import NOT_RANKS, Format, Source, format_of_name, recognize
+from bpe_engine.read.text_files import read_text
 
 from ..patterns import find_pattern
 from . import gguf_file, gpt2_files, rank_file, tekken, tokenizer_json
@@ -78,12 +80,11 @@ def load(
     if format == "encoding":
         return rank_file.from_encoding(bpe_engine.get_encoding(path))
     if format == "tokenizer.json":
+        text = read_text(path)
         try:
-            return tokenizer_json.parse(Path(path).read_text(encoding="utf-8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not UTF-8 (byte {error.start})") from error
+            return tokenizer_json.parse(text)
         except ValueError as error:
-            raise type(error)(f"{path}: {error}") from error
+            raise with_text(error, f"{path}: {error}") from error
     if format in ("sentencepiece", "wordpiece"):
         raise ValueError(f"{path} {NOT_RANKS[format]}")
     if format == "tekken":

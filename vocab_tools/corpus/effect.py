@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import bpe_engine
+from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, given_paths
 
-from ..arguments import several_names, shown
+from ..arguments import several_names
 from ..brief import Brief
 from ..patterns import Pattern
 from ..text import literal
@@ -103,7 +104,7 @@ def corpus_effect(
     paths = given_paths(path)
     for name, encoding in [("base", base), ("extended", extended)]:
         if not isinstance(encoding, bpe_engine.Encoding):
-            raise TypeError(f"{name} is an Encoding, not {shown(encoding)}")
+            raise TypeError(f"{name} is an Encoding, not {describe(encoding)}")
     new_words = several_names("new_words", new_words, '[" the"]')
     cut = cutting(Pattern(None, base.pattern, {}, nfc=nfc))
     comparison = _Comparison(base, extended, new_words)

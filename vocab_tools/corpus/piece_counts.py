@@ -10,11 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bpe_engine import vocabulary
+from bpe_engine.common.values import describe
 from bpe_engine.texts.access import size_or_zero
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
-from ..arguments import shown
 from ..brief import Brief
 from ..patterns import is_published
 from ..text import plural
@@ -189,7 +189,7 @@ def count_corpus(
     """
     if not isinstance(cutting, Cutting):
         raise TypeError(
-            f"cutting is {shown(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
+            f"cutting is {describe(cutting)}; vocab_tools.corpus.cutting.cutting makes one of a pattern"
         )
     counts = CorpusCounts(cutting)
     try:

@@ -137,7 +137,7 @@ def embedding_plan(
         they get rows too.
 
     Raises:
-        ValueError: a token has two ids, or an id two tokens, or a byte of a new token is not a token
+        ValueError: there is neither ``extra`` nor ``added_tokens``; a token has two ids, or an id two tokens, or a byte of a new token is not a token
             of the base, or an id is not from 0 to 2**32 - 2; a description is empty, or of a token
             that is not added.
         TypeError: ``extra`` is not a source of ranks.
@@ -151,6 +151,11 @@ def embedding_plan(
     {256: [111, 110]}
     """
     extras = as_sources(extra)
+    if not extras and added_tokens is None:
+        raise ValueError(
+            "there are no new tokens: give a file of them as extra, or the names and ids of control "
+            "tokens as added_tokens, as read_special_tokens reads both of a new tokenizer.json"
+        )
     ranks, specials, encode = _opened(base, special_tokens, bool(extras))
     check_special_tokens(specials)
     both = load_ranks(ranks, *extras)

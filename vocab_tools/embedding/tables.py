@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bpe_engine.common.values import safe_repr
+
 from ..arguments import number_of
 from ..ranks import count_ids, free_ranges
 from .arrays import Numpy, Torch, is_torch
@@ -57,7 +59,7 @@ def extend_embeddings(
     (320, 8)
     """
     if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
+        raise ValueError(f"unknown method {safe_repr(method)}; choose from {', '.join(METHODS)}")
     if not isinstance(plan, EmbeddingPlan):
         raise TypeError(
             f"the plan is a {type(plan).__name__}; make one with embedding_plan(base, extra), which "

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bpe_engine.common.values import safe_repr
+
 from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
 from ..text import plural, quoted, quoted_list, shorten
@@ -67,17 +69,19 @@ def _named(word: str) -> str:
 
 def _check_word(word: object, frequency: object) -> None:
     if not isinstance(word, str) or not word:
-        raise ValueError(f"{word!r} is not a word; words are text, and not empty")
+        raise ValueError(f"{safe_repr(word)} is not a word; words are text, and not empty")
     if isinstance(frequency, bool) or not isinstance(frequency, int):
-        raise ValueError(f"the frequency of {word!r} is {frequency!r}; it must be an integer")
+        raise ValueError(
+            f"the frequency of {safe_repr(word)} is {safe_repr(frequency)}; it must be an integer"
+        )
     if frequency < 1 or frequency.bit_length() > 63:
         raise ValueError(
-            f"the frequency of {word!r} is {frequency}; it must be from 1 to 2**63 - 1"
+            f"the frequency of {safe_repr(word)} is {frequency}; it must be from 1 to 2**63 - 1"
         )
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{word!r} has a lone surrogate, and is not text") from error
+        raise ValueError(f"{safe_repr(word)} has a lone surrogate, and is not text") from error
 
 
 def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[Note]) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import list_encoding_names, vocabulary
+from bpe_engine.common.values import describe
 
-from ..arguments import checked_special_tokens, number_of, shown
+from ..arguments import checked_special_tokens, number_of
 from ..bases import Base, open_base, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
@@ -83,7 +84,7 @@ def learn_merges(
     if min_frequency is not None:
         min_frequency = number_of("min_frequency", min_frequency, 0)
     if start_id is not None and not isinstance(start_id, int):
-        raise TypeError(f"start_id is {shown(start_id)}; it must be an int")
+        raise TypeError(f"start_id is {describe(start_id)}; it must be an int")
     if _first(base, str) is not None and _first(words, bytes) is not None:
         raise TypeError(
             f"{_first(base, str)!r} of the base is text; the base comes first, then words"

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bpe_engine.common.atomic_write import write_at_once
+from bpe_engine.common.values import describe
 from bpe_engine.html_report.page import Page, markdown, rendered, require_jinja2
 from bpe_engine.html_report.page import framed as framed_page
 
-from ..arguments import checked_path, shown
+from ..arguments import checked_path
 from ..brief import Brief
 from ..check.check_result import CheckResult
 from ..check.folder.folder_result import FolderResult
@@ -89,7 +90,7 @@ def page_of(result: Result, effect: CorpusEffect | None = None) -> Page:
         if isinstance(result, kind):
             return make(result, effect) if kind is LearnResult else make(result)
     kinds = ", ".join(kind.__name__ for kind in _PAGES)
-    raise TypeError(f"{shown(result)} has no report; results with a report are {kinds}")
+    raise TypeError(f"{describe(result)} has no report; results with a report are {kinds}")
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:

@@ -12,7 +12,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import several_names, shown
+from bpe_engine.common.values import describe
+
+from ..arguments import several_names
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts
 from .models import words_of
@@ -80,7 +82,7 @@ def count_pieces(
     arrow = _pyarrow("count_pieces")
     if not isinstance(table, (arrow.Table, arrow.RecordBatch)):
         raise TypeError(
-            f"count_pieces counts a pyarrow.Table, not {shown(table)}; count_corpus counts files"
+            f"count_pieces counts a pyarrow.Table, not {describe(table)}; count_corpus counts files"
         )
     special_tokens = several_names("special_tokens", special_tokens, '["<|endoftext|>"]')
     names = table.schema.names

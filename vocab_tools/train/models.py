@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
+from bpe_engine.common.values import safe_repr
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.hf.training import count_texts
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -274,7 +275,7 @@ def train_model(
     number_of("vocab_size", vocab_size, 1)
     number_of("min_frequency", min_frequency, 0)
     if model is not None and model not in MODELS:
-        raise ValueError(f"model is {model!r}; choose one of {', '.join(MODELS)}")
+        raise ValueError(f"model is {safe_repr(model)}; choose one of {', '.join(MODELS)}")
     if character_coverage is not None and not 0 < character_coverage <= 1:
         raise ValueError(f"character_coverage is {character_coverage}; it must be above 0, up to 1")
     names = several_names("special_tokens", special_tokens, '["<mask>"]')
@@ -303,7 +304,9 @@ def train_model(
                 counts.add([word.decode() for word in words], times)
         notes = [note for note in [dropped_note(found)] if note]
     if not counts.size():
-        raise ValueError("the corpus is empty: it has no words; give more text")
+        raise ValueError(
+            "the corpus has no words: it is empty, or the pre-tokenizer keeps none of its text"
+        )
     common: dict[str, Any] = {"min_frequency": min_frequency}
     if kind == "Unigram":
         unk = contents["vocab"][contents["unk_id"]][0] if contents["vocab"] else None

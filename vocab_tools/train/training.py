@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Union
 
 from bpe_engine import vocabulary
+from bpe_engine.common.values import describe, is_arrow, safe_repr
 from bpe_engine.read import byte_level
-from bpe_engine.texts.listed import is_arrow
 
-from ..arguments import checked_options, number_of, several_names, shown
+from ..arguments import checked_options, number_of, several_names
 from ..bases import Base, open_base
 from ..corpus.cutting import Cutting, cutting
 from ..corpus.piece_counts import CorpusCounts, count_corpus, dropped_note, outside_note
 from ..patterns import Pattern
 from ..ranks import RankSource, check_special_tokens
+from ..text import plural
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
 from .train_result import TrainedMerge, TrainResult, shortage_note
 
@@ -100,9 +101,11 @@ class TrainOptions:
             if getattr(self, name) is not None:
                 number_of(name, getattr(self, name), at_least)
         if self.ties not in TIES:
-            raise ValueError(f"ties is {self.ties!r}; choose one of {', '.join(TIES)}")
+            raise ValueError(f"ties is {safe_repr(self.ties)}; choose one of {', '.join(TIES)}")
         if self.balance is not None and self.balance not in UNITS:
-            raise ValueError(f"balance is {self.balance!r}; choose one of {', '.join(UNITS)}")
+            raise ValueError(
+                f"balance is {safe_repr(self.balance)}; choose one of {', '.join(UNITS)}"
+            )
 
     def cutting(self, base: Base | None) -> Cutting:
         """Returns how text is cut into pieces, without the special tokens."""
@@ -198,15 +201,17 @@ def _listed(corpus: object) -> list[Corpus]:
     """Returns the items of a corpus as a list. Raises TypeError for another type."""
     is_wrong = isinstance(corpus, (bytes, bytearray)) or is_arrow(corpus)
     if is_wrong or not isinstance(corpus, Iterable):
-        raise TypeError(f"{_CORPUS}, not {shown(corpus)}")
+        raise TypeError(f"{_CORPUS}, not {describe(corpus)}")
     listed = list(corpus)
     for part in listed:
         if isinstance(part, tuple) and not all(isinstance(one, (str, os.PathLike)) for one in part):
-            raise TypeError(f"{_CORPUS}; make a dict of pairs such as {part!r}: dict(pairs)")
+            raise TypeError(
+                f"{_CORPUS}; make a dict of pairs such as {safe_repr(part)}: dict(pairs)"
+            )
         if isinstance(part, bytes) or not isinstance(
             part, (str, os.PathLike, CorpusCounts, Iterable)
         ):
-            raise TypeError(f"{_CORPUS}, and has {shown(part)}")
+            raise TypeError(f"{_CORPUS}, and has {describe(part)}")
     return listed
 
 
@@ -238,6 +243,11 @@ def _part(counts: CorpusCounts, number: int | None) -> _Part:
     if totals[0] == 0:
         what = "the corpus" if number is None else f"corpus {number + 1}"
         rare = f" but {counts.dropped[0]:,} rare pieces" if counts.dropped[0] else ""
+        if counts.text_bytes and not rare:
+            raise ValueError(
+                f"the pattern finds no piece in {plural(counts.text_bytes, 'byte')} of {what}; give "
+                "another pattern"
+            )
         raise ValueError(f"{what} is empty: it has no pieces{rare}; give more text")
     return _Part(counts, totals)
 
@@ -300,7 +310,9 @@ class _Job:
             counts = CorpusCounts(cut)
             for piece, count in corpus.items():
                 if not _is_piece(piece) or not isinstance(count, int) or not 0 <= count < 1 << 64:
-                    raise ValueError(f"{piece!r}: {count!r} is not a piece and its count")
+                    raise ValueError(
+                        f"{safe_repr(piece)}: {safe_repr(count)} is not a piece and its count"
+                    )
             counts.pieces.add([piece.encode() for piece in corpus], list(corpus.values()))
             return counts
         options = self.options

@@ -16,6 +16,7 @@ from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
 from bpe_engine.read import byte_level
 from bpe_engine.read.gpt2_files import pair, read_merges, read_vocab
 from bpe_engine.read.sources import Format
+from bpe_engine.read.text_files import read_text
 
 from ...convert import gguf_file, gpt2_files, rank_file, tokenizer_json
 from ...convert.definition import Definition
@@ -92,7 +93,7 @@ Shell = tuple[Mapping[str, Any] | None, Mapping[str, int]]
 
 def of_tokenizer_json(path: Path, shell: Shell) -> Source:
     """Reads a ``tokenizer.json``. Raises ValueError if it is malformed."""
-    return _of_json(path.name, path.read_text(encoding="utf-8"))
+    return _of_json(path.name, read_text(path))
 
 
 def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:

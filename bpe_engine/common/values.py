@@ -1,0 +1,101 @@
+"""Describes values in error messages, and checks columns, without reading damaged Arrow data."""
+
+from __future__ import annotations
+
+import reprlib
+
+__all__ = ["check_column", "describe", "is_arrow", "safe_repr", "with_text"]
+
+#: Types and packages whose objects are printed. The repr of another object may read a damaged
+#: column, run for seconds or raise.
+_PLAIN = {str, bytes, bytearray, int, float, complex, bool, range, type, type(None)}
+_PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
+
+_LONGEST = 60
+
+
+def is_arrow(value: object) -> bool:
+    """True for an object of pyarrow: reading an item of damaged data can end the process."""
+    return type(value).__module__.startswith("pyarrow")
+
+
+def check_column(column: object) -> None:
+    """Checks a column of pyarrow, pandas or polars before items are read.
+
+    Raises:
+        ValueError: The column is damaged.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return
+    inner = getattr(column, "array", column)  # Of a pandas Series.
+    try:
+        if hasattr(inner, "__arrow_array__"):
+            column = pa.array(inner)
+        elif hasattr(column, "__arrow_c_stream__") and not is_arrow(column):
+            column = pa.chunked_array(column)
+        if hasattr(column, "validate"):
+            column.validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(f"the column is damaged: {error}") from error
+
+
+def safe_repr(value: object) -> str:
+    """Returns the repr of a value; of objects that are not plain Python data, the type's name.
+
+    >>> safe_repr(["a", 1]), safe_repr(object())
+    ("['a', 1]", '<object>')
+    """
+    return _REPR.repr(value)
+
+
+def describe(value: object) -> str:
+    """Returns a value with its type, for messages.
+
+    >>> describe(None), describe("Latn"), describe([1, 2])
+    ('None', "the str 'Latn'", 'the list [1, 2]')
+    """
+    if value is None:
+        return "None"
+    kind, text = type(value).__name__, safe_repr(value)
+    if text == f"<{kind}>":
+        return f"the {kind}"
+    return f"the {kind} {text if len(text) <= _LONGEST else f'{text[: _LONGEST - 1]}…'}"
+
+
+def with_text(error: ValueError, text: str) -> ValueError:
+    """Returns an error of the same class with another text; a class that takes more than a text, such
+    as JSONDecodeError, becomes ValueError."""
+    try:
+        return type(error)(text)
+    except TypeError:
+        return ValueError(text)
+
+
+class _Repr(reprlib.Repr):
+    """Shortens containers, and names the type of an object that is not plain data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 200
+
+    def repr1(self, x: object, level: int) -> str:
+        kind = type(x)
+        for plain in (list, tuple, dict, set, frozenset):
+            if isinstance(x, plain) and (plain is tuple or kind.__repr__ is plain.__repr__):
+                return str(getattr(self, f"repr_{plain.__name__}")(x, level))
+        package = str(kind.__module__).partition(".")[0]
+        has_objects = getattr(getattr(x, "dtype", None), "hasobject", False)
+        if kind not in _PLAIN and package not in _PACKAGES or has_objects:
+            return f"<{kind.__name__}>"
+        return super().repr1(x, level)
+
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            return super().repr_int(x, level)
+        except ValueError:
+            return "of thousands of digits"
+
+
+_REPR = _Repr()
