@@ -1,4 +1,4 @@
-//! Added tokens: names that are searched for before any other step.
+//! Added tokens: names that are searched for before all other steps.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,28 +13,27 @@ use crate::components::normalize::Normalizer;
 use crate::components::split::is_word;
 use crate::error::{Error, Result};
 
-/// A token in addition to the model's.
+/// A token added to the model's vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedToken {
-    /// The text that is searched for.
+    /// Text to search for.
     pub content: String,
-    /// Whether it matches only without a word character next to it.
+    /// Whether the text matches only without an adjacent word character.
     pub single_word: bool,
-    /// Whether whitespace before it belongs to it.
+    /// Whether whitespace before the token belongs to it.
     pub lstrip: bool,
-    /// Whether whitespace after it belongs to it.
+    /// Whether whitespace after the token belongs to it.
     pub rstrip: bool,
-    /// Whether its normalized form is searched for in the normalized text.
+    /// Whether the normalized form is searched for in normalized text.
     pub normalized: bool,
-    /// Whether decoding can skip it.
+    /// Whether decoding can skip the token.
     pub special: bool,
 }
 
-/// Takes the stretches of a text: added tokens with their ids, and the text between them.
+/// Takes the parts of a text: added tokens with their ids, and the text between them.
 pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> Result<()>;
 
-/// The copies of an added token's content while it is added, and the other bytes of memory it
-/// takes.
+/// Number of copies of a token's content while it is added, and its other memory in bytes.
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 
@@ -45,18 +44,18 @@ pub(crate) struct AddedTokens {
     tokens: HashMap<u32, AddedToken>,
     /// Names that were ever special; decoding decides by name.
     special: HashSet<String>,
-    /// The normalized forms of tokens, where they differ from the content.
+    /// Normalized forms of tokens, if they differ from the content.
     normal_forms: HashMap<u32, String>,
     raw: Searcher,
     normalized: Searcher,
-    /// The pairs inside the names of `normalized`; `None` if tokens depend on adjacent text.
+    /// Pairs inside the names of `normalized`; `None` if tokens depend on adjacent text.
     inside: Option<Arc<Inside>>,
-    /// Whether special tokens in the text are ordinary text.
+    /// Whether special tokens in texts are ordinary text.
     pub(crate) encode_special: bool,
 }
 
-/// Pairs of ASCII characters that stand side by side in names, in lower case: for each, a bit for each
-/// that comes after it.
+/// Pairs of adjacent ASCII characters in names, in lowercase: for each first character, one bit per
+/// second character.
 #[derive(Debug)]
 struct Inside([u128; 128]);
 
@@ -77,7 +76,7 @@ impl Inside {
     }
 }
 
-/// Searches for the raw or for the normalized tokens.
+/// Searches for raw or for normalized tokens.
 #[derive(Debug, Clone, Default)]
 struct Searcher(Option<Arc<Names>>);
 
@@ -114,18 +113,18 @@ impl AddedTokens {
         self.ids.get(content).copied()
     }
 
-    /// The token with this id, as encodings and the decoder show it.
+    /// Returns the text of the token with this id, as shown by encodings and the decoder.
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
         let token = self.tokens.get(&id)?;
         Some(self.normal_forms.get(&id).unwrap_or(&token.content))
     }
 
-    /// Each token as `(content, id)`.
+    /// Iterates over the tokens as `(content, id)`.
     pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, u32)> {
         self.ids.iter().map(|(content, &id)| (content.as_str(), id))
     }
 
-    /// The tokens and their ids, by ascending id.
+    /// Returns the tokens and their ids, by ascending id.
     pub(crate) fn by_id(&self) -> Vec<(u32, &AddedToken)> {
         let mut tokens: Vec<_> = self.tokens.iter().map(|(&id, token)| (id, token)).collect();
         tokens.sort_unstable_by_key(|&(id, _)| id);
@@ -136,15 +135,15 @@ impl AddedTokens {
         self.special.contains(text)
     }
 
-    /// Copies these tokens to add others. Asks for the sum of the many small allocations first.
+    /// Copies these tokens to add others. First checks the sum of the many small allocations.
     pub(crate) fn copy_for(&self, tokens: &[AddedToken]) -> Result<Self> {
         let all = self.tokens.values().chain(tokens);
         ask_for(all.map(|token| token.content.len() * COPIES + TOKEN).sum())?;
         Ok(self.clone())
     }
 
-    /// Adds tokens. Tokens of the model keep their ids, others get the next free ones. Returns how
-    /// many are new or changed.
+    /// Adds tokens. Tokens of the model keep their ids, others get the next free ids. Returns the
+    /// number of new or changed tokens.
     pub(crate) fn add(
         &mut self,
         tokens: Vec<AddedToken>,
@@ -237,7 +236,7 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Calls `found` with the stretches of a text before normalization.
+    /// Calls `found` with the parts of a text before normalization.
     pub(crate) fn each_raw(
         &self,
         text: &str,
@@ -246,13 +245,13 @@ impl AddedTokens {
         self.each(&self.raw, text, self.everywhere(text), &mut found)
     }
 
-    /// Calls `found` with the stretches of a normalized text.
+    /// Calls `found` with the parts of a normalized text.
     pub(crate) fn each_normalized(&self, text: &str, found: Stretches<'_>) -> Result<()> {
         self.each(&self.normalized, text, self.everywhere(text), found)
     }
 
-    /// [`AddedTokens::each_normalized`], where only these parts of the text may hold tokens, and only
-    /// those that the condition of the part accepts.
+    /// [`AddedTokens::each_normalized`], with tokens only in `parts` of the text, and only if the
+    /// condition of the part accepts them.
     pub(crate) fn each_normalized_in<P: Fn(&AddedToken) -> bool>(
         &self,
         text: &str,
@@ -293,8 +292,8 @@ impl AddedTokens {
         Ok(())
     }
 
-    /// Calls `found` with the tokens in `part` of a text, normalized or not, if `permits` accepts
-    /// them. Whitespace that belongs to a token may lie outside the part.
+    /// Calls `found` with the tokens in `part` of a text, normalized or not, that `permits`
+    /// accepts. Whitespace of a token may lie outside the part.
     pub(crate) fn find_in(
         &self,
         is_normalized: bool,
@@ -328,12 +327,12 @@ impl AddedTokens {
                 return Ok(end);
             }
             if !permits(token) {
-                // As in `tokenizers`, a token that counts as text hides all of its name. One that a
-                // segment does not allow hides the first byte, as in encodings.
+                // As in `tokenizers`, a token that counts as text hides its whole name. A token
+                // that a segment does not allow hides only the first byte, as in encodings.
                 return Ok(if self.permits(token) { start + 1 } else { end });
             }
             let range = state.with_space(token, text, name);
-            // If empty, the name is whitespace that belongs to the token before.
+            // An empty range is whitespace that belongs to the previous token.
             if !range.is_empty() {
                 found(range, id)?;
             }
@@ -346,9 +345,9 @@ impl AddedTokens {
         self.normalized.0.is_some()
     }
 
-    /// ASCII punctuation: one mark from the normalized form of each of these tokens, and whether
-    /// every token has a mark before its last character. `None` if a token has no mark, contains
-    /// whitespace, or depends on the text around it.
+    /// Returns ASCII punctuation marks, one from the normalized form of each of these tokens, and
+    /// whether every token has a mark before its last character. `None` if a token has no mark,
+    /// contains whitespace, or depends on adjacent text.
     pub(crate) fn marks(&self) -> Option<(Vec<u8>, bool)> {
         self.inside.as_ref()?;
         let (mut marks, mut are_inside) = (Vec::new(), true);
@@ -367,8 +366,8 @@ impl AddedTokens {
         Some((marks, are_inside))
     }
 
-    /// Whether a text can be cut between two ASCII characters without changing which of these tokens are
-    /// found, where normalization changes ASCII characters to lower case at most.
+    /// Whether a text can be cut between two ASCII characters without changing which of these
+    /// tokens are found, if normalization at most lowercases ASCII characters.
     pub(crate) fn are_apart(&self, before: u8, after: u8) -> bool {
         let pair = Inside::lower(before, after);
         let is_apart = |pairs: &Inside, (before, after)| pairs.0[before] >> after & 1 == 0;
@@ -380,18 +379,18 @@ impl AddedTokens {
         self.tokens.values().any(|token| token.lstrip || token.rstrip)
     }
 
-    /// The token with this id.
+    /// Returns the token with this id.
     pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {
         self.tokens.get(&id)
     }
 
-    /// False for special tokens if they count as ordinary text.
+    /// Returns false for special tokens if they count as ordinary text.
     pub(crate) fn permits(&self, token: &AddedToken) -> bool {
         !(self.encode_special && self.is_special(&token.content))
     }
 }
 
-/// The ids that are free: the next one and those after it. `None` if all are taken.
+/// The free ids: the next id and all above. `None` if all are taken.
 pub(crate) struct FreeIds(Option<u32>);
 
 impl FreeIds {
@@ -412,12 +411,12 @@ impl FreeIds {
     }
 }
 
-/// The progress of a search for added tokens.
+/// Progress of a search for added tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The end of the last token.
+    /// End of the last token.
     done: usize,
-    /// The whitespace after the last token with `rstrip`.
+    /// Whitespace after the last token with `rstrip`.
     spaces: Range<usize>,
 }
 
@@ -427,7 +426,7 @@ impl Found {
         self.done = self.done.max(position);
     }
 
-    /// The range of a token, with the whitespace that belongs to it.
+    /// Returns the range of a token, including the whitespace that belongs to it.
     pub(crate) fn with_space(
         &mut self,
         token: &AddedToken,
@@ -457,7 +456,7 @@ fn touches_word(before: &str, after: &str) -> bool {
     before.chars().next_back().is_some_and(is_word) || after.chars().next().is_some_and(is_word)
 }
 
-/// An added token and its id in the file.
+/// An added token, with its id in the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AddedTokenWithId {
     pub(crate) id: u32,

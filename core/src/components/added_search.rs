@@ -12,20 +12,20 @@ use memchr::{memchr, memchr2, memchr3};
 
 use crate::error::Result;
 
-/// The maximum number of first bytes of names, and of beginnings to search for.
+/// Maximum number of distinct first bytes of names, and of prefixes to search for.
 const MOST_FIRST: usize = 3;
 const MOST_BEGINNINGS: usize = 16;
-/// Maximum number of bytes of one of several beginnings.
+/// Maximum length in bytes of a prefix, if there are several.
 const LONGEST: usize = 8;
-/// A name may contain the first byte of any name at this many places after the longest other
-/// name that it starts with. This bounds how often the automaton reads the same text, so that the
-/// time stays linear.
+/// Maximum number of positions at which a name may contain the first byte of any name, after the
+/// longest other name that it starts with. This bounds how often the automaton reads the same text,
+/// so that the time stays linear.
 const MOST_INSIDE: usize = 8;
-/// If more beginnings than these, and one more per this many bytes, lead to no name, the automaton
-/// alone is faster.
+/// If more prefixes than this, plus one per this many bytes, lead to no name, the automaton alone
+/// is faster.
 const FEW_MISSES: usize = 16;
 const BETWEEN_MISSES: usize = 32;
-/// In texts of fewer bytes, searching for the first byte of a name is faster.
+/// Below this text length in bytes, searching for the first byte of a name is faster.
 const SHORT: usize = 64;
 /// An upper bound on the bytes of memory to build an automaton, per byte of a name.
 const MEMORY: usize = 64;
@@ -33,15 +33,15 @@ const MEMORY: usize = 64;
 /// Names, each with the id of its token.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// `None` for a single name, which is the beginning.
+    /// `None` for a single name, which is itself the prefix.
     automaton: Option<Automaton>,
     ids: Vec<u32>,
-    /// The automaton runs only where this finds the beginning of a name. `None` if the names have
-    /// too many first bytes, or contain them too often.
+    /// The automaton runs only where this search finds the prefix of a name. `None` if the names
+    /// have too many first bytes, or contain them too often.
     beginnings: Option<Beginnings>,
 }
 
-/// Searches for the beginnings of names.
+/// Searches for the prefixes of names.
 #[derive(Debug)]
 struct Beginnings {
     search: Search,
@@ -51,14 +51,14 @@ struct Beginnings {
 
 #[derive(Debug)]
 enum Search {
-    /// All names begin alike, often with `<|`.
+    /// The common prefix of all names, often `<|`.
     One(Finder<'static>),
-    /// Up to [`MOST_BEGINNINGS`], of up to [`LONGEST`] bytes.
+    /// Up to [`MOST_BEGINNINGS`] prefixes of up to [`LONGEST`] bytes.
     Several(Searcher),
 }
 
 impl Names {
-    /// Builds the search. `names` must be sorted, distinct and not empty.
+    /// Builds the search. `names` must be sorted, distinct and nonempty.
     pub(crate) fn new(names: &[&str], ids: Vec<u32>) -> Result<Self> {
         let beginnings =
             if Mechanism::Beginnings.is_used() { Beginnings::new(names) } else { None };
@@ -71,8 +71,8 @@ impl Names {
         Ok(Self { automaton: Some(automaton), ids, beginnings })
     }
 
-    /// Calls `found` with the id and range of each match in `text`, leftmost-longest. It returns
-    /// where the search continues: at the end of the match, or within it.
+    /// Calls `found` with the id and range of each match in `text`, leftmost-longest. `found`
+    /// returns where the search continues: at the end of the match, or within it.
     pub(crate) fn each(
         &self,
         text: &str,
@@ -113,14 +113,14 @@ impl Names {
 }
 
 impl Beginnings {
-    /// `names` must be sorted, distinct and not empty. `None` if searching does not pay.
+    /// `names` must be sorted, distinct and nonempty. `None` if the search does not pay.
     fn new(names: &[&str]) -> Option<Self> {
         let mut first: Vec<u8> = names.iter().map(|name| name.as_bytes()[0]).collect();
         first.dedup();
         if first.len() > MOST_FIRST || (names.len() > 1 && !hold_few(names, &first)) {
             return None;
         }
-        // Names are sorted, so a prefix of the first and the last is one of all.
+        // Names are sorted, so a common prefix of the first and the last is a prefix of all.
         let (one, other) = (names[0].as_bytes(), names[names.len() - 1].as_bytes());
         let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();
         let search = if alike > 1 || names.len() == 1 {
@@ -131,7 +131,7 @@ impl Beginnings {
         Some(Self { search, first })
     }
 
-    /// Whether the first byte of a name is anywhere in `text`.
+    /// Whether the first byte of a name occurs in `text`.
     fn may_be_in(&self, text: &[u8]) -> bool {
         let found = match self.first[..] {
             [a] => memchr(a, text),
@@ -142,7 +142,7 @@ impl Beginnings {
         found.is_some()
     }
 
-    /// Returns the first place at `from` or later where a name may begin.
+    /// Returns the first position at or after `from` at which a name may begin.
     fn find(&self, text: &[u8], from: usize) -> Option<usize> {
         match &self.search {
             Search::One(beginning) => Some(from + beginning.find(&text[from..])?),
@@ -153,8 +153,8 @@ impl Beginnings {
     }
 }
 
-/// Searches for the first bytes of names, as many as leave few beginnings. `None` if the processor has
-/// no vector instructions for it.
+/// Creates a searcher for the first bytes of names, with as many bytes as leave few prefixes.
+/// `None` if the processor lacks the vector instructions.
 fn several(names: &[&str]) -> Option<Searcher> {
     let cut = |length: usize| {
         let mut cut: Vec<&[u8]> =
@@ -166,7 +166,8 @@ fn several(names: &[&str]) -> Option<Searcher> {
     Searcher::new(beginnings)
 }
 
-/// Calls `found` with each match from byte `from` on; it returns where the search continues.
+/// Calls `found` with each match at or after byte `from`; `found` returns where the search
+/// continues.
 fn each_from(
     automaton: &Automaton,
     text: &str,
@@ -182,7 +183,7 @@ fn each_from(
 /// Whether each name contains these bytes at most [`MOST_INSIDE`] times after the longest other
 /// name that it starts with.
 fn hold_few<'a>(names: &[&'a str], bytes: &[u8]) -> bool {
-    // Each is a prefix of the next.
+    // A chain in which each name is a prefix of the next.
     let mut prefixes: Vec<&'a str> = Vec::new();
     names.iter().all(|&name| {
         while prefixes.pop_if(|prefix| !name.starts_with(*prefix)).is_some() {}

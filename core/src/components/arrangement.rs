@@ -1,31 +1,31 @@
-//! Arrangements: where a post-processor adds ids around one or two sequences.
+//! Arrangements: the positions of ids that a post-processor adds around one or two sequences.
 
 use crate::components::spec::{PostProcessor, SequenceId, TemplatePiece};
 
 /// A part of an arrangement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Ids that come from no text.
+    /// Ids without text.
     Special {
         /// The ids.
         ids: Vec<u32>,
-        /// Their type.
+        /// Type of the ids.
         type_id: u32,
     },
     /// All ids of a sequence.
     Sequence {
-        /// Its number, 0 or 1.
+        /// Number of the sequence, 0 or 1.
         number: usize,
-        /// Their type.
+        /// Type of the ids.
         type_id: u32,
     },
 }
 
-/// The parts of a row, in which each sequence occurs once.
+/// Parts of a row, in which each sequence occurs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrangement(Vec<Part>);
 
-/// The arrangements for one sequence and for two, without and with added tokens.
+/// Arrangements for one sequence and for two, without and with added tokens.
 #[derive(Debug)]
 pub(crate) struct Arrangements([Option<Arrangement>; 4]);
 
@@ -35,12 +35,12 @@ impl Arrangement {
         &self.0
     }
 
-    /// Whether a row has only the ids of one text, with the type 0.
+    /// Whether a row has only the ids of one text, with type 0.
     pub(crate) fn is_plain(&self) -> bool {
         self.0 == [Part::Sequence { number: 0, type_id: 0 }]
     }
 
-    /// The numbers of ids before and after the sequences of a row.
+    /// Returns the numbers of ids before and after the sequences of a row.
     pub(crate) fn around(&self) -> (usize, usize) {
         let special = |part: &Part| match part {
             Part::Special { ids, .. } => Some(ids.len()),
@@ -72,7 +72,7 @@ fn sequence(number: usize, type_id: u32) -> Part {
     Part::Sequence { number, type_id }
 }
 
-/// The sequences as they are.
+/// Returns the parts of sequences without added ids.
 fn plain(is_pair: bool) -> Vec<Part> {
     let mut parts = vec![sequence(0, 0)];
     parts.extend(is_pair.then(|| sequence(1, 1)));
@@ -89,7 +89,8 @@ fn has_each_once(parts: &[Part], is_pair: bool) -> bool {
 }
 
 impl PostProcessor {
-    /// The parts of its rows; `None` if two of its steps change them, or a template cannot be filled.
+    /// Returns the parts of a row; `None` if two steps of the post-processor change them, or a
+    /// template cannot be filled.
     fn parts(&self, is_pair: bool, add_special_tokens: bool) -> Option<Vec<Part>> {
         let special =
             |token: &(String, u32), type_id| Part::Special { ids: vec![token.1], type_id };

@@ -1,7 +1,7 @@
-//! `BertNormalizer` in one pass, and the characters that it and `Nmt` tell apart.
+//! `BertNormalizer` in one pass, and the character classes of `BertNormalizer` and `Nmt`.
 //!
 //! The categories are those of `unicode_categories`, the crate that `tokenizers` uses, of about
-//! Unicode 8. They say nothing of unassigned characters, which stay.
+//! Unicode 8. Unassigned characters have no category and stay.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use unicode_normalization_alignments::UnicodeNormalization;
 
 use crate::error::Result;
 
-/// `BertNormalizer`, with the accents decided.
+/// `BertNormalizer`, with the setting for accents resolved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bert {
     pub(crate) clean_text: bool,
@@ -22,8 +22,8 @@ pub(crate) struct Bert {
 }
 
 impl Bert {
-    /// Normalizes a text. Printable ASCII is copied; each stretch between it goes through all steps
-    /// at once, since no step looks beyond a printable ASCII character.
+    /// Normalizes a text. Printable ASCII is copied; each run between goes through all steps at
+    /// once, since no step looks beyond a printable ASCII character.
     pub(crate) fn apply<'a>(self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
         let mut rest = &*text;
         let mut run = printable(rest);
@@ -51,7 +51,7 @@ impl Bert {
         }
     }
 
-    /// Appends a stretch, normalized.
+    /// Appends the normalized form of a run.
     fn push_steps(self, stretch: &str, new: &mut String) -> Result<()> {
         let clean = |&character: &char| !self.clean_text || is_clean(character);
         let space = |character| if self.clean_text { space_of(character) } else { character };
@@ -81,7 +81,7 @@ impl Bert {
     }
 }
 
-/// The number of printable ASCII characters at the beginning.
+/// Returns the number of printable ASCII characters at the start.
 fn printable(text: &str) -> usize {
     text.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(text.len())
 }
@@ -107,7 +107,7 @@ pub(crate) fn space(character: char, found: &mut dyn FnMut(char)) {
     found(space_of(character));
 }
 
-/// Whether a character gets spaces around it. The sixth range begins later than the block does.
+/// Whether a character gets spaces around it. The sixth range begins later than its block.
 fn is_chinese(character: char) -> bool {
     matches!(
         u32::from(character),
@@ -142,7 +142,7 @@ pub(crate) fn is_kept_by_nmt(character: char) -> bool {
     )
 }
 
-/// The spaces of `Nmt`.
+/// Passes U+0020 to `found` for a space of `Nmt`, and any other character unchanged.
 pub(crate) fn nmt_space(character: char, found: &mut dyn FnMut(char)) {
     let is_space = matches!(
         character,

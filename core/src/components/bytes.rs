@@ -1,7 +1,7 @@
-//! The characters that represent bytes in byte-level vocabularies: GPT-2's table.
+//! Characters that represent bytes in byte-level vocabularies: GPT-2's table.
 //!
 //! A printable Latin-1 character other than the space represents its own byte. The other bytes, in
-//! order, are represented by the characters from U+0100 on.
+//! order, are represented by the characters from U+0100.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use memchr::{memchr_iter, memmem};
 
 use crate::error::Result;
 
-/// The character of each byte.
+/// Character that represents each byte.
 pub(crate) static CHAR_OF: [char; 256] = {
     let mut table = ['\0'; 256];
     let (mut byte, mut next) = (0, 0x100);
@@ -44,7 +44,7 @@ static BYTE_OF: [u16; END] = {
 };
 
 /// Appends the bytes that `text` represents. Appends nothing and returns false if a character
-/// represents none.
+/// represents no byte.
 pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> Result<bool> {
     let before = bytes.len();
     let mut rest = text.as_bytes();
@@ -70,7 +70,7 @@ pub(crate) fn append_bytes(text: &str, bytes: &mut Vec<u8>) -> Result<bool> {
     }
 }
 
-/// The bytes that `text` represents; `None` if a character represents none.
+/// Returns the bytes that `text` represents; `None` if a character represents no byte.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
     try_bytes_of(text).ok().flatten()
 }
@@ -86,19 +86,19 @@ pub(crate) fn represents_byte(character: char) -> bool {
     BYTE_OF.get(character as usize).is_some_and(|&byte| byte != NONE)
 }
 
-/// The length of [`text_of`] `bytes`.
+/// Returns the length of [`text_of`] `bytes`.
 pub(crate) fn text_length(bytes: &[u8]) -> usize {
     bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)].len_utf8()).sum()
 }
 
-/// The characters that represent `bytes` in byte-level vocabularies.
+/// Returns the characters that represent `bytes` in byte-level vocabularies.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 4);
     text.extend(bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)]));
     text
 }
 
-/// The byte that a token such as `<0xE2>` represents.
+/// Returns the byte that a token such as `<0xE2>` represents.
 pub(crate) fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
@@ -109,7 +109,7 @@ pub(crate) fn is_in_utf8(byte: u8) -> bool {
     !matches!(byte, 0xc0 | 0xc1 | 0xf5..)
 }
 
-/// The way the tokens of a vocabulary spell bytes.
+/// How the tokens of a vocabulary spell bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
     /// By the characters that represent them.
@@ -119,7 +119,7 @@ pub(crate) enum Spelling {
 }
 
 impl Spelling {
-    /// The text of a token.
+    /// Returns the text of a token.
     pub(crate) fn text_of(self, bytes: &[u8]) -> String {
         match self {
             Self::Represented => text_of(bytes),
@@ -127,7 +127,7 @@ impl Spelling {
         }
     }
 
-    /// The bytes of a text; `None` if no token can be spelled so.
+    /// Returns the bytes of a text; `None` if no token is spelled this way.
     pub(crate) fn bytes_of(self, text: &str) -> Option<Vec<u8>> {
         match self {
             Self::Represented => bytes_of(text),
@@ -136,11 +136,11 @@ impl Spelling {
     }
 }
 
-/// The mark of a space in vocabularies over characters.
+/// Mark that represents a space in vocabularies over characters.
 pub(crate) const MARK: char = '\u{2581}';
 
-/// A space for a mark, a mark for a space, and other characters as they are: texts over characters
-/// have many marks, and hardly a space, and a space takes a third of the bytes.
+/// Swaps a space and a mark; other characters stay unchanged: texts over characters have many marks
+/// and hardly a space, and a space takes a third of the bytes.
 pub(crate) fn swap(character: char) -> char {
     match character {
         ' ' => MARK,
@@ -149,7 +149,7 @@ pub(crate) fn swap(character: char) -> char {
     }
 }
 
-/// A text with spaces and marks [swapped](swap).
+/// Returns a text with spaces and marks [swapped](swap).
 pub(crate) fn swapped(text: &str) -> Result<Cow<'_, str>> {
     let spaces = memchr_iter(b' ', text.as_bytes()).count();
     if spaces == 0 && !has_marks(text) {
@@ -161,7 +161,8 @@ pub(crate) fn swapped(text: &str) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(new))
 }
 
-/// The [swapped] form of a text whose spaces become marks, with a mark before it if `is_prefixed`.
+/// Returns the [swapped] form of a text whose spaces become marks, with a mark in front if
+/// `is_prefixed`.
 pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
     let has_marks = has_marks(text);
     if !is_prefixed && !has_marks {

@@ -1,9 +1,10 @@
 //! `Precompiled`: the normalizer of a SentencePiece model, as `tokenizers` runs it.
 //!
-//! Its rules are a trie, a double array over bytes, whose leaves are places in a list of
-//! replacements that end with U+0000. A grapheme cluster of less than six bytes is replaced as a
-//! whole if any beginning of it has a rule, by the shortest such; otherwise its characters are.
-//! SentencePiece itself takes the longest rule, whatever the clusters are ([`Charsmap::longest`]).
+//! The rules are a trie, a double array over bytes, whose leaves are offsets in a list of
+//! replacements that end with U+0000. A grapheme cluster of fewer than six bytes is replaced as a
+//! whole if any prefix of it has a rule, by the shortest such prefix; otherwise its characters are
+//! replaced. SentencePiece itself takes the longest rule and ignores clusters
+//! ([`Charsmap::longest`]).
 
 use std::ops::Range;
 
@@ -16,12 +17,12 @@ use crate::components::encoding::copied;
 use crate::components::spec::BASE64;
 use crate::error::{Error, Result};
 
-/// The rules of a charsmap.
+/// Rules of a charsmap.
 #[derive(Debug)]
 pub(crate) struct Charsmap {
     trie: Vec<u32>,
     replacements: String,
-    /// The characters that [`Charsmap::is_kept`].
+    /// Characters for which [`Charsmap::is_kept`] holds.
     kept: Box<Bits>,
 }
 
@@ -29,27 +30,27 @@ pub(crate) struct Charsmap {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) character: char,
-    /// The replacement of the text up to it, if that has a rule.
+    /// Replacement of the text up to and including the character, if that text has a rule.
     pub(crate) rule: Option<&'a str>,
     pub(crate) is_first: bool,
     /// Whether no longer text has a rule.
     pub(crate) is_last: bool,
 }
 
-/// The visits to each unit of a trie after which it is malformed.
+/// Maximum number of visits per unit of a trie; above it, the trie is malformed.
 const MOST_VISITS: usize = 16;
 
-/// The longest cluster that is looked up, in bytes.
+/// Maximum length in bytes of a cluster that is looked up.
 const LONGEST: usize = 5;
 
 impl Charsmap {
-    /// Reads the base64 of a file. `path` is the place in the file.
+    /// Reads the base64 of a file. `path` is the path in the file.
     pub(crate) fn new(base64: &str, path: &str) -> Result<Self> {
         let malformed =
             |what: &str| Error::Invalid(format!("{path}.precompiled_charsmap: malformed: {what}"));
         let bytes = BASE64.decode(base64).map_err(|error| malformed(&error.to_string()))?;
         let (size, bytes) = bytes.split_first_chunk().ok_or_else(|| malformed("no size"))?;
-        // A number of bytes, of which an incomplete last unit is not read.
+        // The size is in bytes; an incomplete last unit is not read.
         let units = u32::from_le_bytes(*size) as usize / 4;
         let (trie, replacements) =
             bytes.split_at_checked(units * 4).ok_or_else(|| malformed("a trie that is cut off"))?;
@@ -65,12 +66,12 @@ impl Charsmap {
         Ok(Self { trie, replacements, kept: Box::new(Bits::new()) })
     }
 
-    /// All replacements, between U+0000.
+    /// Returns all replacements, separated by U+0000.
     pub(crate) fn replacements(&self) -> &str {
         &self.replacements
     }
 
-    /// The replacement of the shortest beginning of `part` that has one.
+    /// Returns the replacement of the shortest prefix of `part` that has one.
     fn rule(&self, part: &str) -> Result<Option<&str>> {
         let mut found = None;
         self.walk(part.as_bytes(), |_, start| {
@@ -80,12 +81,13 @@ impl Charsmap {
         found.map(|start| self.replacement(start)).transpose()
     }
 
-    /// Whether a line end of two characters, which are one cluster, has a rule that the first has not.
+    /// Whether a two-character line end, which is one cluster, has a rule that its first character
+    /// lacks.
     pub(crate) fn joins_line_ends(&self) -> Result<bool> {
         Ok(self.rule("\r\n")? != self.rule("\r")?)
     }
 
-    /// The length of the longest beginning of `text` that has a rule, and its replacement.
+    /// Returns the length of the longest prefix of `text` that has a rule, and its replacement.
     pub(crate) fn longest(&self, text: &str) -> Result<Option<(usize, &str)>> {
         let mut found = None;
         self.walk(text.as_bytes(), |length, start| {
@@ -119,14 +121,14 @@ impl Charsmap {
         walked.is_err() || reached == bytes.len()
     }
 
-    /// Calls `found` with each character of a text that has a rule. Returns false if they are too many,
-    /// or one is malformed.
+    /// Calls `found` with each character of a text that has a rule. Returns false if there are too
+    /// many, or one is malformed.
     pub(crate) fn each_character(
         &self,
         mut found: impl FnMut(Part<'_>) -> Result<()>,
     ) -> Result<bool> {
         const NONE: usize = usize::MAX;
-        // Each unit is the child of one base, which its label tells.
+        // Each unit is the child of one base, which its label determines.
         let mut first = vec![NONE; self.trie.len().next_multiple_of(256)];
         let mut next = vec![NONE; self.trie.len()];
         for (place, unit) in self.trie.iter().enumerate() {
@@ -134,7 +136,7 @@ impl Charsmap {
                 next[place] = std::mem::replace(&mut first[place ^ label as usize], place);
             }
         }
-        // Units are shared by texts that end in the same way.
+        // Texts with the same end share units.
         let mut is_seen = vec![false; self.trie.len()];
         let mut waiting = vec![(0, [0; 4], 0, true)];
         for _ in 0..MOST_VISITS * self.trie.len() {
@@ -172,8 +174,8 @@ impl Charsmap {
         Ok(false)
     }
 
-    /// Calls `found` with the length of each beginning of `bytes` that a rule begins with, and the
-    /// start of its replacement if it is one, until it returns false.
+    /// Calls `found` with the length of each prefix of `bytes` that is a prefix of a rule, and the
+    /// start of its replacement if it is a rule, until `found` returns false.
     #[inline(always)]
     fn walk(
         &self,
@@ -200,21 +202,21 @@ impl Charsmap {
         Ok(())
     }
 
-    /// The replacement that begins at this place of the list.
+    /// Returns the replacement that begins at this offset of the list.
     fn replacement(&self, start: usize) -> Result<&str> {
         let rest = self.replacements.get(start..).ok_or_else(malformed)?;
         Ok(rest.split('\0').next().unwrap_or(rest))
     }
 
-    /// The replacement of a character that is a cluster.
+    /// Returns the replacement of a character that is a cluster.
     pub(crate) fn replaced(&self, character: char) -> Result<Option<&str>> {
         self.rule(character.encode_utf8(&mut [0; 4]))
     }
 
-    /// Calls `found` with each stretch of a text, in order, and its replacement; `None` for a
-    /// stretch that stays as it is.
+    /// Calls `found` with each part of a text, in order, and its replacement; `None` for an
+    /// unchanged part.
     ///
-    /// Clusters are looked for only next to characters that are not [settled](is_settled).
+    /// Clusters are determined only next to characters that are not [settled](is_settled).
     pub(crate) fn each_stretch(
         &self,
         text: &str,
@@ -260,12 +262,12 @@ impl Charsmap {
         Ok(())
     }
 
-    /// The length of the beginning that stays as it is, and whose characters are clusters.
+    /// Returns the length of the unchanged prefix whose characters are clusters.
     fn kept(&self, text: &str) -> usize {
         let mut last = 0;
         for (at, character) in text.char_indices() {
             if !self.is_kept(character) {
-                // The last of them may begin a cluster.
+                // The last character may begin a cluster.
                 return if is_settled(character) { at } else { last };
             }
             last = at;
@@ -283,7 +285,7 @@ impl Charsmap {
     }
 }
 
-/// The difference between the place of a unit and the base of its children.
+/// Returns the difference between the index of a unit and the base of its children.
 #[inline(always)]
 fn offset(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize
@@ -293,8 +295,8 @@ fn malformed() -> Error {
     Error::Invalid("normalizer: the charsmap is malformed".into())
 }
 
-/// The end of the clusters at the beginning of a text: the first place between two characters that are
-/// settled.
+/// Returns the end of the clusters at the start of a text: the first position between two settled
+/// characters.
 fn clusters_end(text: &str) -> usize {
     let mut characters = text.char_indices();
     let mut before = characters.next().is_some_and(|(_, first)| is_settled(first));

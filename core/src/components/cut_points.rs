@@ -1,5 +1,5 @@
-//! The characters that text can be cut between, whatever is around them: they are in different
-//! grapheme clusters, and no normalizer that looks at characters changes that.
+//! Characters that text can be cut between in any context: they are in different grapheme clusters,
+//! and no normalizer of characters changes that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,13 +10,13 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::components::bert;
 
-/// Answers for the characters up to U+1FFFF, found when one of 32 neighbors is first asked for; others
-/// have no bit. Every thread that asks early finds them.
+/// Answers for the characters up to U+1FFFF, computed for 32 neighbors on first use; larger
+/// characters have no bit. Every thread that asks early computes them.
 #[derive(Debug)]
 pub(crate) struct Bits([AtomicU64; ROWS]);
 
 const ROWS: usize = 0x2_0000 / ROW;
-/// The answers of a word. The bits above them tell whether they are known.
+/// Number of answers in a word. The bits above them record whether they are known.
 const ROW: usize = 32;
 const KNOWN: u64 = 1 << ROW;
 
@@ -27,7 +27,7 @@ impl Bits {
         Self([const { AtomicU64::new(0) }; ROWS])
     }
 
-    /// The answer for a character, by a function that is asked for its neighbors, too.
+    /// Returns the answer for a character; the function is also called for its neighbors.
     #[inline(always)]
     pub(crate) fn get(&self, character: char, is_set: impl Fn(char) -> bool) -> bool {
         let code = character as usize;
@@ -47,12 +47,12 @@ fn find(first: usize, is_set: impl Fn(char) -> bool) -> u64 {
     (0..ROW).filter(is_set).fold(KNOWN, |bits, bit| bits | 1 << bit)
 }
 
-/// Whether text can be cut between this character and any other that is settled.
+/// Whether text can be cut between this character and any other settled character.
 #[inline]
 pub(crate) fn is_settled(character: char) -> bool {
     match character {
         ' '..='~' | '\t' | '\n' => true,
-        // A line feed belongs to the one before it.
+        // A line feed belongs to the carriage return before it.
         '\r' => false,
         _ if !Mechanism::Settled.is_used() => false,
         '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
@@ -60,7 +60,7 @@ pub(crate) fn is_settled(character: char) -> bool {
     }
 }
 
-/// [`is_settled`], found by the libraries that segment and normalize.
+/// Computes [`is_settled`] with the libraries that segment and normalize.
 fn finds_settled(character: char) -> bool {
     let of = |text: String| text.nfkd().map(|(character, _)| character).collect::<String>();
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
@@ -70,8 +70,8 @@ fn finds_settled(character: char) -> bool {
     is_alone(&text) && forms.iter().all(|form| *form == text || is_alone(form))
 }
 
-/// Whether a text begins with a character that no normalizer removes, and clusters end before it,
-/// between it and itself, and after it.
+/// Whether a text begins with a character that no normalizer removes, and clusters end before this
+/// character, between two of it, and after it.
 fn is_alone(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_kept = bert::is_clean(first)
@@ -116,10 +116,10 @@ mod tests {
             if !is_made_of_settled {
                 continue;
             }
-            // No settled character composes with the one before it.
+            // No settled character composes with the character before it.
             let parts = decompose(text.clone());
             assert!(parts.chars().skip(1).all(|part| !is_settled(part)), "{text:?}");
-            // Also where composition makes the character of a settled one.
+            // Holds also where composition makes the character from a settled one.
             assert!(borders(&format!(" {text}")).contains(&1), "{text:?}");
             assert!(borders(&format!("{text} ")).contains(&text.len()), "{text:?}");
             for form in [text.nfkd().map(|(c, _)| c).collect::<String>(), decompose(text.clone())] {

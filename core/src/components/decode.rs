@@ -11,16 +11,16 @@ use crate::components::sentencepiece;
 use crate::components::spec;
 use crate::error::{Error, Result};
 
-/// How decoding shows a run of tokens of single bytes that is not UTF-8.
+/// How decoding shows a run of byte tokens that is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteRuns {
-    /// Each byte outside of a character becomes U+FFFD.
+    /// Each byte outside characters becomes U+FFFD.
     Bytes,
     /// Each byte of the run becomes U+FFFD.
     Whole,
 }
 
-/// A decoder that is ready to run.
+/// A decoder, ready to run.
 #[derive(Debug, Clone)]
 pub(crate) enum Decoder {
     ByteLevel,
@@ -32,24 +32,24 @@ pub(crate) enum Decoder {
     },
     Fuse,
     ByteFallback,
-    /// A replacement for spaces, and whether the first token loses it.
+    /// Replacement of spaces, and whether the first token loses it.
     Metaspace(char, bool),
     WordPiece(WordPiece),
-    /// The suffix of the last token of a word.
+    /// Suffix of the last token of a word.
     Bpe(String),
     Ctc(Ctc),
     Sequence(Vec<Decoder>),
     SentencePiece(sentencepiece::Decoder),
 }
 
-/// Puts a space before each token without the prefix, but the first.
+/// Puts a space before each token without the prefix, except the first.
 #[derive(Debug, Clone)]
 pub(crate) struct WordPiece {
     prefix: String,
     cleanup: bool,
 }
 
-/// Joins equal neighbors, and removes the padding.
+/// Joins equal neighbors and removes the padding.
 #[derive(Debug, Clone)]
 pub(crate) struct Ctc {
     pad_token: String,
@@ -57,7 +57,7 @@ pub(crate) struct Ctc {
     cleanup: bool,
 }
 
-/// The replacements of `cleanup`, in order.
+/// Replacements of `cleanup`, in order.
 const CLEANED: [(&str, &str); 11] = [
     (" .", "."),
     (" ?", "?"),
@@ -110,9 +110,8 @@ impl Decoder {
         joined_with(&self.apply(tokens, limit)?, "")
     }
 
-    /// The bytes that a token adds to a text after other tokens, which show as U+FFFD as long as
-    /// they are not UTF-8, and whether it is a token for one byte. `None` if the other tokens change
-    /// them.
+    /// Returns the bytes that a token adds after other tokens, which show as U+FFFD until they are
+    /// UTF-8, and whether the token is for one byte. `None` if other tokens change the bytes.
     pub(crate) fn bytes_after_others(&self, token: &str) -> Result<Option<(Vec<u8>, bool)>> {
         if let Self::SentencePiece(decoder) = self {
             return Ok(Some(decoder.bytes_after_others(token)));
@@ -147,7 +146,7 @@ impl Decoder {
         Ok(byte.map(|byte| (vec![byte], true)).or_else(text))
     }
 
-    /// Whether the text of a token depends on no other token, but on being the first.
+    /// Whether the text of a token depends only on whether the token is the first.
     pub(crate) fn keeps_tokens(&self) -> bool {
         match self {
             Self::Replace(..) | Self::Strip { .. } | Self::Metaspace(..) | Self::WordPiece(_) => {
@@ -158,7 +157,7 @@ impl Decoder {
         }
     }
 
-    /// How it shows the tokens for bytes; `None` if it makes no bytes of them.
+    /// Returns how the decoder shows byte tokens; `None` if it does not convert them to bytes.
     pub(crate) fn byte_runs(&self) -> Option<ByteRuns> {
         match self {
             Self::ByteFallback => Some(ByteRuns::Whole),
@@ -168,7 +167,7 @@ impl Decoder {
         }
     }
 
-    /// Applies the decoder to tokens. Fails if replacing makes more than `limit` bytes.
+    /// Applies the decoder to tokens. Fails if replacing produces more than `limit` bytes.
     fn apply(&self, tokens: Vec<String>, limit: usize) -> Result<Vec<String>> {
         Ok(match self {
             Self::ByteLevel => {
@@ -247,7 +246,7 @@ impl Ctc {
     }
 }
 
-/// Collects what `change` makes of each token.
+/// Collects the result of `change` for each token.
 fn each<T>(
     tokens: impl ExactSizeIterator<Item = T>,
     mut change: impl FnMut(T) -> Result<String>,
@@ -265,7 +264,7 @@ fn cleaned(token: String) -> String {
     CLEANED.into_iter().fold(token, |token, (from, to)| text_replaced(token, from, to))
 }
 
-/// Replaces `from` in a token; an empty one is found around every character.
+/// Replaces `from` in a token; an empty `from` matches around every character.
 fn text_replaced(token: String, from: &str, to: &str) -> String {
     if !token.contains(from) {
         return token;
@@ -280,8 +279,8 @@ fn text_replaced(token: String, from: &str, to: &str) -> String {
     text
 }
 
-/// Replaces tokens for bytes, such as `<0xE2>`, by the text of the bytes next to each other, or by
-/// U+FFFD for each of them if they are not UTF-8.
+/// Replaces adjacent byte tokens, such as `<0xE2>`, by the text of their bytes, or by U+FFFD for
+/// each byte if they are not UTF-8.
 fn join_bytes(tokens: Vec<String>) -> Result<Vec<String>> {
     let mut joined = Vec::with_capacity(tokens.len());
     let mut bytes: Vec<u8> = Vec::with_capacity(tokens.len());

@@ -1,4 +1,4 @@
-//! The result of encoding one input: ids and the fields that go with them.
+//! The result of encoding one input: ids and their fields.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::components::run_length::Runs;
 use crate::components::spec::Direction;
 use crate::error::{Error, Result};
 
-/// The texts of tokens and their origins. Offsets are in characters.
+/// Texts and origins of tokens. Offsets are in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct Details {
@@ -35,21 +35,21 @@ pub(crate) fn copied<T: Clone>(items: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Copies texts, or fails if they have no room in memory.
+/// Copies texts; fails without memory.
 fn copied_texts<'a>(
     texts: impl ExactSizeIterator<Item = &'a String> + Clone,
 ) -> Result<Vec<String>> {
-    /// The least that an allocation takes.
+    /// Minimum size of an allocation.
     const TEXT: usize = 32;
     let bytes = texts.clone().map(|text| size_of::<String>() + text.len().max(TEXT)).sum();
     ask_for(bytes)?;
     Ok(texts.cloned().collect())
 }
 
-/// The fields of a token, to compute its minimum memory.
+/// Fields of a token, to compute its minimum memory.
 type Token = (u32, String, (usize, usize), Option<u32>);
 
-/// The ids of one or two sequences, and the fields that go with them.
+/// The ids of one or two sequences, with their fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct Encoding {
@@ -59,14 +59,15 @@ pub struct Encoding {
     pub attention_mask: Runs<u8>,
     /// `None` if only ids were requested.
     pub details: Option<Box<Details>>,
-    /// The parts that truncation cut off.
+    /// Parts that truncation cut off.
     pub overflowing: Vec<Encoding>,
-    /// The numbers of the sequences and their tokens. Empty if the only sequence has all tokens.
+    /// Numbers of the sequences and ranges of their tokens. Empty if the only sequence has all
+    /// tokens.
     pub sequence_ranges: Vec<(usize, Range<usize>)>,
 }
 
 impl Encoding {
-    /// An encoding of one sequence.
+    /// Creates an encoding of one sequence.
     pub fn new(ids: Vec<u32>, type_id: u32, details: Option<Details>) -> Self {
         let length = ids.len();
         Self {
@@ -79,7 +80,7 @@ impl Encoding {
         }
     }
 
-    /// Special tokens, which come from no text.
+    /// Creates special tokens, which have no text.
     pub(crate) fn special(ids: &[u32], tokens: &[String], type_id: u32, detailed: bool) -> Self {
         let details = detailed.then(|| Details {
             tokens: tokens.to_vec(),
@@ -91,7 +92,7 @@ impl Encoding {
         encoding
     }
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
@@ -101,7 +102,7 @@ impl Encoding {
         self.ids.is_empty()
     }
 
-    /// The number of sequences.
+    /// Returns the number of sequences.
     pub fn n_sequences(&self) -> usize {
         self.sequence_ranges.len().max(1)
     }
@@ -115,13 +116,13 @@ impl Encoding {
         }
     }
 
-    /// The range of tokens of a sequence.
+    /// Returns the range of tokens of a sequence.
     pub fn sequence_range(&self, sequence: usize) -> Range<usize> {
         let found = self.sequence_ranges.iter().find(|(number, _)| *number == sequence);
         found.map_or(0..self.len(), |(_, range)| range.clone())
     }
 
-    /// The sequence of each token.
+    /// Returns the sequence of each token.
     pub fn sequence_ids(&self) -> Result<Vec<Option<usize>>> {
         let mut sequences = Vec::new();
         reserve(&mut sequences, self.len())?;
@@ -134,7 +135,7 @@ impl Encoding {
         Ok(sequences)
     }
 
-    /// The sequence of a token.
+    /// Returns the sequence of a token.
     pub fn token_to_sequence(&self, token: usize) -> Option<usize> {
         if token > self.len() {
             None
@@ -148,8 +149,8 @@ impl Encoding {
 
     /// Copies the encoding; fails without memory.
     pub fn try_clone(&self) -> Result<Self> {
-        /// The bytes of the parts that are copied last, which have one item per run of tokens, or
-        /// per sequence.
+        /// Size in bytes of the parts that are copied last, with one item per run of tokens or per
+        /// sequence.
         const SMALL: usize = 4096;
         let ids = copied(&self.ids)?;
         let details = self.details.as_ref();
@@ -193,7 +194,7 @@ impl Encoding {
     }
 
     /// Truncates to at most `max_length` tokens. With `keeps_overflow`, the rest becomes overflow:
-    /// parts of at most that length that overlap by `stride`.
+    /// parts of at most `max_length` tokens that overlap by `stride`.
     pub fn truncate(
         &mut self,
         max_length: usize,
@@ -245,7 +246,7 @@ impl Encoding {
     pub fn merge_with(&mut self, other: Encoding, growing_offsets: bool) -> Result<()> {
         let (own, more) = (self.overflowing.len(), other.overflowing.len());
         if own > 0 && more > 0 {
-            // The combinations can exceed any memory, so checks for the sum first.
+            // The combinations can exceed any memory, so the sum is checked first.
             let tokens =
                 (own + 1).saturating_mul(more + 1).saturating_mul(self.len() + other.len());
             ask_for(tokens.saturating_mul(size_of::<Token>()))?;
@@ -294,7 +295,7 @@ impl Encoding {
     /// Concatenates encodings.
     pub fn merge(encodings: Vec<Encoding>, growing_offsets: bool) -> Result<Self> {
         let mut encodings = encodings.into_iter();
-        // The first encoding is merged into nothing, so its overflow stays as it is.
+        // The first encoding is merged into an empty one, so its overflow stays unchanged.
         let Some(mut merged) = encodings.next() else {
             return Ok(Self { details: Some(Box::default()), ..Self::default() });
         };
@@ -346,8 +347,8 @@ impl Encoding {
     }
 }
 
-/// The tokens that truncation to `max_length` keeps of `length`. Fails if they are not more than
-/// those by which parts overlap.
+/// Returns the range of `length` tokens that truncation to `max_length` keeps. Fails if the range
+/// is not longer than the overlap of parts.
 pub(crate) fn kept_range(
     length: usize,
     max_length: usize,
@@ -372,7 +373,7 @@ pub(crate) fn kept_range(
 /// Fails if `parts` of `max_length` tokens have far more tokens than the `length` they were cut
 /// from: parts that overlap almost completely, or all pairs of parts of two texts.
 pub(crate) fn check_overflow(parts: usize, max_length: usize, length: usize) -> Result<()> {
-    /// Overflow may have this many tokens in any case, or this many per token of the texts.
+    /// Number of tokens that overflow may always have, and number of tokens per token of the texts.
     const ALWAYS: usize = 1 << 24;
     const EACH: usize = 64;
     let tokens = parts.saturating_mul(max_length);

@@ -1,4 +1,4 @@
-//! Normalizers: replace text, with or without tracking offsets.
+//! Normalizers replace text, with or without tracking offsets.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,12 +21,12 @@ use crate::components::sentencepiece;
 use crate::components::spec;
 use crate::error::{Error, Result};
 
-/// A normalizer that is ready to run.
+/// A normalizer, ready to run.
 #[derive(Debug, Clone)]
 pub(crate) enum Normalizer {
     Form(Form),
     Lowercase,
-    /// Replaces each character with those that a function gives: at most [`MOST`] bytes.
+    /// Replaces each character with the characters that a function emits: at most [`MOST`] bytes.
     Each(fn(char, &mut dyn FnMut(char))),
     /// Removes the characters for which a function returns false.
     Keep(fn(char) -> bool),
@@ -42,26 +42,26 @@ pub(crate) enum Normalizer {
     SentencePiece(Arc<sentencepiece::Normalizer>),
 }
 
-/// The only character.
+/// Returns the only character.
 fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The whitespace that is a whole text.
+/// Returns the whitespace character that is the whole text.
 fn only_space(text: &str) -> Option<char> {
     only(text.chars()).filter(|only| only.is_whitespace())
 }
 
-/// The treatment of whitespace at the ends of a text, and in a row, by a normalizer.
+/// Treatment of whitespace at the ends of a text and in runs by a normalizer.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) left: bool,
     pub(crate) right: bool,
-    /// The parts for whitespace in a row.
+    /// Normalizers for runs of whitespace.
     pub(crate) rows: Vec<Normalizer>,
 }
 
-/// How a normalizer treats text near whitespace.
+/// Context that a normalizer needs near whitespace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locality {
     /// Only text between [settled](crate::components::cut_points::is_settled) characters is
@@ -76,14 +76,14 @@ pub(crate) struct Locality {
     pub(crate) keeps_printable: bool,
     /// It puts spaces around Han characters.
     pub(crate) isolates_han: bool,
-    /// Only text whose whitespace is left out is independent.
+    /// Only text whose whitespace is dropped is independent.
     pub(crate) needs_dropped: bool,
 }
 
 impl Locality {
     /// The locality of one normalizer followed by another.
     fn then(self, next: Self) -> Option<Self> {
-        // Rules may join the one space that is left of a row with the next character.
+        // Rules may join the one space left of a run with the next character.
         let is_moved = self.needs_settled || self.unsettles || self.needs_dropped;
         (!(next.needs_settled && is_moved)).then_some(Self {
             needs_settled: self.needs_settled || next.needs_settled,
@@ -158,12 +158,13 @@ impl Normalizer {
         })
     }
 
-    /// Whether it is a sequence without parts, which changes nothing.
+    /// Whether the normalizer is an empty sequence, which changes nothing.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Sequence(parts) if parts.is_empty())
     }
 
-    /// Whether it puts a mark before a text, if all else that it does is to mark spaces.
+    /// Returns whether the normalizer puts a mark before a text; `None` if it does more than that
+    /// and marking spaces.
     pub(crate) fn marks_spaces(&self) -> Option<bool> {
         if let Self::SentencePiece(normalizer) = self {
             return normalizer.marks_spaces();
@@ -245,7 +246,7 @@ impl Normalizer {
         })
     }
 
-    /// Whether it puts text before every text.
+    /// Whether the normalizer puts text before every text.
     pub(crate) fn prepends(&self) -> bool {
         match self {
             Self::Prepend(_) => true,
@@ -255,9 +256,9 @@ impl Normalizer {
         }
     }
 
-    /// The characters at the inner ends of two parts of a text, once normalized; `None` if that
-    /// depends on the rest of the text, or if the parts do not normalize to parts of the whole,
-    /// except for what it [prepends](Self::prepends).
+    /// Returns the characters at the inner ends of two parts of a text, once normalized; `None` if
+    /// they depend on the rest of the text, or if the parts do not normalize to parts of the whole,
+    /// apart from [prepended](Self::prepends) text.
     pub(crate) fn border(&self, before: char, after: char) -> Option<(char, char)> {
         match self {
             Self::Replace(Regex::Text(wanted), content) => {
@@ -280,7 +281,7 @@ impl Normalizer {
         }
     }
 
-    /// This normalizer, then others.
+    /// Returns the sequence of this normalizer and others.
     pub(crate) fn and(self, others: &[Self]) -> Self {
         match others {
             [] => self,
@@ -288,8 +289,8 @@ impl Normalizer {
         }
     }
 
-    /// Takes off the last parts that only change whitespace at the ends of a text, or in a row, where
-    /// `is_space` accepts what they put there.
+    /// Removes the last steps that only change whitespace at the ends of a text or in runs, if
+    /// `is_space` accepts their replacement.
     pub(crate) fn without_ends(&self, is_space: impl Fn(&str) -> bool) -> (Self, Ends) {
         let parts = match self {
             Self::Sequence(parts) => &parts[..],
@@ -315,12 +316,12 @@ impl Normalizer {
         (Self::Sequence(parts[..parts.len() - count].to_vec()), ends)
     }
 
-    /// Its treatment of text near whitespace, if the text between spaces, tabs and line ends can be
-    /// normalized by itself.
+    /// Returns the context that the normalizer needs near whitespace, if the text between spaces,
+    /// tabs and line ends can be normalized independently.
     pub(crate) fn locality(&self) -> Option<Locality> {
         let none = Locality { is_everywhere: true, keeps_printable: true, ..Locality::default() };
         Some(match self {
-            // NFKD makes other characters than punctuation of some punctuation, as of U+203E.
+            // NFKD turns some punctuation, such as U+203E, into other characters than punctuation.
             Self::Form(Form::Nfc | Form::Nfkc | Form::Nfkd) => {
                 Locality { is_everywhere: false, ..none }
             }
@@ -348,14 +349,14 @@ impl Normalizer {
         })
     }
 
-    /// Whether it may make one of these marks of a text whose characters, each alone, become none, or
-    /// join what whitespace separates.
+    /// Whether the normalizer may make one of these marks of a text whose characters, each alone,
+    /// become none, or join characters that whitespace separates.
     pub(crate) fn writes(&self, marks: &[u8]) -> bool {
         let has_mark = |text: &str| text.bytes().any(|byte| marks.contains(&byte));
         match self {
             Self::Replace(_, content) | Self::Prepend(content) => has_mark(content),
             Self::Sequence(parts) => parts.iter().any(|part| part.writes(marks)),
-            // Rules may take a space and its neighbor for one unit.
+            // Rules may treat a space and its neighbor as one unit.
             Self::Precompiled(_) | Self::SentencePiece(_) => true,
             Self::Form(_) | Self::Lowercase | Self::Each(_) | Self::Keep(_) | Self::Bert(_) => {
                 false
@@ -364,7 +365,8 @@ impl Normalizer {
         }
     }
 
-    /// The whitespace that it turns whitespace into; `None` if it turns it into anything else.
+    /// Returns the whitespace that a whitespace character becomes; `None` if it becomes anything
+    /// else.
     pub(crate) fn space(&self, space: char) -> Option<char> {
         match self {
             Self::Form(_) => space.is_ascii().then_some(space),
@@ -383,12 +385,12 @@ impl Normalizer {
         }
     }
 
-    /// The character that it makes of this one, beside others of which it makes one each, or which come
-    /// from another text; `None` if it may make anything else.
+    /// Returns the character that this character becomes next to characters that also become one
+    /// character each, or that are from another text; `None` if it may become anything else.
     pub(crate) fn single(&self, character: char) -> Option<char> {
         match self {
             Self::Form(_) if character.is_ascii() => Some(character),
-            // No other settled character becomes part of the one before it.
+            // No other settled character becomes part of the character before it.
             Self::Form(form) if is_settled(character) => {
                 let text = String::from(character);
                 only(form.changes(&text).map(|(made, _)| made))
@@ -422,8 +424,8 @@ impl Normalizer {
         }
     }
 
-    /// The form of a text that tokens decode to, if all else that it does is to put a mark before a
-    /// text and to mark spaces.
+    /// Returns the form of the text that tokens decode to, if the normalizer otherwise only puts a
+    /// mark before a text and marks spaces.
     pub(crate) fn token_form(&self) -> Result<Normalization> {
         let mut found = Normalization::None;
         let parts = match self {
@@ -530,7 +532,7 @@ fn too_long(limit: usize) -> Error {
     Error::unsupported("normalizer", what)
 }
 
-/// The normalizers that `BertNormalizer` consists of, in their order.
+/// Returns the steps of `BertNormalizer`, in order.
 fn bert_steps(bert: &Bert) -> Vec<Normalizer> {
     let mut steps = Vec::new();
     if bert.clean_text {
@@ -548,7 +550,7 @@ fn bert_steps(bert: &Bert) -> Vec<Normalizer> {
     steps
 }
 
-/// The characters that represent the bytes of a character.
+/// Calls `found` with the characters that represent the bytes of a character.
 fn byte_characters(character: char, found: &mut dyn FnMut(char)) {
     let mut bytes = [0; 4];
     character.encode_utf8(&mut bytes).bytes().for_each(|byte| found(CHAR_OF[usize::from(byte)]));
@@ -563,7 +565,7 @@ fn certainly_matches_nothing(pattern: &spec::Pattern) -> bool {
     }
 }
 
-/// The error for replacing an empty match: the offsets would depend on the implementation.
+/// Returns the error for replacing an empty match: the offsets would depend on the implementation.
 fn inserts(path: &str) -> Error {
     Error::unsupported(format!("{path}.pattern"), "a pattern that matches the empty text")
 }
@@ -577,8 +579,8 @@ pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     }
 }
 
-/// The stretches to be replaced by `content`. Fails if one is empty, which for patterns with
-/// lookaround only the text can show.
+/// Returns the ranges to replace by `content`. Fails if one is empty; for patterns with lookaround
+/// only the text can show that.
 fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec<Range<usize>>> {
     let mut stretches = Vec::new();
     if !text.is_empty() {
@@ -594,7 +596,7 @@ fn matches(regex: &Regex, content: &str, text: &str, limit: usize) -> Result<Vec
 }
 
 impl Form {
-    /// Whether a quick check shows that the text is in this form already.
+    /// Whether a quick check shows that the text is already in this form.
     fn leaves(self, text: &str) -> bool {
         let quick = match self {
             _ if text.is_ascii() => return true,
@@ -606,10 +608,10 @@ impl Form {
         quick == IsNormalized::Yes
     }
 
-    /// The normalized characters, each with the number of characters it replaces.
+    /// Returns the normalized characters, each with the number of characters it replaces.
     fn changes(self, text: &str) -> Box<dyn Iterator<Item = (char, usize)> + '_> {
-        // In that crate, a positive number marks an inserted character; a negative one is the
-        // number of replaced characters beyond the first.
+        // In that crate, a positive number marks an inserted character; a negative number is the
+        // count of replaced characters beyond the first.
         let count = |(character, change): (char, isize)| match change {
             1.. => (character, 0),
             _ => (character, 1 + change.unsigned_abs()),

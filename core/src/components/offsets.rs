@@ -9,35 +9,35 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use crate::components::encoding::copied;
 use crate::error::Result;
 
-/// The work of a token or a piece with its details, in bytes of text: see [`poll`].
+/// Cost of a token or a piece with details, in bytes of text: see [`poll`].
 pub(crate) const WORK: usize = 32;
 
-/// The maximum length of a text of `length` bytes while it is normalized or decoded. Without it, a
-/// file whose replacements double the text repeatedly would exhaust memory.
+/// Returns the maximum length of a text of `length` bytes during normalization or decoding. Without
+/// a limit, a file whose replacements double the text repeatedly would exhaust memory.
 pub(crate) fn limit(length: usize) -> usize {
     length.saturating_mul(1024).max(1 << 20)
 }
 
-/// A text made from an original.
+/// A text derived from an original.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aligned {
     pub(crate) text: String,
-    /// For each byte of `text`, the range of bytes in the original it came from.
+    /// For each byte of `text`, the range of original bytes it comes from.
     pub(crate) origins: Vec<(usize, usize)>,
-    /// Whether an origin is everything that a character was made from; otherwise it is the origin
-    /// in `tokenizers`, which can be less.
+    /// Whether an origin is everything that a character comes from; otherwise it is the origin in
+    /// `tokenizers`, which can be less.
     is_whole: bool,
-    /// Where the original begins: after what a normalizer removed if origins are whole, and at 0 if
+    /// Start of the original: after text that a normalizer removed if origins are whole, and 0 if
     /// they are the origins in `tokenizers`.
     pub(crate) begin: usize,
 }
 
 /// A character of the new text, and the number of old characters it replaces; 0 for a character
-/// that is inserted after the one before.
+/// inserted after the character before.
 pub(crate) type Change = (char, usize);
 
 impl Aligned {
-    /// A part of an original.
+    /// Creates a part of an original.
     pub(crate) fn original(text: &str, part: Range<usize>) -> Result<Self> {
         let (start, text) = (part.start, &text[part]);
         let mut origins = with_capacity(text.len())?;
@@ -49,18 +49,18 @@ impl Aligned {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
-    /// Returns the text so that everything made of it keeps whole origins.
+    /// Returns the text with whole origins, also for all text derived from it.
     pub(crate) fn with_whole_origins(self) -> Self {
         Self { is_whole: true, ..self }
     }
 
-    /// Takes the rest of the text for the beginning of the original.
+    /// Makes the rest of the text the start of the original.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
     }
 
-    /// Whether an origin is all that a character was made of.
+    /// Whether an origin is everything that a character comes from.
     pub(crate) fn keeps_whole(&self) -> bool {
         self.is_whole
     }
@@ -77,13 +77,13 @@ impl Aligned {
         Ok(Self { text, origins: copied(&self.origins[range])?, is_whole, begin })
     }
 
-    /// The range in the original of these bytes.
+    /// Returns the original range of these bytes.
     pub(crate) fn origin(&self, range: Range<usize>) -> (usize, usize) {
         hull(&self.origins[range])
     }
 
-    /// The range in the original of a token without bytes, which belongs to the character
-    /// at this place: empty, or the character's range.
+    /// Returns the original range of a token without bytes, which belongs to the character at this
+    /// position: empty, or the character's range.
     pub(crate) fn empty_origin(&self, place: usize) -> (usize, usize) {
         let character = self.text.get(place..).and_then(|rest| rest.chars().next());
         let length = character.map_or(0, char::len_utf8);
@@ -123,8 +123,9 @@ impl Aligned {
         Ok(())
     }
 
-    /// [`Aligned::transform`] for a Unicode form. A whole origin of a character holds the marks after
-    /// it and those before a mark, unless all of them stay as they are: the form may reorder them.
+    /// [`Aligned::transform`] for a Unicode form. A whole origin of a character includes the marks
+    /// after it, and for a mark the marks before it, unless all of them stay unchanged: the form
+    /// may reorder marks.
     pub(crate) fn compose(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<()> {
         if !self.is_whole {
             return self.transform(changes, 0);
@@ -133,7 +134,8 @@ impl Aligned {
         let mut text = String::new();
         reserve_text(&mut text, self.text.len())?;
         let mut origins = with_capacity(self.origins.len())?;
-        // The first byte of a character with its marks in the new text, and their bytes in the old.
+        // First byte of a character with its marks in the new text, and their bytes in the old
+        // text.
         let (mut first, mut source, mut is_kept) = (0, 0..0, true);
         for (character, count) in changes {
             poll(character.len_utf8())?;
@@ -142,7 +144,7 @@ impl Aligned {
                 if !is_kept {
                     origins[first..].fill(hull(&self.origins[source]));
                 }
-                // An inserted one comes from the character before it.
+                // An inserted character comes from the character before it.
                 source = if count == 0 { end.saturating_sub(1)..end } else { end..end };
                 (first, is_kept) = (origins.len(), true);
             }
@@ -181,9 +183,9 @@ impl Aligned {
         self.transform(changes, skipped)
     }
 
-    /// Replaces ascending stretches of characters, each with a text. An origin that is not whole
-    /// is found by counting characters, as in `tokenizers`: what is removed at the beginning of the
-    /// text is not counted there.
+    /// Replaces ascending ranges of characters, each with a text. An origin that is not whole is
+    /// found by counting characters, as in `tokenizers`: characters removed at the start of the
+    /// text are not counted.
     pub(crate) fn rewrite(&mut self, rules: &[(Range<usize>, String)]) -> Result<()> {
         if rules.is_empty() {
             return Ok(());
@@ -219,8 +221,8 @@ impl Aligned {
         Ok(())
     }
 
-    /// Prepends `prefix`, with the origin of the first character, unless the text is empty.
-    /// `prefix` must not be empty.
+    /// Prepends the nonempty `prefix`, with the origin of the first character, unless the text is
+    /// empty.
     pub(crate) fn prepend(&mut self, prefix: &str) -> Result<()> {
         let Some(first) = self.text.chars().next() else { return Ok(()) };
         reserve(&mut self.origins, prefix.len())?;
@@ -235,8 +237,8 @@ impl Aligned {
         Ok(())
     }
 
-    /// Replaces ascending stretches with `content`, with the origin of the last character of each
-    /// stretch; its whole origin is the origin of the stretch.
+    /// Replaces ascending ranges with `content`, with the origin of the last character of each
+    /// range; its whole origin is the origin of the range.
     pub(crate) fn replace(&mut self, stretches: &[Range<usize>], content: &str) -> Result<()> {
         let text = replaced(&self.text, stretches, content)?;
         let mut origins = with_capacity(text.len())?;
@@ -255,7 +257,7 @@ impl Aligned {
     }
 }
 
-/// The bytes of the original from the first of these origins to the last.
+/// Returns the original bytes from the first of these origins to the last.
 fn hull(origins: &[(usize, usize)]) -> (usize, usize) {
     match origins {
         [] => (0, 0),
@@ -273,7 +275,7 @@ pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Replaces the stretches of `text` with `content`.
+/// Replaces ranges of `text` with `content`.
 pub(crate) fn replaced(text: &str, stretches: &[Range<usize>], content: &str) -> Result<String> {
     let old: usize = stretches.iter().map(ExactSizeIterator::len).sum();
     let mut new = String::new();

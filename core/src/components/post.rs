@@ -1,4 +1,4 @@
-//! The steps after the model: truncation, post-processors, padding.
+//! Steps after the model: truncation, post-processors, padding.
 
 use std::borrow::BorrowMut;
 use std::collections::BTreeMap;
@@ -12,10 +12,11 @@ use crate::components::spec::{
 use crate::error::{Error, Result};
 
 impl PostProcessor {
-    /// Fails if a name of a template does not have one token per id. `path` is the place in the file.
+    /// Fails if a name of a template does not have one token per id. `path` is the path in the
+    /// file.
     ///
-    /// As in `tokenizers`, a template that uses an undeclared name, or a sequence that is not there,
-    /// fails when it is filled.
+    /// As in `tokenizers`, a template with an undeclared name or a missing sequence fails when it
+    /// is filled.
     pub fn check(&self, path: &str) -> Result<()> {
         match self {
             Self::Sequence { processors } => {
@@ -39,7 +40,7 @@ impl PostProcessor {
         }
     }
 
-    /// The number of tokens it adds to one sequence, or to a pair.
+    /// Returns the number of tokens added to one sequence, or to a pair.
     pub fn added_tokens(&self, is_pair: bool) -> usize {
         match self {
             Self::ByteLevel { .. } => 0,
@@ -165,7 +166,7 @@ impl PostProcessor {
     }
 }
 
-/// The tokens of a name in a template.
+/// Returns the tokens of a name in a template.
 fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<&'a TemplateToken> {
     tokens.get(name).ok_or_else(|| {
         Error::Invalid(format!(
@@ -174,8 +175,9 @@ fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<
     })
 }
 
-/// Adds a token after a sequence and its overflow, and one before if `first` is given. An earlier
-/// template may have made more than two sequences: all but the first count as the second.
+/// Adds a token after a sequence and its overflow, and a token before if `first` is given. An
+/// earlier template may have made more than two sequences: all except the first count as the
+/// second.
 fn enclosed(
     mut encoding: Encoding,
     first: Option<&(String, u32)>,
@@ -260,8 +262,8 @@ fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
     }
 }
 
-/// The lengths to which truncation cuts one or two sequences of these lengths; more than their own
-/// where it leaves them.
+/// Returns the lengths to which truncation cuts one or two sequences of these lengths; more than
+/// the current length for untruncated sequences.
 pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[usize; 2]> {
     let max_length = params.max_length;
     let total: usize = lengths.iter().sum();
@@ -304,8 +306,8 @@ pub(crate) fn kept_lengths(lengths: &[usize], params: &Truncation) -> Result<[us
     }
 }
 
-/// The truncation of sequences, to which tokens are added afterwards; `None` if they are left as they
-/// are, since even these tokens do not fit, as in `tokenizers`.
+/// Returns the truncation of sequences before tokens are added; `None` if sequences stay whole
+/// because even the added tokens do not fit, as in `tokenizers`.
 pub(crate) fn truncation_of_sequences(
     truncation: &Truncation,
     processor: Option<&PostProcessor>,
@@ -318,7 +320,7 @@ pub(crate) fn truncation_of_sequences(
 }
 
 impl Truncation {
-    /// Fails if parts, to each of which `added` tokens are added, cannot overlap by `stride`.
+    /// Fails if parts with `added` tokens each cannot overlap by `stride`.
     pub fn check(&self, added: usize) -> Result<()> {
         match self.max_length.checked_sub(added) {
             Some(effective) if effective < self.stride => Err(Error::Invalid(format!(
@@ -371,7 +373,7 @@ pub(crate) fn pad_to(encoding: &mut Encoding, length: usize, padding: &Padding) 
     encoding.pad(length, *pad_id, *pad_type_id, pad_token, *direction)
 }
 
-/// The length that the rows of a batch are padded to, of which the longest has this length.
+/// Returns the length that the rows of a batch are padded to, given the longest row.
 pub fn padded_length(longest: usize, padding: &Padding) -> usize {
     let length = match padding.strategy {
         PaddingStrategy::Fixed(length) => length,

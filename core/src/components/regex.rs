@@ -1,6 +1,6 @@
 //! Matches patterns with Oniguruma, the regex engine of `tokenizers`. Nearly all patterns mean the
-//! same in other engines, but only the same engine makes sure of it, or a scanner that is compared
-//! with it.
+//! same in other engines, but only the same engine guarantees it, or a scanner that is tested
+//! against that engine.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use onig::{MatchParam, Region, SearchOptions};
 
 use crate::error::{Error, Result};
 
-/// The code of Oniguruma's error for an allocation that failed.
+/// Oniguruma's error code for a failed allocation.
 const NO_MEMORY: i32 = -5;
 
 /// A compiled pattern.
 #[derive(Clone)]
 pub(crate) enum Regex {
-    /// A text to search for, not empty.
+    /// A nonempty text to search for.
     Text(Arc<str>),
-    /// At least this many spaces, U+0020, in a row.
+    /// A run of at least this many spaces, U+0020.
     Blanks(usize),
-    /// Whitespace in a row.
+    /// A run of whitespace.
     Spaces,
     /// A published pattern.
     Published(Scanner),
     Pattern(Arc<onig::Regex>),
 }
 
-/// The scanner of the core for a published pattern; `None` if Oniguruma may match anything else.
+/// Returns the core's scanner for a published pattern; `None` if Oniguruma may match differently.
 pub(crate) fn scanner(pattern: &str) -> Option<Scanner> {
-    // There, `{1,3}+` is a repetition that is repeated, without possession.
+    // In Oniguruma, `{1,3}+` is a repeated repetition, not a possessive one.
     let is_count = |part: &str| part.ends_with(|last: char| last.is_ascii_digit() || last == ',');
     let has_count = || pattern.match_indices("}+").any(|(at, _)| is_count(&pattern[..at]));
     Scanner::new(pattern).filter(|_| !has_count())
@@ -153,7 +153,7 @@ mod tests {
         found
     }
 
-    /// Texts in which many code points neighbor every kind of character.
+    /// Texts in which many code points are next to every kind of character.
     fn texts() -> impl Iterator<Item = String> {
         let codes = (0..0x3400).chain((0x3400..0x11_0000).step_by(7)).filter_map(char::from_u32);
         let codes: Vec<char> = codes.collect();

@@ -1,8 +1,8 @@
-//! Run-length encoded values, one per token.
+//! Run-length encoded values, one value per token.
 
 use std::ops::Range;
 
-/// Values as runs of equal values. A single run takes no allocation.
+/// Values as runs of equal values. A single run needs no allocation.
 #[derive(Debug, Clone, Default)]
 pub struct Runs<T> {
     first: (T, usize),
@@ -10,12 +10,12 @@ pub struct Runs<T> {
 }
 
 impl<T: Copy + Default + PartialEq> Runs<T> {
-    /// One run: `length` times `value`.
+    /// Creates one run: `length` times `value`.
     pub fn uniform(value: T, length: usize) -> Self {
         Self { first: (value, length), rest: Vec::new() }
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.runs().map(|(_, length)| length).sum()
     }
@@ -25,13 +25,13 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         self.len() == 0
     }
 
-    /// The runs, as values and lengths. Neighboring runs may have equal values, and lengths may
-    /// be 0.
+    /// Returns the runs as values and lengths. Neighboring runs may have equal values, and lengths
+    /// may be 0.
     pub fn runs(&self) -> impl Iterator<Item = (T, usize)> {
         std::iter::once(self.first).chain(self.rest.iter().copied())
     }
 
-    /// The values.
+    /// Iterates over the values.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.runs().flat_map(|(value, length)| std::iter::repeat_n(value, length))
     }
@@ -41,7 +41,7 @@ impl<T: Copy + Default + PartialEq> Runs<T> {
         *self = Self::uniform(value, self.len());
     }
 
-    /// The values in a range.
+    /// Returns the values in a range.
     pub fn slice(&self, range: Range<usize>) -> Self {
         let mut part = Self::default();
         let mut start = 0;

@@ -1,15 +1,16 @@
-//! The scripts that `UnicodeScripts` tells apart.
+//! Scripts that `UnicodeScripts` distinguishes.
 
 use std::num::NonZero;
 
-/// Stretches of one script, as `examples/unicode_scripts.rs` writes them: the first code point in
-/// three bytes, the lowest first, and the number of the script; 0 for no script.
+/// Ranges of one script, as written by `examples/unicode_scripts.rs`: the first code point in three
+/// bytes, in ascending order, and the number of the script; 0 for no script.
 const TABLE: &[[u8; 4]] = include_bytes!("scripts.bin").as_chunks().0;
 
-/// The number of a script.
+/// Number of a script.
 pub(crate) type Script = NonZero<u8>;
 
-/// The script of a character; `None` for spaces and what Unicode 9.0 does not assign.
+/// Returns the script of a character; `None` for spaces and for characters unassigned in Unicode
+/// 9.0.
 pub(crate) fn script_of(character: char) -> Option<Script> {
     let code_point = u32::from(character);
     let place =

@@ -1,4 +1,4 @@
-//! The JSON schema of the components of a tokenizer file: normalizer, pre-tokenizer and so on.
+//! JSON schema of the components of a tokenizer file: normalizer, pre-tokenizer and so on.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub enum Normalizer {
     Sequence {
         normalizers: Vec<Normalizer>,
     },
-    /// The normalizer of a SentencePiece model, which `tokenizers` does not know.
+    /// The normalizer of a SentencePiece model, unknown to `tokenizers`.
     SentencePiece(SentencePieceNormalizer),
 }
 
@@ -66,14 +66,14 @@ pub enum Normalizer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct SentencePieceNormalizer {
-    /// The rules, in base64; empty without any.
+    /// Rules in base64; empty if there are none.
     #[serde(deserialize_with = "canonical_base64")]
     pub precompiled_charsmap: String,
     pub add_dummy_prefix: bool,
     pub remove_extra_whitespaces: bool,
     pub escape_whitespaces: bool,
     pub treat_whitespace_as_suffix: bool,
-    /// The pieces that stay as they are.
+    /// Pieces that stay unchanged.
     pub user_defined: Vec<String>,
 }
 
@@ -81,17 +81,17 @@ pub struct SentencePieceNormalizer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct SentencePieceDecoder {
-    /// The pieces without text.
+    /// Pieces without text.
     pub control: Vec<String>,
     pub unknown: Option<String>,
-    /// The text of the unknown piece.
+    /// Text of the unknown piece.
     pub unk_surface: String,
     pub byte_fallback: bool,
     pub add_dummy_prefix: bool,
     pub remove_extra_whitespaces: bool,
 }
 
-/// How splitting by a pattern treats the matches.
+/// Treatment of the matches when splitting by a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum Behavior {
@@ -150,13 +150,13 @@ fn five() -> usize {
     5
 }
 
-/// Reads base64, and writes it again as `tokenizers` does.
+/// Reads base64 and writes it again in the form of `tokenizers`.
 fn canonical_base64<'de, D: Deserializer<'de>>(text: D) -> std::result::Result<String, D::Error> {
     let bytes = BASE64.decode(String::deserialize(text)?).map_err(D::Error::custom)?;
     Ok(BASE64.encode(bytes))
 }
 
-/// Base64 as `tokenizers` reads it, also without padding.
+/// Base64 as read by `tokenizers`, also without padding.
 pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -168,13 +168,13 @@ pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct Metaspace {
     /// The character that replaces spaces.
     pub replacement: char,
-    /// Which pieces the replacement is prepended to, unless they begin with it.
+    /// Pieces to prepend the replacement to, unless they begin with it.
     pub prepend_scheme: PrependScheme,
     /// Whether text is split before each replacement.
     pub split: bool,
 }
 
-/// The pieces that [`Metaspace`] prepends its replacement to.
+/// Pieces that [`Metaspace`] prepends its replacement to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -232,7 +232,7 @@ pub enum TemplatePiece {
     SpecialToken { id: String, type_id: u32 },
 }
 
-/// The tokens that a name in a template inserts.
+/// Tokens that a name in a template inserts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemplateToken {
     /// The name.
@@ -312,11 +312,11 @@ pub enum Decoder {
     Sequence {
         decoders: Vec<Decoder>,
     },
-    /// The decoder of a SentencePiece model, which `tokenizers` does not know.
+    /// The decoder of a SentencePiece model, unknown to `tokenizers`.
     SentencePiece(SentencePieceDecoder),
 }
 
-/// The side to truncate or pad.
+/// Side to truncate or pad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -325,7 +325,7 @@ pub enum Direction {
     Right,
 }
 
-/// Which sequence of a pair to truncate.
+/// Sequence of a pair to truncate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum TruncationStrategy {
@@ -343,12 +343,12 @@ pub struct Truncation {
     pub max_length: usize,
     pub strategy: TruncationStrategy,
     pub stride: usize,
-    /// True if overflow is dropped. Not part of the file.
+    /// Whether overflow is dropped. Not part of the file.
     #[serde(skip)]
     pub discards_overflow: bool,
 }
 
-/// The length to pad texts to.
+/// Length to pad texts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum PaddingStrategy {
@@ -368,15 +368,15 @@ pub struct Padding {
     pub pad_token: String,
 }
 
-/// A component that can be read from its JSON.
+/// A component that can be read from JSON.
 pub trait Component: Sized + serde::de::DeserializeOwned {
-    /// The field that holds the parts of a sequence.
+    /// Field with the parts of a sequence.
     const PARTS: &'static str;
 
-    /// The types that `tokenizers` recognizes by their fields, in this order, and the fields.
+    /// Types that `tokenizers` recognizes by their fields, in this order, with the fields.
     const BY_FIELDS: Fields;
 
-    /// The types whose name decides only if no fields do.
+    /// Types whose name decides only if no fields do.
     const FIELDS_FIRST: &'static [&'static str] = &[];
 
     /// Reads `value`, which is at `path` in the file.
@@ -388,10 +388,10 @@ pub trait Component: Sized + serde::de::DeserializeOwned {
     }
 }
 
-/// The names of types, and of their fields.
+/// Names of types, with the names of their fields.
 type Fields = &'static [(&'static str, &'static [&'static str])];
 
-/// Copies the JSON of a component with the names of its types, which older files lack.
+/// Copies the JSON of a component and adds the names of types, which older files lack.
 fn with_types<C: Component>(value: &Value, path: &str) -> Result<Value> {
     let name = value.get("type").and_then(Value::as_str);
     if !value.is_object() && !value.is_array() {
@@ -435,7 +435,8 @@ fn with_types_of_parts<C: Component>(mut value: Value, path: &str) -> Result<Val
     Ok(value)
 }
 
-/// The JSON of a component of this type, if it is an object, or a list of the values of the fields.
+/// Returns the JSON of a component of this type, from an object or from a list of the values of the
+/// fields.
 fn with_fields(value: &Value, (name, fields): &(&str, &[&str])) -> Option<Value> {
     let mut typed = match value {
         Value::Object(object) => object.clone(),

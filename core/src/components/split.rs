@@ -1,4 +1,4 @@
-//! Pre-tokenizers: cut text into pieces.
+//! Pre-tokenizers cut text into pieces.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(crate) struct PreTokenizer(Vec<Step>);
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Adds a space before pieces that do not begin with one.
+    /// Adds a space before pieces that do not begin with a space.
     PrefixSpace,
     Split {
         by: By,
@@ -38,15 +38,15 @@ enum Step {
     Metaspace(spec::Metaspace),
 }
 
-/// The matches to split by.
+/// Matches to split by.
 #[derive(Debug, Clone)]
 enum By {
     Regex(Regex),
     Words,
     Characters(fn(char) -> bool),
-    /// As [`bert`] does, not by matches.
+    /// The words of [`bert`].
     Bert,
-    /// As [`scripts`] does, not by matches.
+    /// The pieces of [`scripts`].
     Scripts,
     /// Pieces of this many characters.
     Length(usize),
@@ -94,7 +94,7 @@ impl PreTokenizer {
         Ok(Self(steps))
     }
 
-    /// True if no step cuts a text without spaces.
+    /// Returns true if no step cuts a text without spaces.
     pub(crate) fn cuts_at_spaces_only(&self) -> bool {
         let is_space = |by: &By| matches!(by, By::Regex(Regex::Text(text)) if &**text == " ");
         let is_kept =
@@ -102,7 +102,7 @@ impl PreTokenizer {
         self.0.iter().all(is_kept)
     }
 
-    /// True if no step cuts near these two characters, whatever is around them.
+    /// Returns true if no step cuts near these two characters in any context.
     pub(crate) fn ignores(&self, characters: [char; 2]) -> bool {
         self.0.iter().all(|step| {
             let Step::Split { by: By::Regex(Regex::Text(text)), .. } = step else { return false };
@@ -110,8 +110,8 @@ impl PreTokenizer {
         })
     }
 
-    /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of
-    /// the pieces begins the text.
+    /// Splits every piece further. Drops empty pieces. `is_first` is true if the original of the
+    /// pieces begins the text.
     pub(crate) fn split(&self, pieces: Vec<Aligned>, is_first: bool) -> Result<Vec<Aligned>> {
         let mut pieces = pieces;
         for step in &self.0 {
@@ -243,7 +243,8 @@ fn mark_spaces(
 }
 
 impl spec::PreTokenizer {
-    /// Whether the characters of its pieces represent bytes, given whether the text's do.
+    /// Whether the characters of the pieces represent bytes, given whether the text's characters
+    /// do.
     pub(crate) fn represents_bytes(&self, before: bool) -> bool {
         match self {
             Self::ByteLevel { .. } => true,
@@ -255,7 +256,7 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether the beginning of a text is a special case.
+    /// Whether the start of a text is a special case.
     pub(crate) fn marks_beginning(&self) -> bool {
         match self {
             Self::Metaspace(metaspace) => !metaspace.is_local(),
@@ -264,17 +265,17 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether it looks at one character and the one before only.
+    /// Whether the pre-tokenizer looks only at one character and the character before.
     fn is_of_characters(&self) -> bool {
         matches!(self, Self::Digits { .. } | Self::Punctuation { .. }) || self.drops_spaces()
     }
 
-    /// Whether it leaves out each whitespace.
+    /// Whether the pre-tokenizer drops all whitespace.
     fn drops_spaces(&self) -> bool {
         matches!(self, Self::Whitespace | Self::WhitespaceSplit | Self::BertPreTokenizer)
     }
 
-    /// Whether it leaves out characters, or replaces spaces by marks.
+    /// Whether the pre-tokenizer drops characters or replaces spaces by marks.
     fn changes_characters(&self) -> bool {
         let removes = |behavior: &Behavior| *behavior == Behavior::Removed;
         match self {
@@ -284,19 +285,19 @@ impl spec::PreTokenizer {
         }
     }
 
-    /// Whether pieces of it may be other than parts of the text.
+    /// Whether pieces may differ from parts of the text.
     fn rewrites(&self) -> bool {
         matches!(self, Self::ByteLevel { .. } | Self::Metaspace(_))
     }
 }
 
-/// Whether parts leave out each whitespace, and look at one character and the one before only.
+/// Whether parts drop all whitespace and look only at one character and the character before.
 fn drop_spaces(parts: &[&spec::PreTokenizer]) -> bool {
     parts.iter().all(|part| part.is_of_characters()) && parts.iter().any(|part| part.drops_spaces())
 }
 
 impl spec::Metaspace {
-    /// Whether it treats all pieces of a text alike.
+    /// Whether all pieces of a text are treated alike.
     pub(crate) fn is_local(&self) -> bool {
         self.prepend_scheme != spec::PrependScheme::First
     }
@@ -311,7 +312,7 @@ impl spec::Metaspace {
         is_prepended && !text.is_empty() && !text.starts_with(self.replacement)
     }
 
-    /// The parts of a text with `mark` as the replacement.
+    /// Returns the parts of a text with `mark` as the replacement.
     pub(crate) fn parts(&self, text: &str, mark: char) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
         self.each_part(text, mark, |part| push(&mut parts, part))?;
@@ -333,7 +334,7 @@ impl spec::Metaspace {
     }
 }
 
-/// Calls `found` with the parts of a text that are not empty: it is cut before each mark.
+/// Calls `found` with the nonempty parts of a text: the text is cut before each mark.
 pub(crate) fn each_marked(
     text: &str,
     mark: char,
@@ -348,11 +349,11 @@ pub(crate) fn each_marked(
     if start < text.len() { found(start..text.len()) } else { Ok(()) }
 }
 
-/// A stretch of a text, and whether it is a match.
+/// A range of a text, and whether it is a match.
 type Stretch = (Range<usize>, bool);
 
 impl By {
-    /// The pieces of a text that are not empty.
+    /// Returns the nonempty pieces of a text.
     fn parts(&self, text: &str, behavior: Behavior, invert: bool) -> Result<Vec<Range<usize>>> {
         let mut parts = Vec::new();
         match self {
@@ -368,7 +369,7 @@ impl By {
         Ok(parts)
     }
 
-    /// Cuts the whole text where matches begin and end.
+    /// Cuts the whole text at the starts and ends of matches.
     fn cut(&self, text: &str, invert: bool) -> Result<Vec<Stretch>> {
         let mut stretches = Vec::new();
         let mut last = 0;
@@ -383,7 +384,7 @@ impl By {
         match self {
             Self::Regex(regex) => regex.each(text, add)?,
             Self::Words => {
-                // What `\w+|[^\w\s]+` matches.
+                // Matches of `\w+|[^\w\s]+`.
                 let mut characters = text.char_indices().peekable();
                 while let Some((start, first)) = characters.next() {
                     let (kind, mut end) = (kind(first), start + first.len_utf8());
@@ -410,7 +411,7 @@ impl By {
     }
 }
 
-/// The words of `BertPreTokenizer`: cuts at whitespace, and around punctuation.
+/// Calls `found` with the words of `BertPreTokenizer`: cuts at whitespace, and around punctuation.
 fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
     let mut start = 0;
     for (at, character) in text.char_indices() {
@@ -429,8 +430,8 @@ fn bert(text: &str, found: Pieces<'_>) -> Result<()> {
     found(start..text.len())
 }
 
-/// The pieces of `UnicodeScripts`: cuts where the script changes. Spaces and unassigned characters
-/// belong to any script; those at the beginning are left out, as in `tokenizers`.
+/// Calls `found` with the pieces of `UnicodeScripts`: cuts where the script changes. Spaces and
+/// unassigned characters belong to any script; at the start they are dropped, as in `tokenizers`.
 fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
     let (mut last, mut start) = (None, text.len());
     for (at, character) in text.char_indices() {
@@ -447,7 +448,7 @@ fn scripts(text: &str, found: Pieces<'_>) -> Result<()> {
     found(start..text.len())
 }
 
-/// Calls `found` with the stretches between characters that are left out.
+/// Calls `found` with the runs between dropped characters.
 fn each_between(
     text: &str,
     is_left_out: impl Fn(char) -> bool,
@@ -478,15 +479,14 @@ fn each_of_length(
     Ok(())
 }
 
-/// The splitting of text into pieces.
+/// The cutting of text into pieces.
 #[derive(Debug)]
 pub(crate) struct Split {
     /// The pre-tokenizer as in the file.
     spec: Option<spec::PreTokenizer>,
     steps: PreTokenizer,
     plan: Plan,
-    /// Whether each whitespace is left out, and what is on one side of it changes no piece on the
-    /// other.
+    /// Whether all whitespace is dropped and text on one side of it changes no piece on the other.
     drops_spaces: bool,
 }
 
@@ -504,7 +504,7 @@ impl Split {
         Ok(Self { spec, steps, plan, drops_spaces })
     }
 
-    /// The split of a pipeline of ranks, in its direct stage.
+    /// Returns the split of a pipeline of ranks, which its direct stage does.
     pub(crate) fn of_ranks() -> Self {
         let plan = Plan::Pattern { pattern: String::new(), prefix_space: false };
         Self { spec: None, steps: PreTokenizer::default(), plan, drops_spaces: false }
@@ -522,12 +522,12 @@ impl Split {
         &self.plan
     }
 
-    /// Whether its pieces consist of characters that represent bytes.
+    /// Whether pieces consist of characters that represent bytes.
     pub(crate) fn is_byte_level(&self) -> bool {
         self.spec.as_ref().is_some_and(|spec| spec.represents_bytes(false))
     }
 
-    /// The splitter for the core: by the pattern, or any where the core gets pieces.
+    /// Returns the splitter for the core: by the pattern, or any splitter if the core gets pieces.
     pub(crate) fn splitter(&self) -> Result<Splitter> {
         Splitter::new(match &self.plan {
             Plan::Pattern { pattern, .. } => pattern,
@@ -535,18 +535,17 @@ impl Split {
         })
     }
 
-    /// Whether it cuts text at spaces at most.
+    /// Whether text is cut at spaces at most.
     pub(crate) fn cuts_at_spaces(&self) -> bool {
         matches!(&self.plan, Plan::Steps(steps) if steps.cuts_at_spaces_only())
     }
 
-    /// Whether each whitespace is left out, and what is on one side of it changes no piece on the
-    /// other.
+    /// Whether all whitespace is dropped and text on one side of it changes no piece on the other.
     pub(crate) fn drops_spaces(&self) -> bool {
         self.drops_spaces
     }
 
-    /// Whether bytes are represented after a step that leaves characters out or rewrites them.
+    /// Whether bytes are represented after a step that drops or rewrites characters.
     pub(crate) fn may_change_characters(&self) -> bool {
         let mut parts = Vec::new();
         self.spec.iter().for_each(|spec| flatten(spec, &mut parts));
@@ -558,8 +557,8 @@ impl Split {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
     }
 
-    /// Whether no step cuts an ASCII piece at a character, or changes the character, apart from the
-    /// mark that is put before the piece.
+    /// Whether no step cuts an ASCII piece at a character or changes the character, apart from the
+    /// mark before the piece.
     pub(crate) fn keeps(&self, character: char) -> bool {
         !character.is_ascii_whitespace()
             && self.steps.0.iter().all(|step| match step {
@@ -573,8 +572,8 @@ impl Split {
             })
     }
 
-    /// Whether it cuts between these two characters, whatever is around them, and a text that is cut
-    /// there has the same pieces.
+    /// Whether text is cut between these two characters in any context, and a text cut there has
+    /// the same pieces.
     pub(crate) fn cuts(&self, before: char, after: char) -> bool {
         match &self.plan {
             Plan::Metaspace(metaspace) => metaspace.split && after == metaspace.replacement,
@@ -583,7 +582,7 @@ impl Split {
         }
     }
 
-    /// Calls `found` with the pieces of a text that are not empty, until it fails.
+    /// Calls `found` with the nonempty pieces of a text, until `found` fails.
     pub(crate) fn each_piece(
         &self,
         text: &str,
@@ -595,7 +594,7 @@ impl Split {
     }
 }
 
-/// Combines stretches into pieces.
+/// Combines ranges into pieces.
 fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize>>> {
     let mut pieces: Vec<Range<usize>> = with_capacity(stretches.len())?;
     let mut before = false;
@@ -636,16 +635,16 @@ fn behave(stretches: Vec<Stretch>, behavior: Behavior) -> Result<Vec<Range<usize
     Ok(pieces)
 }
 
-/// The way to cut text for the core, which reads its bytes unchanged.
+/// Method of cutting text for the core, which reads its bytes unchanged.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
-    /// By a pattern that the core has a scanner for, optionally after adding a space.
+    /// By a pattern with a scanner in the core, optionally after adding a space.
     Pattern { pattern: String, prefix_space: bool },
     /// By steps.
     Steps(PreTokenizer),
     /// By marking spaces, over characters.
     Metaspace(spec::Metaspace),
-    /// By steps that leave out spaces, then by putting a mark before each piece.
+    /// By steps that drop spaces, then by putting a mark before each piece.
     Marked(PreTokenizer, spec::Metaspace),
     /// Not possible: the pieces are not parts of the text.
     Rewritten,
@@ -719,14 +718,14 @@ const DEEPSEEK: [&str; 3] = [
     ),
 ];
 
-/// The pattern of a split whose matches, and the stretches between them, are the pieces.
+/// Returns the pattern of a split whose pieces are the matches and the text between them.
 fn isolated_pattern(spec: &spec::PreTokenizer) -> Option<&str> {
     let spec::PreTokenizer::Split { pattern: spec::Pattern::Regex(pattern), behavior, invert } =
         spec
     else {
         return None;
     };
-    // Where the pattern matches everywhere, nothing is removed.
+    // If the pattern matches everywhere, nothing is removed.
     let keeps_all = match behavior {
         Behavior::Isolated => true,
         Behavior::Removed => *invert && !DEEPSEEK.contains(&pattern.as_str()),

@@ -1,4 +1,4 @@
-//! A trie of tokens as a double array: finds all tokens that a text begins with, byte by byte.
+//! A trie of tokens as a double array: finds all tokens that are prefixes of a text, byte by byte.
 
 use crate::memory::{ask_for, push};
 use crate::polling::poll;
@@ -8,32 +8,32 @@ use crate::error::{Error, Result};
 /// A node of a [`Trie`].
 pub(crate) type Node = u32;
 
-/// The value of a node that ends no token.
+/// Value of a node that ends no token.
 const NONE: u32 = u32::MAX;
-/// The parent of a place without a node.
+/// Parent of a free slot.
 const FREE: u32 = u32::MAX;
-/// The parent of the root.
+/// Parent of the root.
 const NOBODY: u32 = u32::MAX - 1;
-/// The base of a node without children, beyond all places.
+/// Base of a node without children, beyond all slots.
 const LEAF: u32 = u32::MAX;
-/// The places that are allocated together: the children of a node are in one block.
+/// Number of slots allocated together: the children of a node are in one block.
 const BLOCK: usize = 256;
-/// The free places that are tried for the children of a node, before a new block is.
+/// Number of free slots tried for the children of a node before a new block is allocated.
 const TRIES: usize = 32;
 
-/// The place of a node.
+/// Slot of a node.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     base: u32,
-    /// The value of the token that ends here.
+    /// Value of the token that ends here.
     value: u32,
 }
 
 /// Maps tokens to numbers.
 ///
-/// The child of a node by a byte is at `base ^ byte`, if the label there is this byte. No two nodes
-/// with children share a base, so the label tells whose child it is. The label of a place without a
-/// node is a byte by which no base leads there.
+/// The child of a node for a byte is at `base ^ byte`, if the label there is this byte. No two
+/// nodes with children share a base, so the label identifies the parent. The label of a free slot
+/// is a byte by which no base leads there.
 #[derive(Debug)]
 pub(crate) struct Trie {
     labels: Vec<u8>,
@@ -46,7 +46,7 @@ type Entry<'a> = (&'a str, u32);
 /// Tokens that begin with the bytes of a node.
 struct Branch {
     node: Node,
-    /// The range of the tokens in their order.
+    /// Start of the tokens in their order.
     start: usize,
     end: usize,
     depth: usize,
@@ -55,13 +55,13 @@ struct Branch {
 impl Trie {
     pub(crate) const ROOT: Node = 0;
 
-    /// Makes a trie of tokens and their numbers. Of tokens that repeat, the last one counts.
+    /// Creates a trie of tokens and their numbers. Of repeated tokens, the last counts.
     pub(crate) fn new<'a>(tokens: impl Iterator<Item = Entry<'a>>) -> Result<Self> {
         let mut order = Vec::new();
         for token in tokens {
             push(&mut order, token)?;
         }
-        // The buffer of a stable sort has the size of the list at most.
+        // The buffer of a stable sort is at most as large as the list.
         ask_for(size_of_val(&*order))?;
         order.sort_by_key(|&(token, _)| token);
         let mut builder = Builder::default();
@@ -88,7 +88,7 @@ impl Trie {
         Ok(builder.finish())
     }
 
-    /// The node after this byte.
+    /// Returns the child for this byte.
     #[inline(always)]
     fn child(&self, base: u32, byte: u8) -> Option<(Node, Place)> {
         let child = base ^ u32::from(byte);
@@ -98,21 +98,21 @@ impl Trie {
         }
     }
 
-    /// The node after these bytes.
+    /// Returns the node after these bytes.
     pub(crate) fn walk(&self, node: Node, text: &[u8]) -> Option<Node> {
         let next =
             |node: Node, &byte: &u8| Some(self.child(self.places[node as usize].base, byte)?.0);
         text.iter().try_fold(node, next)
     }
 
-    /// The number of a token.
+    /// Returns the number of a token.
     pub(crate) fn find(&self, token: &str) -> Option<u32> {
         let value = self.places[self.walk(Self::ROOT, token.as_bytes())? as usize].value;
         (value != NONE).then_some(value)
     }
 
-    /// Calls `found` with the number and the length of each token after `node` that `text` begins
-    /// with, from the shortest, which is not empty.
+    /// Calls `found` with the number and the length of each nonempty token after `node` that is a
+    /// prefix of `text`, shortest first.
     #[inline(always)]
     pub(crate) fn each_prefix(&self, node: Node, text: &[u8], mut found: impl FnMut(u32, usize)) {
         let mut base = self.places[node as usize].base;
@@ -140,14 +140,14 @@ fn each_child(
 #[derive(Default)]
 struct Builder {
     places: Vec<Place>,
-    /// The parent of the node at each place.
+    /// Parent of the node at each slot.
     parents: Vec<Node>,
-    /// Whether each place is the base of a node with children.
+    /// Whether each slot is the base of a node with children.
     bases: Vec<bool>,
-    /// For each place and the end of all: itself if it is free, or else a later one, with no free
-    /// place between the two.
+    /// For each slot and the end of all slots: the slot itself if free, otherwise a later slot
+    /// without a free slot in between.
     nexts: Vec<u32>,
-    /// Free places before this one are not used any more.
+    /// Free slots before this slot are no longer used.
     first: usize,
 }
 
@@ -178,10 +178,10 @@ impl Builder {
         self.nexts[place] = place as u32 + 1;
     }
 
-    /// The first free place from `place` on, or the end of all.
+    /// Returns the first free slot at or after `place`, or the end of all slots.
     fn next_free(&mut self, mut place: usize) -> usize {
         while self.nexts[place] as usize != place {
-            // The way becomes shorter for the next time.
+            // Path compression shortens the next search.
             let next = self.nexts[self.nexts[place] as usize];
             self.nexts[place] = next;
             place = next as usize;
@@ -189,8 +189,8 @@ impl Builder {
         place
     }
 
-    /// Sets the value of a node by the first tokens of the branch, which end there. Returns the place
-    /// of the next token.
+    /// Sets the value of a node from the first tokens of the branch, which end there. Returns the
+    /// index of the next token.
     fn end_tokens(&mut self, branch: &Branch, order: &[Entry<'_>]) -> usize {
         let mut at = branch.start;
         while at < branch.end && order[at].0.len() == branch.depth {
@@ -200,7 +200,7 @@ impl Builder {
         at
     }
 
-    /// Takes places for the children of a node.
+    /// Allocates slots for the children of a node.
     fn place(&mut self, node: Node, children: &[(u8, usize)]) -> Result<()> {
         let Some(&(first, _)) = children.first() else { return Ok(()) };
         let base = match self.base(first, children) {
@@ -218,8 +218,8 @@ impl Builder {
         Ok(())
     }
 
-    /// A base with free places for all children: among the first free places, of which one is given up if
-    /// nothing fits, or those of the last block.
+    /// Returns a base with free slots for all children: among the first free slots, one of which is
+    /// given up if nothing fits, or among those of the last block.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
         let base = self.base_from(self.first, first, children);
         if base.is_some() {
@@ -254,7 +254,8 @@ impl Builder {
     fn finish(self) -> Trie {
         let mut labels = Vec::with_capacity(self.parents.len());
         for (parents, bases) in self.parents.chunks(BLOCK).zip(self.bases.chunks(BLOCK)) {
-            // Each base leads to a node in its block, so a block with a free place has another place that is not a base.
+            // Each base leads to a node in its block, so a block with a free slot has another slot
+            // that is not a base.
             let other = bases.iter().position(|is_base| !is_base).unwrap_or_default();
             labels.extend(parents.iter().enumerate().map(|(place, &parent)| match parent {
                 FREE | NOBODY => (place ^ other) as u8,

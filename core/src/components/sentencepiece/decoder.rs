@@ -1,5 +1,5 @@
-//! Decodes pieces as SentencePiece does: control pieces are nothing, bytes make characters, marks are
-//! spaces, but for those at the beginning that encoding has added or would remove.
+//! Decodes pieces like SentencePiece: control pieces are dropped, byte pieces form characters,
+//! marks become spaces, except initial marks that encoding has added or would remove.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(crate) struct Decoder {
     strips_all: bool,
 }
 
-/// The text of a piece.
+/// Text of a piece.
 enum Part<'a> {
     Nothing,
     Byte(u8),
@@ -53,7 +53,7 @@ impl Decoder {
         byte_of(piece).filter(is_name).map_or(Part::Text(piece), Part::Byte)
     }
 
-    /// The bytes of a piece that follows others, and whether it is a piece for one byte.
+    /// Returns the bytes of a piece that follows others, and whether the piece is for one byte.
     pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {
@@ -102,7 +102,7 @@ fn push_spaced(text: &mut String, piece: &str) {
     }
 }
 
-/// Appends the text of bytes, with U+FFFD for each byte outside of characters.
+/// Appends the text of bytes, with U+FFFD for each byte outside characters.
 fn push_bytes(text: &mut String, bytes: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

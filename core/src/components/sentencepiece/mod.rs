@@ -1,4 +1,4 @@
-//! SentencePiece's own files: their protocol buffer, and how SentencePiece normalizes and decodes.
+//! SentencePiece's files: protocol buffer, normalizer and decoder.
 
 mod decoder;
 mod normalizer;

@@ -1,7 +1,7 @@
-//! The normalizer of a SentencePiece model: replaces by the longest rule, marks spaces, and puts a
-//! mark before the text or after it.
+//! The normalizer of a SentencePiece model: applies the longest rule, marks spaces, and puts a mark
+//! before or after the text.
 //!
-//! User-defined pieces stay as they are.
+//! User-defined pieces stay unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,21 +31,21 @@ pub(crate) struct Normalizer {
     remove_extra_whitespaces: bool,
     treat_whitespace_as_suffix: bool,
     escape_whitespaces: bool,
-    /// Whether an ASCII character stays as it is before another one.
+    /// Whether an ASCII character stays unchanged before another ASCII character.
     is_kept: [bool; 128],
     /// Other characters that no neighbor changes.
     kept: Box<Bits>,
-    /// Where texts are cut; made when first needed.
+    /// Cutting of texts into words; created on first use.
     words: OnceBox<Option<Words>>,
 }
 
-/// A normalized text, and for each byte of it the place of the original that it begins at.
+/// A normalized text, and for each byte the position in the original where it begins.
 #[derive(Default)]
 struct Written {
     text: String,
     places: Option<Vec<usize>>,
     limit: usize,
-    /// The text that spaces become.
+    /// Replacement of spaces.
     mark: &'static str,
 }
 
@@ -70,7 +70,7 @@ impl Written {
         Error::unsupported("normalizer", what)
     }
 
-    /// Removes a mark at the end. Returns the place of its original.
+    /// Removes a mark at the end. Returns the position of its original.
     fn pop(&mut self, mark: &str) -> Option<usize> {
         let length = self.text.strip_suffix(mark)?.len();
         self.text.truncate(length);
@@ -105,8 +105,8 @@ impl Normalizer {
         Ok(normalizer)
     }
 
-    /// Whether a rule or a user-defined piece begins with this character and at most one more of
-    /// ASCII.
+    /// Whether a rule or a user-defined piece begins with this character followed by at most one
+    /// more ASCII character.
     fn changes_ascii(&self, byte: u8) -> bool {
         let is_ruled = |charsmap: &Charsmap| {
             charsmap.has_rule(&[byte]) || (1..128).any(|next| charsmap.leads_to(&[byte, next]))
@@ -118,12 +118,12 @@ impl Normalizer {
         if self.escape_whitespaces { "\u{2581}" } else { " " }
     }
 
-    /// Whether whitespace in a row becomes one mark.
+    /// Whether a run of whitespace becomes one mark.
     pub(crate) fn collapses(&self) -> bool {
         self.remove_extra_whitespaces
     }
 
-    /// Whether it puts a mark before a text that is not empty.
+    /// Whether a nonempty text gets a mark in front.
     pub(crate) fn prepends(&self) -> bool {
         self.add_dummy_prefix
     }
@@ -144,7 +144,7 @@ impl Normalizer {
         self.marks_spaces().map(|_| (marked(before), marked(after)))
     }
 
-    /// Normalizes a text. Fails if it makes much more than `limit` bytes of it.
+    /// Normalizes a text. Fails if the result is much longer than `limit` bytes.
     pub(crate) fn apply(&self, text: &str, limit: usize) -> Result<String> {
         self.apply_with(self.mark(), text, limit)
     }
@@ -157,7 +157,8 @@ impl Normalizer {
         Ok(written.text)
     }
 
-    /// The [swapped](crate::components::bytes::swapped) form of a normalized text; `None` if that takes both steps.
+    /// Returns the [swapped](crate::components::bytes::swapped) form of a normalized text; `None`
+    /// if that takes both steps.
     pub(crate) fn swapped(&self, text: &str) -> Result<Option<String>> {
         let makes_marks = |charsmap: &Charsmap| has_marks(charsmap.replacements());
         let is_plain = self.escape_whitespaces
@@ -169,8 +170,7 @@ impl Normalizer {
         self.apply_with(" ", text, limit(text.len())).map(Some)
     }
 
-    /// Normalizes a text, with the offsets that SentencePiece gives: a byte reaches to the beginning of
-    /// the next one.
+    /// Normalizes a text, with SentencePiece's offsets: each byte extends to the start of the next.
     pub(crate) fn align(&self, text: &mut Aligned, limit: usize) -> Result<()> {
         let places = Some(Vec::with_capacity(text.text.len()));
         let mut written = Written { places, limit, mark: self.mark(), ..Written::default() };
@@ -185,7 +185,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// Writes the normalized text. Returns the place of the original that its end is at.
+    /// Writes the normalized text. Returns the position in the original of its end.
     fn write(&self, text: &str, written: &mut Written) -> Result<usize> {
         let mut start = 0;
         if self.remove_extra_whitespaces {
@@ -210,7 +210,7 @@ impl Normalizer {
         Ok(end)
     }
 
-    /// Writes a text from `start` on; without whitespace that begins it if `after_space`.
+    /// Writes a text from `start`; without leading whitespace if `after_space`.
     fn write_rest(
         &self,
         text: &str,
@@ -224,7 +224,7 @@ impl Normalizer {
         })
     }
 
-    /// The words that are normalized one by one; `None` if texts have to be as a whole.
+    /// Returns the words that are normalized one by one; `None` if texts must be normalized whole.
     pub(crate) fn words(&self) -> Result<Option<&Words>> {
         if !self.escape_whitespaces || self.treat_whitespace_as_suffix && self.add_dummy_prefix {
             return Ok(None);
@@ -237,8 +237,9 @@ impl Normalizer {
             .as_ref())
     }
 
-    /// The text that has the words: without whitespace that is removed from its ends, and with a space
-    /// for a mark that is put before it. `None` if the text has to be normalized as a whole.
+    /// Returns the text that consists of words: without whitespace that is removed from its ends,
+    /// and with a space for a mark that is put in front. `None` if the text must be normalized
+    /// whole.
     pub(crate) fn bounded<'a>(&self, words: &Words, text: &'a str) -> Result<Option<Cow<'a, str>>> {
         let is_space = |it| words.is_space(it);
         let permits = |it: Option<char>| it.is_none_or(|it| is_space(it) || words.permits(it));
@@ -272,7 +273,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// The length of what becomes spaces at the beginning of a text.
+    /// Returns the length of the prefix of a text that becomes spaces.
     fn after_spaces(&self, text: &str) -> Result<usize> {
         let mut start = 0;
         while start < text.len() {
@@ -288,8 +289,8 @@ impl Normalizer {
         Ok(start)
     }
 
-    /// The length of the beginning of a text that a user-defined piece or a rule is for, and what it
-    /// becomes.
+    /// Returns the length of the prefix of a text that matches a user-defined piece or a rule, and
+    /// its replacement.
     fn rule<'a>(&'a self, text: &'a str) -> Result<Option<(usize, &'a str)>> {
         if let Some((length, _)) = self.user_defined.longest(text) {
             return Ok(Some((length, &text[..length])));
@@ -297,8 +298,8 @@ impl Normalizer {
         Ok(self.charsmap.as_ref().map(|charsmap| charsmap.longest(text)).transpose()?.flatten())
     }
 
-    /// Calls `found` with each stretch of a text from `start` on, and what it becomes; `None` if it
-    /// stays as it is, but for spaces.
+    /// Calls `found` with each part of a text from `start`, and its replacement; `None` for a part
+    /// that stays unchanged, apart from spaces.
     fn each_stretch(
         &self,
         text: &str,
@@ -321,7 +322,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// The length of the beginning of a text that stays as it is, and the rule after it.
+    /// Returns the length of the unchanged prefix of a text, and the rule after it.
     fn kept<'a>(&'a self, text: &'a str) -> Result<(usize, Option<(usize, &'a str)>)> {
         let (bytes, mut at) = (text.as_bytes(), 0);
         let is_kept = |&byte: &u8| self.is_kept.get(usize::from(byte)).is_some_and(|&kept| kept);
@@ -329,7 +330,7 @@ impl Normalizer {
             let run = at;
             at =
                 bytes[at..].iter().position(|byte| !is_kept(byte)).map_or(text.len(), |it| at + it);
-            // The last of them may begin a rule with characters that are not ASCII.
+            // The last character may begin a rule with non-ASCII characters.
             if run < at && bytes.get(at).is_some_and(|byte| !byte.is_ascii()) {
                 at -= 1;
             }
@@ -350,7 +351,7 @@ impl Normalizer {
         }
     }
 
-    /// Writes a stretch that stays as it is, but for its spaces.
+    /// Writes a part that stays unchanged, apart from its spaces.
     fn write_kept(
         &self,
         text: &str,
@@ -400,12 +401,12 @@ impl Normalizer {
     }
 }
 
-/// For each place, the next one.
+/// Returns the next position after each position.
 fn next(places: &[usize], end: usize) -> Vec<usize> {
     places.iter().skip(1).copied().chain([end]).take(places.len()).collect::<Vec<_>>()
 }
 
-/// For each place, the next larger one.
+/// Returns the next larger position after each position.
 fn whole_ends(places: &[usize], end: usize) -> Vec<usize> {
     let mut ends: Vec<usize> = Vec::with_capacity(places.len());
     let (mut larger, mut last) = (end, usize::MAX);

@@ -1,11 +1,11 @@
-//! Reads the protocol buffer of a SentencePiece model, as far as encoding and decoding need it.
+//! Reads the fields of a SentencePiece model's protocol buffer that encoding and decoding need.
 
 use crate::polling::poll;
 
 use crate::components::encoding::copied;
 use crate::error::{Error, Result};
 
-/// A model as in its file; a field that is missing has its default.
+/// A model as in its file; missing fields have their defaults.
 #[derive(Debug, Default)]
 pub(crate) struct ModelProto {
     pub(crate) pieces: Vec<Piece>,
@@ -22,7 +22,7 @@ pub(crate) struct Piece {
     pub(crate) kind: u64,
 }
 
-/// The fields of `TrainerSpec` that outlive training.
+/// Fields of `TrainerSpec` that matter after training.
 #[derive(Debug)]
 pub(crate) struct Trainer {
     pub(crate) model_type: u64,
@@ -67,12 +67,12 @@ enum Value<'a> {
     Number(u64),
     Float(f32),
     Bytes(&'a [u8]),
-    /// Another type, which no field here has.
+    /// A wire type that no known field has.
     Other,
 }
 
 impl ModelProto {
-    /// Reads the bytes of a file.
+    /// Reads a model from the bytes of a file.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         let mut model = Self::default();
         each_field(bytes, |number, value| {
@@ -98,7 +98,7 @@ fn piece(bytes: &[u8]) -> Result<Piece> {
         match (number, value) {
             (1, Value::Bytes(text)) => piece.text = string(text)?,
             (2, Value::Float(score)) => piece.score = score,
-            // Values that are not known are as if missing.
+            // Unknown values are treated as missing.
             (3, Value::Number(kind @ 1..=6)) => piece.kind = kind,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! User-defined pieces: found before anything else, the longest first.
+//! User-defined pieces: found before all others, longest first.
 
 use crate::components::trie::Trie;
 use crate::error::Result;
@@ -8,14 +8,14 @@ use crate::error::Result;
 pub(crate) struct UserDefined {
     trie: Trie,
     is_empty: bool,
-    /// Whether a piece begins with a byte.
+    /// Whether a piece begins with each byte.
     first: [bool; 256],
-    /// Whether a piece has a character of ASCII.
+    /// Whether a piece contains each ASCII character.
     ascii: [bool; 128],
 }
 
 impl UserDefined {
-    /// Makes a table of pieces that are not empty, with their ids.
+    /// Creates a table of nonempty pieces with their ids.
     pub(crate) fn new<'a>(pieces: impl Iterator<Item = (&'a str, u32)>) -> Result<Self> {
         let pieces = pieces.filter(|(text, _)| !text.is_empty()).collect::<Vec<_>>();
         let (mut first, mut ascii) = ([false; 256], [false; 128]);
@@ -30,7 +30,7 @@ impl UserDefined {
         self.is_empty
     }
 
-    /// Whether a piece has this character of ASCII.
+    /// Whether a piece contains this ASCII character.
     pub(crate) fn has_ascii(&self, character: char) -> bool {
         self.ascii[character as usize]
     }
@@ -39,12 +39,12 @@ impl UserDefined {
         self.first[usize::from(byte)]
     }
 
-    /// The length and the id of the longest piece that a text begins with.
+    /// Returns the length and the id of the longest piece that is a prefix of a text.
     pub(crate) fn longest(&self, text: &str) -> Option<(usize, u32)> {
         self.longest_of(text, |_, _| true)
     }
 
-    /// [`UserDefined::longest`] of those that `is_kept` has, by id and length.
+    /// [`UserDefined::longest`] among the pieces that `is_kept` accepts, by id and length.
     pub(crate) fn longest_of(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Cuts a text before whitespace into words that can be normalized one by one.
+//! Cuts a text before whitespace into words that can be normalized independently.
 
 use crate::split::{Piece, WordRules, WordSplitter, Words as Cut};
 
@@ -8,22 +8,22 @@ use crate::components::charsmap::{Charsmap, Part};
 use crate::components::cut_points::Bits;
 use crate::error::Result;
 
-/// Whitespace that text may be cut before.
+/// Whitespace before which text may be cut.
 const SPACES: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Where a text is cut.
+/// Positions at which a text is cut.
 #[derive(Debug)]
 pub(crate) struct Words {
     splitter: WordSplitter,
     only_blank: bool,
-    /// In order, the characters that may become whitespace or nothing at an end of a word.
+    /// Characters that may become whitespace or nothing at an end of a word, in ascending order.
     unsure: Vec<char>,
-    /// Other characters.
+    /// Characters that permit a cut.
     permitted: Box<Bits>,
 }
 
 impl Words {
-    /// The words that a normalizer permits; `None` if it has to see whole texts.
+    /// Returns the words that a normalizer permits; `None` if it has to see whole texts.
     pub(super) fn new(
         charsmap: Option<&Charsmap>,
         user_defined: &UserDefined,
@@ -41,7 +41,7 @@ impl Words {
                 return Ok(());
             }
             if let Some(place) = SPACES.iter().position(|&space| space == character) {
-                // A space of the text becomes a mark, as the one before the text does.
+                // A space of the text becomes a mark, like the space before the text.
                 is_local &= is_last && (character != ' ' || matches!(rule, None | Some(" ")));
                 if rule == Some(" ") {
                     spaces[place] = character;
@@ -83,7 +83,7 @@ impl Words {
         character == ' ' || !self.only_blank && SPACES.contains(&character)
     }
 
-    /// Leaves out whitespace before whitespace at the beginnings of words, where a row of it becomes
+    /// Drops whitespace before whitespace at the starts of words, if a run of whitespace becomes
     /// one mark.
     pub(crate) fn leave_out_spaces(&self, text: &[u8], words: &mut [Piece]) {
         let is_space = |at: usize| text[at] <= b' ' && self.is_space(text[at].into());
@@ -94,7 +94,7 @@ impl Words {
         }
     }
 
-    /// The words of a text, cut next to the characters that [`Words::permits`].
+    /// Returns the words of a text, cut next to the characters that [`Words::permits`].
     pub(crate) fn cut<'a>(&self, text: &'a str, permits: &'a dyn Fn(char) -> bool) -> Cut<'a> {
         self.splitter.words(text, Some(permits))
     }
