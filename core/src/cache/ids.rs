@@ -4,14 +4,16 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::ablation::Mechanism;
 
-/// The ids of a piece, two in each word; the highest byte of the first id holds their number. More
-/// ids are packed, and the number is zero.
+/// The ids of a piece, two in each word; the highest byte of the first id holds their number and
+/// [`RELOCATED`]. More ids are packed, and the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Zeroable, Pod)]
 #[repr(transparent)]
 pub(super) struct Ids<const W: usize>([u64; W]);
 
 const COUNT_SHIFT: u32 = 24;
-const COUNT_MASK: u64 = 0xff;
+const COUNT_MASK: u64 = 0x3f;
+/// In the newer entry of a set: an entry of the set has been moved to another set.
+const RELOCATED: u64 = 1 << 31;
 /// The bits of a packed id.
 const PACKED_BITS: usize = 20;
 /// The largest packed number. Packed ids are stored plus one, so ids must be smaller.
@@ -64,6 +66,15 @@ impl<const W: usize> Ids<W> {
         Some(Self(words))
     }
 
+    #[inline(always)]
+    pub(super) fn is_relocated(&self) -> bool {
+        self.0[0] & RELOCATED != 0
+    }
+
+    pub(super) fn set_relocated(&mut self, is_relocated: bool) {
+        self.0[0] = self.0[0] & !RELOCATED | if is_relocated { RELOCATED } else { 0 };
+    }
+
     /// Appends the ids to `out`, which has capacity for [`super::MOST_IDS`] more: otherwise running
     /// out of memory would abort the process. Returns false if there are none.
     #[inline(always)]
@@ -100,7 +111,7 @@ impl<const W: usize> Ids<W> {
     #[inline(always)]
     pub(super) unsafe fn write(&self, room: *mut u32) -> usize {
         for (i, word) in self.0.iter().enumerate() {
-            let word = if i == 0 { word & !(COUNT_MASK << COUNT_SHIFT) } else { *word };
+            let word = if i == 0 { word & !(0xff << COUNT_SHIFT) } else { *word };
             // SAFETY: no more than `CAPACITY` ids, for which the caller has room.
             unsafe {
                 room.add(2 * i).write(word as u32);

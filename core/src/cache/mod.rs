@@ -2,9 +2,10 @@
 //!
 //! Three tables: for pieces with a `Key` (up to 15 bytes, and runs), for other pieces of up to 31
 //! bytes, and for pieces of up to 127 bytes. A piece with too many ids for one table goes into the
-//! next. All tables are set-associative with two entries per set; a new entry evicts the older one,
-//! so the tables never grow. A hash with a random seed selects the set, so that no text can be
-//! built whose pieces evict each other.
+//! next. All tables are set-associative with two entries per set. A new entry evicts the older one,
+//! which moves to another set if that has room and is lost otherwise, so the tables never grow. A
+//! hash with a random seed selects the set, so that no text can be built whose pieces evict each
+//! other.
 
 mod ids;
 mod keys;
@@ -61,7 +62,7 @@ impl Cache {
 
     /// Appends the ids of the piece with this key. Returns false if they are not cached.
     #[inline(always)]
-    pub(crate) fn append(&self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
+    pub(crate) fn append(&mut self, key: impl CacheKey, out: &mut Vec<u32>) -> bool {
         key.append(self, out)
     }
 
@@ -82,6 +83,13 @@ impl Cache {
     /// Prefetches the set of a piece of more than [`MEDIUM`] bytes, and returns it.
     pub(crate) fn prefetch_long(&self, key: LongKey) -> SetIndex {
         self.long.view().prefetch(key.words(), self.seeds)
+    }
+
+    /// Prefetches the memory that [`Cache::append`] and [`Cache::insert`] read outside the home set
+    /// of the key, which is in the processor's cache already.
+    #[inline(always)]
+    pub(crate) fn prefetch_alternatives(&self, key: Key, home: SetIndex) {
+        self.short.view().prefetch_alternatives(home, key, self.seeds);
     }
 
     /// Appends the ids of the piece with this key, if they are in this set.
@@ -106,14 +114,14 @@ impl Cache {
 /// The key of a piece in one of the tables.
 pub(crate) trait CacheKey: Copy {
     /// [`Cache::append`].
-    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool;
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool;
     /// [`Cache::insert`], for ids that are cacheable.
     fn insert(self, cache: &mut Cache, ids: &[u32]);
 }
 
 impl CacheKey for Key {
     #[inline(never)]
-    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         match cache.short.append(self, cache.seeds, out) {
             Found::Here => true,
             Found::Elsewhere => MediumKey::padded(self).append(cache, out),
@@ -129,7 +137,7 @@ impl CacheKey for Key {
 }
 
 impl CacheKey for MediumKey {
-    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         if !Mechanism::LongTables.is_used() {
             return false;
         }
@@ -148,7 +156,7 @@ impl CacheKey for MediumKey {
 }
 
 impl CacheKey for LongKey {
-    fn append(self, cache: &Cache, out: &mut Vec<u32>) -> bool {
+    fn append(self, cache: &mut Cache, out: &mut Vec<u32>) -> bool {
         Mechanism::LongTables.is_used()
             && matches!(cache.long.append(self.words(), cache.seeds, out), Found::Here)
     }

@@ -14,10 +14,17 @@ struct Entry<const W: usize> {
     ids: Ids<W>,
 }
 
-// Two arrays of the same type, without padding.
+// SAFETY: two arrays of the same type, without padding.
 unsafe impl<const W: usize> Pod for Entry<W> {}
 
-/// Two entries, the newer one first.
+impl<const W: usize> Entry<W> {
+    fn is_empty(&self) -> bool {
+        self.key == [0; W]
+    }
+}
+
+/// Two entries, the newer one first. The second may be a relocated entry: one that was evicted from
+/// its home, the set that its key hashes to.
 type Set<const W: usize> = [Entry<W>; 2];
 
 /// The bytes of memory that a processor fetches at once.
@@ -47,7 +54,8 @@ impl<const W: usize> Table<W> {
     }
 
     /// Appends the ids of the piece with this key.
-    pub(super) fn append(&self, key: [u64; W], seeds: [u64; 2], out: &mut Vec<u32>) -> Found {
+    pub(super) fn append(&mut self, key: [u64; W], seeds: [u64; 2], out: &mut Vec<u32>) -> Found {
+        self.move_home(key, seeds);
         match self.view().get(SetIndex::of(hash(key, seeds)), key) {
             None => Found::Unknown,
             Some(ids) if ids.append_to(out) => Found::Here,
@@ -63,13 +71,50 @@ impl<const W: usize> Table<W> {
         fitting.is_some()
     }
 
-    /// Puts an entry first in its set, and so evicts the older of the two entries there.
-    fn put(&mut self, entry: Entry<W>, seeds: [u64; 2]) {
+    /// Puts an entry first in its home, which evicts the older of the two there. The evicted entry
+    /// moves to the second slot of another set if that slot is empty or holds a relocated entry, and
+    /// is lost otherwise. An evicted entry that was relocated before is lost.
+    fn put(&mut self, mut entry: Entry<W>, seeds: [u64; 2]) {
         let sets = self.sets_mut();
-        let index = home::<W>(hash(entry.key, seeds), sets.len());
-        let [newer, older] = &mut sets[index];
-        if newer.key != entry.key {
-            *older = std::mem::replace(newer, entry);
+        let count = sets.len();
+        let home_of = |entry: &Entry<W>| home::<W>(hash(entry.key, seeds), count);
+        let index = home_of(&entry);
+        let set = &mut sets[index];
+        if set[0].key == entry.key {
+            return;
+        }
+        entry.ids.set_relocated(set[0].ids.is_relocated());
+        let mut newer = std::mem::replace(&mut set[0], entry);
+        if newer.is_empty() {
+            return;
+        }
+        newer.ids.set_relocated(false);
+        let evicted = std::mem::replace(&mut set[1], newer);
+        let is_replaced = evicted.is_empty() || evicted.key == entry.key;
+        if is_replaced || home_of(&evicted) != index {
+            return;
+        }
+        let others = alternatives(hash(evicted.key, seeds), count);
+        let is_empty = |&other: &usize| sets[other][1].is_empty();
+        let is_relocated = |&other: &usize| home_of(&sets[other][1]) != other;
+        let free = others.into_iter().find(is_empty);
+        if let Some(other) = free.or_else(|| others.into_iter().find(is_relocated)) {
+            sets[other][1] = evicted;
+            sets[index][0].ids.set_relocated(true);
+        }
+    }
+
+    /// Moves the relocated entry with this key, if any, back to its home.
+    fn move_home(&mut self, key: [u64; W], seeds: [u64; 2]) {
+        let sets = self.sets_mut();
+        let (hash, count) = (hash(key, seeds), sets.len());
+        if !sets[home::<W>(hash, count)][0].ids.is_relocated() {
+            return;
+        }
+        let mut others = alternatives(hash, count).into_iter();
+        if let Some(other) = others.find(|&other| sets[other][1].key == key) {
+            let entry = std::mem::replace(&mut sets[other][1], Entry::zeroed());
+            self.put(entry, seeds);
         }
     }
 }
@@ -90,10 +135,17 @@ pub(super) fn hash<const W: usize>(key: [u64; W], seeds: [u64; 2]) -> u64 {
     pairs.iter().fold(0, |hash, &[a, b]| hash16([a ^ hash, b], seeds))
 }
 
-/// Returns the set of an entry, one of `count`.
+/// Returns the home of an entry, one of `count` sets.
 #[inline(always)]
 pub(super) fn home<const W: usize>(hash: u64, count: usize) -> usize {
     SetIndex::of(hash).below(count * size_of::<Set<W>>()) / size_of::<Set<W>>()
+}
+
+/// Returns the two neighboring sets, of `count`, that an entry may be relocated to.
+#[inline(always)]
+pub(super) fn alternatives(hash: u64, count: usize) -> [usize; 2] {
+    let other = (hash >> 40) as usize & (count - 1);
+    [other, other ^ 1]
 }
 
 /// The index of a cache set: the low bits of a hash, taken as a byte offset and rounded down to a
@@ -132,6 +184,25 @@ impl<'a, const W: usize> View<'a, W> {
         let entries = if size_of::<Set<W>>() <= LINE { 1 } else { 2 };
         self.set(index).iter().take(entries).for_each(prefetch);
         index
+    }
+
+    /// Prefetches the memory that [`Table::append`] and [`Table::insert`] read outside the home set
+    /// of the key, which is in the processor's cache already.
+    #[inline(always)]
+    pub(super) fn prefetch_alternatives(self, home: SetIndex, key: [u64; W], seeds: [u64; 2]) {
+        let prefetch_for = |key| {
+            for other in alternatives(hash(key, seeds), self.sets.len()) {
+                prefetch(&self.sets[other][1]);
+            }
+        };
+        let [newer, older] = self.set(home);
+        if newer.ids.is_relocated() {
+            prefetch_for(key);
+        }
+        // The sets that the older entry would be relocated to.
+        if !older.is_empty() {
+            prefetch_for(older.key);
+        }
     }
 
     #[inline(always)]

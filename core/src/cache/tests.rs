@@ -1,4 +1,4 @@
-use super::table::{hash, home};
+use super::table::{alternatives, hash, home};
 use super::{Cache, CacheSize, LongKey, MediumKey, run_key};
 use crate::hash::{FIXED_SEEDS, fold};
 use crate::vocabulary::key;
@@ -45,24 +45,101 @@ fn ids_come_back_or_are_unknown() {
     }
 }
 
-/// A set keeps the two newest of three pieces, in caches of every size.
-#[test]
-fn a_set_keeps_the_newest_pieces() {
-    for size in [CacheSize::MIN, CacheSize::DEFAULT, CacheSize::new(1 << 25).expect("a size")] {
-        let seeds = seeds(1);
-        let mut cache = Cache::with_seeds(size, seeds).expect("memory");
-        let medium = |i: u32| MediumKey::new(format!("{i:024}").as_bytes());
-        let set = |i: u32| home::<4>(hash(medium(i).words(), seeds), size.longer() / 128);
-        let same: Vec<u32> = (0..).filter(|&i| set(i) == set(0)).take(3).collect();
-        for &i in &same {
-            cache.insert(medium(i), &[i, 7]);
+/// Returns five numbers whose keys have the same home, each with other sets to be relocated to.
+fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32> {
+    let mut by_set = std::collections::HashMap::<usize, Vec<u32>>::new();
+    for i in 0.. {
+        let set = home::<W>(hash(i), sets);
+        let others = by_set.entry(set).or_default();
+        let pair = |i| alternatives(hash(i), sets)[0] / 2;
+        if pair(i) != set / 2 && others.iter().all(|&other| pair(other) != pair(i)) {
+            others.push(i);
         }
-        for (place, &i) in same.iter().enumerate() {
-            let mut found = vec![];
-            assert_eq!(cache.append(medium(i), &mut found), place > 0);
-            assert!(place == 0 || found == [i, 7]);
+        if others.len() == 5 {
+            return others.clone();
         }
     }
+    unreachable!("there are numbers enough for every set")
+}
+
+/// A set has two entries. Evicted pieces are found where they were relocated to, again and again,
+/// with their own ids, and so are those that evicted them. In caches of every size.
+#[test]
+fn evicted_pieces_come_back() {
+    for size in [CacheSize::MIN, CacheSize::DEFAULT, CacheSize::new(1 << 25).expect("a size")] {
+        for seed in 0..2 {
+            let seeds = seeds(seed);
+            let mut cache = Cache::with_seeds(size, seeds).expect("memory");
+            let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
+            let medium = |i: u32| MediumKey::new(format!("{i:024}").as_bytes());
+            let shorts = of_one_set::<2>(size.short() / 64, |i| hash(short(i), seeds));
+            let mediums = of_one_set::<4>(size.longer() / 128, |i| hash(medium(i).words(), seeds));
+            for (i, n) in (0..).zip(&shorts) {
+                cache.insert(short(*n), &[*n, i, 7, 8][..3 + i as usize % 2]);
+            }
+            for (i, n) in (0..).zip(&mediums) {
+                cache.insert(medium(*n), &[*n, i]);
+            }
+            for turn in 0..20 {
+                let i = turn * 3 % 5;
+                let mut found = vec![];
+                assert!(cache.append(short(shorts[i]), &mut found), "short {i}, turn {turn}");
+                assert_eq!(found, [shorts[i], i as u32, 7, 8][..3 + i % 2]);
+                let mut found = vec![];
+                assert!(cache.append(medium(mediums[i]), &mut found), "medium {i}, turn {turn}");
+                assert_eq!(found, [mediums[i], i as u32]);
+            }
+            assert!(!cache.append(short(u32::MAX), &mut vec![]));
+        }
+    }
+}
+
+/// A relocated entry takes a place that is empty or holds another relocated one, never that of an
+/// entry at home. (Of three entries in a set the first is relocated; its alternatives are full.)
+#[test]
+fn relocated_entries_evict_nothing_at_home() {
+    let size = CacheSize::MIN;
+    let seeds = seeds(3);
+    let sets = size.short() / 64;
+    let short = |i: u32| key(format!("{i:08}").as_bytes(), 0, 8);
+    let home_of = |i: u32| home::<2>(hash(short(i), seeds), sets);
+    let mut cache = Cache::with_seeds(size, seeds).expect("memory");
+    let own = of_one_set::<2>(sets, |i| hash(short(i), seeds));
+    let others = alternatives(hash(short(own[0]), seeds), sets);
+    let filling = |set| (0..).filter(move |&i| home_of(i) == set).take(2);
+    let at_home: Vec<u32> = others.into_iter().flat_map(filling).collect();
+    for &i in at_home.iter().chain(&own[..3]) {
+        cache.insert(short(i), &[i]);
+    }
+    for &i in at_home.iter().chain(&own[1..3]) {
+        assert!(cache.append(short(i), &mut vec![]), "{i}");
+    }
+    assert!(!cache.append(short(own[0]), &mut vec![]));
+}
+
+/// Half as many pieces as there are entries. In sets of two without relocation 90 % would stay.
+#[test]
+fn a_cache_keeps_most_of_what_it_has_room_for() {
+    const SEEDS: u64 = 20;
+    let size = CacheSize::MIN;
+    let pieces = size.short() / 64;
+    let short = |i: usize| key(format!("{i:08}").as_bytes(), 0, 8);
+    let mut kept = 0;
+    for seed in 0..SEEDS {
+        let mut cache = Cache::with_seeds(size, seeds(seed)).expect("memory");
+        for i in 0..pieces {
+            cache.insert(short(i), &[i as u32]);
+        }
+        for i in 0..pieces {
+            let mut found = vec![];
+            if cache.append(short(i), &mut found) {
+                assert_eq!(found, [i as u32], "seed {seed}");
+                kept += 1;
+            }
+        }
+    }
+    let percent = 100 * kept / (pieces * SEEDS as usize);
+    assert!((94..=100).contains(&percent), "{percent} %");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::memory::reserve;
 use crate::split::Piece;
 use crate::vocabulary::{
-    Boundaries, SHORT, Vocabulary, is_key_of_other, key, key_of_other, three_byte_char,
+    Boundaries, SHORT, Vocabulary, is_key_of_other, key, key_of_other, length_of, three_byte_char,
 };
 
 /// The number of pieces looked up at once. Larger batches evict prefetched lines before they are
@@ -183,6 +183,9 @@ impl ProbeBatch {
             let probe = &self.probes[next];
             reserve(ids, MOST_IDS)?;
             if !append_from_home(cache, text, probe, ids) {
+                if length_of(probe.key) <= SHORT {
+                    cache.prefetch_alternatives(probe.key, probe.set);
+                }
                 self.misses.push(*probe, ids.len());
             }
             next += 1;
