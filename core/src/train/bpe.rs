@@ -1,5 +1,5 @@
-//! Trains byte-level BPE: the most frequent pair of neighboring tokens becomes a token, again and
-//! again.
+//! Trains byte-level BPE: repeatedly merges the most frequent pair of neighboring tokens into a new
+//! token.
 
 use std::ops::ControlFlow;
 
@@ -18,43 +18,43 @@ pub use super::ties::Ties;
 /// Options of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The size of the vocabulary, with the tokens of the base.
+    /// Size of the vocabulary, including the tokens of the base.
     pub tokens: usize,
-    /// Pairs that occur less often are not merged. 0 is taken as 1.
+    /// Minimum count of a pair to be merged. 0 means 1.
     pub min_frequency: u64,
-    /// Which of several pairs with the same count comes first.
+    /// Order of pairs with the same count.
     pub ties: Ties,
-    /// Which tokens may be made.
+    /// Limits on new tokens.
     pub limits: Limits,
 }
 
-/// The pieces of a corpus, and the unit that its compression is measured by.
+/// Pieces of a corpus, and the unit that measures its compression.
 #[derive(Debug)]
 pub struct Pieces {
     /// Distinct pieces.
     pub table: PieceTable,
-    /// Bytes, characters or lines: the next merge serves the corpus with the fewest of them per
-    /// token.
+    /// Number of bytes, characters or lines: the next merge serves the corpus with the fewest units
+    /// per token.
     pub units: u64,
 }
 
-/// One merge. Tokens are numbered in the order of ids: first the base's, then the new ones.
+/// One merge. Tokens are numbered in the order of ids: the base's tokens first, then the new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merge {
-    /// The first part.
+    /// First part.
     pub left: u32,
-    /// The second part.
+    /// Second part.
     pub right: u32,
-    /// The token that they become. It is not new if the vocabulary had these bytes already.
+    /// Merged token. It is not new if the vocabulary already had these bytes.
     pub token: u32,
-    /// The count of the pair in the corpus that was served.
+    /// Count of the pair in the corpus that was served.
     pub frequency: u64,
-    /// The corpus that was served.
+    /// Index of the corpus that was served.
     pub corpus: u32,
 }
 
-/// Returns the most bytes of memory that training on these pieces takes, without pairs and tokens:
-/// while they are copied out of the table, or later, when it is freed and they are merged.
+/// Returns the maximum memory in bytes of training on these pieces, without pairs and tokens: while
+/// they are copied out of the table, or later, when the table is freed and they are merged.
 pub fn memory(table: &PieceTable) -> usize {
     let order = table.len().saturating_mul(size_of::<u32>());
     let (laid_out, merged) = Corpus::memory(table.len(), table.bytes());
@@ -64,23 +64,23 @@ pub fn memory(table: &PieceTable) -> usize {
 /// The result of training.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trained {
-    /// The new tokens, in the order of their ids.
+    /// New tokens, in the order of their ids.
     pub tokens: Vec<Vec<u8>>,
     /// All merges, in the order of learning.
     pub merges: Vec<Merge>,
-    /// The number of tokens of each corpus, encoded with the result.
+    /// Number of tokens of each corpus, encoded with the result.
     pub corpus_tokens: Vec<u64>,
 }
 
 /// Learns tokens after `base`, whose tokens are in the order of their ids.
 ///
-/// Pieces are first encoded with the base; a piece that is a token of it becomes that token. The
-/// pair with the highest count in the corpus with the worst compression is merged in all corpora. A
-/// merge whose bytes are a token already makes that token, and takes no id. Learning ends before
-/// `options.tokens` if no pair occurs often enough.
+/// Pieces are first encoded with the base; a piece that is a token of the base becomes that token.
+/// The pair with the highest count in the corpus with the worst compression is merged in all
+/// corpora. A merge whose bytes are already a token makes that token and takes no id. Learning ends
+/// before `options.tokens` if no pair occurs often enough.
 ///
-/// `progress` is called with the number of tokens. `Break` ends the work; the result then has the
-/// tokens learned so far.
+/// `progress` is called with the number of tokens. On `Break`, the result has the tokens learned so
+/// far.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -133,7 +133,7 @@ pub fn train(
 
 /// Encodes pieces with the base.
 enum BaseEncoder {
-    /// The base has single bytes only: the number of each.
+    /// The base has single bytes only: the number of each byte.
     Bytes(Box<[Option<u32>; 256]>),
     Vocabulary(Box<Vocabulary>),
 }
@@ -201,11 +201,11 @@ struct Trainer<'a> {
 }
 
 impl Trainer<'_> {
-    /// Returns the next merge, and the corpus that it serves: of those with a merge, the one with the
-    /// worst compression.
+    /// Returns the next merge, and the corpus it serves: the corpus with the worst compression
+    /// among those with a merge.
     fn next(&mut self) -> Result<Option<(usize, Candidate)>> {
         let mut order: Vec<usize> = (0..self.corpora.len()).collect();
-        // The fewest units a token first: a / b < c / d where a * d < c * b.
+        // Fewest units per token first: a / b < c / d if a * d < c * b.
         order.sort_by(|&a, &b| {
             let ratio = |one: usize, other: usize| {
                 u128::from(self.units[one]) * u128::from(self.corpora[other].tokens.max(1))

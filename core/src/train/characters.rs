@@ -1,4 +1,4 @@
-//! Trains BPE over characters, and WordPiece, which is the same with a prefix for the rest of a word.
+//! Trains BPE over characters, and WordPiece, which adds a prefix for the rest of a word.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -15,23 +15,23 @@ use super::ties::Ties;
 /// Options of training, as in Hugging Face's trainers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// The size of the vocabulary; special tokens and the alphabet are in it whatever it is.
+    /// Size of the vocabulary; special tokens and the alphabet are always included.
     pub vocab_size: usize,
-    /// Pairs that occur less often are not merged. 0 is taken as 1.
+    /// Minimum count of a pair to be merged. 0 means 1.
     pub min_frequency: u64,
-    /// Tokens with the first ids.
+    /// Tokens that get the first ids.
     pub special_tokens: Vec<String>,
-    /// Maximum number of characters of the alphabet: the most frequent ones.
+    /// Maximum number of characters in the alphabet; the most frequent are kept.
     pub limit_alphabet: Option<usize>,
-    /// The part of all occurrences of characters that the alphabet covers; by default all.
+    /// Share of all occurrences of characters that the alphabet covers; all by default.
     pub character_coverage: Option<f64>,
     /// Characters of the alphabet that need not occur.
     pub initial_alphabet: Vec<char>,
-    /// Begins tokens that do not begin a word.
+    /// Prefix of tokens that do not begin a word.
     pub prefix: String,
-    /// Ends tokens that end a word.
+    /// Suffix of tokens that end a word.
     pub suffix: String,
-    /// A token is made of fewer characters, but always of two.
+    /// Exclusive maximum of the characters of a merged token; two are always allowed.
     pub max_token_length: Option<usize>,
 }
 
@@ -40,16 +40,16 @@ pub struct Options {
 pub struct Trained {
     /// The tokens, in the order of their ids.
     pub tokens: Vec<String>,
-    /// The ids of the two tokens of each merge, in the order of learning.
+    /// Ids of the two tokens of each merge, in the order of learning.
     pub merges: Vec<(u32, u32)>,
 }
 
 /// Learns tokens from words of UTF-8.
 ///
 /// Pairs with the same count merge in the order of their ids, the left token's first. Ids go to
-/// special tokens, to characters in their order, to characters with affixes as they are met in
-/// words, the most frequent word first and equal ones in the order of their bytes, and to merges. A
-/// merge whose token exists already takes no id.
+/// special tokens, to characters in their order, to characters with affixes as they occur in words,
+/// the most frequent word first and equal ones in the order of their bytes, and to merges. A merge
+/// whose token already exists takes no id.
 ///
 /// `progress` is called with the number of tokens. `Break` ends the work.
 ///
@@ -93,7 +93,7 @@ pub fn train(
     Ok(Trained { tokens: (0..symbols.len() as u32).map(text).collect(), merges: last(merges) })
 }
 
-/// Returns merges without those that come again later.
+/// Keeps the last of repeated merges.
 fn last(merges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     let mut seen = HashSet::new();
     let mut kept: Vec<_> = merges.into_iter().rev().filter(|&merge| seen.insert(merge)).collect();
@@ -101,14 +101,14 @@ fn last(merges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     kept
 }
 
-/// Returns the token of two, without the prefix inside it.
+/// Returns the token of two tokens, without the prefix inside it.
 fn joined(symbols: &Symbols, left: u32, right: u32, options: &Options) -> Vec<u8> {
     let right = symbols.bytes(right);
     let rest = right.strip_prefix(options.prefix.as_bytes()).unwrap_or(right);
     [symbols.bytes(left), rest].concat()
 }
 
-/// A character: how often it occurs, and its token by its place: alone in a word, first, inside, last.
+/// A character: its count, and its token by position: alone in a word, first, inside, last.
 #[derive(Clone, Copy, Default)]
 struct Letter {
     count: u64,
@@ -116,7 +116,7 @@ struct Letter {
     tokens: [Option<u32>; 4],
 }
 
-/// Returns each place of a character of a word, with the character.
+/// Returns each character of a word with its position.
 fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
     let mut characters = word.chars().peekable();
     let mut is_first = true;
@@ -129,7 +129,7 @@ fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Finds the alphabet, gives its characters their tokens, and lays words out as these.
+/// Finds the alphabet, gives its characters their tokens, and lays out words as these tokens.
 fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Result<Corpus> {
     let mut letters: BTreeMap<char, Letter> = BTreeMap::new();
     let mut cells = 0;
@@ -156,7 +156,7 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
         symbols.intern_of(character.encode_utf8(&mut buffer).as_bytes(), 0)?;
     }
     for (character, letter) in &mut letters {
-        // A special token of one character is of the alphabet, too.
+        // A special token of one character is also in the alphabet.
         letter.is_kept = symbols.number(character.encode_utf8(&mut buffer).as_bytes()).is_some();
     }
     let longest = options.max_token_length.map(|most| most.saturating_sub(1).max(2) as u32);
@@ -189,8 +189,8 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     Ok(corpus)
 }
 
-/// Returns how many counts, of which the greatest come first, make up a part of their sum. The sum
-/// leaves out counts of `u64::MAX`.
+/// Returns how many of the counts, in descending order, make up a share of their sum. The sum omits
+/// counts of `u64::MAX`.
 pub(super) fn covered(counts: impl Iterator<Item = u64> + Clone, part: Option<f64>) -> usize {
     let Some(part) = part else { return usize::MAX };
     let real = |count: u64| if count == u64::MAX { 0.0 } else { count as f64 };
@@ -211,8 +211,8 @@ pub fn text(word: &[u8]) -> Result<&str> {
     })
 }
 
-/// Returns a vocabulary of whole words: special tokens, then words from the most frequent to the least,
-/// equal ones in the order of their bytes, up to `most` tokens.
+/// Returns a vocabulary of whole words: special tokens, then words by descending count, equal ones
+/// in the order of their bytes, up to `most` tokens.
 pub fn word_level(
     words: &PieceTable,
     special_tokens: &[String],

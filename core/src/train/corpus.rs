@@ -1,10 +1,10 @@
-//! The distinct pieces of a corpus during training, and the pairs in them.
+//! Distinct pieces of a corpus during training, and the pairs in them.
 //!
-//! All pieces are in one array, one after the other: a cell for each byte, and an empty cell before
-//! and after each piece. The first and the last cell of a token hold its number, and those
-//! between are empty: both neighbors of a token are found at once, and a merge changes four
-//! cells, however long the piece is. A position is the first cell of the left token of a pair; it
-//! is out of date once other tokens are there, and then stays out of date.
+//! All pieces are in one array: a cell for each byte, and an empty cell before and after each
+//! piece. The first and the last cell of a token hold its number; the cells between are empty. Both
+//! neighbors of a token are found at once, and a merge changes four cells, however long the piece
+//! is. A position is the first cell of the left token of a pair; it is stale once other tokens are
+//! there, and then stays stale.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
@@ -18,16 +18,16 @@ use super::sides::Side;
 use super::symbols::{Limits, Symbols};
 use super::ties::{TieKey, Ties};
 
-/// In a cell: no token begins or ends here.
+/// Cell value: no token begins or ends here.
 const NONE: u32 = u32::MAX;
 
-/// In a cell: the count of the piece needs more than 32 bits, and is in `Corpus::large`.
+/// Cell value: the count of the piece needs more than 32 bits and is in `Corpus::large`.
 const LARGE_COUNT: u32 = u32::MAX;
 
-/// In a length: the cell is the last of a token, not its first.
+/// Bit of a length: the cell is the last of a token, not its first.
 const ENDS: u32 = 1 << 31;
 
-/// The number of positions ahead of merging whose cells are prefetched.
+/// Prefetch distance in positions for the cells of a merge.
 const AHEAD: usize = 16;
 
 /// Maximum number of cells: positions are 32 bits wide.
@@ -36,7 +36,7 @@ const MOST_CELLS: usize = u32::MAX as usize - 1;
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     token: u32,
-    /// The count of the piece.
+    /// Count of the piece.
     count: u32,
 }
 
@@ -69,22 +69,22 @@ pub(super) struct Merging {
 #[derive(Debug)]
 pub(super) struct Corpus {
     cells: Vec<Cell>,
-    /// The first cell, and the count, of pieces that are counted too often for a cell.
+    /// First cell and count of pieces whose count exceeds a cell.
     large: Vec<(u32, u64)>,
-    /// The number of cells of each token that varies in it, by its first and its last cell; none if
-    /// it is the first number of the token.
+    /// Number of cells of each token whose number varies, by its first and its last cell; absent if
+    /// it equals the token's first number.
     lengths: HashMap<u32, u32>,
     pairs: Pairs,
-    /// The positions of pairs.
+    /// Positions of pairs.
     arena: Vec<u32>,
-    /// More positions of pairs that were met again when a token was made a second time.
+    /// Further positions of pairs, found when a token was made a second time.
     again: HashMap<u32, Vec<u32>>,
     queue: BinaryHeap<Queued>,
     /// Pairs with a lower count are not queued yet.
     threshold: i64,
     before: Side,
     after: Side,
-    /// The number of tokens of the corpus.
+    /// Number of tokens in the corpus.
     pub(super) tokens: u64,
     ties: Ties,
     limits: Limits,
@@ -109,9 +109,9 @@ impl Corpus {
         }
     }
 
-    /// Returns the most bytes of memory for `pieces` distinct pieces of `bytes` bytes together,
+    /// Returns the maximum memory in bytes for `pieces` distinct pieces of `bytes` bytes in total,
     /// without the pairs: once these are found, and once all is merged. Each merge adds at most two
-    /// positions at a place.
+    /// positions per occurrence.
     pub(super) fn memory(pieces: usize, bytes: usize) -> (usize, usize) {
         let cells = bytes.saturating_add(pieces).saturating_mul(size_of::<Cell>());
         let positions = bytes.saturating_mul(size_of::<u32>());
@@ -119,7 +119,7 @@ impl Corpus {
         (cells.saturating_add(positions), merged)
     }
 
-    /// Makes room for so many pieces, of so many bytes together.
+    /// Reserves room for `pieces` pieces of `bytes` bytes in total.
     pub(super) fn reserve(&mut self, pieces: usize, bytes: usize) -> Result<()> {
         reserve(&mut self.cells, bytes.saturating_add(pieces).saturating_add(1).min(MOST_CELLS))
     }
@@ -171,7 +171,7 @@ impl Corpus {
         i64::try_from(self.large[piece - 1].1).unwrap_or(i64::MAX)
     }
 
-    /// Finds all pairs, once every piece is added.
+    /// Finds all pairs, after every piece has been added.
     pub(super) fn find_pairs(&mut self, symbols: &Symbols) -> Result<()> {
         let mut places: Vec<u32> = Vec::new();
         let mut numbers = FirstPairs::new(symbols.len());
@@ -225,7 +225,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Returns the pair to merge next, if one occurs `least` times or more, without removing it.
+    /// Returns the pair to merge next, if one occurs at least `least` times, without removing it.
     pub(super) fn best(&mut self, symbols: &Symbols, least: u64) -> Result<Option<Candidate>> {
         let least = i64::try_from(least).unwrap_or(i64::MAX).max(1);
         loop {
@@ -282,7 +282,7 @@ impl Corpus {
             Ties::Bytes => {
                 TieKey::Bytes(symbols.bytes(pair.left).clone(), symbols.bytes(pair.right).clone())
             }
-            // Without a position the pair occurs nowhere, and its count is 0.
+            // A pair without a position occurs nowhere, and its count is 0.
             Ties::First => TieKey::First(self.first_position(symbols, number).unwrap_or(u32::MAX)),
         };
         let no_memory = |_| Error::OutOfMemory { bytes: size_of::<Queued>() };
@@ -301,7 +301,7 @@ impl Corpus {
         }
     }
 
-    /// Returns the first position of the pair, and drops positions before it.
+    /// Returns the first position of the pair, and drops stale positions before it.
     fn first_position(&mut self, symbols: &Symbols, number: u32) -> Option<u32> {
         let Pair { left, right, start, length, .. } = self.pairs.list[number as usize];
         let (cells, lengths) = (&self.cells, &self.lengths);
@@ -311,7 +311,7 @@ impl Corpus {
         let first = positions.get(dropped).copied();
         let again =
             self.again.get(&number).and_then(|more| more.iter().copied().filter(is_here).min());
-        // A pair without positions is one that was merged: keep one, though it is out of date.
+        // A pair without positions has been merged: keep one position, though it is stale.
         let dropped = dropped.min(positions.len().saturating_sub(1));
         let pair = &mut self.pairs.list[number as usize];
         pair.start += dropped;
@@ -319,10 +319,10 @@ impl Corpus {
         first.into_iter().chain(again).min()
     }
 
-    /// Makes each place of the pair the token `new`, from left to right.
+    /// Replaces each occurrence of the pair with the token `new`, from left to right.
     ///
     /// Counts are updated as in Hugging Face's trainer: the count of the merged pair does not
-    /// change except for places that overlap, and counts again when the pair is met again.
+    /// change except for overlapping occurrences, and counts again when the pair occurs again.
     pub(super) fn merge(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
         let Merging { left, right, .. } = merge;
         let Some(number) = self.pairs.find(left, right) else { return Ok(()) };
@@ -350,8 +350,8 @@ impl Corpus {
         self.apply_changes(symbols, merge)
     }
 
-    /// Fetches the cells where a pair of this length begins and ends, for a part of the arena. A pair
-    /// with a token of several lengths may be shorter, and end with the last cell.
+    /// Prefetches the cells where a pair of this length begins and ends, for part of the arena. A
+    /// pair with a token of several lengths may be shorter, and end with the last cell.
     #[inline(always)]
     fn prefetch_cells(&self, part: Range<usize>, length: usize) {
         for &position in &self.arena[part] {
@@ -399,7 +399,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Turns the changes at both sides of a merge into counts and positions of pairs.
+    /// Turns the changes on both sides of a merge into counts and positions of pairs.
     fn apply_changes(&mut self, symbols: &Symbols, merge: Merging) -> Result<()> {
         let Merging { left, right, new, is_new } = merge;
         let (mut before, mut after) =
@@ -416,7 +416,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Counts the new pairs on one side, and keeps their positions.
+    /// Counts the new pairs on one side and keeps their positions.
     fn add_pairs(
         &mut self,
         symbols: &Symbols,
@@ -462,7 +462,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Subtracts the places that became new pairs from their former pairs.
+    /// Subtracts the occurrences that became new pairs from their former pairs.
     fn take_off(&mut self, side: &Side, pair_of: impl Fn(u32) -> (u32, u32)) {
         for &neighbor in &side.touched {
             let (left, right) = pair_of(neighbor);
@@ -481,7 +481,7 @@ impl Corpus {
         pair_of: impl Fn(u32) -> (u32, u32),
     ) -> Result<()> {
         for &neighbor in &side.touched {
-            // A pair of a new token has no other places.
+            // A pair of a new token has no other occurrences.
             if is_new && side.changes[neighbor as usize].count < self.threshold {
                 continue;
             }
@@ -496,7 +496,7 @@ impl Corpus {
     }
 }
 
-/// Returns the number of cells of a token, which begins or ends at `cell`.
+/// Returns the number of cells of the token that begins or ends at `cell`.
 #[inline(always)]
 fn length_at(lengths: &HashMap<u32, u32>, symbols: &Symbols, cell: usize, token: u32) -> usize {
     let shape = symbols.shape(token);

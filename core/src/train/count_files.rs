@@ -1,8 +1,9 @@
-//! Sorted files of counts, for pieces that do not fit in memory; the files are merged as they are
+//! Sorted files of counts, for pieces that do not fit in memory; files are merged while they are
 //! read.
 //!
 //! A file holds the pieces in byte order, each as its length (4 bytes), its count (8 bytes) and its
-//! bytes, numbers little-endian. Files are temporary: only the process that wrote them reads them.
+//! bytes, with little-endian numbers. Files are temporary: only the process that wrote them reads
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,12 +20,12 @@ pub struct CountWriter {
 }
 
 impl CountWriter {
-    /// Creates the file, or replaces one that exists.
+    /// Creates the file, or replaces an existing one.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { file: BufWriter::with_capacity(1 << 20, File::create(path)?) })
     }
 
-    /// Writes the next piece, which must be greater than all before it.
+    /// Writes the next piece, which must be greater than all earlier pieces.
     pub fn write(&mut self, piece: &[u8], count: u64) -> io::Result<()> {
         let length = u32::try_from(piece.len());
         let length = length.map_err(|_| io::Error::other("a piece has 4 GiB or more"))?;

@@ -8,7 +8,7 @@ use crate::split::{BATCH, Batch, Piece, Splitter};
 
 use super::piece_table::PieceTable;
 
-/// Cuts text into pieces, and counts them.
+/// Cuts text into pieces and counts them.
 #[derive(Debug)]
 pub struct PieceCounter {
     splitter: Splitter,
@@ -59,7 +59,7 @@ impl PieceCounter {
     }
 }
 
-/// Counts pieces of a text, a batch at a time, until `fill` finds no more.
+/// Counts pieces of a text, batch by batch, until `fill` finds no more.
 pub fn count_batches(
     text: &str,
     table: &mut PieceTable,

@@ -1,9 +1,9 @@
-//! Learns the merges that a vocabulary needs for given words to become one token each.
+//! Learns the merges that a vocabulary needs so that each given word becomes one token.
 //!
-//! Every word is first cut into the pieces that the base's merges leave. Then the pair
-//! of adjacent pieces with the highest frequency is merged in all words, again and again, until no
-//! word has two pieces left. Counts are kept up to date from merge to merge, and a priority queue
-//! whose entries may be out of date, but never too low, gives the best pair.
+//! Every word is first cut into the pieces that the base's merges leave. Then the pair of adjacent
+//! pieces with the highest frequency is repeatedly merged in all words, until no word has two
+//! pieces left. Counts are updated with each merge, and a priority queue whose entries may be
+//! stale, but never too low, gives the best pair.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
@@ -11,8 +11,8 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// The rank of each token of the base. Learning looks tokens up and needs nothing else of a
-/// [`crate::Vocabulary`], whose tables take longer to build than a short list takes to learn.
+/// Rank of each token of the base. Learning only looks tokens up; the tables of a
+/// [`crate::Vocabulary`] take longer to build than a short list takes to learn.
 pub type Ranks = HashMap<Vec<u8>, u32>;
 
 /// A word to be made one token.
@@ -20,7 +20,7 @@ pub type Ranks = HashMap<Vec<u8>, u32>;
 pub struct Word<'a> {
     /// Its bytes, UTF-8.
     pub bytes: &'a [u8],
-    /// Its frequency, which may be zero or negative.
+    /// Frequency, possibly zero or negative.
     pub frequency: i64,
 }
 
@@ -29,20 +29,20 @@ pub struct Word<'a> {
 pub struct Options {
     /// Maximum number of tokens to learn.
     pub max_tokens: Option<usize>,
-    /// Pairs with a lower frequency are left alone.
+    /// Minimum frequency of a pair to be merged.
     pub min_frequency: Option<i64>,
     /// Learn only tokens that are whole characters, and complete the characters first.
     pub whole_characters: bool,
-    /// Count a merge towards `max_tokens` even when its token is not new.
+    /// Count a merge towards `max_tokens` even if its token is not new.
     pub count_repeats: bool,
 }
 
-/// The novelty of the token of a merge.
+/// Novelty of a merged token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     /// The token is new.
     New,
-    /// The base has the token already; its merges did not reach it here.
+    /// The base already has the token; its merges did not reach it here.
     InBase,
 }
 
@@ -55,22 +55,22 @@ pub struct Merge {
     pub right: Vec<u8>,
     /// Whether the token is new.
     pub novelty: Novelty,
-    /// The frequency of the pair when it was merged.
+    /// Frequency of the pair when it was merged.
     pub frequency: i128,
-    /// In how many words it was merged.
+    /// Number of words in which it was merged.
     pub words: usize,
 }
 
 /// How one word became a token, or the parts that remain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
-    /// Where each piece ends after the base's merges, in bytes.
+    /// End of each piece in bytes after the base's merges.
     pub first: Vec<usize>,
-    /// Where each piece ends at the end; one entry when the word became one token.
+    /// End of each piece after learning; one entry if the word became one token.
     pub last: Vec<usize>,
-    /// The merges that were applied, as places in [`Learned::merges`].
+    /// Merges that were applied, as indices in [`Learned::merges`].
     pub merges: Vec<u32>,
-    /// With `whole_characters`: a character of the word is cut into three pieces or more, so it
+    /// With `whole_characters`: a character of the word is cut into three or more pieces, so it
     /// cannot become one piece, and the word took no part.
     pub blocked: bool,
 }
@@ -87,11 +87,11 @@ pub struct Learned {
 /// The progress of learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Words that are one piece, or took no part.
+    /// Number of words that are one piece, or took no part.
     pub finished: usize,
-    /// All words.
+    /// Number of all words.
     pub words: usize,
-    /// Merges so far.
+    /// Number of merges so far.
     pub merges: usize,
 }
 
@@ -99,16 +99,16 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// The number of words that are updated between two calls of the progress function.
+/// Number of words that are updated between two progress calls.
 const WORDS_PER_TICK: usize = 1 << 10;
 
 /// Learns the merges that make each of `words` one token, after the merges of `base`.
 ///
 /// The pair with the highest frequency comes first; ties go to the merged token with fewer
 /// characters (bytes that are not UTF-8 decoded as U+FFFD), then fewer bytes, then the lower text,
-/// then the lower bytes. Every place of a pair counts, overlapping ones included.
+/// then the lower bytes. Every occurrence of a pair counts, including overlapping ones.
 ///
-/// `progress` is called now and then; `Break` ends the work.
+/// `progress` is called at intervals; `Break` ends the work.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -143,9 +143,9 @@ pub fn learn(
 
 /// Returns the ends of the pieces of `word` after the merges of `base`.
 ///
-/// All places of the pair with the lowest rank are merged at once, left to right. For a base that
-/// was trained, that is what encoding does; in one whose tokens have lower ranks than their
-/// parts, encoding may take a place at a time in another order.
+/// All occurrences of the pair with the lowest rank are merged at once, left to right. For a
+/// trained base, encoding does the same; for a base whose tokens have lower ranks than their parts,
+/// encoding may take occurrences one at a time in another order.
 fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     // `joined[i]` is the rank of piece `i` joined with the next.
     let mut starts: Vec<usize> = (0..=word.len()).collect();
@@ -171,7 +171,7 @@ fn existing_merges(base: &Ranks, word: &[u8]) -> Vec<usize> {
     starts.split_off(1)
 }
 
-/// Orders pairs of the same frequency in the queue. Fields are in order of weight.
+/// Order of pairs of the same frequency in the queue. Fields are in order of weight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TieRule {
     characters: usize,
@@ -192,15 +192,15 @@ impl TieRule {
 struct Pair {
     left: u32,
     right: u32,
-    /// 0 for a pair that completes a character when characters come first, 1 for others.
+    /// 0 for a pair that completes a character when characters come first, otherwise 1.
     stage: u8,
     /// True if it may be merged.
     allowed: bool,
     rule: Rc<TieRule>,
     frequency: i128,
-    /// The number of places where the pair occurs; at 0 it is gone, whatever its frequency.
+    /// Number of occurrences of the pair; at 0 it is gone, whatever its frequency.
     places: u64,
-    /// The words it may be in: complete, but with repeats and words that it has left.
+    /// Words that may contain it: complete, but with repeats and words that it has left.
     words: Vec<u32>,
     /// True while it waits in [`Learner::dirty`].
     dirty: bool,
@@ -308,7 +308,7 @@ impl<'a> Learner<'a> {
         symbol
     }
 
-    /// Counts one more place of the pair, in the word `number`.
+    /// Counts one more occurrence of the pair, in the word `number`.
     fn count(&mut self, left: u32, right: u32, frequency: i64, number: u32) {
         let pair = match self.pair_numbers.entry((left, right)) {
             MapEntry::Occupied(entry) => *entry.get(),
@@ -344,12 +344,12 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Subtracts one place of the pair.
+    /// Subtracts one occurrence of the pair.
     fn uncount(&mut self, left: u32, right: u32, frequency: i64) {
         let pair = &mut self.pairs[self.pair_numbers[&(left, right)] as usize];
         pair.frequency -= i128::from(frequency);
         pair.places -= 1;
-        // With a negative frequency, one place less is a higher count.
+        // With a negative frequency, one occurrence fewer is a higher count.
         if frequency < 0 && !pair.dirty {
             pair.dirty = true;
             self.dirty.push(self.pair_numbers[&(left, right)]);
@@ -376,9 +376,9 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Takes the best pair out of the queue.
+    /// Removes the best pair from the queue.
     ///
-    /// Two pairs never tie: the merges of the bytes between two borders depend on these bytes
+    /// Two pairs never tie: the merges of the bytes between two boundaries depend on these bytes
     /// alone, so another pair of the same bytes never exists, now or before.
     fn best(&mut self) -> Option<u32> {
         while let Some(entry) = self.queue.pop() {
@@ -386,7 +386,7 @@ impl<'a> Learner<'a> {
             if pair.places > 0 && pair.frequency == entry.frequency {
                 return Some(entry.pair);
             }
-            // A lower frequency now: back to its place. A higher one was queued when it grew.
+            // A lower frequency now: requeue. A higher frequency was queued when it grew.
             if pair.frequency < entry.frequency {
                 self.enqueue(entry.pair);
             }
@@ -423,7 +423,8 @@ impl<'a> Learner<'a> {
         Ok(novelty)
     }
 
-    /// Merges a pair at all of its places in one word, left to right; returns false if it has none.
+    /// Merges all occurrences of a pair in one word, left to right; returns false if there are
+    /// none.
     fn apply_in_word(&mut self, number: u32, (left, right): (u32, u32), merged: u32) -> bool {
         let word = &mut self.words[number as usize];
         let frequency = word.frequency;
@@ -443,7 +444,7 @@ impl<'a> Learner<'a> {
                 i += 1;
             }
         }
-        // Only the pairs that touch a merged place change.
+        // Only the pairs next to a merged piece change.
         let from = first.saturating_sub(1);
         let after = (old.len() - 1).saturating_sub(last + 2);
         for i in from..old.len() - 1 - after {
@@ -471,8 +472,8 @@ impl<'a> Learner<'a> {
     }
 }
 
-/// Returns true if three pieces or more are between two places where both a piece and a character
-/// end: joining two of them never makes whole characters.
+/// Returns true if three or more pieces lie between two positions where both a piece and a
+/// character end: joining two of them never makes whole characters.
 fn cuts_a_character_twice(word: &[u8], ends: &[usize]) -> bool {
     let Ok(text) = std::str::from_utf8(word) else { return true };
     let mut pieces = 0;

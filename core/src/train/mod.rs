@@ -10,8 +10,7 @@
 //! | [`extend`] | learns the merges that make given words one token each |
 //!
 //! [`bpe`] keeps its tokens in `symbols`, the pieces and the positions of their pairs in `corpus`,
-//! collects the changes of a merge in `sides`, looks pairs up in `pairs` and orders equal ones by
-//! `ties`.
+//! collects the changes of a merge in `sides`, looks pairs up in `pairs` and breaks ties in `ties`.
 
 pub mod bpe;
 pub mod characters;

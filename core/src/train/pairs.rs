@@ -8,10 +8,10 @@ use crate::hash::fold;
 pub(super) struct Pair {
     pub(super) left: u32,
     pub(super) right: u32,
-    /// Its count. Below zero if places were subtracted that never counted, since a limit forbids
+    /// Count of the pair. Negative if subtracted occurrences never counted because a limit forbids
     /// the pair.
     pub(super) count: i64,
-    /// Its positions are this part of the arena.
+    /// Start of its positions in the arena.
     pub(super) start: usize,
     pub(super) length: u32,
 }
@@ -27,7 +27,7 @@ pub(super) struct Pairs {
 
 const FEWEST_SLOTS: usize = 1 << 12;
 
-/// Maximum number of pairs: numbers plus one are 32 bits wide.
+/// Maximum number of pairs: a number plus one must fit in 32 bits.
 const MOST_PAIRS: usize = u32::MAX as usize - 1;
 
 #[inline(always)]
@@ -36,7 +36,7 @@ fn hash(left: u32, right: u32) -> usize {
 }
 
 impl Pairs {
-    /// Returns the number of the pair, if it has been met.
+    /// Returns the number of the pair, if it has occurred.
     #[inline]
     pub(super) fn find(&self, left: u32, right: u32) -> Option<u32> {
         if self.slots.is_empty() {
@@ -94,7 +94,7 @@ impl Pairs {
     }
 }
 
-/// The numbers of the first pairs: without a base, these are pairs of single bytes, which are found
+/// Numbers of the first pairs: without a base, these are pairs of single bytes, which are found
 /// without hashing.
 #[derive(Debug)]
 pub(super) struct FirstPairs {
@@ -104,7 +104,7 @@ pub(super) struct FirstPairs {
 }
 
 impl FirstPairs {
-    /// Maximum number of tokens whose pairs all have a place.
+    /// Maximum number of tokens whose pairs are all in the table.
     const MOST: usize = 256;
 
     /// Creates an empty table for pairs of `tokens` tokens.

@@ -7,18 +7,18 @@ use crate::hash::{hash_bytes, hash16, random_seeds};
 use crate::memory::prefetch;
 use crate::split::Piece;
 
-/// Distinct pieces and their counts, in the order in which they were met.
+/// Distinct pieces and their counts, in the order of first occurrence.
 #[derive(Debug)]
 pub struct PieceTable {
     entries: Vec<Entry>,
-    /// The bytes of pieces that are longer than [`MOST_INLINE`].
+    /// Bytes of pieces longer than [`MOST_INLINE`].
     long: Vec<u8>,
-    /// The total bytes of the distinct pieces.
+    /// Total bytes of the distinct pieces.
     bytes: usize,
-    /// Open addressing: the number of an entry plus one in the lower half, a part of its hash in
-    /// the upper. The length is a power of two, and at most three quarters are in use.
+    /// Open addressing: the number of an entry plus one in the lower half, part of its hash in the
+    /// upper half. The length is a power of two, and at most three quarters are in use.
     slots: Vec<u64>,
-    /// Random: otherwise someone could write texts whose pieces all have one slot.
+    /// Random seeds: with fixed seeds, someone could write texts whose pieces all share a slot.
     seeds: [u64; 2],
 }
 
@@ -34,16 +34,16 @@ impl Default for PieceTable {
     }
 }
 
-/// Maximum number of bytes of a piece that fit into its entry.
+/// Maximum length in bytes of a piece that fits into its entry.
 const MOST_INLINE: usize = 15;
 
-/// In the last byte of a block: the piece is longer.
+/// Last byte of a block: the piece is longer.
 const LONG_MARK: u8 = 0xff;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The bytes of a short piece, zeros, and in the last byte the number of bytes; or where a
-    /// long piece starts, its length, and [`LONG_MARK`].
+    /// The bytes of a short piece, zeros, and the number of bytes in the last byte; or the start of
+    /// a long piece, its length, and [`LONG_MARK`].
     block: [u8; 16],
     count: u64,
 }
@@ -74,7 +74,7 @@ impl Entry {
 #[derive(Debug, Clone, Copy)]
 struct Probe<'a> {
     piece: &'a [u8],
-    /// The block of a short piece's entry; zeros for a long piece.
+    /// Block of a short piece's entry; zeros for a long piece.
     block: [u8; 16],
     hash: u64,
 }
@@ -87,7 +87,7 @@ impl<'a> Probe<'a> {
             return Self { piece, block, hash: hash_bytes(piece, seeds) };
         }
         if let Some(first) = piece.first_chunk::<8>() {
-            // Two copies of a fixed length take less time than one of any.
+            // Two copies of fixed length take less time than one of variable length.
             let (from, shift) = (piece.len() - 8, 8 * (16 - piece.len()) as u32);
             let mut last = [0; 16];
             last[8..].copy_from_slice(&piece[from..]);
@@ -106,17 +106,17 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// The slots of a table that is not empty.
+/// Number of slots of the smallest nonempty table.
 const FEWEST_SLOTS: usize = 1 << 10;
 
-/// Maximum number of distinct pieces of one table.
+/// Maximum number of distinct pieces in one table.
 const MOST_PIECES: usize = u32::MAX as usize - 1;
 
-/// The number of pieces that are looked up together, so that their slots and entries are prefetched.
+/// Number of pieces looked up together, so that their slots and entries are prefetched.
 const AT_ONCE: usize = 32;
 
 impl PieceTable {
-    /// Counts `piece` `times` times more. Counts stop at the largest `u64`.
+    /// Adds `times` to the count of `piece`. Counts saturate at the largest `u64`.
     ///
     /// Fails with [`Error::OutOfMemory`] if a new piece does not fit into memory.
     pub fn add(&mut self, piece: &[u8], times: u64) -> Result<()> {
@@ -124,7 +124,7 @@ impl PieceTable {
         self.count(&Probe::new(piece, self.seeds), times)
     }
 
-    /// Counts each of these pieces of `text` once more.
+    /// Adds one to the count of each of these pieces of `text`.
     pub(super) fn add_all(&mut self, text: &[u8], pieces: &[Piece]) -> Result<()> {
         let seeds = self.seeds;
         self.add_probes(pieces.iter().map(|piece| {
@@ -207,7 +207,7 @@ impl PieceTable {
         Ok(())
     }
 
-    /// Makes sure that `more` pieces have slots, and that one slot stays empty.
+    /// Reserves slots for `more` pieces, and keeps one slot empty.
     #[inline(always)]
     fn make_room(&mut self, more: usize) {
         if self.entries.len() + more > self.slots.len() / 4 * 3 {
@@ -264,7 +264,7 @@ impl PieceTable {
         self.bytes
     }
 
-    /// Returns the bytes of memory in use, room for growth included.
+    /// Returns the memory in use in bytes, including room for growth.
     pub fn memory(&self) -> usize {
         self.long.capacity()
             + self.entries.capacity() * size_of::<Entry>()
@@ -295,8 +295,8 @@ impl PieceTable {
         order
     }
 
-    /// Returns the numbers of the pieces, the most frequent first, equal ones in byte order: an order
-    /// that does not depend on the order of adding.
+    /// Returns the numbers of the pieces, the most frequent first, equal ones in byte order:
+    /// independent of the order of adding.
     pub fn by_count(&self) -> Vec<u32> {
         // Most pieces differ in the count or in the first bytes.
         let mut keys = Vec::with_capacity(self.len());
@@ -319,8 +319,7 @@ impl PieceTable {
         numbers
     }
 
-    /// Removes pieces that occur less than `least` times. Returns their number, and how often they
-    /// occurred together.
+    /// Removes pieces with a count below `least`. Returns their number and their total count.
     pub fn drop_rare(&mut self, least: u64) -> Result<(usize, u64)> {
         let mut kept = PieceTable::default();
         let (mut pieces, mut occurrences) = (0, 0u64);
@@ -393,7 +392,7 @@ mod tests {
             for piece in &pieces {
                 expected.add(&text[piece.start..piece.end], 1).unwrap();
             }
-            // In the order in which they were met.
+            // Order of first occurrence.
             prop_assert!(table.iter().eq(expected.iter()));
             for order in [table.by_bytes(), table.by_count()] {
                 prop_assert_eq!(order.len(), table.len());

@@ -1,21 +1,21 @@
-//! The changes of one merge at both sides of the new token, collected before pairs are looked up: a
+//! Changes of one merge on both sides of the new token, collected before pairs are looked up: a
 //! neighbor that occurs a thousand times is looked up once.
 
-/// The change for one neighbor at one side of the new token.
+/// Change for one neighbor on one side of the new token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Change {
     pub(super) count: i64,
     pub(super) places: u32,
-    /// Where in the arena the next position goes.
+    /// Index in the arena of the next position.
     pub(super) next: usize,
 }
 
-/// The neighbors at one side of a new token.
+/// Neighbors on one side of a new token.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     /// Changes by the id of the neighbor.
     pub(super) changes: Vec<Change>,
-    /// The tokens that have a change.
+    /// Tokens that have a change.
     pub(super) touched: Vec<u32>,
     /// Neighbors and positions of the new pairs, in the order of the positions.
     pub(super) places: Vec<(u32, u32)>,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::error::{Error, Result};
 
-/// Tokens by number; the number of a token is its place in the order of ids.
+/// Tokens by number; the number of a token is its index in the order of ids.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
     bytes: Vec<Rc<[u8]>>,
@@ -13,25 +13,26 @@ pub(super) struct Symbols {
     shapes: Vec<Shape>,
 }
 
-/// The properties of a token that limits apply to.
+/// Properties of a token that limits apply to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The cells of a piece that it takes: its bytes, or its characters; 0 until it is met in a piece.
+    /// Number of cells of a piece that the token takes: its bytes, or its characters; 0 until it
+    /// occurs in a piece.
     pub(super) length: u32,
     /// True if the token takes other numbers of cells elsewhere, as `##` does of `#` and `##`.
     pub(super) varies: bool,
-    /// The number of its words: stretches of bytes without ASCII whitespace.
+    /// Number of its words: runs of bytes without ASCII whitespace.
     words: u32,
     begins_in_word: bool,
     ends_in_word: bool,
 }
 
-/// Which tokens may be made.
+/// Limits on new tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of bytes of a token; characters where words are of characters.
+    /// Maximum number of bytes in a token, or of characters if words consist of characters.
     pub bytes: Option<u32>,
-    /// Maximum number of words of a token: stretches of bytes without ASCII whitespace.
+    /// Maximum number of words in a token: runs of bytes without ASCII whitespace.
     pub words: Option<u32>,
 }
 
@@ -48,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Returns true if both joined are within the limits.
+    /// Returns true if the joined token is within the limits.
     pub(super) fn may_join(self, right: Shape, limits: Limits) -> bool {
         let shared = u32::from(self.ends_in_word && right.begins_in_word);
         limits.bytes.is_none_or(|most| self.length.saturating_add(right.length) <= most)
@@ -57,7 +58,7 @@ impl Shape {
 }
 
 impl Symbols {
-    /// Returns the number of a token, and whether it is new: then it gets the next number.
+    /// Returns the number of a token, and whether it is new; a new token gets the next number.
     pub(super) fn intern(&mut self, bytes: &[u8]) -> Result<(u32, bool)> {
         self.intern_of(bytes, bytes.len() as u32)
     }
@@ -84,7 +85,7 @@ impl Symbols {
         Ok((number, true))
     }
 
-    /// [`Self::intern`] for a token that two others become.
+    /// [`Self::intern`] for a token merged from two tokens.
     pub(super) fn intern_joined(&mut self, bytes: &[u8], of: [u32; 2]) -> Result<(u32, bool)> {
         let shapes = of.map(|token| self.shape(token));
         let interned = self.intern_of(bytes, shapes.iter().map(|shape| shape.length).sum())?;
@@ -115,7 +116,7 @@ impl Symbols {
         self.shapes[number as usize].length as usize
     }
 
-    /// Returns the bytes of both, one after the other.
+    /// Returns the concatenated bytes of both.
     pub(super) fn joined(&self, left: u32, right: u32) -> Vec<u8> {
         [&self.bytes(left)[..], &self.bytes(right)[..]].concat()
     }

@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
-/// The rule for pairs of the same count.
+/// Rule for pairs with the same count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ties {
-    /// The pair that is first in the distinct pieces, from the most frequent to the least, equal ones
+    /// The pair that comes first in the distinct pieces, in descending order of count, equal ones
     /// in byte order, each from left to right.
     First,
-    /// The pair whose left token has the lower id; of several, whose right token has. The trainer
-    /// of Hugging Face's `tokenizers` has this rule.
+    /// The pair whose left token has the lower id; on ties, whose right token has. The rule of
+    /// Hugging Face's trainers in `tokenizers`.
     #[default]
     LowestIds,
-    /// The pair whose left token has the lower bytes; of several, whose right token has.
+    /// The pair whose left token has the lower bytes; on ties, whose right token has.
     Bytes,
 }
 
-/// The place of a pair among those with the same count; the least comes first.
+/// Sort key of a pair among pairs with the same count; the least comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TieKey {
     /// The first position.

@@ -1,10 +1,10 @@
 //! Finds boundaries inside a piece that no token crosses: the segments between them merge
 //! independently.
 //!
-//! Two neighboring characters of three bytes each (Chinese, Japanese, Korean and more) have a
-//! boundary between them unless some token contains the end of the first and the start of the
-//! second. No merge ever crosses a boundary, so both sides merge independently, and a side that is
-//! a token merges into it. (The last needs every token to be reachable; a vocabulary with
+//! Two neighboring three-byte characters (Chinese, Japanese, Korean and more) have a boundary
+//! between them unless some token contains the end of the first and the start of the second. No
+//! merge ever crosses a boundary, so both sides merge independently, and a side that is a token
+//! merges into that token. (The last claim needs every token to be reachable; a vocabulary with
 //! unreachable tokens has no boundaries.)
 
 use std::ops::ControlFlow;
@@ -15,13 +15,13 @@ use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::polling::poll;
 
-/// A hashed set of the pairs of characters that some token contains; a collision only costs a
-/// boundary.
+/// Size of a hashed set of the pairs of characters that some token contains; a collision only costs
+/// a boundary.
 const PAIR_BITS: u32 = 18;
-/// The bits of the code points of three-byte characters.
+/// Number of bits of a three-byte character's code point.
 const CHAR_BITS: u32 = 16;
 
-/// The boundaries that a vocabulary allows.
+/// Boundaries that a vocabulary allows.
 #[derive(Debug, Clone)]
 pub(crate) struct Boundaries {
     pub(super) pairs: Section<u64>,
@@ -29,15 +29,15 @@ pub(crate) struct Boundaries {
     pub(super) open: Section<u8>,
 }
 
-/// A token may join the character to a part of the one before it.
+/// A token may join the character to a part of the previous character.
 const OPEN_BEFORE: u8 = 1;
-/// A token may join the character to a part of the one after it.
+/// A token may join the character to a part of the next character.
 const OPEN_AFTER: u8 = 2;
 
-/// Returns the code point of a three-byte character, if the bytes are one.
+/// Returns the code point of `bytes` if they are one three-byte character.
 #[inline(always)]
 pub(crate) fn three_byte_char(bytes: &[u8]) -> Option<u32> {
-    // Four bytes are one load; the last character has three.
+    // Four bytes are one load; the last character has three bytes.
     let word = match *bytes {
         [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
         [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
@@ -69,7 +69,8 @@ struct Character {
     open: u8,
 }
 
-/// The relation of the bytes on one side of a border inside a token to a three-byte character.
+/// How the bytes on one side of a character boundary inside a token relate to a three-byte
+/// character.
 enum Side {
     Whole(u32),
     /// Too few bytes to decide: the lowest and the highest possible character.
@@ -107,7 +108,7 @@ impl Boundaries {
     pub(super) fn build(tokens: &Tokens) -> Result<Self> {
         let mut pairs = vec![0; 1 << (PAIR_BITS - 6)];
         let mut open = vec![0; 1 << CHAR_BITS];
-        // The starts minus the ends of ranges of characters that are open before.
+        // Number of starts minus ends of the ranges of characters that are open before.
         let mut ranges = vec![0_i32; (1 << CHAR_BITS) + 1];
         if !tokens.all_reachable() {
             pairs.fill(u64::MAX);
@@ -147,7 +148,7 @@ impl Boundaries {
         Ok(Self { pairs: pairs.into(), open: open.into() })
     }
 
-    /// No boundaries.
+    /// Returns an empty set of boundaries.
     pub(super) fn none() -> Self {
         Self { pairs: Section::default(), open: Section::default() }
     }
@@ -164,15 +165,15 @@ impl Boundaries {
         Character { code_point, open: self.open[code_point as usize] }
     }
 
-    /// Returns true if no token crosses the border of these two characters.
+    /// Returns true if no token crosses the boundary between these two characters.
     #[inline(always)]
     fn between(&self, before: Character, after: Character) -> bool {
         let is_open = before.open & OPEN_AFTER | after.open & OPEN_BEFORE;
         (is_open == 0) & !has(&self.pairs, pair_bit(before.code_point, after.code_point))
     }
 
-    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until it breaks. Bytes
-    /// that are not characters have no boundary next to them.
+    /// Calls `found` with every boundary in `bytes[start..end]`, in order, until `found` breaks.
+    /// Bytes that are not characters have no boundary next to them.
     #[inline(always)]
     pub(crate) fn each<B>(
         &self,
@@ -184,8 +185,8 @@ impl Boundaries {
         if !Mechanism::Boundaries.is_used() || !self.are_any() {
             return ControlFlow::Continue(());
         }
-        // Not branched on, since it cannot be predicted: the position of every character is
-        // written, and kept if it is a boundary.
+        // Branch-free, since the condition is unpredictable: every character's position is written,
+        // and kept if it is a boundary.
         const CHARACTERS: usize = 32;
         let bytes = &bytes[..end];
         let mut before = None;
@@ -220,10 +221,10 @@ mod tests {
     use super::*;
     use crate::Vocabulary;
 
-    /// The bytes of characters with many parts in common, and an ASCII letter.
+    /// Bytes of characters with many common parts, and an ASCII letter.
     const BYTES: [u8; 7] = [0xe4, 0xef, 0x80, 0xb8, 0xb9, 0xbf, b'a'];
 
-    /// Single bytes, and tokens that are each made of two before it.
+    /// Single bytes, and tokens that each join two earlier tokens.
     fn vocabularies() -> impl Strategy<Value = Vec<Vec<u8>>> {
         vec(any::<(Index, Index)>(), 0..40).prop_map(|merges| {
             let mut tokens = BYTES.map(|byte| vec![byte]).to_vec();
@@ -246,9 +247,9 @@ mod tests {
         found
     }
 
-    /// Returns true if some token may cross the border of two characters. If a token contains only
-    /// a part of a character, the text before the border may be anything, and so may the text after
-    /// it if the character before is whole.
+    /// Returns true if some token may cross the boundary between two characters. If a token
+    /// contains only part of a character, the text before the boundary may be anything, and so may
+    /// the text after it if the character before is whole.
     fn is_crossed(tokens: &[Vec<u8>], before: &[u8], after: &[u8]) -> bool {
         let continues = |byte: &u8| byte & 0xc0 == 0x80;
         tokens.iter().any(|token| {
@@ -295,7 +296,7 @@ mod tests {
             }
             let text = characters.concat();
             prop_assert_eq!(&found(&vocabulary, &text, 0, text.len()), &expected);
-            // A part of the text has the boundaries inside it.
+            // A part of the text has the boundaries that lie inside it.
             let (start, end) = (characters[0].len(), text.len() - characters.last().unwrap().len());
             if start < end {
                 expected.retain(|&boundary| start < boundary && boundary < end);

@@ -5,11 +5,12 @@ use super::tokens::Tokens;
 use crate::error::Result;
 use crate::memory::{prefetch, reserve};
 
-/// Tokens of up to this many bytes are copied as if they had this many: most are shorter, and a
-/// copy of a constant size is one load and one store. The next token overwrites the excess.
+/// Width of a copy: tokens of up to this many bytes are copied as if they had this many. Most are
+/// shorter, and a copy of constant size is one load and one store. The next token overwrites the
+/// excess.
 const WIDE: usize = 16;
 
-/// The number of tokens copied between two checks of the output's capacity.
+/// Number of tokens copied between two checks of the output's capacity.
 const IDS_AT_ONCE: usize = 64;
 
 /// Prefetch distances in ids: for the start of a token, and for its bytes.
@@ -44,8 +45,8 @@ impl Vocabulary {
 
 impl Tokens {
     /// Copies the tokens of a block of ranks to `bytes[end..]` and advances `end`; `bytes` grows to
-    /// the needed length or more. `ahead` are the ids from the block on. Returns the number of
-    /// tokens copied: all up to the first id that is not a token.
+    /// at least the needed length. `ahead` are the ids from the block on. Returns the number of
+    /// tokens copied: all before the first id that is not a token.
     fn copy_block(
         &self,
         block: &[u32],
@@ -114,8 +115,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a vocabulary of every byte, and of tokens of lengths around the wide copy, the
-    /// longest last in the arena.
+    /// Returns a vocabulary of every byte, and of tokens of lengths near the wide copy, the longest
+    /// last in the arena.
     fn vocabulary(gap: u32) -> Vocabulary {
         let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));
         let words = [2usize, 3, 7, 15, 16, 17, 31, 33, 200, 9];

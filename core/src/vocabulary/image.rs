@@ -1,4 +1,4 @@
-//! Stores a vocabulary as one block of bytes, made when the package is built and read in place.
+//! Stores a vocabulary as one block of bytes, created when the package is built and read in place.
 //!
 //! Layout, all numbers little-endian: a magic number, two flags, then the sections, each a `u64`
 //! length in bytes, padding to 64 bytes, the contents, and padding to 64 bytes; the seeds of a hash
@@ -45,8 +45,8 @@ impl Vocabulary {
         image.0
     }
 
-    /// Reads an image in place. Refuses anything but the result of [`Vocabulary::to_image`] of this
-    /// version at an address aligned as by [`Aligned`].
+    /// Reads an image in place. Refuses anything except the result of [`Vocabulary::to_image`] of
+    /// this version at an address aligned like [`Aligned`].
     pub fn from_image(image: &'static [u8]) -> Result<Self> {
         let mut image = Reader { image, position: 0 };
         let [magic] = image.words()?;

@@ -1,8 +1,9 @@
-//! Takes the splits of tokens from a list of merges: verifying them is faster than searching.
+//! Takes the splits of tokens from a list of merges: verifying splits is faster than searching for
+//! them.
 //!
 //! Tokens are processed in the order of ranks. A listed pair is the split of its token if both
-//! parts rank before the token, are reachable themselves, and are complete side by side. Only
-//! tokens of lower ranks can merge before the two do, and their splits are known.
+//! parts rank before the token, are themselves reachable, and are complete side by side. Only
+//! tokens of lower ranks can merge before the pair does, and their splits are known.
 
 use super::NONE;
 use super::splits::{AT_ONCE, Candidate, Search};
@@ -44,7 +45,7 @@ pub(super) fn listed_splits(
             }
         }
     }
-    // Every token with cuts must have a split by now, and other tokens cannot have one.
+    // Every token with cuts must have a split now, and other tokens cannot have one.
     let mut listed = cuts.iter().map(|&(rank, _)| rank).peekable();
     for rank in 0..tokens.len() as u32 {
         let mut is_listed = false;
@@ -66,7 +67,7 @@ pub(super) fn listed_splits(
     Ok(listed.next().is_none().then_some(search.splits))
 }
 
-/// Looks up the two parts of each cut. Returns false if one is not a token.
+/// Looks up the two parts of each cut. Returns false if a part is not a token.
 fn find_parts(
     tokens: &Tokens,
     bytes: &[u32],
@@ -91,7 +92,7 @@ fn find_parts(
         }
     }
     let probes = &mut probes[..2 * block.len()];
-    // Following unused ones is cheaper than telling them apart.
+    // Prefetching unused probes is cheaper than skipping them.
     probes.iter_mut().for_each(|probe| tokens.prefetch_slot(probe));
     probes.iter_mut().for_each(|probe| tokens.prefetch_bytes(probe));
     let mut all_found = true;
@@ -135,7 +136,7 @@ mod tests {
         splits.map(|(rank, left)| (rank, vocabulary.token(left).len() as u32)).collect()
     }
 
-    /// Bytes, and words over few letters in any order, so that some are unreachable.
+    /// Bytes, and words of few letters in any order, so that some are unreachable.
     fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..7), 0..40);
         words.prop_map(|words| {
@@ -151,7 +152,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_support::config(400))]
 
-        /// Accepted splits equal the result of the search; refused ones differ from it.
+        /// Accepted splits equal the result of the search; refused splits differ from it.
         #[test]
         fn listed_splits_are_those_that_are_searched_for(
             tokens in tokens(),
@@ -198,7 +199,7 @@ mod tests {
         // A byte may rank after a token that contains it.
         let late = [b"ab".to_vec(), b"a".to_vec(), b"b".to_vec()];
         assert!(Vocabulary::from_cuts(list(&late), &[(0, 1)]).unwrap().is_some());
-        // Its first part is not a token; the number of that byte comes right after the ranks.
+        // The first part is not a token; the number of that byte comes directly after the ranks.
         let open = [b"a".to_vec(), b"\0a".to_vec()];
         assert!(Vocabulary::from_cuts(list(&open), &[(1, 1)]).unwrap().is_none());
         tokens.push(b"ab".to_vec());

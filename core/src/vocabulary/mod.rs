@@ -1,11 +1,11 @@
 //! A vocabulary: the bytes and the id of each token, and the tables that merging reads.
 //!
-//! Inside the engine a token is its *rank*: its place in the order of merge priority, 0 to `len() -
-//! 1` without gaps. Outside it is its *id*, the number in the rank file. Ids ascend with ranks, may
-//! have gaps, and may be very large.
+//! Inside the engine a token is its *rank*: its index in the order of merge priority, 0 to `len() -
+//! 1` without gaps. Outside the engine a token is its *id*, the number in the rank file. Ids ascend
+//! with ranks, may have gaps, and may be very large.
 //!
-//! Every table is a flat array, so that a vocabulary can be made once, when the package is built,
-//! and then read in place (see [`image`]).
+//! Every table is a flat array, so that a vocabulary can be created once, when the package is
+//! built, and then read in place (see [`image`]).
 
 mod boundaries;
 mod decode;
@@ -30,14 +30,14 @@ pub(crate) use tokens::{
     Key, SHORT, TokenProbe, Tokens, is_key_of_other, key, key_of_other, key_of_run, length_of,
 };
 
-/// The bits of ranks, and of the numbers of single bytes that are not tokens.
+/// Number of bits of a rank, and of the number of a single byte that is not a token.
 pub(crate) const RANK_BITS: u32 = 21;
 const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
-/// Maximum number of tokens of a vocabulary: the rest of the range is for missing bytes.
+/// Maximum number of tokens in a vocabulary: the rest of the range is for missing bytes.
 pub const MAX_TOKENS: usize = (1 << RANK_BITS) - 512;
 
-/// The largest possible id.
+/// Largest possible id.
 pub const MAX_ID: u32 = NONE - 1;
 
 /// A flat array, either allocated or inside an image.
@@ -58,7 +58,7 @@ impl Vocabulary {
     ///
     /// Refuses an empty list, repeated tokens or ids, and more than [`MAX_TOKENS`] tokens. Single
     /// bytes may be missing, ids may have gaps, and tokens that merging cannot reach are kept for
-    /// pieces that equal them. An empty token is kept as well, but text is never encoded to it.
+    /// pieces that equal them. An empty token is also kept, but text never encodes to it.
     ///
     /// ```
     /// use bpe_core::Vocabulary;
@@ -72,7 +72,7 @@ impl Vocabulary {
         Self::from_ranks(tokens.try_into()?)
     }
 
-    /// Builds a vocabulary from a list, which takes fewer allocations and can be interrupted.
+    /// Builds a vocabulary from a list, with fewer allocations; can be interrupted.
     ///
     /// Takes time linear in the bytes of the tokens, except for sorting.
     pub fn from_ranks(list: RankList) -> Result<Self> {
@@ -117,7 +117,7 @@ impl Vocabulary {
         Ok(Self { tokens, pairs, boundaries, ordered, all_reachable })
     }
 
-    /// Returns the vocabulary for pieces that are cut at the boundaries of characters already.
+    /// Returns the vocabulary for pieces that are already cut at the boundaries of characters.
     pub fn without_boundaries(self) -> Self {
         Self { boundaries: Boundaries::none(), ..self }
     }
@@ -162,8 +162,8 @@ impl Vocabulary {
         self.id(self.len() as u32 - 1)
     }
 
-    /// Returns the two parts that merging joins last to form this token: `None` for a single byte
-    /// and for an unreachable token. A part that is not a rank is a byte without a token.
+    /// Returns the two parts of the last merge that forms this token: `None` for a single byte and
+    /// for an unreachable token. A part that is not a rank is a byte without a token.
     pub fn split(&self, rank: u32) -> Option<(u32, u32)> {
         self.pairs.split(rank)
     }
@@ -178,13 +178,13 @@ impl Vocabulary {
         self.all_reachable
     }
 
-    /// Returns true if every token ranks after the two that it is merged from, as in learned
-    /// vocabularies. The fast merge algorithms rely on it.
+    /// Returns true if every token ranks after the two tokens it is merged from, as in learned
+    /// vocabularies. The fast merge algorithms rely on this order.
     pub fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Turns parts into ids, unless one is a byte that is not a token.
+    /// Replaces parts by ids; fails for a byte that is not a token.
     #[inline(always)]
     pub(crate) fn turn_into_ids(&self, parts: &mut [u32]) -> Result<()> {
         let parts_are_ids = self.tokens.ids_are_ranks() && self.pairs.every_byte;

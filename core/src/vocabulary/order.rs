@@ -6,31 +6,31 @@ use crate::error::{Error, Result};
 use crate::memory::prefetch;
 use crate::polling::poll;
 
-/// The ranks of tokens, sorted by their bytes.
+/// Ranks of tokens, sorted by the bytes of the tokens.
 #[derive(Debug)]
 pub(super) struct ByBytes {
     ranks: Vec<u32>,
-    /// The number of bytes that each token shares with the one before it.
+    /// Length of the prefix that each token shares with the previous token.
     shared: Vec<u32>,
 }
 
-/// The number of bytes compared at once.
+/// Number of bytes compared at once.
 const CHUNK: usize = 8;
-/// Groups of up to this many tokens are compared byte by byte.
+/// Maximum size of a group of tokens that is compared byte by byte.
 const SMALL_GROUP: usize = 16;
-/// How many tokens ahead bytes are prefetched; their starts are prefetched twice as far ahead.
+/// Prefetch distance in tokens for bytes; starts are prefetched twice as far ahead.
 const AHEAD: usize = 16;
 
 impl ByBytes {
     /// Sorts all tokens of a vocabulary. Refuses equal tokens.
     ///
     /// Reads each byte of a token once, in chunks: tokens are sorted by their first eight bytes,
-    /// those with the same first eight by the next eight, and so on.
+    /// groups with the same first eight by the next eight, and so on.
     pub(super) fn new(starts: &[u32], arena: &[u8], ids: impl Fn(u32) -> u32) -> Result<Self> {
         let token =
             |rank: u32| &arena[starts[rank as usize] as usize..starts[rank as usize + 1] as usize];
         let count = starts.len() - 1;
-        // A chunk, its number of bytes, and the rank.
+        // Each entry packs a chunk, its number of bytes, and the rank.
         let mut entries: Vec<u128> = Vec::with_capacity(count);
         entries.extend((0..count as u32).map(u128::from));
         let mut unsorted = vec![(0, count, 0)];
@@ -93,11 +93,11 @@ impl ByBytes {
         Ok(Self { ranks, shared })
     }
 
-    /// Returns, by rank, the longest other token that the token starts with, or [`NONE`]. `length`
-    /// returns the length of a token in bytes.
+    /// Returns, by rank, the longest other token that is a prefix of the token, or [`NONE`].
+    /// `length` returns the length of a token in bytes.
     pub(super) fn prefixes(&self, length: impl Fn(u32) -> usize) -> Vec<u32> {
         let mut prefixes = vec![NONE; self.ranks.len()];
-        // Each is a prefix of the next.
+        // A chain in which each token is a prefix of the next.
         let mut chain: Vec<u32> = Vec::new();
         for (&rank, &shared) in self.ranks.iter().zip(&self.shared) {
             while chain.pop_if(|top| length(*top) > shared as usize).is_some() {}
@@ -110,7 +110,7 @@ impl ByBytes {
     }
 }
 
-/// Returns the first bytes of `rest`, and their number, as an integer that sorts in the same order.
+/// Packs the first bytes of `rest` and their number into an integer with the same order.
 fn chunk(rest: &[u8]) -> u128 {
     let (bytes, length) = match rest.first_chunk::<CHUNK>() {
         Some(chunk) => (u64::from_be_bytes(*chunk), CHUNK),
@@ -123,8 +123,8 @@ fn chunk(rest: &[u8]) -> u128 {
     u128::from(bytes) << 64 | (length as u128) << 32
 }
 
-/// Returns the number of leading bytes that all of them share, in chunks, up to a limit: a group
-/// that shares more is examined again.
+/// Returns the length in bytes of the common prefix of all, in chunks, up to a limit: a group that
+/// shares more is examined again.
 fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usize {
     const FAR: usize = 32 * CHUNK;
     let mut shared = first.len().min(FAR);
@@ -137,7 +137,7 @@ fn shared_by_all<'a>(first: &[u8], rests: impl Iterator<Item = &'a [u8]>) -> usi
     shared / CHUNK * CHUNK
 }
 
-/// Returns the number of leading bytes that the two share.
+/// Returns the length of the common prefix.
 fn common_prefix(first: &[u8], second: &[u8]) -> usize {
     let chunks = first.as_chunks::<CHUNK>().0.iter().zip(second.as_chunks::<CHUNK>().0);
     let equal = chunks.take_while(|(a, b)| a == b).count() * CHUNK;
@@ -149,7 +149,7 @@ fn common_prefix(first: &[u8], second: &[u8]) -> usize {
 mod tests {
     use super::ByBytes;
 
-    /// Groups that share less and more than is skipped at once, with and without some that end
+    /// Groups that share less and more than is skipped at once, with and without tokens that end
     /// early.
     #[test]
     fn tokens_that_share_many_bytes_are_sorted() {
@@ -157,7 +157,7 @@ mod tests {
         for (shared, ends_early) in lengths.iter().flat_map(|&n| [(n, true), (n, false)]) {
             let start = vec![b'q'; shared];
             let end = if ends_early { 3 } else { 30 };
-            // The last bytes are in the opposite order.
+            // The last bytes are in reverse order.
             let end_of = |byte: u8| [vec![byte; end], vec![!byte; end]].concat();
             let mut tokens: Vec<Vec<u8>> = (0..200).rev().map(end_of).collect();
             if ends_early {

@@ -3,7 +3,7 @@
 //! A part is a rank, or [`missing`]`(byte)` for a single byte that is not a token.
 //!
 //! Merging is defined on bytes: two parts merge if their concatenation is a token. Yet each token
-//! needs one pair only. When two neighbors form a token, every merge between its first and last
+//! needs only one pair. When two neighbors form a token, every merge between its first and last
 //! byte has happened inside it, in the order in which its bytes alone would merge, so the two are
 //! always the same. A token whose bytes alone do not merge into it is never the result of a merge:
 //! it is *unreachable*.
@@ -24,41 +24,40 @@ pub(crate) fn missing(tokens: usize, byte: u8) -> u32 {
     tokens as u32 + u32::from(byte)
 }
 
-/// The merge ranks of two neighboring single bytes.
+/// Merge ranks of two neighboring single bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct Neighbors {
-    /// The rank of their concatenation, or [`NONE`].
+    /// Rank of their concatenation, or [`NONE`].
     pub rank: u32,
-    /// The lowest rank of a merge of the second, a single byte, with a part that ends in the first.
+    /// Lowest rank of a merge of the second byte with a part that ends in the first.
     pub left_merge_rank: u32,
-    /// The lowest rank of a merge of the first, a single byte, with a part that starts with the
-    /// second.
+    /// Lowest rank of a merge of the first byte with a part that starts with the second.
     pub right_merge_rank: u32,
     padding: u32,
 }
 
 impl Neighbors {
-    /// The neighbors at the ends of a piece, which do not merge.
+    /// Neighbors at the ends of a piece, which do not merge.
     pub(crate) const NONE: Self =
         Self { rank: NONE, left_merge_rank: NONE, right_merge_rank: NONE, padding: 0 };
 }
 
-/// The pairs of a vocabulary.
+/// Pairs of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
-    /// The part of each byte.
+    /// Part of each byte.
     pub(super) bytes: Section<u32>,
     /// True if every byte is a token.
     pub(super) every_byte: bool,
-    /// Indexed by first byte * 256 + second byte.
+    /// Indexed by `first byte * 256 + second byte`.
     pub(super) neighbors: Section<Neighbors>,
     /// By code point, for three-byte characters: the token that the character becomes before it
-    /// merges with anything else, or [`NONE`] if that depends on its neighbors.
+    /// merges with any other part, or [`NONE`] if that depends on its neighbors.
     pub(super) characters: Section<u32>,
-    /// By rank: the pair that a token is merged from; [`NONE`] twice without one.
+    /// By rank: the pair that a token is merged from, or [`NONE`] twice.
     pub(super) splits: Section<[u32; 2]>,
-    /// The rank of each pair, below the pair itself.
+    /// Rank of each pair; a word has the pair in the high bits and the rank below.
     pub(super) by_pair: PerfectHash,
 }
 
@@ -69,7 +68,7 @@ fn hash_pair(pair: u64, seeds: [u64; 2]) -> u64 {
     fold(pair ^ seeds[0], seeds[1])
 }
 
-/// Packs a pair into two times [`RANK_BITS`] bits.
+/// Packs a pair into twice [`RANK_BITS`] bits.
 #[inline(always)]
 pub(super) fn pack(left: u32, right: u32) -> u64 {
     u64::from(left) << RANK_BITS | u64::from(right)
@@ -81,11 +80,11 @@ fn rank_in(word: u64, pair: u64) -> u32 {
     if word >> RANK_BITS == pair { word as u32 & RANK_MASK } else { NONE }
 }
 
-/// A pair that is looked up in steps.
+/// Look-up of a pair in steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairProbe {
     pair: u64,
-    /// Its hash after the first step, its slot after the second.
+    /// Hash after the first step, slot after the second.
     hash_or_slot: u64,
 }
 
@@ -142,8 +141,8 @@ impl Pairs {
         }
     }
 
-    /// Starts a look-up of the merge of two parts, the first of three steps. Each prefetches the
-    /// memory that the next one reads, so that the look-ups of a batch overlap.
+    /// Starts a look-up of the merge of two parts, the first of three steps. Each step prefetches
+    /// the memory that the next one reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut PairProbe) {
         probe.hash_or_slot = hash_pair(probe.pair, self.by_pair.seeds);
@@ -156,7 +155,7 @@ impl Pairs {
         probe.hash_or_slot = self.by_pair.prefetch_slot(probe.hash_or_slot) as u64;
     }
 
-    /// Returns the token that the two merge into, or [`NONE`], after the second step.
+    /// Returns the token that the two parts merge into, or [`NONE`], after the second step.
     #[inline(always)]
     pub(crate) fn found(&self, PairProbe { pair, hash_or_slot }: PairProbe) -> u32 {
         rank_in(self.by_pair.at(hash_or_slot as usize), pair)
@@ -174,13 +173,13 @@ impl Pairs {
     }
 
     /// Returns the token that a three-byte character, given by its code point, becomes before it
-    /// merges with anything else; or [`NONE`].
+    /// merges with any other part; or [`NONE`].
     #[inline(always)]
     pub(crate) fn character(&self, code_point: u32) -> u32 {
         self.characters[code_point as usize]
     }
 
-    /// Returns the two parts that this part is merged from; `None` for a byte, token or not.
+    /// Returns the two parts that a part is merged from; `None` for any single byte.
     #[inline(always)]
     pub(crate) fn split(&self, part: u32) -> Option<(u32, u32)> {
         let [left, right] = *self.splits.get(part as usize)?;
@@ -225,11 +224,11 @@ fn neighbors(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<Neighbors> {
     table
 }
 
-/// Finds the three-byte characters that are complete before anything else can take a part of them:
-/// those that rank before every token that ends in the character's first bytes or starts with its
-/// last ones. (In an ordered vocabulary, merges inside a token rank before it.)
+/// Finds the three-byte characters that are complete before any other merge can take part of them:
+/// characters that rank before every token that ends in the character's first bytes or starts with
+/// its last bytes. (In an ordered vocabulary, merges inside a token rank before it.)
 fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
-    // By one byte or two: the lowest rank of a token that ends in them or starts with them.
+    // Lowest rank of a token that ends in, or starts with, one or two bytes.
     let mut ends_in = Lowest::new();
     let mut starts_with = Lowest::new();
     for rank in 0..tokens.len() as u32 {
@@ -264,7 +263,7 @@ fn characters(tokens: &Tokens, splits: &[[u32; 2]]) -> Vec<u32> {
     characters
 }
 
-/// The lowest rank by one byte or two.
+/// Lowest rank by one byte or two.
 struct Lowest(Vec<u32>);
 
 impl Lowest {

@@ -1,9 +1,9 @@
-//! A constant table without collisions: "hash and displace".
+//! A constant table without collisions, by "hash and displace".
 //!
 //! Keys are grouped into buckets by the high bits of their hash; each bucket has a displacement
-//! that gives each key its slot. Next to its displacement a bucket stores some
-//! bits of the hashes of its keys, which rule out most other keys: the buckets are small enough to
-//! stay in the L2 cache, unlike the slots.
+//! that gives each key its slot. Next to its displacement a bucket stores some bits of the hashes
+//! of its keys, which rule out most other keys: the buckets are small enough to stay in the L2
+//! cache, unlike the slots.
 //!
 //! Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009.
 
@@ -17,20 +17,21 @@ use crate::hash::{FIXED_SEEDS, fold};
 use crate::memory::prefetch;
 use crate::polling::poll;
 
-/// Slots for words that their owner computes, by a hash of the key and [`PerfectHash::seeds`].
+/// Slots for words that the owner computes, found by a hash of the key with [`PerfectHash::seeds`].
 #[derive(Debug, Clone)]
 pub(crate) struct PerfectHash {
     pub(super) seeds: [u64; 2],
-    /// A displacement in the lowest 8 bits, [`marks`] of the keys above. Their number is a power of
-    /// two.
+    /// Displacement in the lowest 8 bits, [`marks`] of the keys above. The number of buckets is a
+    /// power of two.
     pub(super) buckets: Section<u32>,
-    /// A power of two of slots, and one at the end that is always empty.
+    /// A power of two of slots, and one last slot that is always empty.
     pub(super) slots: Section<u64>,
 }
 
-/// In tables of few slots (7 keys in 8, say) all seeds tried may fail by chance.
+/// Minimum number of slots: in smaller tables (with 7 keys in 8 slots, say), all seeds may fail by
+/// chance.
 const FEWEST_SLOTS: usize = 256;
-/// The word of an empty slot; owners never compute it.
+/// Word of an empty slot; owners never compute this word.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 #[inline(always)]
@@ -46,7 +47,7 @@ fn slot_of(hash: u64, displacement: u32, slots: usize) -> usize {
 
 /// Returns the two bits that a key sets in its bucket: one of 16 and one of 8, chosen by bits of
 /// the hash that choose neither bucket nor slot. A bucket of three keys has both bits of another
-/// key in 6 cases of 100.
+/// key in 6 % of cases.
 #[inline(always)]
 fn marks(hash: u64) -> u32 {
     1 << (DISPLACEMENT_BITS + (hash >> 24 & 15) as u32) | 1 << (24 + (hash >> 28 & 7) as u32)
@@ -55,17 +56,17 @@ fn marks(hash: u64) -> u32 {
 const DISPLACEMENT_BITS: u32 = 8;
 const DISPLACEMENT_MASK: u32 = (1 << DISPLACEMENT_BITS) - 1;
 
-/// Maximum number of keys of a bucket; more keys fail at once. Hashes of keys that nobody chose fill buckets
-/// with three on average.
+/// Maximum number of keys in a bucket; above it, the hashes fail at once. Hashes of keys that
+/// nobody chose give buckets of three keys on average.
 const LARGEST_BUCKET: usize = 64;
-/// The number of fixed seeds that are tried first; later ones are random, so that nobody can choose
+/// Number of fixed seeds that are tried first; later seeds are random, so that nobody can choose
 /// keys against them.
 const FIXED_ATTEMPTS: usize = 8;
 const ATTEMPTS: usize = 64;
 
 impl PerfectHash {
-    /// Finds a slot for each of `items`, in a table that they fill at most 80 % of. `hash(item,
-    /// seeds)` hashes the key of an item; `word(item, hash)` is the word in its slot.
+    /// Finds a slot for each of `items`, in a table filled to at most 80 %. `hash(item, seeds)`
+    /// hashes the key of an item; `word(item, hash)` is the word in its slot.
     ///
     /// `None` if all seeds fail, which is less likely than broken hardware.
     pub(super) fn build(
@@ -132,7 +133,7 @@ impl PerfectHash {
         let last = self.slots.len() - 1;
         let marks = marks(hash);
         let slot = slot_of(hash, bucket & DISPLACEMENT_MASK, last);
-        // Not branched on: a branch would be mispredicted.
+        // Branch-free: a branch would be mispredicted.
         select_unpredictable(bucket & marks == marks, slot, last)
     }
 }
@@ -141,7 +142,8 @@ fn table_size(keys: usize) -> usize {
     (keys * 5 / 4).next_power_of_two().max(FEWEST_SLOTS)
 }
 
-/// Finds displacements of buckets, and the slot of each key; `None` if these hashes have none.
+/// Finds the displacement of each bucket and the slot of each key; `None` if there are none for
+/// these hashes.
 fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
     let table = table_size(hashes.len());
     let mut buckets: Vec<u32> = vec![0; (hashes.len() / 3).next_power_of_two()];
@@ -152,7 +154,7 @@ fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
     for (bucket, range) in groups.largest_first() {
         let (keys, hashes) = (&groups.keys[range.clone()], &groups.hashes[range]);
         let slots = &mut slots[..hashes.len()];
-        // The compiler unrolls the loops of the sizes that most buckets have.
+        // The compiler unrolls the loops of the most common bucket sizes.
         let displacement = match *hashes {
             [a] => free_displacement(&[a], &taken, table, slots),
             [a, b] => free_displacement(&[a, b], &taken, table, slots),
@@ -171,8 +173,8 @@ fn displace(hashes: &[u64]) -> Option<(Vec<u32>, Vec<u32>)> {
     Some((buckets, places))
 }
 
-/// Finds the first displacement that gives the keys with these hashes free slots of their own, and
-/// those slots.
+/// Finds the first displacement that gives the keys with these hashes distinct free slots, and
+/// returns it with the slots.
 #[inline(always)]
 fn free_displacement(
     hashes: &[u64],
@@ -182,7 +184,7 @@ fn free_displacement(
 ) -> Option<u32> {
     let slots = &mut slots[..hashes.len()];
     for displacement in 0..=DISPLACEMENT_MASK {
-        // Tests all of them without a branch, which would be mispredicted.
+        // Branch-free test of all slots: a branch would be mispredicted.
         let mut is_taken = 0;
         for (slot, &hash) in slots.iter_mut().zip(hashes) {
             *slot = slot_of(hash, displacement, table);
@@ -197,12 +199,12 @@ fn free_displacement(
 
 /// Keys grouped by bucket.
 struct Groups {
-    /// The start of the keys of each bucket, and the end of the last.
+    /// Start of the keys of each bucket, and the end of the last.
     starts: Vec<u32>,
     keys: Vec<u32>,
-    /// The hash of each of `keys`.
+    /// Hash of each of `keys`.
     hashes: Vec<u64>,
-    /// The buckets, those with the most keys first.
+    /// Buckets in descending order of size.
     order: Vec<u32>,
 }
 
@@ -218,7 +220,7 @@ impl Groups {
             let count = sizes.get_mut(size as usize)?;
             *count += 1;
         }
-        // The position of the first bucket of each size among the others.
+        // Index of the first bucket of each size in the order.
         let mut place = 0;
         for size in sizes.iter_mut().rev() {
             place += std::mem::replace(size, place);
@@ -245,7 +247,7 @@ impl Groups {
         Some(Self { starts, keys, hashes: sorted, order })
     }
 
-    /// Iterates over the buckets that have keys, with the range of those keys.
+    /// Iterates over the nonempty buckets, with the range of their keys.
     fn largest_first(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         self.order.iter().map_while(|&bucket| {
             let bucket = bucket as usize;
@@ -264,7 +266,7 @@ mod tests {
         PerfectHash::build(items, hash, |item, _| item.into()).unwrap()
     }
 
-    /// Small tables have few seeds that give all keys a slot; 64 must be enough.
+    /// Small tables have few seeds that give all keys a slot; 64 seeds must be enough.
     #[test]
     fn few_keys_find_slots() {
         for count in 0..120u32 {

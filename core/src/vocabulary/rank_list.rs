@@ -1,21 +1,21 @@
-//! A list of tokens and ids, as in a file or a dict, to build a vocabulary from.
+//! A list of tokens and ids, as in a file or a dict, from which a vocabulary is built.
 
 use super::MAX_TOKENS;
 use crate::error::{Error, Result};
 use crate::polling::poll;
 
-/// Tokens and their ids, in any order. The bytes of all tokens are in one block, so that a list
+/// Tokens and their ids, in any order. The bytes of all tokens are in one buffer, so that a list
 /// takes few allocations.
 #[derive(Debug, Clone, Default)]
 pub struct RankList {
     pub(super) bytes: Vec<u8>,
-    /// The end of each token in `bytes`.
+    /// End of each token in `bytes`.
     pub(super) ends: Vec<usize>,
     pub(super) ids: Vec<u32>,
 }
 
 impl RankList {
-    /// Creates an empty list with room for this many tokens of this many bytes together.
+    /// Creates an empty list with room for this many tokens of this many bytes in total.
     pub fn with_capacity(tokens: usize, bytes: usize) -> RankList {
         Self {
             bytes: Vec::with_capacity(bytes),
@@ -29,7 +29,7 @@ impl RankList {
         self.ids.len()
     }
 
-    /// Returns the number of bytes of all tokens together.
+    /// Returns the total number of bytes of all tokens.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -46,8 +46,7 @@ impl RankList {
         self.end_token(id);
     }
 
-    /// Appends a token whose bytes `write` appends to the list's. Appends nothing if it
-    /// fails.
+    /// Appends a token whose bytes `write` appends to the buffer. Appends nothing if `write` fails.
     pub(crate) fn push_with<E: From<Error>>(
         &mut self,
         id: u32,
@@ -141,7 +140,7 @@ impl<B: AsRef<[u8]>> TryFrom<Vec<(B, u32)>> for RankList {
     }
 }
 
-/// Formats a token for messages: as a bytes literal, at most its first bytes.
+/// Formats a token for messages: a bytes literal of at most its first bytes.
 pub(crate) fn shown(token: &[u8]) -> String {
     const LONGEST: usize = 60;
     match token.get(..LONGEST) {

@@ -1,8 +1,8 @@
-//! Finds the split of each token: the two parts that merge last when its bytes are merged.
+//! Finds the split of each token: the two parts of the last merge of its bytes.
 //!
-//! Tokens are processed by length, since all parts of a token are shorter. For each, the tokens
-//! that it starts with are tried as its first part, the longest first. The rest must be a token as
-//! well, both must rank before the token, and the two must be left side by side by merging
+//! Tokens are processed by length, since all parts of a token are shorter. For each token, its
+//! prefixes that are tokens are tried as the first part, longest first. The rest must also be a
+//! token, both must rank before the token, and merging must leave the two side by side
 //! (`complete_side_by_side`). Then merging, which takes the lowest rank first, reaches the two
 //! regardless of later ranks.
 //!
@@ -20,12 +20,12 @@ use crate::memory::{prefetch, zeroed};
 use crate::polling::poll;
 use crate::rule::{HeapMerger, MergeTable, complete_side_by_side, undo_at_border};
 
-/// The number of tokens looked up together, and of look-ups before each token is searched alone.
+/// Number of tokens looked up together, and of look-ups before a token is searched alone.
 pub(super) const AT_ONCE: usize = 64;
 const ROUNDS: usize = 4;
 
 /// Returns the split of each token by rank: [`NONE`] twice for single bytes and for unreachable
-/// tokens. `prefixes` has the longest other token that each token starts with.
+/// tokens. `prefixes` has the longest other token that is a prefix of each token.
 pub(super) fn splits(tokens: &Tokens, bytes: &[u32], prefixes: &[u32]) -> Result<Vec<[u32; 2]>> {
     let mut search = Search::new(tokens, bytes);
     let order = by_length(tokens);
@@ -59,7 +59,7 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
     Ok(search.splits)
 }
 
-/// Returns the tokens of two bytes or more by length, then by rank.
+/// Returns the tokens of two or more bytes by length, then by rank.
 fn by_length(tokens: &Tokens) -> Vec<u32> {
     let mut order: Vec<u64> = Vec::with_capacity(tokens.len());
     let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
@@ -75,9 +75,9 @@ fn by_length(tokens: &Tokens) -> Vec<u32> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) rank: u32,
-    /// The longest prefix that is not ruled out, or [`NONE`] for the first byte.
+    /// Longest prefix that is not ruled out, or [`NONE`] for the first byte.
     pub(super) prefix: u32,
-    /// The part of the rest, or [`NONE`] if it has not been looked up.
+    /// Part of the rest, or [`NONE`] if the rest has not been looked up.
     pub(super) rest: u32,
 }
 
@@ -87,7 +87,7 @@ impl Default for Candidate {
     }
 }
 
-/// The splits and pairs known so far.
+/// Splits and pairs known so far.
 pub(super) struct Search<'a> {
     tokens: &'a Tokens,
     bytes: &'a [u32],
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
         self.pairs.insert(pack(split[0], split[1]), rank);
     }
 
-    /// Finds the splits of tokens of one length; all shorter ones have theirs.
+    /// Finds the splits of tokens of one length; all shorter tokens have theirs.
     fn split_block(&mut self, block: &[u32], prefixes: &[u32]) -> Result<()> {
         for &rank in block {
             self.tokens.prefetch_start(prefixes[rank as usize]);
@@ -162,8 +162,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks up the rests of all candidates after their prefixes. Rules out the prefix if the rest
-    /// is not a token that ranks before the candidate.
+    /// Looks up the rests of all candidates after their prefixes. Rules out a prefix if the rest is
+    /// not a token that ranks before the candidate.
     fn look_up(&self, prefixes: &[u32], candidates: &mut [Candidate]) {
         let mut probes = [(0, TokenProbe::new([0; 2])); AT_ONCE];
         let mut count = 0;
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Prefetches the memory that [`Search::set_split`] writes, if known already.
+    /// Prefetches the memory that [`Search::set_split`] writes, if already known.
     pub(super) fn prefetch_pairs(&self, candidates: &[Candidate]) {
         for &Candidate { prefix, rest, .. } in candidates {
             self.pairs.prefetch(pack(prefix, rest));
@@ -213,8 +213,8 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the key of the rest after the prefix of a candidate, or after the next shorter
-    /// prefix that ranks before the token. `None` if that needs no look-up or another kind of
-    /// look-up.
+    /// prefix that ranks before the token. `None` if the candidate needs no look-up or another kind
+    /// of look-up.
     fn next_rest(&self, prefixes: &[u32], candidate: &mut Candidate) -> Option<Key> {
         let token = self.tokens.bytes(candidate.rank);
         while candidate.prefix != NONE {
@@ -243,7 +243,7 @@ impl<'a> Search<'a> {
         is_known(left) && is_known(right) && complete_side_by_side(self, left, right)
     }
 
-    /// Finds the split of a token; all shorter ones have theirs, and this prefix is the longest
+    /// Finds the split of a token; all shorter tokens have theirs, and this prefix is the longest
     /// that is not ruled out.
     fn split_by_prefix(
         &mut self,
@@ -277,7 +277,7 @@ impl<'a> Search<'a> {
     /// ranks.
     ///
     /// If merging is not ordered, the shortest token whose split differs from the result of
-    /// [`Search::split_by_prefix`] has such parts, which are shorter than it.
+    /// [`Search::split_by_prefix`] has such parts, which are shorter than the token.
     fn may_have_split(&self, rank: u32, prefixes: &[u32]) -> bool {
         let token = self.tokens.bytes(rank);
         let mut parts = Prefixes::new(self, token, prefixes[rank as usize]);
@@ -305,7 +305,7 @@ impl<'a> Search<'a> {
         length == 1 || (part < rank && self.splits[part as usize][0] != NONE)
     }
 
-    /// Returns true if merging can reach this part, as far as is known.
+    /// Returns true if merging can reach this part, as far as known.
     fn is_reachable(&self, part: u32, length: usize) -> bool {
         length == 1 || self.splits[part as usize][0] != NONE
     }
@@ -321,21 +321,21 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The parts that a token may start with, the longest first.
+/// Possible first parts of a token, longest first.
 struct Prefixes {
     next: u32,
     is_done: bool,
-    /// The part of the first byte.
+    /// Part of the first byte.
     first: u32,
     length: usize,
     work: usize,
-    /// True if some were skipped, since trying them would take too long.
+    /// True if some parts were skipped because trying them would take too long.
     are_too_many: bool,
 }
 
 impl Prefixes {
-    /// Each try may take time linear in the token. After this many times its length, and some more,
-    /// merging is faster.
+    /// Number of tries, in lengths of the token, after which merging is faster: each try may take
+    /// time linear in the token.
     const TRIES: usize = 4;
     const WORK: usize = 256;
 
@@ -356,7 +356,7 @@ impl Prefixes {
             return None;
         }
         self.work += self.length;
-        // The last one is the first byte, which may not be a token.
+        // The last part is the first byte, which may not be a token.
         let (part, length) = match self.next {
             NONE => (self.first, 1),
             prefix => (prefix, search.tokens.bytes(prefix).len()),
@@ -381,22 +381,22 @@ impl MergeTable for Search<'_> {
     }
 }
 
-/// Packed pairs and their ranks during the search: open addressing.
+/// Hash table of packed pairs and their ranks, for the search: open addressing.
 struct PairMap {
-    /// A pair above its rank, or [`PairMap::EMPTY`].
+    /// A pair with its rank in the low bits, or [`PairMap::EMPTY`].
     words: Vec<u64>,
-    /// A filter with two hashed bits for each pair: most pairs asked for are absent, and it stays
+    /// Filter with two hashed bits per pair: most pairs looked up are absent, and the filter stays
     /// in the L2 cache.
     filter: Vec<u64>,
     seeds: [u64; 2],
 }
 
 impl PairMap {
-    /// A token is never made of itself.
+    /// No pair is zero, since a token is never made of itself.
     const EMPTY: u64 = 0;
 
     fn new(count: usize) -> PairMap {
-        // Random, so that chosen tokens cannot collide on purpose.
+        // Random, so that nobody can choose colliding tokens.
         let random = RandomState::new();
         Self {
             words: zeroed((2 * count).next_power_of_two()),
@@ -410,7 +410,7 @@ impl PairMap {
         fold(pair ^ self.seeds[0], self.seeds[1])
     }
 
-    /// Returns the word of a hash in the filter, and its bits there.
+    /// Returns the index of the filter word of a hash, and its bits.
     #[inline]
     fn bits(&self, hash: u64) -> (usize, u64) {
         (
@@ -419,7 +419,7 @@ impl PairMap {
         )
     }
 
-    /// Returns the slot of the pair with this hash, or the empty one for it.
+    /// Returns the slot of the pair with this hash, or the empty slot for it.
     #[inline]
     fn slot(&self, pair: u64, hash: u64) -> usize {
         let last = self.words.len() - 1;
@@ -468,7 +468,7 @@ mod tests {
     use super::super::rank_list::RankList;
     use super::*;
 
-    /// Bytes, and words over few letters in any order, which may rank before their parts.
+    /// Bytes, and words of few letters in any order, which may rank before their parts.
     fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let words = prop::collection::hash_set(prop::collection::vec(b'a'..=b'c', 2..9), 0..60);
         words.prop_map(|words| (b'a'..=b'c').map(|byte| vec![byte]).chain(words).collect())

@@ -8,20 +8,20 @@ use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16};
 use crate::memory::prefetch;
 
-/// Tokens and pieces of up to this many bytes are looked up by a 16-byte key; longer ones by their
-/// hash.
+/// Maximum length in bytes of tokens and pieces that are looked up by a 16-byte key; longer ones
+/// are looked up by hash.
 pub(crate) const SHORT: usize = 15;
-/// It is used as a mask of lengths.
+/// Used as a mask of lengths.
 const _: () = assert!((SHORT + 1).is_power_of_two());
 
-/// Bytes and, in the last byte, their number: different short byte strings have different keys. In
+/// Bytes, with their number in the last byte: different short byte strings have different keys. In
 /// the keys of longer pieces the last byte is [`RUN`] or [`OTHER`], and the rest of its word is the
 /// length.
 pub(crate) type Key = [u64; 2];
 
-/// The last byte of the key of a longer piece that its first word and its length identify.
+/// Last byte of the key of a longer piece that its first word and its length identify.
 const RUN: u64 = 0xff;
-/// The last byte of a key that contains only the length: no table has such a key.
+/// Last byte of a key that contains only the length: no table has such a key.
 const OTHER: u64 = 0xfe;
 
 /// Returns the key of a longer piece that `what` and its length identify.
@@ -58,7 +58,7 @@ static MASKS: [Key; SHORT + 1] = {
     masks
 };
 
-/// Returns the key of `bytes[start..end]`, at most [`SHORT`] bytes. (Meaningless for more.)
+/// Returns the key of `bytes[start..end]`, at most [`SHORT`] bytes; meaningless for more.
 #[inline(always)]
 pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     const KEY_BYTES: usize = size_of::<Key>();
@@ -75,7 +75,7 @@ pub(crate) fn key(bytes: &[u8], start: usize, end: usize) -> Key {
     [block[0] & mask[0], block[1] & mask[1] | (length as u64) << 56]
 }
 
-/// Returns the key of bytes near the end of the text, where 16 cannot be read from `start` on.
+/// Returns the key of bytes near the end of the text, where 16 bytes cannot be read from `start`.
 #[inline(never)]
 fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let mut block = [0; 16];
@@ -92,7 +92,7 @@ fn tail_block(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     bytemuck::cast(block)
 }
 
-/// Returns an entry of a table of tokens: from the lowest bit on its rank, its start in the arena,
+/// Returns an entry of a table of tokens: from the lowest bit, its rank, its start in the arena,
 /// its length ([`MARK_OF_LONG`] for more than [`SHORT`] bytes), and bits of its hash that
 /// [`PerfectHash`] does not use. The last two rule out most keys that are not in the table.
 fn word(rank: u32, start: u32, length: usize, hash: u64) -> u64 {
@@ -109,12 +109,12 @@ fn marks(length: usize, hash: u64) -> u64 {
     (length as u64) << LENGTH_SHIFT | hash >> 31 << TAG_SHIFT
 }
 
-/// A token of up to [`SHORT`] bytes that is looked up in steps.
+/// Look-up of a token of up to [`SHORT`] bytes in steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenProbe {
     key: Key,
     hash: u64,
-    /// Its slot after the second step, the word there after the third.
+    /// Slot after the second step, word of the slot after the third.
     slot_or_word: u64,
 }
 
@@ -133,13 +133,13 @@ impl TokenProbe {
 /// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
-    /// The bytes of all tokens, one after the other in the order of ranks.
+    /// Concatenated bytes of all tokens in the order of ranks.
     pub(super) arena: Section<u8>,
-    /// The start of each token in the arena, and the end of the last.
+    /// Start of each token in the arena, and the end of the last.
     pub(super) starts: Section<u32>,
-    /// The ids of ranks; empty if each is its rank.
+    /// Ids of ranks; empty if every id equals its rank.
     pub(super) ids: Section<u32>,
-    /// The tokens of up to [`SHORT`] bytes.
+    /// Tokens of up to [`SHORT`] bytes.
     pub(super) short: PerfectHash,
     pub(super) long: PerfectHash,
     /// One bit per rank, set for unreachable tokens.
@@ -147,7 +147,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Lays out tokens that ascend by id. Refuses equal tokens.
+    /// Lays out tokens in ascending order of ids. Refuses equal tokens.
     pub(super) fn build(list: RankList) -> Result<(Self, ByBytes)> {
         let starts = starts(&list)?;
         let order = ByBytes::new(&starts, &list.bytes, |rank| list.ids[rank as usize])?;
@@ -163,7 +163,7 @@ impl Tokens {
         Self::index(list, starts)
     }
 
-    /// `None` if no seeds are found, as for two equal tokens.
+    /// `None` if no seeds are found, as with two equal tokens.
     fn index(list: RankList, starts: Vec<u32>) -> Result<Option<Self>> {
         let RankList { bytes: arena, ends, ids } = list;
         let are_ranks = ids.iter().zip(0..).all(|(&id, rank)| id == rank);
@@ -217,15 +217,15 @@ impl Tokens {
         &self.arena[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// Returns the key of the end of a token, from this byte on; meaningless for more than
-    /// [`SHORT`] bytes.
+    /// Returns the key of the end of a token, from this byte; meaningless for more than [`SHORT`]
+    /// bytes.
     #[inline]
     pub(super) fn key_of_end(&self, rank: u32, from: usize) -> Key {
         let [start, end] = [rank, rank + 1].map(|rank| self.starts[rank as usize] as usize);
         if start + from == end { [0; 2] } else { key(&self.arena, start + from, end) }
     }
 
-    /// Returns the key of a part of a token, of 1 to [`SHORT`] bytes.
+    /// Returns the key of part of a token, of 1 to [`SHORT`] bytes.
     #[inline]
     pub(super) fn key_of_part(&self, rank: u32, from: usize, to: usize) -> Key {
         let start = self.starts[rank as usize] as usize;
@@ -289,8 +289,8 @@ impl Tokens {
         if key(&self.arena, start, start + length) == wanted { rank_of(word) } else { NONE }
     }
 
-    /// Starts a look-up of the token with this key, the first of four steps. Each prefetches the
-    /// memory that the next one reads, so that the look-ups of a batch overlap.
+    /// Starts a look-up of the token with this key, the first of four steps. Each step prefetches
+    /// the memory that the next one reads, so that the look-ups of a batch overlap.
     #[inline(always)]
     pub(crate) fn prefetch(&self, probe: &mut TokenProbe) {
         probe.hash = hash16(probe.key, self.short.seeds);
@@ -308,7 +308,7 @@ impl Tokens {
     pub(crate) fn prefetch_bytes(&self, probe: &mut TokenProbe) {
         let word = self.short.at(probe.slot_or_word as usize);
         probe.slot_or_word = candidate(word, probe.hash, probe.key);
-        // An empty token may start at the end.
+        // An empty token may start at the end of the arena.
         if probe.slot_or_word != EMPTY
             && let Some(byte) = self.arena.get(start_of(word))
         {
@@ -322,7 +322,7 @@ impl Tokens {
         self.confirmed(probe.slot_or_word, probe.key)
     }
 
-    /// Returns the rank of the token with these bytes, more than [`SHORT`] of them.
+    /// Returns the rank of the token with these bytes, more than [`SHORT`].
     pub(crate) fn find_long(&self, bytes: &[u8]) -> Option<u32> {
         let hash = hash_bytes(bytes, self.long.seeds);
         let word = self.long.word(hash);
@@ -364,7 +364,7 @@ fn start_of(word: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Otherwise the beginning of a token could be mistaken for it.
+    /// Otherwise the start of a token could be mistaken for the token.
     #[test]
     fn words_are_candidates_for_keys_of_their_length() {
         let bytes = [b'a'; SHORT];

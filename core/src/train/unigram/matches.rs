@@ -1,4 +1,4 @@
-//! The pieces that match at each place of all words, so that no step searches for them.
+//! Pieces that match at each position of all words, so that no step searches for them.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use crate::polling::poll;
 
 use super::words::{END, Words};
 
-/// Places whose first match is known; those between are counted from there.
+/// Distance of positions whose first match is known; the others are counted from there.
 const STEP: usize = 64;
 
-/// How many characters of words one thread takes at a time.
+/// Number of characters of words that one thread takes at a time.
 const CHUNK: usize = 1 << 15;
 
-/// Pieces by the places where they match, from the shortest.
+/// Pieces by the positions where they match, shortest first.
 pub(super) struct Matches {
-    /// The number of pieces at each place.
+    /// Number of pieces at each position.
     counts: Vec<u8>,
     pieces: Vec<u32>,
-    /// Start of the pieces of every [`STEP`]-th place.
+    /// Start of the pieces of every [`STEP`]-th position.
     starts: Vec<u32>,
 }
 
-/// Some words: their first place, their first match, and the number of the first word.
+/// A chunk of words: first position, first match, and the number of the first word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
     pub(super) at: usize,
@@ -30,7 +30,7 @@ pub(super) struct Chunk {
     word: usize,
 }
 
-/// One word: its places, its pieces by place, and its number.
+/// One word: its positions, its pieces by position, and its number.
 pub(super) struct Word<'a> {
     pub(super) number: usize,
     pub(super) counts: &'a [u8],
@@ -38,7 +38,7 @@ pub(super) struct Word<'a> {
 }
 
 impl Matches {
-    /// Creates matches of pieces, given by the places and the length of each.
+    /// Creates matches of pieces, given by the positions and the length of each.
     pub(super) fn new(size: usize, places: &[(&[u32], u32)]) -> Result<Self> {
         let mut counts = vec![0u8; size];
         for (places, _) in places {
@@ -101,14 +101,14 @@ impl Matches {
         Ok(())
     }
 
-    /// Returns where the pieces of a place begin.
+    /// Returns the start of the pieces of a position.
     fn first(&self, at: usize) -> usize {
         let before = &self.counts[at / STEP * STEP..at];
         let more: usize = before.iter().map(|&count| usize::from(count)).sum();
         self.starts[at / STEP] as usize + more
     }
 
-    /// Returns the matches of a stretch, which may reach beyond it.
+    /// Returns the matches of a range, which may extend beyond it.
     pub(super) fn stretch(&self, places: Range<usize>) -> Word<'_> {
         let first = self.first(places.start);
         let counts = &self.counts[places];
@@ -137,7 +137,7 @@ impl Matches {
         chunks
     }
 
-    /// Calls `visit` with each word of a chunk, until it fails.
+    /// Calls `visit` with each word of a chunk, until `visit` fails.
     pub(super) fn each(
         &self,
         words: &Words,

@@ -1,6 +1,6 @@
-//! Trains Unigram, as Hugging Face's and SentencePiece's trainers do: begins with very many pieces,
-//! estimates how often each is used by expectation maximization, and drops those whose loss costs the
-//! least, again and again (Kudo, arXiv 1804.10959).
+//! Trains Unigram, like Hugging Face's and SentencePiece's trainers: starts with very many pieces,
+//! estimates how often each is used by expectation maximization, and repeatedly drops the pieces
+//! whose loss costs the least (Kudo, arXiv 1804.10959).
 //!
 //! | module | purpose |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `matches` | the pieces that match at each place, found once |
 //! | `paths` | sums and best paths over the pieces of a word |
 //!
-//! Sums over words are whole numbers, so no result depends on the order of words or on threads.
+//! Sums over words are integers, so no result depends on the order of words or on threads.
 
 mod matches;
 mod paths;
@@ -30,21 +30,21 @@ use words::Words;
 /// Options of training, as in Hugging Face's trainer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The number of tokens, with special tokens.
+    /// Number of tokens, including special tokens.
     pub vocab_size: usize,
-    /// The number of special tokens, which are not pieces.
+    /// Number of special tokens, which are not pieces.
     pub special_tokens: usize,
-    /// The part of all occurrences of characters that pieces are made of; by default all.
+    /// Share of all occurrences of characters that pieces are made of; all by default.
     pub character_coverage: Option<f64>,
-    /// Characters that become pieces though they do not occur.
+    /// Characters that become pieces even if they do not occur.
     pub initial_alphabet: Vec<char>,
-    /// The part of the pieces that is left each time: above 0 and below 1.
+    /// Share of the pieces kept in each round of pruning: above 0 and below 1.
     pub shrinking_factor: f64,
-    /// Rounds of expectation maximization before pieces are pruned.
+    /// Rounds of expectation maximization between two rounds of pruning.
     pub sub_iterations: usize,
-    /// Maximum number of characters of a piece, up to 255.
+    /// Maximum number of characters in a piece, up to 255.
     pub max_piece_length: usize,
-    /// The number of pieces to begin with.
+    /// Number of initial pieces.
     pub seed_size: usize,
     /// The number of threads.
     pub threads: usize,
@@ -66,19 +66,19 @@ impl Default for Options {
     }
 }
 
-/// Maximum number of characters of a piece that can be asked for.
+/// Largest possible `max_piece_length`.
 const LONGEST: usize = 255;
 
-/// Pieces that are expected less often are dropped.
+/// Minimum expected count of a piece to be kept.
 const LEAST_EXPECTED: f64 = 0.5;
 
-/// The difference of scores of characters that are in the vocabulary only because they occur.
+/// Score difference between characters that are in the vocabulary only because they occur.
 const CHARACTER_STEP: f64 = 0.0001;
 
-/// Learns pieces of words of UTF-8, with their scores, the best first.
+/// Learns pieces of UTF-8 words, with their scores, best first.
 ///
-/// `progress` is called with the number of pieces that are left. `Break` ends the work; the result
-/// then has the best pieces so far.
+/// `progress` is called with the number of remaining pieces. On `Break`, the result has the best
+/// pieces so far.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -116,7 +116,7 @@ pub fn train(
     }
     let seeds = seeds::find(&words, options.seed_size, options.max_piece_length)?;
     let mut trainer = Trainer::new(&words, seeds, options);
-    // The trainers of others count an unknown piece as well.
+    // Other trainers also count an unknown piece.
     let wanted = options.vocab_size * 11 / 10;
     loop {
         for _ in 0..options.sub_iterations {
@@ -158,7 +158,7 @@ impl Options {
     }
 }
 
-/// A piece: where it is first met, and its characters.
+/// A piece: its first occurrence, and its characters.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     at: u32,
@@ -171,7 +171,7 @@ struct Trainer<'a> {
     pieces: Vec<Place>,
     scores: Vec<f64>,
     matches: Matches,
-    /// The parts of 1 that sums are counted in: a power of two.
+    /// Units per 1 in which sums are counted: a power of two.
     unit: f64,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Trainer<'a> {
         Model::new(&self.scores, self.pieces.iter().map(|piece| piece.length))
     }
 
-    /// Adds up sums over all words, on threads. `visit` adds the sums of a word.
+    /// Computes sums over all words, on threads. `visit` adds the sums of a word.
     fn sums(&self, visit: impl Fn(&mut Walk, Word<'_>, &mut [u64]) + Sync) -> Result<Vec<u64>> {
         let chunks = self.matches.chunks(self.words);
         let threads = self.options.threads.clamp(1, chunks.len().max(1));
@@ -212,7 +212,7 @@ impl<'a> Trainer<'a> {
             let work = &work;
             let others: Vec<_> =
                 (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-            // Only this thread is told to end.
+            // Only this thread is told to stop.
             let mut sums = work(0).inspect_err(|_| is_over.store(true, Ordering::Relaxed));
             for other in others {
                 let Ok(more) = other.join() else {
@@ -226,7 +226,7 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Sets scores by how often pieces are expected, and drops those that hardly are.
+    /// Sets scores by the expected counts of pieces, and drops pieces with hardly any.
     fn maximize(&mut self) -> Result<()> {
         let (model, longest) = (self.model(), self.options.max_piece_length);
         let expected = self.sums(|walk, word, sums| {
@@ -256,7 +256,7 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Drops the pieces that cost the least likelihood, down to a part of them or `wanted`.
+    /// Drops the pieces that cost the least likelihood, down to a share of them or `wanted`.
     fn prune(&mut self, wanted: usize) -> Result<()> {
         let model = self.model();
         let unknown = self.pieces.len();
@@ -286,7 +286,7 @@ impl<'a> Trainer<'a> {
                 continue;
             }
             let logarithm = count(piece).ln() - sum.ln();
-            // Hugging Face's trainer takes the number of all pieces here, not of the alternatives.
+            // Hugging Face's trainer uses the number of all pieces here, not of the alternatives.
             let more = (sum + count(piece) * self.pieces.len() as f64).ln();
             let instead = |&other: &u32| (count(other) + count(piece)).ln() - more;
             // The count is below 1 for a piece of few of the words.
@@ -330,7 +330,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// The derivative of the logarithm of the gamma function.
+/// Digamma: the derivative of the logarithm of the gamma function.
 fn digamma(mut x: f64) -> f64 {
     let mut result = 0.0;
     while x < 7.0 {

@@ -5,26 +5,26 @@ use super::matches::Word;
 /// A piece as the paths need it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weighted {
-    /// The logarithm of its probability.
+    /// Logarithm of its probability.
     pub(super) score: f64,
     pub(super) probability: f64,
-    /// The length of the piece in characters.
+    /// Length of the piece in characters.
     pub(super) length: u32,
 }
 
-/// All pieces, and the unknown character.
+/// All pieces, with the unknown character.
 pub(super) struct Model {
     pub(super) pieces: Vec<Weighted>,
     pub(super) unknown: Weighted,
 }
 
-/// The distance of an unknown character's score below the lowest score of a piece.
+/// Difference between the lowest piece score and the score of an unknown character.
 const PENALTY: f64 = 10.0;
 
-/// Sums below this are multiplied by its inverse.
+/// Sums below this limit are multiplied by its inverse.
 const TINY: f64 = 1e-120;
 
-/// The number of an unknown character on a path.
+/// Number of an unknown character on a path.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
 impl Model {
@@ -40,7 +40,7 @@ impl Model {
         self.pieces.get(piece as usize).unwrap_or(&self.unknown).score
     }
 
-    /// Returns the places of a word, with the pieces that begin there.
+    /// Returns the positions of a word, with the pieces that begin there.
     #[inline(always)]
     fn places<'a>(&'a self, word: &Word<'a>) -> impl Iterator<Item = (usize, Edges<'a>)> {
         let mut rest = word.pieces;
@@ -52,7 +52,7 @@ impl Model {
     }
 }
 
-/// The pieces that begin at a place.
+/// Pieces that begin at a position.
 struct Edges<'a> {
     model: &'a Model,
     pieces: &'a [u32],
@@ -74,10 +74,10 @@ impl Edges<'_> {
     }
 }
 
-/// The memory of a walk over words.
+/// Buffers of a walk over words.
 #[derive(Default)]
 pub(super) struct Walk {
-    /// By place: the sum of all paths to it, and how often [`TINY`] was taken out.
+    /// By position: the sum of all paths to it, and the number of [`TINY`] factors removed.
     before: Vec<(f64, i32)>,
     after: Vec<f64>,
     best: Vec<(f64, u32, u32)>,
@@ -85,8 +85,8 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Adds how often each piece is expected in a word that occurs `times` times, to sums in units of
-    /// `1 / unit`.
+    /// Adds the expected count of each piece in a word that occurs `times` times to sums in units
+    /// of `1 / unit`.
     pub(super) fn expect(
         &mut self,
         model: &Model,
@@ -126,7 +126,7 @@ impl Walk {
             let (sum, before) = self.before[at];
             let factor = match taken - before - behind {
                 0 => sum * whole,
-                // Sums of both sides lack `TINY` as often as the whole, but for once.
+                // Sums of both sides lack `TINY` as often as the whole, except once.
                 others => sum * whole * TINY.powi(-others),
             };
             let mut all = 0.0;
@@ -146,8 +146,8 @@ impl Walk {
         }
     }
 
-    /// Returns the best path, from its end. Of equal ones, the longest last piece counts; with
-    /// `prefers_short`, the shortest. `is_barred` leaves one piece out.
+    /// Returns the best path, from its end. On ties, the longest last piece counts; with
+    /// `prefers_short`, the shortest. `is_barred` excludes one piece.
     pub(super) fn best(
         &mut self,
         model: &Model,
@@ -179,7 +179,7 @@ impl Walk {
         &self.path
     }
 
-    /// The score of the path that was found last.
+    /// Returns the score of the last path found.
     pub(super) fn score(&self) -> f64 {
         self.best.last().map_or(0.0, |best| best.0)
     }

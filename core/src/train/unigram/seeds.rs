@@ -1,7 +1,7 @@
-//! The pieces that training begins with: characters, and substrings that occur more than once.
+//! Initial pieces of training: characters, and substrings that occur more than once.
 //!
-//! Substrings are found in sorted suffixes, of which only the beginnings count: as many characters as
-//! a piece may have, and one more.
+//! Substrings are found in sorted suffixes. Only prefixes of the suffixes count: as many characters
+//! as a piece may have, plus one.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::Place;
 use super::matches::Matches;
 use super::words::{END, Words};
 
-/// A substring and all of its places: a range of sorted suffixes.
+/// A substring and all its occurrences: a range of sorted suffixes.
 #[derive(Debug, Clone, Copy)]
 struct Substring {
     start: u32,
@@ -21,25 +21,25 @@ struct Substring {
 }
 
 impl Substring {
-    /// The number of characters of all places.
+    /// Returns the number of characters of all occurrences.
     fn score(&self) -> u64 {
         u64::from(self.places) * u64::from(self.length)
     }
 }
 
-/// The pieces to begin with, and where they match.
+/// Initial pieces, and the positions where they match.
 pub(super) struct Seeds {
-    /// How often a character occurs, or the characters of all places of a substring.
+    /// Count of a character, or the total characters of all occurrences of a substring.
     pub(super) scores: Vec<f64>,
     pub(super) pieces: Vec<Place>,
     pub(super) matches: Matches,
 }
 
-/// Finds the characters of words, then the substrings of the most characters in all, up to
-/// `most` pieces.
+/// Finds the characters of words, then the substrings with the most total characters, up to `most`
+/// pieces.
 ///
-/// As in Hugging Face's trainer, a substring counts once for each place in distinct words, and one
-/// whose places all have the same next character, or all end words, is left out.
+/// As in Hugging Face's trainer, a substring counts once per position in distinct words. A
+/// substring whose occurrences all have the same next character, or all end words, is omitted.
 pub(super) fn find(words: &Words, most: usize, longest: usize) -> Result<Seeds> {
     let mut characters = words.character_counts();
     characters.sort_unstable_by_key(|&it| Reverse(it));
@@ -57,7 +57,7 @@ pub(super) fn find(words: &Words, most: usize, longest: usize) -> Result<Seeds> 
     }
     let Sorter { suffixes, mut found, .. } = sorter;
     let room = most.saturating_sub(scores.len()).max(1);
-    // Of the same score, the text that is later in the order of characters comes first.
+    // On ties, the text that is later in the order of characters comes first.
     let key = |it: &Substring| Reverse((it.score(), it.start, it.length));
     if found.len() > room {
         found.select_nth_unstable_by_key(room - 1, key);
@@ -77,7 +77,7 @@ pub(super) fn find(words: &Words, most: usize, longest: usize) -> Result<Seeds> 
     Ok(Seeds { scores, pieces, matches })
 }
 
-/// Returns the places of all characters, in the order of these.
+/// Returns the positions of all characters, sorted by character.
 fn by_character(words: &Words) -> Vec<u32> {
     let mut ends = vec![0u32; words.characters.len() + 2];
     let is_sorted = |&code: &u32| code != END && !words.is_border(code);
@@ -104,11 +104,11 @@ struct Sorter<'a> {
     longest: usize,
 }
 
-/// The next characters of a suffix, and its place.
+/// Next characters of a suffix, and its position.
 type Keyed = (u64, u32);
 
 impl Sorter<'_> {
-    /// Sorts suffixes of one first character, and finds the substrings that begin there.
+    /// Sorts suffixes with one first character, and finds the substrings that begin there.
     fn sort(&mut self, start: usize, end: usize) -> Result<()> {
         poll((end - start) * 16)?;
         if end - start < 2 {
@@ -124,7 +124,7 @@ impl Sorter<'_> {
         Ok(())
     }
 
-    /// Sorts suffixes whose first `depth` characters are the same.
+    /// Sorts suffixes whose first `depth` characters are equal.
     fn sort_from(&self, keyed: &mut [Keyed], depth: usize) {
         if depth > self.longest || keyed.len() < 2 {
             return;
@@ -150,7 +150,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Returns the length of the common prefix of two suffixes in characters, longer than any piece
+    /// Returns the length in characters of the common prefix of two suffixes, longer than any piece
     /// if both words end there.
     fn common(&self, a: u32, b: u32) -> u32 {
         let (a, b) = (a as usize, b as usize);
@@ -167,7 +167,7 @@ impl Sorter<'_> {
         most as u32
     }
 
-    /// Finds substrings in sorted suffixes: those after which different characters follow.
+    /// Finds substrings in sorted suffixes that are followed by different characters.
     fn find(&mut self, start: usize, end: usize) {
         let mut open: Vec<(u32, u32)> = Vec::new();
         for next in start + 1..=end {

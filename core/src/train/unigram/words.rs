@@ -1,4 +1,4 @@
-//! Distinct words as one text of numbers.
+//! Distinct words as one text of character numbers.
 
 use std::cmp::Reverse;
 
@@ -8,27 +8,27 @@ use crate::polling::poll;
 use super::super::characters::{covered, text};
 use super::super::piece_table::PieceTable;
 
-/// The count of each word.
+/// The number after each word; no character has it.
 pub(super) const END: u32 = 0;
 
-/// The bytes of all words, concatenated.
+/// Concatenated bytes of all words.
 pub(super) struct Words {
-    /// The numbers of characters, with [`END`] after each word.
+    /// Numbers of characters, with [`END`] after each word.
     pub(super) text: Vec<u32>,
     /// The count of each word.
     pub(super) counts: Vec<u64>,
-    /// Characters in their order; their numbers begin with 1.
+    /// Characters in ascending order; their numbers begin with 1.
     pub(super) characters: Vec<char>,
-    /// The bits of a number.
+    /// Number of bits of a character number.
     pub(super) width: usize,
     /// Indexed by character number: true for a character in no piece.
     is_border: Vec<bool>,
 }
 
 impl Words {
-    /// Lays words out. No result depends on their order.
+    /// Lays out words. No result depends on their order.
     ///
-    /// Pieces have no U+0000, and no characters beyond a part of all that occur.
+    /// Pieces contain no U+0000, and no characters beyond a share of all occurrences.
     pub(super) fn new(table: PieceTable, coverage: Option<f64>) -> Result<Self> {
         let mut characters: Vec<char> = Vec::new();
         let mut is_met = vec![false; char::MAX as usize + 1];
@@ -79,26 +79,27 @@ impl Words {
         Ok(new)
     }
 
-    /// Returns true for a character that is in no piece.
+    /// Returns true for a character that occurs in no piece.
     #[inline(always)]
     pub(super) fn is_border(&self, code: u32) -> bool {
         self.is_border[code as usize]
     }
 
-    /// Returns the characters that are in pieces.
+    /// Returns the characters that occur in pieces.
     pub(super) fn letters(&self) -> impl Iterator<Item = char> {
         let codes = (1..).zip(&self.characters);
         codes.filter(|&(code, _)| !self.is_border(code)).map(|(_, &character)| character)
     }
 
-    /// Returns the number at a place; [`END`] for a character that is in no piece.
+    /// Returns the number at a position; [`END`] for a character that occurs in no piece.
     #[inline(always)]
     pub(super) fn sorted(&self, at: usize) -> u32 {
         let code = self.text[at];
         if self.is_border(code) { END } else { code }
     }
 
-    /// Returns numbers from a place on, up to the end of the word, in one number that has their order.
+    /// Packs the numbers from a position to the end of the word into one number with the same
+    /// order.
     #[inline(always)]
     pub(super) fn key(&self, mut at: usize, most: usize) -> u64 {
         let mut key = 0;
@@ -113,7 +114,7 @@ impl Words {
         key
     }
 
-    /// Returns how often each character occurs, and its number.
+    /// Returns the count of each character, and its number.
     pub(super) fn character_counts(&self) -> Vec<(u64, u32)> {
         let mut counts = vec![0u64; self.characters.len() + 1];
         let mut word = 0;
@@ -129,13 +130,13 @@ impl Words {
         counts.filter(|&(_, code)| !self.is_border(code)).collect()
     }
 
-    /// Returns how many characters occur.
+    /// Returns the number of characters that occur.
     pub(super) fn total(&self) -> u64 {
         let counts = self.character_counts().into_iter().map(|(count, _)| count);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Returns the characters of a stretch.
+    /// Returns the characters of a range.
     pub(super) fn string(&self, at: usize, length: usize) -> String {
         let codes = self.text[at..at + length].iter();
         codes.map(|&code| self.characters[code as usize - 1]).collect()
