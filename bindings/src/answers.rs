@@ -1,4 +1,4 @@
-//! Marks what the model writes in the assistant's turns of a rendered template.
+//! Marks the text that the model writes in the assistant's turns of a rendered template.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use crate::audit::Field;
 use crate::objects::{new_list, new_tuple_of, push};
 use crate::taint::{joined, length, substring};
 
-/// The template's text before an answer: the whole text after the message before, beginnings of the
-/// generation prompt, the longest first, and whether the model goes on in the open turn.
+/// Text of the template before an answer: the whole text after the previous message, prefixes of
+/// the generation prompt, longest first, and whether the model continues the open turn.
 #[derive(FromPyObject)]
 pub struct Header<'py>(Bound<'py, PyString>, Vec<Bound<'py, PyString>>, bool);
 
 /// Sets `Origin.is_answer` for the template's text inside the assistant's turns, and returns the
-/// segments. A segment that holds the header of a turn and text of the answer is cut in two.
+/// segments. A segment with the header of a turn and text of the answer is cut in two.
 ///
-/// `turns` has the place of a header in `headers` for each message of the assistant, and None for
-/// other messages. Where the result of a call stands inside the turn, the model writes no more after
-/// the first of `endings` that is there.
+/// `turns` has the index of a header in `headers` for each assistant message, and None for other
+/// messages. If the result of a call is inside the turn, the model's text ends at the first of
+/// `endings` found there.
 #[pyfunction]
 pub fn mark_answers<'py>(
     segments: &Bound<'py, PyList>,
@@ -74,7 +74,7 @@ impl<'py> Part<'py> {
 struct Marker<'py> {
     parts: Vec<Part<'py>>,
     result: Vec<Bound<'py, PyAny>>,
-    /// The last part of the turn that the model writes, and the characters of the part.
+    /// Last part of the turn that the model writes, and the number of its characters.
     until: Option<(usize, usize)>,
 }
 
@@ -84,7 +84,7 @@ impl<'py> Marker<'py> {
             let segment = segment.cast_into::<PyTuple>()?;
             let origin = segment.get_item(6)?.cast_into::<PyTuple>()?;
             let (message, field) = match self.parts.last() {
-                // Neighbors of the template share one origin.
+                // Adjacent template texts share one origin.
                 Some(last) if last.origin.is(&origin) => (last.message, last.field),
                 _ => (origin.get_item(0)?.extract()?, Field::of(&origin.get_item(2)?)?),
             };
@@ -93,7 +93,8 @@ impl<'py> Marker<'py> {
         Ok(())
     }
 
-    /// Returns where the template begins to write around another message, and that message.
+    /// Returns the positions where the template begins to write around another message, with that
+    /// message.
     fn turns(&self) -> PyResult<Vec<(usize, Option<usize>)>> {
         let (mut turns, mut turn) = (Vec::new(), None);
         for (at, part) in self.parts.iter().enumerate() {
@@ -109,8 +110,8 @@ impl<'py> Marker<'py> {
         Ok(turns)
     }
 
-    /// Returns where the model ends a call if a result stands inside the turn: the part, and the
-    /// number of its characters.
+    /// Returns the end of a model's call if a result is inside the turn: the part, and the number
+    /// of its characters.
     fn last_ending(
         &self,
         turn: Range<usize>,
@@ -135,7 +136,7 @@ impl<'py> Marker<'py> {
         Ok(())
     }
 
-    /// Adds the segments of a turn. The assistant's turn before begins at `before`.
+    /// Adds the segments of a turn. The previous assistant turn begins at `before`.
     fn add_answer(
         &mut self,
         before: Option<usize>,
@@ -146,7 +147,7 @@ impl<'py> Marker<'py> {
         let written = self.parts[before.unwrap_or(0)..turn.start].iter().rev();
         let mut first = turn.start - written.take_while(|part| is_template(part)).count();
         if before.is_some_and(|before| first <= before) {
-            // A turn without text: its header is not the header of this one.
+            // An empty turn: its header is not the header of this turn.
             first = turn.start;
         }
         let is_spoken = |part: &Part<'py>| part.field.is_spoken();
@@ -154,7 +155,7 @@ impl<'py> Marker<'py> {
         let spoken = spoken.map_or(turn.end, |count| turn.start + count);
         let Some(mut rest) = header.end_in(&self.joined(first..spoken)?)? else {
             if !header.2 {
-                // The answer begins with the message's own text.
+                // The answer begins with the text of the message.
                 return self.keep(turn);
             }
             return self.mark(turn, None);
@@ -174,7 +175,7 @@ impl<'py> Marker<'py> {
         self.mark(first..turn.end, (rest > 0 && first < spoken).then_some(rest))
     }
 
-    /// Adds segments as text of an answer; of the first one, the text from the character `cut` on.
+    /// Adds segments as text of an answer; the first segment from the character `cut`.
     fn mark(&mut self, places: Range<usize>, cut: Option<usize>) -> PyResult<()> {
         let mut last: Option<(&Bound<'py, PyTuple>, Bound<'py, PyAny>)> = None;
         for (at, part) in places.clone().zip(&self.parts[places.clone()]) {
@@ -228,7 +229,7 @@ fn of_answer<'py>(origin: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 impl<'py> Header<'py> {
-    /// Returns where the header ends in the template's text before an answer.
+    /// Returns the end of the header in the template's text before an answer.
     fn end_in(&self, text: &Bound<'py, PyAny>) -> PyResult<Option<usize>> {
         let Self(whole, names, is_open) = self;
         let size = length(whole)?;
@@ -242,15 +243,15 @@ impl<'py> Header<'py> {
     }
 }
 
-/// Returns where a name begins in the first `end` characters of a text.
+/// Returns the position of a name in the first `end` characters of a text.
 fn find(
     text: &Bound<'_, PyAny>,
     name: &Bound<'_, PyString>,
     end: usize,
 ) -> PyResult<Option<usize>> {
     let end = ffi::Py_ssize_t::try_from(end)?;
-    // SAFETY: attached; both are `str`. The call cuts `end` to the text, and returns -1 if the name is
-    // not there, or -2 with an exception set.
+    // SAFETY: attached; both are `str`. The call clamps `end` to the text, and returns -1 if the
+    // name is absent, or -2 with an exception set.
     let found = unsafe { ffi::PyUnicode_Find(text.as_ptr(), name.as_ptr(), 0, end, 1) };
     if found == -2 {
         return Err(PyErr::fetch(text.py()));

@@ -42,16 +42,16 @@ impl Drop for AuditedIds {
     }
 }
 
-/// The choices of `Audit.mask`: whether to keep the token that ends a turn, the last message only,
-/// reasoning, ids with bytes of something else, and only text of fields; and the messages to keep.
+/// Options of `Audit.mask`: whether to keep the token that ends a turn, the last message only,
+/// reasoning, ids that mix bytes of two parts, and only text of fields; and the messages to keep.
 type Choices = (bool, bool, bool, bool, bool, Option<Vec<i64>>);
 
-/// The class, and its arguments.
+/// Class and arguments for `pickle`.
 type Reduced<'py> = (Bound<'py, PyType>, (Bound<'py, PyList>, Bound<'py, PyList>));
 
 #[pymethods]
 impl AuditedIds {
-    /// Restores what `__reduce__` gave.
+    /// Restores the result of `__reduce__`.
     #[new]
     fn new(ids: &Bound<'_, PyAny>, origins: Vec<usize>) -> PyResult<Self> {
         let ids = ids::read(ids)?;
@@ -106,8 +106,9 @@ impl AuditedIds {
         new_bytearray(py, &bits)
     }
 
-    /// Returns the ids of each of `parts` parts of a prompt, and how many of these ids end in another part.
-    /// `part_of` has the part of each segment. An id belongs to the part that has its first byte.
+    /// Returns the number of ids of each of `parts` parts of a prompt, and how many of these ids
+    /// end in another part. `part_of` has the part of each segment. An id belongs to the part with
+    /// its first byte.
     fn totals(&self, part_of: Vec<usize>, parts: usize) -> PyResult<(Vec<usize>, Vec<usize>)> {
         let wrong = || PyValueError::new_err("the parts are not those of the prompt");
         let (mut counts, mut crossing) = (vec![0; parts], vec![0; parts]);
@@ -157,7 +158,7 @@ impl AuditedIds {
             bits[ids].fill(u8::from(kept > 0 && (is_mixed || kept == all)));
         }
         for &(segment, end) in &turns.ends {
-            // After the end of a turn, its last segment has text that the model does not write.
+            // The last segment after the end of a turn has text that the model does not write.
             let end = end + usize::from(has_end);
             for (ids, _) in self.runs().filter(|(_, origin)| origin.segment == segment) {
                 bits[ids.start.max(end)..ids.end.max(end)].fill(0);
@@ -174,7 +175,7 @@ impl AuditedIds {
         int_cache::bits(py, &bits)
     }
 
-    /// Returns the places of ids that have bytes of this role and of something else.
+    /// Returns the indices of ids that mix bytes of this role and other bytes.
     fn mixed<'py>(
         &self,
         segments: &Bound<'py, PyList>,
@@ -193,13 +194,13 @@ impl AuditedIds {
 }
 
 impl AuditedIds {
-    /// Returns the places of consecutive ids of one origin, and the origin.
+    /// Returns the ranges of consecutive ids of one origin, with the origin.
     fn runs(&self) -> impl Iterator<Item = (std::ops::Range<usize>, &Origin)> {
         let starts = std::iter::once(0).chain(self.origins.iter().map(|run| run.0));
         starts.zip(&self.origins).map(|(start, (end, origin))| (start..*end, origin))
     }
 
-    /// Returns the segment and the place of each id that is a special token, in this order.
+    /// Returns the segment and the index of each special token, in order.
     fn specials(&self) -> Vec<(usize, usize)> {
         let mut specials = Vec::new();
         for (ids, origin) in self.runs().filter(|(_, origin)| origin.is_special) {
@@ -209,8 +210,8 @@ impl AuditedIds {
         specials
     }
 
-    /// Returns each message that says something, and the place of the id that ends its turn: the
-    /// first special token that the template writes after the last text of the message.
+    /// Returns each message with text and the index of the id that ends its turn: the first special
+    /// token that the template writes after the last text of the message.
     fn ends(&self, labels: &Labels, specials: &[(usize, usize)]) -> Vec<(i64, usize)> {
         let in_segment = |segment: usize| {
             let from = specials.partition_point(|special| special.0 < segment);
@@ -251,7 +252,8 @@ impl AuditedIds {
                 tails.push((message, tail, is_call, is_cut));
             }
         }
-        // Tags around calls may be special tokens, too: the end is one that ends other messages.
+        // Tags around calls may also be special tokens: the end is a token that ends other
+        // messages.
         let mut usual = Vec::new();
         for (_, tail, ..) in tails.iter().filter(|(.., is_call, _)| !is_call) {
             usual.push(self.ids[tail[0]]);
@@ -268,7 +270,7 @@ impl AuditedIds {
     }
 }
 
-/// Returns how many of an origin's segments are kept, and how many are not empty.
+/// Returns how many segments of an origin are kept, and how many are nonempty.
 fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
     let (first, last) = origin.segments;
     match (counts.get(first), counts.get(last + 1)) {
@@ -277,7 +279,7 @@ fn within(counts: &[(usize, usize)], origin: &Origin) -> (usize, usize) {
     }
 }
 
-/// The field of an origin.
+/// Field of an origin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Template,
@@ -311,13 +313,13 @@ impl Field {
     }
 }
 
-/// The place that text of a template comes from.
+/// Origin of a text of a template.
 #[derive(Clone, Copy)]
 struct Place {
     message: Option<i64>,
     field: Field,
     is_role: bool,
-    /// Whether it is text of the template that the model writes.
+    /// Whether the text is the template's and the model writes it.
     is_answer: bool,
 }
 
@@ -325,20 +327,20 @@ struct Label {
     place: Option<Place>,
     is_empty: bool,
     has_text: bool,
-    /// Whether the caller named its role.
+    /// Whether the caller named the role.
     is_labeled: bool,
-    /// Whether it is text of the role.
+    /// Whether the text is said by the role.
     is_said: bool,
 }
 
-/// The turns that the model writes.
+/// Turns that the model writes.
 #[derive(Default)]
 struct Turns {
-    /// Whether each segment is text of the template in such a turn.
+    /// Whether each segment is the template's text in such a turn.
     is_in: Vec<bool>,
-    /// The messages, in ascending order.
+    /// Messages in ascending order.
     messages: Vec<i64>,
-    /// The segment with the token that ends a turn, and the place of that id.
+    /// Segment with the token that ends a turn, and the index of that id.
     ends: Vec<(usize, usize)>,
 }
 
@@ -357,13 +359,13 @@ impl Label {
         self.place.map(|place| place.field)
     }
 
-    /// Whether it is text of the template that the model writes.
+    /// Whether the text is the template's and the model writes it.
     fn is_answer(&self) -> bool {
         self.place.is_some_and(|place| place.is_answer && place.field == Field::Template)
     }
 }
 
-/// Whose text each segment is.
+/// Origin of each segment's text.
 struct Labels {
     each: Vec<Label>,
     /// Whether tags of the template decide.
@@ -371,16 +373,16 @@ struct Labels {
 }
 
 impl Labels {
-    /// Reads the labels of segments, and compares their roles with `role`.
+    /// Reads the labels of segments and compares their roles with `role`.
     fn read(segments: &Bound<'_, PyList>, role: &Bound<'_, PyString>) -> PyResult<Self> {
         let py = segments.py();
         let mut labels = Self { each: Vec::new(), is_tagged: false };
         reserve(&mut labels.each, segments.len()).or_raise()?;
         let is_assistant = role.as_any().eq(interned!(py, "assistant"))?;
-        // The message around which the template wrote last, and the last one that the model writes.
+        // Message around which the template wrote last, and last message that the model writes.
         let (mut around, mut answered) = (None, None);
-        // Spoken text since then that may repeat the name of a call around its result: it is text
-        // of another message, or text after the part of its own message that the model writes.
+        // Spoken text since then that may repeat the name of a call around its result: text of
+        // another message, or text after the part of its message that the model writes.
         let mut doubtful: Vec<(usize, bool)> = Vec::new();
         let mut is_answer = false;
         let mut last: Option<(Bound<'_, PyAny>, Option<Place>)> = None;
@@ -465,7 +467,7 @@ impl Labels {
         turns
     }
 
-    /// Adds a turn, of which `turn` has the message and each segment.
+    /// Adds a turn; `turn` has the message and each segment.
     fn add_turn(
         &self,
         turns: &mut Turns,
@@ -537,7 +539,7 @@ impl Labels {
         Ok(own)
     }
 
-    /// Returns how many segments before each are kept, and how many are not empty.
+    /// Returns, before each segment, how many segments are kept and how many are nonempty.
     fn counts(&self, kept: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
         let mut counts = Vec::with_capacity(self.each.len() + 1);
         let (mut count, mut all) = (0, 0);

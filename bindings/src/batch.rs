@@ -29,7 +29,7 @@ use crate::{gil, ids, int_cache, request, rows, text};
 /// A tokenizer and the arguments of calls, read once.
 #[pyclass(frozen, name = "RowEncoder", module = "bpe_engine._core")]
 pub struct RowEncoder {
-    /// The tokenizer as it was when the arguments were read.
+    /// Tokenizer at the time when the arguments were read.
     base: Arc<Pipeline>,
     call: Arc<Call>,
 }
@@ -42,39 +42,38 @@ struct Call {
     add_special_tokens: bool,
     overflow: bool,
     threads: usize,
-    /// The tokenizer that makes rows as objects, with the overflow in them; otherwise overflow
-    /// becomes rows.
+    /// Tokenizer that makes rows as objects with their overflow; otherwise overflow becomes rows.
     objects: Option<Arc<Pipeline>>,
 }
 
-/// The inputs of a call; calling this makes the rows as objects.
+/// Inputs of a call; calling the object makes the rows as objects.
 #[pyclass(frozen, name = "RowSource", module = "bpe_engine._core")]
 pub struct RowSource {
     call: Arc<Call>,
     inputs: Py<PyAny>,
-    /// The rows, where encoding again would make others.
+    /// Rows, if encoding again would give other rows.
     made: Option<Vec<Encoding>>,
 }
 
-/// Rows of ids, and the fields that go with them.
+/// Rows of ids, with their fields.
 #[pyclass(frozen, name = "EncodedRows", module = "bpe_engine._core")]
 pub struct EncodedRows(Stored);
 
 enum Stored {
-    /// The ids of all rows, without padding.
+    /// Ids of all rows, without padding.
     Flat { ids: Vec<u32>, rows: Vec<FlatRow>, call: Arc<Call>, length: usize },
-    /// Rows with details or from other places, and the input of each if there is overflow.
+    /// Rows with details or from existing rows, and the input of each if there is overflow.
     Whole { rows: Vec<Encoding>, samples: Vec<usize> },
 }
 
 #[derive(Clone, Copy)]
 struct FlatRow {
-    /// The end of its ids among those of all rows.
+    /// End of its ids in the ids of all rows.
     end: usize,
     lengths: RowLengths,
 }
 
-/// Rows that one thread makes one after the other.
+/// Rows that one thread makes in order.
 #[derive(Default)]
 struct Share {
     ids: Vec<u32>,
@@ -85,8 +84,8 @@ struct Share {
 
 #[pymethods]
 impl RowEncoder {
-    /// Reads the arguments of calls. With `overflow`, the parts that truncation cuts off become rows,
-    /// too.
+    /// Reads the arguments of calls. With `overflow`, the parts that truncation cuts off also
+    /// become rows.
     #[new]
     #[pyo3(signature = (tokenizer, *, is_pretokenized, add_special_tokens, truncation, padding, overflow,
         num_threads, allowed_special, disallowed_special))]
@@ -127,7 +126,8 @@ impl RowEncoder {
     }
 
     /// Encodes with the truncation and padding of the tokenizer, without overflow.
-    /// `encode_special_tokens` is an argument, since other threads may set the tokenizer's meanwhile.
+    /// `encode_special_tokens` is an argument, since other threads may change the tokenizer's
+    /// setting meanwhile.
     #[staticmethod]
     fn of_settings(
         tokenizer: &Bound<'_, PyPipeline>,
@@ -155,7 +155,7 @@ impl RowEncoder {
         Ok(Self { base, call: Arc::new(call) })
     }
 
-    /// Whether the tokenizer is as it was when the arguments were read.
+    /// Whether the tokenizer is unchanged since the arguments were read.
     fn is_current(&self, tokenizer: &Bound<'_, PyPipeline>) -> PyResult<bool> {
         Ok(Arc::ptr_eq(&PyPipeline::tokenizer(tokenizer)?, &self.base))
     }
@@ -166,8 +166,9 @@ impl RowEncoder {
         self.call.clone().encode(inputs.py(), &given, detailed)
     }
 
-    /// Encodes inputs at once to what calls need: the fields, as of `EncodedRows.fields`, the
-    /// function that makes objects, the number of rows, and the largest number of ids of a row.
+    /// Encodes inputs directly to the results that calls need: the fields, as in
+    /// `EncodedRows.fields`, the function that makes objects, the number of rows, and the maximum
+    /// number of ids in a row.
     fn answer<'py>(
         &self,
         inputs: &Bound<'py, PyAny>,
@@ -244,12 +245,12 @@ impl Call {
         Ok(EncodedRows(Stored::Flat { ids, rows, call: self, length }))
     }
 
-    /// The arrangement of rows that need no more than ids.
+    /// Returns the arrangement of rows that need only ids.
     fn arrangement(&self, is_pair: bool) -> Option<&Arrangement> {
         self.tokenizer.row_arrangement(is_pair, self.add_special_tokens)
     }
 
-    /// Encodes inputs that have an arrangement. `take` receives the rows, share by share.
+    /// Encodes inputs by an arrangement. `take` receives the rows, share by share.
     fn flat(
         &self,
         py: Python<'_>,
@@ -282,7 +283,7 @@ impl Call {
         in_order(shares.len(), threads, work, |job| gil::run_job(py, total, job), take)
     }
 
-    /// Encodes inputs to padded rows with all fields but details, and with those if `detailed`.
+    /// Encodes inputs to padded rows with all fields, details only if `detailed`.
     fn whole(
         &self,
         py: Python<'_>,
@@ -290,7 +291,7 @@ impl Call {
         detailed: bool,
     ) -> PyResult<(Vec<Encoding>, Vec<usize>)> {
         let add = self.add_special_tokens;
-        // Random rows are the objects, too, which hold the overflow.
+        // Random rows are also the objects, which hold the overflow.
         let objects = self.objects.as_deref().filter(|tokenizer| tokenizer.is_random());
         let (tokenizer, overflow) = match objects {
             Some(tokenizer) => (tokenizer, true),
@@ -307,7 +308,7 @@ impl Call {
 }
 
 /// Truncates and pads existing rows of ids. The other fields must have the lengths of the ids, row
-/// by row; missing fields are those that text has.
+/// by row; missing fields get the values of text.
 #[pyfunction]
 #[pyo3(signature = (input_ids, *, token_type_ids, attention_mask, special_tokens_mask, truncation,
     padding))]
@@ -389,8 +390,8 @@ fn read_padding(given: &Bound<'_, PyAny>) -> PyResult<Padding> {
     })
 }
 
-/// Makes one row per encoding and, with `overflow`, one per part that was cut off. Returns also the
-/// input of each.
+/// Makes one row per encoding and, with `overflow`, one per part that was cut off. Also returns the
+/// input of each row.
 fn with_overflow(
     encodings: Vec<Encoding>,
     overflow: bool,
@@ -417,14 +418,14 @@ fn fill(py: Python<'_>, rows: &mut [Encoding], padding: &Padding) -> PyResult<()
     let length = post::padded_length(longest, padding);
     let missing = rows.iter().map(|row| length.saturating_sub(row.len()));
     let missing = missing.fold(0, usize::saturating_add);
-    // Any length can be requested, so checks for the memory first.
+    // Callers can request any length, so memory is checked first.
     const BYTES: usize = 2 * size_of::<u32>() + 2;
     ask_for(missing.saturating_mul(BYTES)).or_raise()?;
     gil::run(py, missing, || post::pad(rows, padding))?;
     Ok(())
 }
 
-/// A field with a number for each id.
+/// A field with one number per id.
 #[derive(Clone, Copy)]
 enum Field {
     Ids,
@@ -524,7 +525,7 @@ impl EncodedRows {
         }
     }
 
-    /// A field, as a list per row.
+    /// Returns a field as one list per row.
     fn lists<'py>(&self, py: Python<'py>, field: Field) -> PyResult<Vec<Bound<'py, PyList>>> {
         let mut lists = Vec::new();
         reserve(&mut lists, self.count()).or_raise()?;
@@ -546,7 +547,7 @@ impl EncodedRows {
         Ok(())
     }
 
-    /// A field as the bytes of 64-bit numbers, row after row of this length.
+    /// Returns a field as the bytes of 64-bit numbers, row by row, padded to this length.
     fn matrix<'py>(
         &self,
         py: Python<'py>,
@@ -565,7 +566,7 @@ impl EncodedRows {
         })
     }
 
-    /// The start and end of each token in its text, in characters; for detailed rows.
+    /// Returns the start and end of each token in its text, in characters; for detailed rows.
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyList>>> {
         let Stored::Whole { rows, .. } = &self.0 else { return Ok(Vec::new()) };
         collected(rows.iter().map(|row| {
@@ -586,12 +587,12 @@ impl EncodedRows {
         self.count()
     }
 
-    /// The largest number of ids of a row.
+    /// Returns the maximum number of ids in a row.
     fn longest(&self) -> usize {
         self.row_lengths().max().unwrap_or(0)
     }
 
-    /// A dict of fields.
+    /// Returns a dict of fields.
     ///
     /// Args:
     ///     names: Their names.
@@ -642,7 +643,7 @@ impl EncodedRows {
     }
 }
 
-/// A list of these lists, or the only one.
+/// Returns a list of these lists, or the only list.
 fn per_row<'py>(
     py: Python<'py>,
     mut lists: Vec<Bound<'py, PyList>>,

@@ -14,15 +14,15 @@ use crate::{buffer_pool, int_cache};
 /// Vectors of at least this capacity are reused, and therefore not shrunk.
 const REUSED_CAPACITY: usize = 1 << 16;
 
-/// Returns an array of numpy that has the ids. If numpy is missing, the error names the `method` of an
-/// encoding, and one `instead`, which does without.
+/// Returns a numpy array of the ids. If numpy is missing, the error names the `method` of an
+/// encoding, and the method `instead` that does without numpy.
 pub fn array<'py>(
     py: Python<'py>,
     ids: Vec<u32>,
     method: &str,
     instead: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Looking them up for every short text would take as long as its ids.
+    // Looking up numpy's functions for every short text would take as long as its ids.
     static NUMPY: OnceBox<[Py<PyAny>; 2]> = OnceBox::new();
     let [from_buffer, dtype] = NUMPY.get_or_try_init(|| {
         let arguments = py.import("bpe_engine._arguments")?;
@@ -36,19 +36,19 @@ pub fn array<'py>(
 /// Token ids as a buffer for `numpy.frombuffer(buffer, dtype=numpy.uint32)`.
 ///
 /// The memory is allocated for one call and belongs to the holder of the buffer, so it is writable:
-/// nothing here reads the memory again.
+/// no code here reads the memory again.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct TokenBuffer {
     ids: *mut u32,
-    /// The number of ids.
+    /// Number of ids.
     length: usize,
-    /// The number of ids that fit into the memory.
+    /// Number of ids that fit into the memory.
     capacity: usize,
 }
 
-// SAFETY: the fields never change after `new`, and nothing here touches the memory that
-// `ids` points to between `new` and `drop`. Python code that writes to it from several threads
-// must synchronize, as with any writable buffer.
+// SAFETY: the fields never change after `new`, and no code here touches the memory behind `ids`
+// between `new` and `drop`. Python code that writes to it from several threads must synchronize, as
+// with any writable buffer.
 unsafe impl Send for TokenBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for TokenBuffer {}
@@ -67,7 +67,7 @@ impl TokenBuffer {
 impl Drop for TokenBuffer {
     fn drop(&mut self) {
         // SAFETY: `new` took pointer, length and capacity from a vector that is freed only here.
-        // Exports hold a reference to this object, so all of them are released.
+        // Exports hold a reference to this object, so all exports are released.
         buffer_pool::IDS.give(unsafe { Vec::from_raw_parts(self.ids, self.length, self.capacity) });
     }
 }

@@ -1,5 +1,5 @@
-//! Reusable buffers for texts and ids. A good part of the time to encode a long text would be page
-//! faults in fresh memory; to encode a short one, calls of the allocator.
+//! Reusable buffers for texts and ids. Without them, page faults in fresh memory would take much of
+//! the time to encode a long text, and allocator calls much of the time to encode a short one.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -18,18 +18,19 @@ thread_local! {
     static SHORT_TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Maximum number of long buffers kept of each kind, and the maximum size of each: 32 MiB in all.
+/// Maximum number of long buffers kept of each kind, and maximum size of each: 32 MiB in total.
 const BUFFERS: usize = 2;
 const LARGEST: usize = 8 << 20;
 /// Buffers of at least this many bytes are long. Each thread keeps one shorter buffer of each kind.
 const LONG_BUFFER: usize = 1 << 16;
-/// The least size of a thread's short buffer, in bytes.
+/// Minimum size in bytes of a thread's short buffer.
 const SHORTEST: usize = 1 << 11;
-/// The largest header of an allocator: a buffer of whole huge pages, less this, is aligned to them.
+/// Maximum size of an allocator's header: a buffer of whole huge pages, less this size, is aligned
+/// to them.
 const ADDED: usize = 64;
 
-/// Returns a capacity for the ids of this many bytes of text, and for the extra room that looking
-/// them up requires. Usually more than needed, since growing a buffer copies it.
+/// Returns a capacity for the ids of this many bytes of text, with the extra room that look-ups
+/// require. Usually more than needed, since growing a buffer copies it.
 pub fn likely_ids(bytes: usize) -> usize {
     if bytes < LONG_BUFFER { bytes.min(bytes / 4 + 2048) + 4 } else { bytes / 2 }
 }
@@ -62,15 +63,14 @@ impl<T> BufferPool<T> {
         {
             return spare.swap_remove(place);
         }
-        // Few different sizes, so that the next text fits as well. Untouched memory costs
-        // nothing.
+        // Few distinct sizes, so that the next text also fits. Untouched memory costs nothing.
         let bytes = bytes.checked_next_power_of_two().unwrap_or(bytes) - ADDED;
         let mut items = empty(capacity.max(bytes / size_of::<T>()));
         advise_huge_pages(items.spare_capacity_mut());
         items
     }
 
-    /// Takes a vector that the caller gives back soon: a short one may be the thread's own, with
+    /// Takes a vector that the caller gives back soon: a short one may be the thread's buffer, with
     /// much more room.
     pub fn borrow(&self, capacity: usize) -> Vec<T> {
         let bytes = capacity.saturating_mul(size_of::<T>());
@@ -89,7 +89,7 @@ impl<T> BufferPool<T> {
         let bytes = items.capacity() * size_of::<T>();
         items.clear();
         if bytes < LONG_BUFFER {
-            // The larger of two stays; a thread that is about to end keeps none.
+            // The larger buffer stays; a thread that is about to end keeps none.
             let _ = self.short.try_with(|short| {
                 let other = short.take();
                 short.set(if other.capacity() > items.capacity() { other } else { items });
@@ -106,7 +106,7 @@ impl<T> BufferPool<T> {
 /// Returns an empty vector with room for `capacity` items, if memory permits.
 fn empty<T>(capacity: usize) -> Vec<T> {
     let mut items = Vec::new();
-    // The code that fills it reserves room again, and reports missing memory.
+    // The code that fills the buffer reserves room again and reports missing memory.
     let _ = items.try_reserve_exact(capacity);
     items
 }

@@ -1,4 +1,4 @@
-//! Built-in vocabularies: images that the build script makes and links in, read in place.
+//! Built-in vocabularies: images that the build script creates and links in, read in place.
 
 use bpe_core::Vocabulary;
 use bpe_core::vocabulary::image::Aligned;
@@ -15,7 +15,7 @@ macro_rules! image {
     }};
 }
 
-/// The table that the build script writes: an image for each rank file in `data/`.
+/// Table from the build script: an image for each rank file in `data/`.
 static IMAGES: &[(&str, &Aligned<[u8]>)] =
     &include!(concat!(env!("OUT_DIR"), "/builtin_images.rs"));
 

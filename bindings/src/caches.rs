@@ -19,10 +19,10 @@ impl PyPipeline {
 
     /// Turns the caches of pieces on or off, and empties them.
     ///
-    /// They are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
-    /// tokenizer is made. Text that is cached takes less time, so one user could learn by timing
-    /// whether another one sent the same words. Turn the caches off where that matters: results
-    /// stay the same, and the memory is freed.
+    /// Caches are on unless the environment variable ``BPE_ENGINE_CACHE`` is ``off`` when the
+    /// tokenizer is made. Cached text takes less time, so a user could learn by timing whether
+    /// another user sent the same words. Turn the caches off where that matters: results stay the
+    /// same, and the memory is freed.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -45,11 +45,11 @@ impl PyPipeline {
 
     /// Sets the size of each cache of pieces, and empties the caches.
     ///
-    /// Each concurrent call uses its own cache, up to 16. The default of 8 MiB fits the cache of a
-    /// processor; for texts of several MB with many different words (Chinese, many languages)
+    /// Each concurrent call uses a separate cache, up to 16. The default of 8 MiB fits the cache of
+    /// a processor; for texts of several MB with many different words (Chinese, many languages)
     /// that are encoded more than once, 64 MiB take less time. Results are the same with any size.
     /// The environment variable ``BPE_ENGINE_CACHE_SIZE`` sets the size when a tokenizer is made: a
-    /// number of bytes, or of ``KiB``, ``MiB`` or ``GiB`` as in ``64 MiB``.
+    /// number of bytes, ``KiB``, ``MiB`` or ``GiB``, as in ``64 MiB``.
     ///
     /// Args:
     ///     size: Bytes, from 65,536 (64 KiB) to 1,073,741,824 (1 GiB); rounded down to a power
@@ -89,7 +89,7 @@ impl PyPipeline {
     }
 }
 
-/// Reads an argument that is True or False, also numpy's.
+/// Reads True or False, including numpy's.
 fn truth(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let kind = value.get_type().name()?;
     if kind == "bool" || kind == "bool_" {
@@ -98,7 +98,7 @@ fn truth(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Err(PyTypeError::new_err(format!("{name} must be True or False, not {}", shown(value))))
 }
 
-/// Describes a value of the wrong type: its type, and the value if it is short.
+/// Describes a value of the wrong type: the type, and the value if it is short.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     const LONGEST: usize = 60;
     let kind = value.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());

@@ -1,5 +1,5 @@
-//! Reads the texts of Arrow string arrays in place. The arrays are not trusted: offsets and
-//! validity are checked against the sizes of the buffers, and texts must be UTF-8.
+//! Reads the texts of Arrow string arrays in place. Arrays are not trusted: offsets and validity
+//! are checked against the sizes of the buffers, and texts must be UTF-8.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::errors::OrRaise;
 /// The texts of one array. Keeps the memory alive.
 pub struct Column {
     values: Option<PyBuffer<u8>>,
-    /// The span of each text in `values`.
+    /// Span of each text in `values`.
     spans: Vec<Range<usize>>,
-    /// The index of the first row in the whole batch.
+    /// Index of the first row in the whole batch.
     first_row: usize,
 }
 
@@ -31,14 +31,14 @@ pub struct ColumnText<'a> {
     row: usize,
 }
 
-/// The buffers of validity, offsets and text; the index of the first row; the number of rows; true
-/// for 64-bit offsets.
+/// Buffers of validity, offsets and text; index of the first row; number of rows; true for 64-bit
+/// offsets.
 type Parts = (Option<PyBuffer<u8>>, PyBuffer<u8>, Option<PyBuffer<u8>>, usize, usize, bool);
 
 impl Column {
     /// Reads the buffers of a string array.
     ///
-    /// Raises `ValueError` if a row is null, or if an offset is outside the buffers.
+    /// Raises `ValueError` if a row is null or an offset is outside the buffers.
     pub fn read(parts: &Bound<'_, PyTuple>, first_row: usize) -> PyResult<Self> {
         let (validity, offsets, values, first, count, is_wide): Parts = parts.extract()?;
         let damaged = |row: usize| {
@@ -99,7 +99,7 @@ impl<'a> ColumnText<'a> {
         self.memory.bytes.len()
     }
 
-    /// Returns the text if it is UTF-8: in place if the memory is read-only, else as a copy in
+    /// Returns the text if it is UTF-8: in place if the memory is read-only, otherwise as a copy in
     /// `scratch`, which cannot change after the check. (Most memory of pyarrow is writable.)
     pub fn utf8<'b>(self, scratch: &'b mut Vec<u8>) -> bpe_core::Result<&'b str>
     where
@@ -117,7 +117,7 @@ impl<'a> ColumnText<'a> {
     }
 }
 
-/// Memory that a buffer exports for `'a`, read as bytes only. If another thread writes to it
+/// Memory that a buffer exports for `'a`, read only as bytes. If another thread writes to it
 /// meanwhile, the ids are those of a mixture, as with any writable buffer.
 #[derive(Debug, Clone, Copy)]
 struct Memory<'a> {
@@ -157,8 +157,8 @@ impl<'a> Memory<'a> {
         let length = self.bytes.len();
         copy.clear();
         reserve(copy, length)?;
-        // SAFETY: both pointers are valid for `length` bytes, the second is to memory of our own,
-        // and all its bytes are written.
+        // SAFETY: both pointers are valid for `length` bytes, the second points to memory owned
+        // here, and all its bytes are written.
         unsafe {
             ptr::copy_nonoverlapping(self.bytes.cast().as_ptr(), copy.as_mut_ptr(), length);
             copy.set_len(length);

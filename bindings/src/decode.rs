@@ -32,7 +32,7 @@ where
 }
 
 impl PyPipeline {
-    /// Passes the bytes of ids to `make`, and returns its result.
+    /// Passes the bytes of ids to `make` and returns the result.
     fn decoded<T>(
         slf: &Bound<'_, Self>,
         tokens: &Bound<'_, PyAny>,
@@ -79,7 +79,7 @@ impl PyEncoding {
     ///         become U+FFFD, which loses information.
     ///
     /// Raises:
-    ///     KeyError: An id is not a token's.
+    ///     KeyError: An id has no token.
     ///     OverflowError: A number is outside the range of ids.
     ///     UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
     ///
@@ -100,7 +100,7 @@ impl PyEncoding {
     /// Returns the bytes of one token, special or not.
     ///
     /// Raises:
-    ///     KeyError: The id is not a token's.
+    ///     KeyError: The id has no token.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").decode_single_token_bytes(31373)
@@ -122,10 +122,10 @@ impl PyPipeline {
     /// Decodes ids to bytes.
     ///
     /// A tokenizer file gives the bytes of its text with all special tokens. Bytes that are not
-    /// UTF-8 stay as they are; the decoder's removal of a first space applies.
+    /// UTF-8 stay unchanged; the decoder's removal of a first space applies.
     ///
     /// Raises:
-    ///     KeyError: An id is not a token's.
+    ///     KeyError: An id has no token.
     ///     OverflowError: A number is outside the range of ids.
     ///
     /// >>> import bpe_engine
@@ -149,7 +149,7 @@ impl PyPipeline {
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        // Appended one by one: making a list of a known length panics when memory runs out.
+        // Appended one by one: a list of known length panics when memory runs out.
         let list = new_list::<PyAny>(py, Vec::new())?;
         let (engine, mut bytes) = (Self::current(slf)?, Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
@@ -161,13 +161,13 @@ impl PyPipeline {
         Ok(list)
     }
 
-    /// Decodes ids to text, and returns the index of the character at which each token starts.
+    /// Decodes ids to text and returns the index of the character at which each token starts.
     ///
     /// A token that starts inside a character has the index of that character. Bytes that are
     /// not UTF-8 become U+FFFD, as in `decode`.
     ///
     /// Raises:
-    ///     KeyError: An id is not a token's.
+    ///     KeyError: An id has no token.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").decode_with_offsets([31373, 995])
@@ -188,7 +188,7 @@ impl PyPipeline {
         Ok((text, int_cache::positions(py, &offsets)?))
     }
 
-    /// Returns the bytes of ids, and the first byte of each.
+    /// Returns the bytes of ids, and the start of each id's bytes.
     fn _decode_with_starts<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
@@ -209,7 +209,7 @@ impl PyPipeline {
         }))
     }
 
-    /// Returns how many of the first ids have text that no later id changes.
+    /// Returns the number of leading ids whose text no later id changes.
     fn _settled(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = ids::read_iterable(tokens)?;
         let engine = Self::current(slf)?;

@@ -17,10 +17,10 @@ use crate::{buffer_pool, gil, int_cache, rows, text};
 /// Ids, and the span of each as `(start, end)` in characters.
 type Offsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 
-/// The ids of many texts, one after the other, and the row splits.
+/// Ids of many texts, concatenated, and the row splits.
 pub struct Ragged {
     ids: Vec<u32>,
-    /// The bytes of 64-bit numbers.
+    /// Row splits as the bytes of 64-bit numbers.
     splits: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl PyPipeline {
 
 #[pymethods]
 impl PyEncoding {
-    /// Encodes a text without special tokens, as ``encode(text, disallowed_special=())``.
+    /// Encodes a text without special tokens, like ``encode(text, disallowed_special=())``.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").encode_ordinary("hello world")
@@ -93,8 +93,8 @@ impl PyEncoding {
 
     /// Encodes a text.
     ///
-    /// Special tokens control a model, and their names in untrusted text could do the same. So a
-    /// special token's name in the text raises an error by default.
+    /// Special tokens control a model, and so could their names in untrusted text. By default, a
+    /// special token's name in the text therefore raises an error.
     ///
     /// Args:
     ///     text: A str. Surrogate pairs are joined; lone surrogates become U+FFFD.
@@ -141,9 +141,9 @@ impl PyPipeline {
     ///
     /// Args:
     ///     text, allowed_special, disallowed_special: As in `encode`.
-    ///     num_threads: How many threads may work on the text, or None for as many as the machine
-    ///         runs at once. Texts under some 128 KB, and patterns without a known safe place to
-    ///         cut, are left to one thread. The ids are the same.
+    ///     num_threads: Maximum number of threads that work on the text, or None for as many as the
+    ///         machine runs at once. Texts under some 128 KB, and patterns without a known safe
+    ///         position to cut, use one thread. The ids are the same.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -193,8 +193,8 @@ impl PyPipeline {
         new_list(py, lists)
     }
 
-    /// Returns all ids in one buffer and the row splits as the bytes of 64-bit numbers. A part is an
-    /// iterable of `str`, or a tuple with the buffers of a column.
+    /// Returns all ids in one buffer, and the row splits as the bytes of 64-bit numbers. A part is
+    /// an iterable of `str`, or a tuple with the buffers of a column.
     #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
     fn _encode_ragged<'py>(
         slf: &Bound<'py, Self>,
@@ -211,22 +211,22 @@ impl PyPipeline {
         ragged.into_python(parts.py())
     }
 
-    /// Returns the ids of a text, and the span of the text that each comes from.
+    /// Returns the ids of a text and, for each id, the span of the text it comes from.
     ///
     /// Args:
     ///     text, allowed_special, disallowed_special: As in `encode`.
     ///     unit: The unit of spans: ``"characters"``, or ``"bytes"`` of the text's UTF-8.
     ///
     /// Returns:
-    ///     The ids, and for each a span ``(start, end)``, as in ``text[start:end]``. A token with
-    ///     only some bytes of a character has the whole character, so spans may overlap. In bytes,
-    ///     it has exactly those bytes if the bytes of the tokens are the bytes of the text; it has
-    ///     whole characters where a tokenizer file normalizes the text or puts a space before it.
-    ///     Spans refer to the text as given, also where a normalizer changes it. Those of a
-    ///     SentencePiece ``.model`` are sentencepiece's own, in both units.
+    ///     The ids and, for each id, a span ``(start, end)``, as in ``text[start:end]``. A token
+    ///     with only some bytes of a character has the whole character, so spans may overlap. In
+    ///     bytes, the token has exactly those bytes if the bytes of the tokens are the bytes of the
+    ///     text, and whole characters where a tokenizer file normalizes the text or puts a space
+    ///     before it. Spans refer to the given text, even if a normalizer changes it. Spans of a
+    ///     SentencePiece ``.model`` equal those of sentencepiece, in both units.
     ///
     /// Raises:
-    ///     ValueError: `unit` is something else, or an error of `encode`.
+    ///     ValueError: `unit` is unknown, or an error of `encode`.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -254,7 +254,7 @@ impl PyPipeline {
         with_offsets(text, &asked, unit)
     }
 
-    /// Returns ids as `encode_with_offsets`, with spans of all bytes that a token comes from.
+    /// Returns ids like `encode_with_offsets`, with spans of all bytes that a token comes from.
     #[pyo3(signature = (text, *, allowed_special=None, disallowed_special=None))]
     fn _encode_with_origins<'py>(
         slf: &Bound<'py, Self>,
@@ -267,12 +267,12 @@ impl PyPipeline {
     }
 }
 
-/// The unit of spans.
+/// Unit of spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Characters,
     Bytes,
-    /// Bytes, all that a token comes from.
+    /// Bytes: all that a token comes from.
     Origins,
 }
 

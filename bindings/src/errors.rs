@@ -1,4 +1,4 @@
-//! Turns errors of the core into Python exceptions, of the types that tiktoken raises.
+//! Converts errors of the core to Python exceptions, of the types that tiktoken raises.
 
 use bpe_core::Error;
 use pyo3::create_exception;
@@ -15,8 +15,9 @@ create_exception!(
     "A tokenizer file requires a feature that is not supported exactly. The message names it."
 );
 
-/// Returns `KeyError` for a token, an id or a stream that does not exist, `MemoryError` and
-/// `KeyboardInterrupt` for the errors of these names, `UnsupportedTokenizer` for a part of a file, `ValueError` for everything else.
+/// Returns `KeyError` for an unknown token, id or stream, `MemoryError` and `KeyboardInterrupt` for
+/// the errors of these names, `UnsupportedTokenizer` for a part of a file, and `ValueError` for
+/// everything else.
 pub fn to_python(error: Error) -> PyErr {
     match error {
         Error::DisallowedSpecial { name } => Python::attach(|py| {
@@ -35,8 +36,8 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// Returns the message of the `ValueError` for a disallowed special token in the text. Equals
-/// tiktoken's, since programs show it to their users.
+/// Returns the message of the `ValueError` for a disallowed special token in the text. Equal to
+/// tiktoken's message, since programs show it to their users.
 #[pyfunction]
 pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<String> {
     let token = token.repr()?;

@@ -10,13 +10,13 @@ use crate::pipeline::PyPipeline;
 
 #[pymethods]
 impl PyPipeline {
-    /// The fingerprint: a SHA-256, in hexadecimal, of all that decides the ids.
+    /// SHA-256, in hexadecimal, of everything that decides the ids.
     ///
-    /// Of an encoding: the pattern, ranks, special tokens and normalization. Of a tokenizer file:
-    /// the model, the added tokens, the normalizer, the pre-tokenizer, the post-processor, truncation,
-    /// padding and `encode_special_tokens`, as they are now. The name is not in it. Tokenizers that
-    /// agree in these have the same fingerprint, however their files are written, on every machine and
-    /// in every version.
+    /// For an encoding: the pattern, ranks, special tokens and normalization. For a tokenizer file:
+    /// the model, the added tokens, the normalizer, the pre-tokenizer, the post-processor,
+    /// truncation, padding and `encode_special_tokens`, with their current values. The name is not
+    /// included. Tokenizers that agree in these have the same fingerprint, however their files are
+    /// written, on every machine and in every version.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2, r50k = bpe_engine.get_encoding("gpt2"), bpe_engine.get_encoding("r50k_base")
@@ -29,7 +29,7 @@ impl PyPipeline {
     }
 }
 
-/// Runs `work` with a function that hashes, and returns its result in hexadecimal.
+/// Runs `work` with a SHA-256 function and returns the result in hexadecimal.
 pub fn hexadecimal(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest>,

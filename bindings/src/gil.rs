@@ -1,4 +1,4 @@
-//! Runs work detached from the interpreter, and checks for signals meanwhile.
+//! Runs work detached from the interpreter and checks for signals meanwhile.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,12 +8,12 @@ use pyo3::types::PyString;
 
 use crate::errors::OrRaise;
 
-/// The bytes of text (or ids) above which other Python threads may run meanwhile. Smaller work
-/// takes less time than releasing and reacquiring the interpreter may.
+/// Size of the work, in bytes of text or ids, above which other Python threads may run meanwhile.
+/// Smaller work can take less time than releasing and reacquiring the interpreter.
 pub const WORTH_DETACHING: usize = 4096;
 
-/// Runs `work`, without the interpreter if `size` is worth it. On the main thread, signals that
-/// arrive meanwhile are handled: Ctrl-C ends the work.
+/// Runs `work`, without the interpreter if `size` is worth it. On the main thread, signals are
+/// handled meanwhile: Ctrl-C ends the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     size: usize,
@@ -22,7 +22,7 @@ pub fn run<T: Send>(
     if size < WORTH_DETACHING { work().or_raise() } else { detached(py, work)?.or_raise() }
 }
 
-/// Runs a job as [`run`] does.
+/// Runs a job like [`run`].
 pub fn run_job(py: Python<'_>, size: usize, job: &mut (dyn FnMut() + Send)) -> PyResult<()> {
     run(py, size, || {
         job();
@@ -30,8 +30,8 @@ pub fn run_job(py: Python<'_>, size: usize, job: &mut (dyn FnMut() + Send)) -> P
     })
 }
 
-/// Runs `work` without the interpreter, as [`run`] does, whatever it returns. It must end by itself
-/// once [`polling::poll`] fails.
+/// Runs `work` without the interpreter, like [`run`], for any result type. `work` must end by
+/// itself once [`polling::poll`] fails.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let (result, raised) = py.detach(|| {
         let signals = Signals::new();
@@ -41,8 +41,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// Makes PyO3 initialize what it otherwise initializes when a thread first attaches, or asks for
-/// the name or module of a type. PyO3 takes a lock for that without holding the interpreter: a
+/// Makes PyO3 initialize now what it otherwise initializes when a thread first attaches, or asks
+/// for the name or module of a type. For that, PyO3 takes a lock without holding the interpreter: a
 /// process that forks meanwhile would leave the lock taken in its child.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));
@@ -53,7 +53,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
 /// Checks for signals, if this is the thread that handles them.
 struct Signals {
     is_main_thread: Cell<Option<bool>>,
-    /// The exception of a handler.
+    /// Exception of a signal handler.
     raised: RefCell<Option<PyErr>>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads token ids from Python objects. All ids that Python passes in go through this file.
+//! Reads token ids from Python objects. All ids from Python go through this file.
 
 use bpe_core::memory::{prefetch, reserve};
 use bpe_core::once::OnceBox;
@@ -49,7 +49,7 @@ pub fn read_one(id: &Bound<'_, PyAny>) -> PyResult<u32> {
     // an `int`, or null with an exception set.
     let number = unsafe { Bound::from_owned_ptr_or_err(id.py(), ffi::PyNumber_Index(id.as_ptr())) };
     match number {
-        // Up to numpy 2.2 its `bool` only warns, and is 0 or 1.
+        // Up to numpy 2.2, numpy's `bool` only warns, and is 0 or 1.
         Ok(number) if number.extract::<u32>().is_ok_and(|number| number < 2) && is_bool(id) => {
             Err(PyTypeError::new_err("a token id must be an int, not bool"))
         }
@@ -68,7 +68,7 @@ fn is_bool(id: &Bound<'_, PyAny>) -> bool {
 }
 
 fn out_of_range(id: &Bound<'_, PyAny>) -> PyErr {
-    // Python does not write numbers of more than 4,300 digits.
+    // Python refuses to write numbers of more than 4,300 digits.
     let shown = id.str().map_or_else(|_| "with thousands of digits".into(), |id| id.to_string());
     PyOverflowError::new_err(format!(
         "the token id {shown} is out of range: ids are 0 to 4294967295"

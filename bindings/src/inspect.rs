@@ -1,4 +1,4 @@
-//! Counts and searches texts, and checks ids: methods of `Pipeline`.
+//! Counts and searches texts and checks ids: methods of `Pipeline`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -12,7 +12,7 @@ use crate::{gil, ids, text};
 
 #[pymethods]
 impl PyPipeline {
-    /// Returns the number of tokens of a text, without making a list of them.
+    /// Returns the number of tokens of a text, without making a list of ids.
     ///
     /// A name that is not allowed is counted as ordinary text, unless `disallowed_special` asks for
     /// an error.
@@ -34,7 +34,7 @@ impl PyPipeline {
     /// Returns the number of tokens of a text, or None if it is over `limit`.
     ///
     /// Stops as soon as the limit is passed, so a small limit on a huge text costs little. (A piece
-    /// is merged as a whole, and text that is not normalized is normalized as a whole.)
+    /// is merged whole, and unnormalized text is normalized whole.)
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -56,7 +56,7 @@ impl PyPipeline {
 
     /// Returns ``(name, start, end)`` of each special token's name in a text, in characters.
     ///
-    /// Of overlapping names, the leftmost counts; of those that start together, the longest.
+    /// Of overlapping names, the leftmost counts; of names with the same start, the longest.
     ///
     /// >>> import bpe_engine
     /// >>> bpe_engine.get_encoding("gpt2").find_special("a<|endoftext|>")
@@ -81,12 +81,12 @@ impl PyPipeline {
 
     /// True if decoding and encoding these ids gives the same ids.
     ///
-    /// Special tokens are encoded as special tokens, all else as ordinary text. Ids whose bytes
-    /// are not UTF-8 are never canonical. Nor are ids whose text a tokenizer file does not give
-    /// back as it was, such as those of a file that lowercases and whose token is in capitals.
+    /// Special tokens are encoded as special tokens, all other text as ordinary text. Ids whose
+    /// bytes are not UTF-8 are never canonical, nor are ids whose text a tokenizer file changes,
+    /// such as a token in capitals of a file that lowercases.
     ///
     /// Raises:
-    ///     KeyError: An id is not a token's.
+    ///     KeyError: An id has no token.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")

@@ -1,6 +1,6 @@
 //! Makes Python lists of token ids from cached `int` objects.
 //!
-//! A list is filled with pointers to existing `int`s, since making an `int` takes longer than
+//! A list is filled with pointers to existing `int`s, since creating an `int` takes longer than
 //! finding the token.
 
 use std::ptr;
@@ -15,26 +15,26 @@ use pyo3::types::PyList;
 
 use crate::objects::{new_int, push};
 
-/// Ids below this have an `int` in the table. Larger ids occur only in vocabularies with gaps or
-/// very many tokens; their `int`s are made each time.
+/// Ids below this limit have an `int` in the table. Larger ids occur only in vocabularies with gaps
+/// or very many tokens; their `int`s are created each time.
 const READY: usize = 1 << 18;
 
-/// The `int` of each id, made when first needed and kept until the process ends: at most `READY`
-/// objects of 32 bytes, shared by all encodings. Null if not made yet.
+/// The `int` of each id, created on first use and kept until the process ends: at most `READY`
+/// objects of 32 bytes, shared by all encodings. Null until created.
 type Ints = [AtomicPtr<ffi::PyObject>; READY];
 
-/// The memory that holds the table.
+/// Memory of the table.
 static TABLE: OnceBox<Zeroed> = OnceBox::new();
 
 /// The first list of at least this many ids puts the table on one huge page: first access to
-/// hundreds of small pages takes longer than making the `int`s. For a shorter list, zeroing 2 MiB
+/// hundreds of small pages takes longer than creating the `int`s. For a shorter list, zeroing 2 MiB
 /// takes longer than encoding its text.
 const LONG_LIST: usize = 4096;
 
-/// True once a long list has been made.
+/// True after the first long list.
 static HAD_LONG: AtomicBool = AtomicBool::new(false);
 
-/// Returns the table for a list of `count` ids, if there is memory for it.
+/// Returns the table for a list of `count` ids, if there is memory.
 fn ints(count: usize) -> Option<&'static Ints> {
     let make = || Zeroed::on_small_pages(size_of::<Ints>()).map(Box::new).ok_or(());
     let memory = TABLE.get_or_try_init(make).ok()?;
@@ -42,7 +42,7 @@ fn ints(count: usize) -> Option<&'static Ints> {
         memory.use_huge_pages();
     }
     // SAFETY: the memory stays until the process ends, is aligned to more than a pointer, has room
-    // for `READY` of them, all null at first, and is only used here.
+    // for `READY` pointers, all null at first, and is only used here.
     Some(unsafe { &*memory.as_ptr().cast::<Ints>() })
 }
 
@@ -95,7 +95,7 @@ fn filled<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let (list, items) = with_room(py, count)?;
     advise_huge_pages(ptr::slice_from_raw_parts(items, count));
-    // SAFETY (of its calls): `size` items have been written, and null items may come after them.
+    // SAFETY (of its calls): `size` items have been written, and null items may follow.
     let set_size = |size: usize| unsafe {
         (*list.as_ptr().cast::<ffi::PyVarObject>()).ob_size = size as ffi::Py_ssize_t;
     };
@@ -105,16 +105,16 @@ fn filled<'py>(
             set_size(index);
             return Err(PyErr::fetch(py));
         }
-        // SAFETY: the list has room for `count` items, nobody else has seen it, and it takes over
-        // our reference.
+        // SAFETY: the list has room for `count` items, no other code has seen it, and it takes over
+        // the reference.
         unsafe { items.add(index).write(item) };
     }
     set_size(count);
     Ok(list)
 }
 
-/// Returns a new list and its memory, which has room for `count` items. Python would fill that with
-/// zeros first; builds without the GIL have other memory for lists, and get it that way.
+/// Returns a new list and its memory with room for `count` items. Python would first fill the
+/// memory with zeros; builds without the GIL have other memory for lists and get it that way.
 #[inline(always)]
 fn with_room(
     py: Python<'_>,
@@ -123,8 +123,8 @@ fn with_room(
     const FILLED_BY_PYTHON: bool = cfg!(Py_GIL_DISABLED);
     let length = ffi::Py_ssize_t::try_from(count)?;
     let bytes = count.saturating_mul(size_of::<*mut ffi::PyObject>());
-    // SAFETY: attached. `PyList_New` returns a list, or null with an exception set. A list without
-    // items has no memory for them; what it is given here comes from the allocator that frees it.
+    // SAFETY: attached. `PyList_New` returns a list, or null with an exception set. An empty list
+    // has no memory for items; the memory assigned here comes from the allocator that frees it.
     unsafe {
         let made = ffi::PyList_New(if FILLED_BY_PYTHON { length } else { 0 });
         let list = Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked();
@@ -144,7 +144,7 @@ fn with_room(
 
 /// Appends a list to `lists` for each of `rows`, with garbage collection paused.
 ///
-/// Up to version 3.11, Python searches for reference cycles after every few hundred new lists, and
+/// Up to version 3.11, Python searches for reference cycles after every few hundred new lists and
 /// reads every item of each: for long rows that takes as long as making them. New lists of `int`s
 /// have no cycles.
 pub fn append_lists<'py, 'a>(
@@ -159,7 +159,7 @@ pub fn append_lists<'py, 'a>(
     Ok(())
 }
 
-/// Pauses garbage collection while it lives. The setting applies to the whole process, so the GIL
+/// Pauses garbage collection until dropped. The setting applies to the whole process, so the GIL
 /// must not be released meanwhile; builds without the GIL do not pause.
 struct GarbagePause {
     was_enabled: bool,
@@ -185,8 +185,8 @@ impl Drop for GarbagePause {
 const POINTER_AHEAD: usize = 128;
 const INT_AHEAD: usize = 48;
 
-/// Prefetches the `int`s of ids that come after `ids[index]`, and the pointers to them: both may be
-/// anywhere in memory.
+/// Prefetches the `int`s of ids after `ids[index]`, and the pointers to them: both may be anywhere
+/// in memory.
 #[inline(always)]
 fn prefetch_ints(ints: &Ints, ids: &[u32], index: usize) {
     if let Some(slot) = ids.get(index + POINTER_AHEAD).and_then(|&id| ints.get(id as usize)) {
@@ -210,13 +210,13 @@ fn int(py: Python<'_>, ints: &Ints, id: u32) -> *mut ffi::PyObject {
     if int.is_null() {
         return make_first(py, id, slot);
     }
-    // SAFETY: attached; a pointer in the table is an `int` that the table holds a reference to
+    // SAFETY: attached; a pointer in the table is an `int` to which the table holds a reference
     // until the process ends, so it is alive.
     unsafe { ffi::Py_INCREF(int) };
     int
 }
 
-/// Makes the `int` of an id whose table entry is empty.
+/// Creates the `int` of an id whose table entry is empty.
 #[cold]
 fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut ffi::PyObject {
     let made = make(py, id);
@@ -224,12 +224,13 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
         return made;
     }
     live_forever(made);
-    // The table keeps the reference that `make` returned, unless another thread was faster.
+    // The table keeps the reference from `make`, unless another thread was faster.
     let int =
         match slot.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: attached; we own the only reference to `made`, which nobody else saw.
+                // SAFETY: attached; this is the only reference to `made`, which no other code has
+                // seen.
                 unsafe { ffi::Py_DECREF(made) };
                 other
             }
@@ -239,13 +240,13 @@ fn make_first(py: Python<'_>, id: u32, slot: &AtomicPtr<ffi::PyObject>) -> *mut 
     int
 }
 
-/// Without the GIL, spares threads that share an `int` the counting of its references, for which each
-/// would wait for the memory that another has just written. The table keeps it anyway; one of two that
-/// threads make at once stays in memory.
+/// Disables reference counting of an `int` in builds without the GIL: each count would make a
+/// thread wait for the memory that another thread has just written. The table keeps the `int`
+/// anyway; if two threads create one at once, one of the two stays in memory.
 #[cfg(Py_GIL_DISABLED)]
 fn live_forever(int: *mut ffi::PyObject) {
-    // SAFETY: nobody else has seen the object. Python counts no references of objects with this number,
-    // as of None.
+    // SAFETY: no other code has seen the object. Python does not count references of objects with
+    // this value, as for None.
     unsafe { (*int).ob_ref_local.store(u32::MAX, Ordering::Relaxed) };
 }
 

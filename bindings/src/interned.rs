@@ -1,6 +1,6 @@
 //! Interned Python strings for keys and comparisons.
 
-/// Returns the interned `str` of a literal, made when first needed. (PyO3's macro makes it behind a
+/// Returns the interned `str` of a literal, created on first use. (PyO3's macro creates it behind a
 /// lock and releases the interpreter meanwhile; a process that forks then leaves the lock taken in
 /// its child.)
 macro_rules! interned {

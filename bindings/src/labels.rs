@@ -1,7 +1,8 @@
-//! Marks the text that a caller gives to a chat template with its origin, for `bpe_engine.prompt`.
+//! Marks the text that a caller passes to a chat template with its origin, for `bpe_engine.prompt`.
 //!
-//! A value is marked when a template reads it, with its neighbors in the same dict or list; a value of
-//! a message alone. Most of a conversation's data is never read value by value: it is printed whole.
+//! A value is marked when a template reads it, together with its neighbors in the same dict or
+//! list; a value of a message is marked alone. Most of a conversation's data is never read value by
+//! value: it is printed whole.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -17,24 +18,25 @@ use crate::taint::{
     GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, length, new_traced, plain_text,
 };
 
-/// Numbers have so many bits.
+/// Maximum number of labels, from the number of bits of a label.
 const MOST_LABELS: usize = (1 << (START_SHIFT - GIVEN_SHIFT)) - 1;
-/// The keys of a message under which its reasoning may be inside its content.
+/// Message keys whose reasoning may be inside the content.
 const REASONING_KEYS: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Where a value of a caller is: a step of the path to it.
+/// Position of a caller's value: one step of the path to it.
 struct Place {
-    /// The step before; `None` for the first one.
+    /// Previous step; `None` for the first.
     up: Option<usize>,
     key: Py<PyAny>,
-    /// The index and the role of the message, and the field, as in an origin.
+    /// Index and role of the message, and field, as in an origin.
     head: [Py<PyAny>; 3],
     kind: Kind,
-    /// Whether it is among the arguments of a call, or their schema, whose keys are the caller's.
+    /// Whether the value is in the arguments of a call, or in their schema, whose keys are the
+    /// caller's.
     has_own_keys: bool,
 }
 
-/// The fields whose values are treated in their own way.
+/// Fields whose values get special treatment.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Role,
@@ -43,23 +45,23 @@ enum Kind {
     Other,
 }
 
-/// A list or a dict that the caller gave.
+/// A list or a dict from the caller.
 enum Known {
-    /// A message: its index and role, and whether all of its values are labeled.
+    /// A message: its index and role, and whether all its values are labeled.
     Message { index: usize, role: Py<PyAny>, is_open: bool },
-    /// Data as the caller gave it, its place, and a copy with labeled items, if that was asked for.
+    /// Data from the caller, its position, and a copy with labeled items, once requested.
     Data { at: usize, opened: Option<Py<PyAny>> },
-    /// Such a copy, and the data.
+    /// Such a copy, with the data.
     Opened { data: Py<PyAny> },
 }
 
-/// The origins of the values that a caller gives to a template. Numbers them, and marks their text
+/// Origins of the values that a caller passes to a template. Numbers them, and marks their text
 /// with the numbers.
 ///
 /// `traced` is the type of strings with flags, and `origin` the type of origins. `scalars` has a
 /// function for each type of numbers in the arguments of calls, which returns a value with flags;
-/// `fields` has the fields of keys of messages whose names differ. `getattr` and `getitem` look up
-/// what is neither in a dict nor in a list, and `call` calls what was found.
+/// `fields` has the fields of message keys with another name. `getattr` and `getitem` look up
+/// values in neither a dict nor a list, and `call` calls the result.
 #[pyclass(module = "bpe_engine._core")]
 pub struct Labels {
     traced: Py<PyType>,
@@ -72,16 +74,16 @@ pub struct Labels {
     places: Vec<Place>,
     /// The values that are numbered from 1.
     given: Vec<Given>,
-    /// Lists and dicts by their addresses, which stay theirs: each is kept alive.
+    /// Lists and dicts by address; addresses stay valid since each object is kept alive.
     known: HashMap<usize, (Py<PyAny>, Known), BuildHasherDefault<Address>>,
-    /// Paths of one key: most origins have one of a few.
+    /// Paths of one key: most origins have one of a few such paths.
     paths: Vec<(Py<PyAny>, Py<PyTuple>)>,
-    /// Whether the caller gave segments: then a string with flags may be without a label.
+    /// Whether the caller passed segments: then a string with flags may be without a label.
     #[pyo3(get, set)]
     has_segments: bool,
 }
 
-/// A value that has a number.
+/// A value with a number.
 struct Given {
     /// The caller's segment.
     segment: Option<Py<PyTuple>>,
@@ -124,13 +126,13 @@ impl Labels {
         }
     }
 
-    /// Returns the flags of text of a caller's segment.
+    /// Returns the flags of the text of a caller's segment.
     fn flags(&mut self, segment: Py<PyTuple>) -> PyResult<u64> {
         self.number(Some(segment), None, None)
     }
 
-    /// Notes the messages of a list, whose values are labeled in place when they are read. Copies
-    /// reasoning to each key under which templates read it.
+    /// Registers the messages of a list, whose values are labeled in place when they are read.
+    /// Copies reasoning to each key under which templates read it.
     fn note_messages(&mut self, messages: &Bound<'_, PyList>) -> PyResult<()> {
         let py = messages.py();
         for index in 0..messages.len() {
@@ -159,7 +161,7 @@ impl Labels {
         Ok(())
     }
 
-    /// Notes tools or documents, which are labeled when they are read.
+    /// Registers tools or documents, which are labeled when they are read.
     fn note_data(
         &mut self,
         name: &Bound<'_, PyString>,
@@ -230,7 +232,7 @@ impl Labels {
         }
     }
 
-    /// ``value.name``
+    /// Returns ``value.name``.
     fn attribute<'py>(
         slf: &Bound<'py, Self>,
         value: &Bound<'py, PyAny>,
@@ -243,7 +245,7 @@ impl Labels {
         getattr.bind(slf.py()).call1((value, name))
     }
 
-    /// ``value[key]``
+    /// Returns ``value[key]``.
     fn item<'py>(
         slf: &Bound<'py, Self>,
         value: &Bound<'py, PyAny>,
@@ -258,7 +260,8 @@ impl Labels {
 }
 
 impl Place {
-    /// The place of a value in the message, tools or documents that an origin begins with.
+    /// Returns the position of a value in the message, tools or documents that an origin begins
+    /// with.
     fn first(head: [&Bound<'_, PyAny>; 3], key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let kind = match head[2].cast::<PyString>()?.to_str().unwrap_or_default() {
             "role" => Kind::Role,
@@ -279,7 +282,7 @@ impl Labels {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Ok(dict) = value.cast_exact::<PyDict>() {
-            // A tuple may hold itself many times: its hash costs more than its memory.
+            // A tuple may contain itself many times: its hash costs more than its memory.
             if key.is_instance_of::<PyTuple>() {
                 return Ok(None);
             }
@@ -301,7 +304,7 @@ impl Labels {
         self.traced.bind(py).clone()
     }
 
-    /// Returns the functions that look up an attribute of a value, and that call one.
+    /// Returns the functions that look up an attribute of a value and call it.
     pub fn calls<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyAny>) {
         (self.getattr.bind(py).clone(), self.call.bind(py).clone())
     }
@@ -339,7 +342,7 @@ impl Labels {
         }
     }
 
-    /// Whether text with flags has a label, and is not as the caller gave it.
+    /// Whether text with flags has a label and differs from the caller's text.
     fn has_place(&self, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let number = number_of(self.only_flags(text)?);
         Ok(number.and_then(|number| self.given.get(number)).is_some_and(|it| it.place.is_some()))
@@ -356,7 +359,7 @@ impl Labels {
         Ok(())
     }
 
-    /// Returns the place of a value of a message.
+    /// Returns the position of a value of a message.
     fn place_in_message(
         &self,
         index: usize,
@@ -370,7 +373,7 @@ impl Labels {
         Place::first([&index, role.bind(py), &field], &name)
     }
 
-    /// Returns the flags of the next number; none if there are too many.
+    /// Returns the flags of the next number; no flags if there are too many numbers.
     fn number(
         &mut self,
         segment: Option<Py<PyTuple>>,
@@ -384,13 +387,14 @@ impl Labels {
         Ok((self.given.len() as u64) << GIVEN_SHIFT)
     }
 
-    /// Returns the flags of text that is written for a whole value or key.
+    /// Returns the flags of text written for a whole value or key.
     fn rewritten(&mut self, place: usize) -> PyResult<u64> {
         let flags = self.number(None, Some(place), None)?;
         Ok(if flags == 0 { 0 } else { flags | NOWHERE << START_SHIFT })
     }
 
-    /// Returns a labeled value for one at a place; a list or a dict itself, now known.
+    /// Returns a labeled value for the value at a position; lists and dicts are registered and
+    /// returned.
     fn label<'py>(
         &mut self,
         value: &Bound<'py, PyAny>,
@@ -453,7 +457,7 @@ impl Labels {
         Ok(labeled)
     }
 
-    /// Returns the place of an item of the value at a place.
+    /// Returns the position of an item of the value at a position.
     fn below(&self, at: usize, key: &Bound<'_, PyAny>) -> PyResult<Place> {
         let py = key.py();
         let place = &self.places[at];
@@ -502,7 +506,8 @@ impl Labels {
                     None => true,
                 };
                 if self.places[at].kind == Kind::Role && is_plain && flags & TRUSTED != 0 {
-                    // The template may build a control token from it, which no border may cut.
+                    // The template may build a control token from the text, which no boundary may
+                    // cut.
                     TRUSTED
                 } else {
                     flags & (TRUSTED | GENERATED) | self.number(segment, Some(at), None)?
@@ -527,12 +532,12 @@ impl Labels {
 
     /// Returns a text whose characters all have these flags.
     fn flagged<'py>(&self, text: &Bound<'py, PyAny>, flags: u64) -> PyResult<Bound<'py, PyAny>> {
-        // Text of no characters keeps its neighbors apart.
+        // Empty text keeps its neighbors separate.
         let flags = if length(text)? == 0 { 0 } else { flags };
         new_traced(self.traced.bind(text.py()), text, &flags.into_pyobject(text.py())?.into_any())
     }
 
-    /// Returns the segment and the origin of text with these flags, of which either may be None, and the
+    /// Returns the segment and the origin of text with these flags, either possibly None, and the
     /// caller's string, if it is plain.
     pub fn given<'py>(&mut self, py: Python<'py>, flags: u64) -> PyResult<Option<GivenValue<'py>>> {
         let Some(Given { segment, place, text }) =
@@ -549,7 +554,7 @@ impl Labels {
         Ok(Some((segment, origin, text)))
     }
 
-    /// Returns the path to a place.
+    /// Returns the path to a position.
     fn path_to<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         const MOST: usize = 8;
         let Place { up: is_deep, key, .. } = &self.places[place];
@@ -573,7 +578,7 @@ impl Labels {
         Ok(PyTuple::new(py, path)?.into_any())
     }
 
-    /// Returns the origin of a value at a place.
+    /// Returns the origin of a value at a position.
     fn origin_of<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let path = self.path_to(py, place)?;
         let [message, role, field] = &self.places[place].head;
@@ -603,7 +608,7 @@ impl Labels {
     }
 }
 
-/// Spreads addresses, which the caller does not choose, over a table.
+/// Hashes addresses, which the caller does not choose.
 #[derive(Default)]
 pub struct Address(u64);
 
@@ -642,7 +647,7 @@ fn reasoning_of<'py>(
     Ok(None)
 }
 
-/// Whether a value of a message is text, or may hold some.
+/// Whether a value of a message is text or may contain text.
 fn may_hold_text(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyDict>()
@@ -650,7 +655,7 @@ fn may_hold_text(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyTuple>()
 }
 
-/// Returns a key as it is in the path of an origin: a `str` without flags, or an `int`.
+/// Returns a key as in the path of an origin: a `str` without flags, or an `int`.
 fn plain_key<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if key.is_exact_instance_of::<PyString>() || key.is_instance_of::<PyInt>() {
         return Ok(key.clone());
@@ -658,7 +663,7 @@ fn plain_key<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     plain_text(key.str()?.as_any())
 }
 
-/// The index of the number in flags; `None` without one.
+/// Returns the index of the number in flags; `None` without a number.
 fn number_of(flags: u64) -> Option<usize> {
     let number = (flags >> GIVEN_SHIFT) & MOST_LABELS as u64;
     usize::try_from(number).ok()?.checked_sub(1)
@@ -670,7 +675,7 @@ fn is_unlabeled(segment: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(role.is_none() && source.is_none() && kind.eq("text")?)
 }
 
-/// One level of nesting. Too many raise RecursionError.
+/// One level of nesting. Too many levels raise RecursionError.
 pub struct Depth;
 
 impl Depth {

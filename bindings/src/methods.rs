@@ -1,4 +1,4 @@
-//! Calls methods of strings and dicts that chat templates often call, for `bpe_engine.prompt`.
+//! Calls string and dict methods that chat templates often call, for `bpe_engine.prompt`.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -13,13 +13,13 @@ use crate::labels::{Address, Depth, Labels};
 use crate::objects::push;
 use crate::taint::{ITEM, Text, length};
 
-/// Bytes that a short string with its origin takes, roughly.
+/// Approximate size in bytes of a short string with its origin.
 const STRING: usize = 64;
-/// The cost of a call above which it is counted before.
+/// Cost above which a call is counted before it runs.
 const QUICK: usize = 1 << 16;
 
-/// ``value.name(*args)``, counted by `limits`: here for a `str`, one whose characters have flags in
-/// common, and a dict; by the template language for all others.
+/// Calls ``value.name(*args)``, counted by `limits`: natively for a plain `str`, a `str` whose
+/// characters share flags, and a dict; by the template language for all other values.
 #[pyfunction]
 pub fn call_method<'py>(
     labels: &Bound<'py, Labels>,
@@ -45,7 +45,7 @@ pub fn call_method<'py>(
     call.call1(PyTuple::new(py, all)?)
 }
 
-/// Takes a cost off the room of `limits`, as `use` does.
+/// Subtracts a cost from `limits`, like `use`.
 fn count(limits: &Bound<'_, PyAny>, cost: usize) -> PyResult<()> {
     let py = limits.py();
     let room = limits.getattr(interned!(py, "room"))?.sub(cost)?;
@@ -143,15 +143,15 @@ fn of_dict<'py>(
     Ok(Some((found, cost)))
 }
 
-/// Returns the size of a value for whatever walks over it; `None` if it holds others than strings,
-/// numbers, None, lists, tuples and dicts. Everything counts as often as it occurs.
+/// Returns the size of a value for code that walks over it; `None` if it contains anything except
+/// strings, numbers, None, lists, tuples and dicts. Every item counts as often as it occurs.
 #[pyfunction]
 pub fn size_of_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     Sizes { known: HashMap::default() }.size(value)
 }
 
 struct Sizes {
-    /// The sizes of lists, tuples and dicts by their addresses.
+    /// Sizes of lists, tuples and dicts by address.
     known: HashMap<usize, usize, BuildHasherDefault<Address>>,
 }
 

@@ -1,4 +1,4 @@
-//! Makes small Python objects. PyO3's own constructors panic when memory runs out; these raise
+//! Creates small Python objects. PyO3's constructors panic when memory runs out; these raise
 //! `MemoryError`.
 
 use std::convert::Infallible;
@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
-/// An optional argument. Unlike `Option`, it tells a missing argument from `None`.
+/// An optional argument. Unlike `Option`, distinguishes a missing argument from `None`.
 pub enum Argument<'a, 'py> {
     Absent,
     Given(Borrowed<'a, 'py, PyAny>),
@@ -31,13 +31,13 @@ impl<'py> Argument<'_, 'py> {
         }
     }
 
-    /// Returns the argument, or `none` where `None` is given.
+    /// Returns the argument, or `none` if the argument is `None`.
     pub fn or<'a>(&'a self, none: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyAny>> {
         self.get().map(|value| if value.is_none() { none } else { value })
     }
 }
 
-/// Handles signals now and then in a loop that makes objects, depending on the `index` of the
+/// Handles signals at intervals in a loop that creates objects, depending on the `index` of the
 /// object.
 #[inline]
 pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
@@ -45,25 +45,25 @@ pub fn check_signals(py: Python<'_>, index: usize) -> PyResult<()> {
     if index % EVERY == EVERY - 1 { py.check_signals() } else { Ok(()) }
 }
 
-/// Returns `MemoryError` for memory that the system does not give.
+/// Returns `MemoryError` for a failed allocation.
 fn allocated(reserved: bpe_core::Result<()>) -> PyResult<()> {
     reserved.map_err(|error| PyMemoryError::new_err(error.to_string()))
 }
 
-/// Fails if `count` objects of `each` bytes, and their places in a list, have no room in memory: call it
+/// Fails if there is no memory for `count` objects of `each` bytes in a list: call this function
 /// before a conversion that panics without memory.
 pub fn ask_for(count: usize, each: usize) -> PyResult<()> {
     allocated(memory::ask_for(count.saturating_mul(each + size_of::<usize>())))
 }
 
-/// The bytes of memory of a small tuple of numbers.
+/// Size in bytes of a small tuple of numbers.
 pub const ROW: usize = 256;
 
 /// Returns a `bytes` with these bytes.
 pub fn new_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
-    // SAFETY: attached; pointer and length are those of a live slice. The call returns a new
-    // reference to a `bytes`, or null with an exception set.
+    // SAFETY: attached; pointer and length are from a live slice. The call returns a new reference
+    // to a `bytes`, or null with an exception set.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), length);
         Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
@@ -83,8 +83,8 @@ pub fn new_bytearray<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
     })
 }
 
-/// Returns a `bytearray` of this length in bytes, filled by `fill`. An array made with a length at
-/// once is freed with fields that nothing has set yet, where memory is short; one that grows is not.
+/// Returns a `bytearray` of this length in bytes, filled by `fill`. When memory is short, an array
+/// created with its length is freed with uninitialized fields; an array that grows is not.
 pub fn filled_bytearray(
     py: Python<'_>,
     length: usize,
@@ -92,8 +92,8 @@ pub fn filled_bytearray(
 ) -> PyResult<Bound<'_, PyByteArray>> {
     let more_than_any = |_| PyMemoryError::new_err("no memory for that many bytes");
     ffi::Py_ssize_t::try_from(length).map_err(more_than_any)?;
-    // SAFETY: attached; the call returns a new reference to a `bytearray`, or null with an exception
-    // set. Nobody else sees the array while it grows and while `fill` writes to it.
+    // SAFETY: attached; the call returns a new reference to a `bytearray`, or null with an
+    // exception set. No other code sees the array while it grows and while `fill` writes to it.
     unsafe {
         let object = ffi::PyByteArray_FromStringAndSize(std::ptr::null(), 0);
         let array = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyByteArray>();
@@ -135,7 +135,7 @@ pub fn new_tuple<'py, const N: usize>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let length = ffi::Py_ssize_t::try_from(N)?;
     // SAFETY: attached. The call returns a new tuple of null items, or null with an exception set.
-    // Nobody else has seen the tuple, each place is within it, and it takes over each reference.
+    // No other code has seen the tuple, each index is within it, and it takes over each reference.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(length))?;
         for (place, item) in (0..length).zip(items) {
@@ -145,15 +145,15 @@ pub fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Takes an immutable object away from the collector of cycles, which walks over every tracked object
-/// while many are made.
+/// Removes an immutable object from the cycle collector, which walks over every tracked object
+/// while many are created.
 ///
 /// # Safety
-/// The object has just been made, and is never part of a cycle: it holds strings, numbers, None, and
-/// tuples and sets of them.
+/// The object is new, and never part of a cycle: it holds strings, numbers, None, and tuples and
+/// sets of them.
 pub unsafe fn untrack(object: &Bound<'_, PyAny>) {
-    // SAFETY: attached; the type is one that the collector knows, and the caller vouches for the rest.
-    // Types give up their objects with the same call, which does nothing for an untracked object.
+    // SAFETY: attached; the collector knows the type, and the caller vouches for the rest. Types
+    // untrack their objects with the same call, which does nothing for an untracked object.
     unsafe {
         if ffi::PyObject_IS_GC(object.as_ptr()) != 0 {
             ffi::PyObject_GC_UnTrack(object.as_ptr().cast());
@@ -161,16 +161,16 @@ pub unsafe fn untrack(object: &Bound<'_, PyAny>) {
     }
 }
 
-/// Makes an instance of `kind`, a subclass of `tuple`, with these items: strings, numbers, None, and
-/// tuples and sets of them.
+/// Creates an instance of `kind`, a subclass of `tuple`, with these items: strings, numbers, None,
+/// and tuples and sets of them.
 pub fn new_tuple_of<'py, const N: usize>(
     kind: &Bound<'py, PyType>,
     items: [Bound<'py, PyAny>; N],
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = kind.py();
-    // SAFETY: attached. This is what `tuple.__new__` does for a subclass: its `tp_alloc`, which
-    // every type has, returns a new tuple of N null items, or null with an exception set. Nobody
-    // else has seen the tuple, and it takes over the reference to each item.
+    // SAFETY: attached. `tuple.__new__` does the same for a subclass: its `tp_alloc`, which every
+    // type has, returns a new tuple of N null items, or null with an exception set. No other code
+    // has seen the tuple, and it takes over the reference to each item.
     unsafe {
         let alloc = (*kind.as_type_ptr()).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc);
         let tuple = alloc(kind.as_type_ptr(), N as ffi::Py_ssize_t);
@@ -219,7 +219,7 @@ pub fn new_list<'py, T>(
 ) -> PyResult<Bound<'py, PyList>> {
     let length = ffi::Py_ssize_t::try_from(items.len())?;
     // SAFETY: attached. The call returns a new list of null items, or null with an exception set.
-    // Nobody else has seen the list, each place is within it, and it takes over each reference.
+    // No other code has seen the list, each index is within it, and it takes over each reference.
     unsafe {
         let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
         for (place, item) in (0..length).zip(items) {

@@ -1,5 +1,5 @@
 //! The class `Pipeline`, the native base class of every tokenizer class. Its methods are in other
-//! files, one for each ability.
+//! files, one file per ability.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -33,16 +33,16 @@ struct Held {
     face: Face,
     /// Set in an `Encoding` of a tokenizer file without ranks.
     file: Option<File>,
-    /// The value before this one. Calls may still use the value, so the object owns it until its end.
+    /// Previous value. Calls may still use it, so the object owns it until its end.
     previous: AtomicPtr<Held>,
 }
 
-/// The pipeline for calls of such an `Encoding` that allow or disallow special tokens. The shared
+/// Pipeline for calls of such an `Encoding` that allow or disallow special tokens. The shared
 /// pipeline encodes their names as text.
 #[derive(Clone)]
 struct File {
     special: Arc<Pipeline>,
-    /// The request of calls without arguments: special tokens are disallowed.
+    /// Request of calls without arguments: special tokens are disallowed.
     safe: Request,
 }
 
@@ -78,11 +78,11 @@ impl File {
     }
 }
 
-/// The methods of `bpe_engine.Encoding` alone.
+/// Methods specific to `bpe_engine.Encoding`.
 #[pyclass(frozen, subclass, extends = PyPipeline, name = "Encoding", module = "bpe_engine._core")]
 pub struct PyEncoding;
 
-/// The methods of `bpe_engine.hf.Tokenizer` alone, under the names of `tokenizers`.
+/// Methods specific to `bpe_engine.hf.Tokenizer`, under the names of `tokenizers`.
 #[pyclass(frozen, subclass, extends = PyPipeline, name = "Tokenizer", module = "bpe_engine._core")]
 pub struct PyTokenizer;
 
@@ -120,11 +120,12 @@ impl PyPipeline {
             // SAFETY: attached, and these are live classes.
             let sizes = unsafe { ((*class).tp_basicsize, (*object).tp_basicsize) };
             assert_eq!(sizes.0, sizes.1 + size_of::<Self>() as ffi::Py_ssize_t, "one field");
-            // SAFETY: attached, and nobody has used the class yet. `object` fills the memory of a
-            // new instance with zeros, which complete the instance: its one field is a null pointer.
+            // SAFETY: attached, and the class has not been used yet. `object` fills the memory of a
+            // new instance with zeros, which complete the instance: its one field is a null
+            // pointer.
             unsafe { (*class).tp_new = (*object).tp_new };
         }
-        // Costly fields are made on request, so the fast method of `tokenizers` is the same.
+        // Costly fields are computed on request, so the fast method of `tokenizers` is the same.
         let tokenizer = py.get_type::<PyTokenizer>();
         tokenizer.setattr("encode_batch_fast", tokenizer.getattr("encode_batch")?)
     }
@@ -132,14 +133,15 @@ impl PyPipeline {
     #[inline]
     fn held<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Held> {
         let held = slf.get().held.load(Ordering::Acquire);
-        // SAFETY: null, or made by `set`, and freed only with the object, which `slf` keeps alive.
+        // SAFETY: null, or created by `set`, and freed only with the object, which `slf` keeps
+        // alive.
         match unsafe { held.as_ref() } {
             Some(held) => Ok(held),
             None => Self::adopt(slf),
         }
     }
 
-    /// Sets the object up from its `__dict__`, which may be the `__dict__` of another object.
+    /// Sets the object up from its `__dict__`, which may belong to another object.
     #[cold]
     fn adopt<'a>(slf: &'a Bound<'_, Self>) -> PyResult<&'a Held> {
         let py = slf.py();
@@ -165,7 +167,7 @@ impl PyPipeline {
         self.hold(Held { shared, face, file: None, previous: AtomicPtr::default() })
     }
 
-    /// Shares the pipeline of another object, for another interface.
+    /// Shares the pipeline of another object, under another interface.
     fn set_like(&self, other: &Held, face: Face) -> &Held {
         let (shared, file) = (other.shared.clone(), other.file.clone());
         self.hold(Held { shared, face, file, previous: AtomicPtr::default() })
@@ -174,7 +176,7 @@ impl PyPipeline {
     fn hold(&self, held: Held) -> &Held {
         let new = Box::into_raw(Box::new(held));
         let previous = self.held.swap(new, Ordering::AcqRel);
-        // SAFETY: the object owns what it holds until its end.
+        // SAFETY: the object owns the value until its end.
         let new = unsafe { &*new };
         new.previous.store(previous, Ordering::Release);
         new
@@ -185,12 +187,12 @@ impl PyPipeline {
         Ok(&Self::held(slf)?.shared)
     }
 
-    /// Returns the pipeline as it is now.
+    /// Returns the current pipeline.
     pub fn current<'a>(slf: &'a Bound<'_, Self>) -> PyResult<Current<'a>> {
         Ok(Self::shared(slf)?.current())
     }
 
-    /// Returns the tokenizer as it is now. Changes replace it by a changed copy.
+    /// Returns the current tokenizer. Changes replace the tokenizer by a changed copy.
     pub fn tokenizer(slf: &Bound<'_, Self>) -> PyResult<Arc<Pipeline>> {
         Ok(Self::current(slf)?.share())
     }
@@ -242,7 +244,7 @@ impl Drop for PyPipeline {
     fn drop(&mut self) {
         let mut held = *self.held.get_mut();
         while !held.is_null() {
-            // SAFETY: made by `set`; nobody else has it, since the object ends.
+            // SAFETY: created by `set`; no other code has it, since the object ends.
             held = unsafe { Box::from_raw(held) }.previous.into_inner();
         }
     }
@@ -274,7 +276,8 @@ fn encoding(
 /// Decodes UTF-8, or raises `UnicodeDecodeError`.
 fn utf8<'a>(bytes: &'a Bound<'_, PyBytes>) -> PyResult<&'a str> {
     let contents = bytes.as_bytes();
-    // A file of 128,000 tokens in a fifteenth of the time; only the other tells what is wrong.
+    // Decodes a file of 128,000 tokens in a fifteenth of the time; only the other function locates
+    // an error.
     simdutf8::basic::from_utf8(contents).or_else(|_| std::str::from_utf8(contents)).map_err(
         |error| match PyUnicodeDecodeError::new_utf8(bytes.py(), bytes.as_bytes(), error) {
             Ok(error) => PyErr::from_value(error.into_any()),
@@ -298,8 +301,8 @@ fn version_of(version: &str) -> PyResult<Version> {
 #[pymethods]
 impl PyPipeline {
     /// Builds an encoding from ranks, special tokens `{name: id}` and the pattern that cuts text
-    /// into pieces. Ranks are a dict `{token bytes: id}`, rank files as a list of
-    /// `(label for messages, contents)`, or the name of a vocabulary inside the module.
+    /// into pieces. Ranks are a dict `{token bytes: id}`, rank files as a list of `(label for
+    /// messages, contents)`, or the name of a vocabulary inside the module.
     #[pyo3(signature = (ranks, special_tokens, pattern, normalization=None))]
     fn _build(
         &self,
@@ -349,7 +352,7 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Makes an `Encoding` of the tokenizer of a file as it is now.
+    /// Makes an `Encoding` of the current tokenizer of a file.
     fn _share_file(&self, other: &Bound<'_, Self>) -> PyResult<()> {
         let mut special = Self::tokenizer(other)?;
         let mut ordinary = special.clone();
@@ -363,7 +366,8 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Makes an encoding with the ids of the tokenizer of a file, over the same vocabulary. With `any_flags`, the flags of added tokens are ignored.
+    /// Makes an encoding with the ids of a tokenizer file, over the same vocabulary. With
+    /// `any_flags`, the flags of added tokens are ignored.
     #[pyo3(signature = (other, any_flags=false))]
     fn _share_ranks(&self, other: &Bound<'_, Self>, any_flags: bool) -> PyResult<()> {
         let pipeline = Self::tokenizer(other)?.as_ranks(any_flags).or_raise()?;
@@ -372,8 +376,8 @@ impl PyPipeline {
         Ok(())
     }
 
-    /// Shares the encoding that a tokenizer was made from, with the tokens added since. Returns
-    /// false for the tokenizer of a file.
+    /// Shares the encoding that a tokenizer was made from, with tokens added since. Returns false
+    /// for the tokenizer of a file.
     fn _share_encoding(&self, other: &Bound<'_, Self>) -> PyResult<bool> {
         let pipeline = Self::tokenizer(other)?;
         let has_ranks = pipeline.direct().is_some();
@@ -383,8 +387,8 @@ impl PyPipeline {
         Ok(has_ranks)
     }
 
-    /// Copies a tokenizer; an encoding gets these special tokens, `{name: id}`, and tokens can be
-    /// added to the copy.
+    /// Copies a tokenizer; an encoding gets these special tokens, `{name: id}`, and the copy
+    /// accepts further tokens.
     #[pyo3(signature = (other, special_tokens=None))]
     fn _copy(
         &self,

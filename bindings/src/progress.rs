@@ -1,4 +1,4 @@
-//! Reports the progress of long work to a Python callback, and checks for Ctrl-C.
+//! Reports the progress of long work to a Python callback and checks for Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Reports progress, and checks for Ctrl-C, a few times a second.
+/// Reports progress and checks for Ctrl-C a few times a second.
 pub struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,

@@ -46,8 +46,8 @@ pub fn read(engine: &Pipeline, segments: &Bound<'_, PyAny>, is_joined: bool) -> 
     Ok(prompt)
 }
 
-/// Reads the segments after a prompt, which ends with this half of a surrogate pair. Returns the
-/// prompt, before [`Prompt::finish`] is called, and the half that it ends with.
+/// Reads the segments after a prompt that ends with this half of a surrogate pair. Returns the
+/// prompt, before [`Prompt::finish`] is called, and the half that it now ends with.
 fn read_after(
     engine: &Pipeline,
     segments: &Bound<'_, PyAny>,
@@ -85,10 +85,10 @@ fn read_after(
 
 struct Reader<'a> {
     engine: &'a Pipeline,
-    /// Whether tokens may cross the borders of segments.
+    /// Whether tokens may cross segment boundaries.
     is_joined: bool,
     prompt: Prompt,
-    /// The high surrogate that the text so far ends with.
+    /// High surrogate at the end of the text so far.
     half: Option<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Reader<'_> {
         }
         if segment.len() >= 6
             && let (Some(what), Some(given)) = (items.nth(2), items.next())
-            // The literal in Python's source is this object.
+            // A literal in Python source is this very object.
             && !what.is(interned!(py, "text"))
         {
             if what.eq(interned!(py, "special"))? {
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns a code unit that is the first half of a surrogate pair.
+/// Returns a code unit if it is the first half of a surrogate pair.
 fn half(unit: u32) -> Option<u32> {
     (0xd800..0xdc00).contains(&unit).then_some(unit)
 }
@@ -241,9 +241,9 @@ fn kind(value: &Bound<'_, PyAny>) -> String {
 /// Finds control strings: names in texts, leftmost-longest.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct NameFinder {
-    /// The normalized names. Boxed, since Python's allocator aligns objects to 16 bytes only.
+    /// Normalized names. Boxed, since Python's allocator aligns objects only to 16 bytes.
     names: Box<Names>,
-    /// The original names, in the order of `names`.
+    /// Original names, in the order of `names`.
     given: Vec<String>,
     engine: Arc<Pipeline>,
 }
@@ -261,12 +261,12 @@ impl NameFinder {
             let form = engine.control_form(&name).or_raise()?.0.into_owned();
             by_form.entry(form).or_insert(name);
         }
-        // Both are sorted by the form.
+        // Both are sorted by normalized form.
         let names = Box::new(Names::new(by_form.keys().cloned()).or_raise()?);
         Ok(Self { names, given: by_form.into_values().collect(), engine })
     }
 
-    /// Returns true if the finder was built for the tokenizer as it is now.
+    /// Returns true if the tokenizer is unchanged since the finder was built.
     fn is_current(&self, source: &Bound<'_, PyPipeline>) -> PyResult<bool> {
         Ok(std::ptr::addr_eq(&raw const *PyPipeline::current(source)?, &raw const *self.engine))
     }
@@ -287,7 +287,7 @@ impl NameFinder {
     }
 }
 
-/// Counts names in columns of texts, as they are, without normalization.
+/// Counts names in columns of texts, without normalization.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct NameCounter(Box<Names>);
 
@@ -300,8 +300,8 @@ impl NameCounter {
         Ok(Self(Box::new(Names::new(names).or_raise()?)))
     }
 
-    /// Returns each name that was found, with how often, and the first row that has it. The parts
-    /// are tuples with the buffers of a column, as for `Pipeline._encode_ragged`.
+    /// Returns each name found, its count, and the first row that contains it. The parts are tuples
+    /// with the buffers of a column, as for `Pipeline._encode_ragged`.
     fn count(&self, parts: &Bound<'_, PyList>) -> PyResult<Vec<(&str, usize, usize)>> {
         let py = parts.py();
         let names = &*self.0;
@@ -332,11 +332,10 @@ impl NameCounter {
 
 // ---- Conversations ----
 
-/// A text that changes, and its ids.
+/// A changing text, and its ids.
 ///
 /// Only a thread that holds the interpreter holds the lock, so a forked child never finds it taken.
-/// Long work changes a copy; the last of concurrent updates wins, and none of concurrent appends is
-/// lost.
+/// Long work changes a copy; the last of concurrent updates wins, and no concurrent append is lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
     engine: Arc<Pipeline>,
@@ -347,16 +346,16 @@ pub struct ConversationState {
 #[derive(Clone, Default)]
 struct State {
     conversation: Arc<Conversation>,
-    /// The number of changes so far.
+    /// Number of changes so far.
     changes: u64,
 }
 
 /// Updates with more bytes of new text than this release the interpreter.
 const WORTH_DETACHING: usize = 1 << 16;
 
-/// Returns a conversation to change: a copy of a shared one.
+/// Returns a conversation to change: a copy if it is shared.
 ///
-/// Fails where memory has no room for the copy, which `Clone` would not report.
+/// Fails if there is no memory for the copy, which `Clone` would not report.
 fn own(conversation: &mut Arc<Conversation>) -> bpe_core::Result<&mut Conversation> {
     if Arc::get_mut(conversation).is_none() {
         memory::ask_for(conversation.memory())?;
@@ -369,8 +368,8 @@ impl ConversationState {
         self.lock(py).clone()
     }
 
-    /// Runs `work`, which reads `new` bytes. Returns how many ids stay, and all ids after them; `None`
-    /// if there have not been just as many changes as `after` says.
+    /// Runs `work`, which reads `new` bytes. Returns the number of ids that stay, and all ids after
+    /// them; `None` if the number of changes differs from `after`.
     fn change<'py>(
         &self,
         py: Python<'py>,
@@ -448,7 +447,7 @@ impl ConversationState {
         Self { engine: self.engine.clone(), request: self.request.clone(), state }
     }
 
-    /// Replaces the text. Returns how many ids stay, and all ids after them.
+    /// Replaces the text. Returns the number of ids that stay, and all ids after them.
     fn update_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let given = text::read(text)?;
         let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
@@ -472,7 +471,7 @@ impl ConversationState {
         })
     }
 
-    /// Appends a text. Returns as `update_text` does.
+    /// Appends a text. Returns the same as `update_text`.
     fn append_text<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyList>)> {
         let py = text.py();
         let given = text::read(text)?;
@@ -518,7 +517,7 @@ impl ConversationState {
         }
     }
 
-    /// All ids.
+    /// Returns all ids.
     fn ids(&self, py: Python<'_>) -> TokenBuffer {
         TokenBuffer::new(self.current(py).conversation.ids().to_vec())
     }
@@ -527,13 +526,14 @@ impl ConversationState {
         self.current(py).conversation.ids().len()
     }
 
-    /// The memory of the conversation in bytes.
+    /// Returns the memory of the conversation in bytes.
     fn memory(&self, py: Python<'_>) -> usize {
         self.current(py).conversation.memory()
     }
 }
 
-/// The ids of a text that no following text can change, and the number of characters they cover.
+/// Returns the ids of a text that no later text can change, and the number of characters they
+/// cover.
 #[pyfunction]
 pub fn stable_prefix<'py>(
     source: &Bound<'_, PyPipeline>,

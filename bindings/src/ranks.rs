@@ -15,7 +15,7 @@ use crate::objects::{check_signals, new_bytes, new_dict, new_int};
 /// Reads the tokens of a `dict[bytes, int]`.
 pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     let py = ranks.py();
-    // More than the average of tokens.
+    // More than the average length of a token.
     const BYTES: usize = 8;
     let mut list = RankList::with_capacity(ranks.len(), ranks.len() * BYTES);
     // A rank may be an object whose conversion runs Python code, which may change the dict.
@@ -58,7 +58,7 @@ pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)
         .collect()
 }
 
-/// Reads the tokens of rank files, given as `(name in messages, contents)`, one after the other.
+/// Reads the tokens of rank files, given as `(name in messages, contents)`, in order.
 pub fn from_files(py: Python<'_>, files: &[(String, PyBackedBytes)]) -> PyResult<RankList> {
     let mut list = RankList::default();
     for (label, contents) in files {
@@ -85,8 +85,8 @@ pub fn build(py: Python<'_>, list: RankList) -> PyResult<Vocabulary> {
 
 /// Reads the ranks of a `.tiktoken` file, in the order of ranks.
 ///
-/// `contents` are its bytes, and `label` its name in messages. Raises `ValueError` if a line is
-/// malformed, a token or a rank is given twice, or the file has no tokens.
+/// `contents` are the bytes of the file, and `label` its name in messages. Raises `ValueError` if a
+/// line is malformed, a token or a rank is repeated, or the file has no tokens.
 #[pyfunction]
 pub fn parse_ranks<'py>(
     py: Python<'py>,
@@ -123,7 +123,7 @@ pub fn to_dict<'py>(py: Python<'py>, vocabulary: &Vocabulary) -> PyResult<Bound<
     Ok(ranks)
 }
 
-/// Checks that special tokens take no id of the vocabulary.
+/// Checks that no special token has an id of the vocabulary.
 pub fn check_special(
     vocabulary: &Vocabulary,
     special: Vec<(String, u32)>,

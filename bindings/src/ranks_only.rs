@@ -16,7 +16,7 @@ use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::request::Gives;
 use crate::{buffer_pool, gil, int_cache, ranks, text};
 
-/// The number of completions that become lists between two checks for signals.
+/// Number of completions converted to lists between two checks for signals.
 const LISTS_BETWEEN_SIGNALS: usize = 1024;
 
 impl PyEncoding {
@@ -83,9 +83,9 @@ impl PyEncoding {
     /// The arguments and errors are those of `encode`.
     ///
     /// Returns:
-    ///     The ids of a prefix that stay the same whatever follows, and every sequence of ids that
-    ///     the rest of the text may become. Each sequence covers the rest and ends with the token
-    ///     that reaches or passes its end. Their order has no meaning.
+    ///     The ids of a prefix that are the same for every continuation, and every sequence of ids
+    ///     that the rest of the text may become. Each sequence covers the rest and ends with the
+    ///     token that reaches or passes its end. The order of the sequences has no meaning.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -202,7 +202,7 @@ impl PyEncoding {
         new_list(text.py(), collected(pieces)?)
     }
 
-    /// Returns the bytes of all tokens but the special ones, sorted.
+    /// Returns the bytes of all tokens except special tokens, sorted.
     fn token_byte_values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let vocabulary = Self::ranked(slf)?.vocabulary();
@@ -217,13 +217,13 @@ impl PyEncoding {
         ranks::to_dict(slf.py(), Self::ranked(slf)?.vocabulary())
     }
 
-    /// Returns the largest id, special tokens aside.
+    /// Returns the largest id, without special tokens.
     #[getter]
     fn _max_rank(slf: &Bound<'_, Self>) -> PyResult<u32> {
         Ok(Self::ranked(slf)?.vocabulary().max_id())
     }
 
-    /// Returns the number of tokens, special tokens aside.
+    /// Returns the number of tokens, without special tokens.
     #[getter]
     fn _rank_count(slf: &Bound<'_, Self>) -> PyResult<usize> {
         Ok(Self::ranked(slf)?.vocabulary().len())

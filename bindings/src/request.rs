@@ -1,4 +1,5 @@
-//! Reads the arguments `allowed_special` and `disallowed_special` for every method that takes them.
+//! Reads the arguments `allowed_special` and `disallowed_special` for every method with these
+//! arguments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::text;
 
-/// The interface of an object, which decides what is allowed and disallowed by default:
+/// Interface of an object, which decides the defaults of allowed and disallowed names:
 ///
 /// | | `Encoding` | others |
 /// |---|---|---|
@@ -28,7 +29,7 @@ pub enum Face {
     Encoding,
     /// The interface of `tokenizers`.
     File,
-    /// The interface of transformers, whose attribute `split_special_tokens` counts, too.
+    /// The interface of transformers, where the attribute `split_special_tokens` also counts.
     Calls,
 }
 
@@ -40,8 +41,8 @@ pub enum Gives {
     Counts,
 }
 
-/// Returns the defaults of the two arguments. `is_text` says that the object encodes the names of
-/// special tokens as text.
+/// Returns the defaults of the two arguments. `is_text` says whether the object encodes the names
+/// of special tokens as text.
 pub fn defaults(
     py: Python<'_>,
     face: Face,
@@ -82,8 +83,8 @@ pub fn read_optional(
     })
 }
 
-/// Reads the two arguments for a tokenizer file, which searches for all of its special tokens or
-/// for none.
+/// Reads the two arguments for a tokenizer file, which searches for all its special tokens or for
+/// none.
 pub fn read_for_file(
     tokenizer: &Pipeline,
     allowed: &Bound<'_, PyAny>,
@@ -164,10 +165,10 @@ fn read_disallowed(disallowed: &Bound<'_, PyAny>) -> PyResult<Disallowed> {
     }
 }
 
-/// Returns true if the argument is `"all"`. Any other `str` would be read as a set of its
-/// characters, which nobody means.
+/// Returns true if the argument is `"all"`. Any other `str` is refused: it would be read as a set
+/// of its characters.
 fn is_all(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<bool> {
-    // The literal in a program, and our own default, are this very object.
+    // A literal in a program, and the default of this library, are this very object.
     if value.is(interned!(value.py(), "all")) {
         return Ok(true);
     }

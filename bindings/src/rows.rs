@@ -16,21 +16,21 @@ use crate::objects::{collected, push};
 use crate::shared::{Current, Shared};
 use crate::text::{self, Text};
 
-/// Bytes (or ids) that justify another thread; starting one takes about 20 microseconds.
+/// Bytes (or ids) that justify another thread; starting a thread takes about 20 microseconds.
 const WORTH_A_THREAD: usize = 16 * 1024;
 
-/// The size of a share of the work. Small, so that its results are still cached when Python objects
-/// are made from them, and threads end at about the same time.
+/// Size of a share of the work. Small, so that its results are still cached when Python objects are
+/// made from them, and threads end at about the same time.
 const SHARE: Range<usize> = 4 * 1024..64 * 1024;
 
-/// The rows of a share, concatenated.
+/// Concatenated rows of a share.
 pub struct Rows<T> {
     pub items: Vec<T>,
-    /// The end of each row.
+    /// End of each row.
     pub ends: Vec<usize>,
-    /// A buffer for the input of a row.
+    /// Scratch buffer for the input of a row.
     scratch: Vec<u8>,
-    /// The error of the row after the last.
+    /// Error of the row after the last.
     error: Option<Error>,
 }
 
@@ -117,7 +117,7 @@ impl RowText<'_> {
 }
 
 /// Encodes the texts of parts with a pipeline and its request. `take` receives the ids share by
-/// share, and the size of all texts.
+/// share, and the total size of the texts.
 pub fn encode_parts<'py>(
     native: &Shared,
     parts: &[Part<'py>],
@@ -164,7 +164,8 @@ pub fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
     }
 }
 
-/// Decodes slices of ids with `decode`, which appends bytes. `take` receives the bytes of each.
+/// Decodes slices of ids with `decode`, which appends bytes. `take` receives the bytes of each
+/// slice.
 pub fn decode_rows(
     py: Python<'_>,
     rows: &[&[u32]],
@@ -205,7 +206,7 @@ pub fn map<I: Sync, T: Send>(
 
 /// Groups inputs of these sizes into shares of at least `share` bytes, except the last.
 pub fn shares(sizes: impl Iterator<Item = usize>, share: usize) -> PyResult<Vec<Range<usize>>> {
-    /// The fixed cost of an input, in bytes of text.
+    /// Fixed cost of an input, in bytes of text.
     const EACH: usize = 16;
     let mut shares = Vec::new();
     let (mut start, mut end, mut sum) = (0, 0, 0);

@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use crate::errors::OrRaise;
 use crate::{environment, gil, request, text};
 
-/// The pipeline that tokenizer objects of Python share.
+/// The pipeline shared by tokenizer objects in Python.
 pub struct Shared(Place);
 
 enum Place {
-    /// An encoding: calls take no lock and no reference.
+    /// An encoding: calls need no lock and no reference count.
     Fixed {
         pipeline: Arc<Pipeline>,
-        /// The bytes of a built-in vocabulary.
+        /// Bytes of a built-in vocabulary.
         image: Option<&'static [u8]>,
         is_prefaulted: AtomicBool,
     },
@@ -54,7 +54,7 @@ impl Current<'_> {
 }
 
 impl Shared {
-    /// Wraps a pipeline that never changes; `image` is the bytes of a built-in vocabulary.
+    /// Wraps a pipeline that never changes; `image` has the bytes of a built-in vocabulary.
     pub fn fixed(pipeline: Arc<Pipeline>, image: Option<&'static [u8]>) -> Self {
         Self(Place::Fixed { pipeline, image, is_prefaulted: AtomicBool::new(false) })
     }
@@ -70,7 +70,7 @@ impl Shared {
         Ok(self)
     }
 
-    /// Returns the pipeline as it is now.
+    /// Returns the current pipeline.
     pub fn current(&self) -> Current<'_> {
         match &self.0 {
             Place::Fixed { pipeline, .. } => Current::Fixed(pipeline),
@@ -89,8 +89,8 @@ impl Shared {
         }
     }
 
-    /// Replaces the pipeline by a copy that `work` has changed. The caches of the copy are
-    /// configured as they were.
+    /// Replaces the pipeline by a copy that `work` has changed. The caches of the copy keep their
+    /// configuration.
     pub fn change<T>(
         &self,
         work: impl FnOnce(&mut Pipeline) -> bpe_core::Result<T>,
@@ -107,8 +107,8 @@ impl Shared {
         Ok(Some(result))
     }
 
-    /// Reads `allowed_special` and `disallowed_special`. Returns the pipeline that has this request:
-    /// a changed copy for some requests of a tokenizer file.
+    /// Reads `allowed_special` and `disallowed_special`. Returns the pipeline with this request: a
+    /// changed copy for some requests of a tokenizer file.
     pub fn ask(
         &self,
         allowed: &Bound<'_, PyAny>,
@@ -128,8 +128,8 @@ impl Shared {
         Ok((Current::Shared(pipeline), request))
     }
 
-    /// Maps all of a built-in vocabulary if `bytes` of text will need most of it: faster than page
-    /// by page.
+    /// Maps a whole built-in vocabulary at once if `bytes` of text will need most of it: faster
+    /// than page by page.
     pub fn prefault_vocabulary(&self, bytes: usize) {
         const MUCH: usize = 1 << 18;
         if let Place::Fixed { image: Some(image), is_prefaulted, .. } = &self.0
@@ -140,8 +140,8 @@ impl Shared {
         }
     }
 
-    /// Runs `work` on the UTF-8 of `text`, and releases the interpreter meanwhile if it is long.
-    /// Every call that reads all of one text uses this.
+    /// Runs `work` on the UTF-8 of `text`, without the interpreter if the text is long. Every call
+    /// that reads all of one text uses this method.
     pub fn run<T: Send>(
         &self,
         text: &Bound<'_, PyAny>,

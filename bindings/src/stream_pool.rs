@@ -1,4 +1,4 @@
-//! The class `StreamPool`: decodes the ids of many requests, one call for each step of a model.
+//! The class `StreamPool`: decodes the ids of many requests, one call per step of a model.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,25 +16,26 @@ use crate::objects::{collected, new_list, new_str, push};
 use crate::pipeline::PyPipeline;
 use crate::{ids, text};
 
-/// The number of ids to prefetch ahead.
+/// Prefetch distance in ids.
 const AHEAD: usize = 16;
 
-/// Turns the ids of many requests into text as they arrive.
+/// Decodes the ids of many requests as they arrive.
 ///
-/// A stream gives complete characters only. Its texts joined are what ``decode`` returns for all
-/// its ids: bytes that are not UTF-8 become U+FFFD, ids without a token are skipped by a tokenizer
-/// file and refused by an encoding. Any number of threads may use a pool. It keeps the ``str`` of each
-/// token that it has given out; each stream takes memory for its stop strings, and for the text that
-/// it holds back.
-// The lock is held only while no Python code runs: no thread waits for another one with it, and no
-// process forks meanwhile.
+/// A stream emits only complete characters. Its concatenated texts equal the result of ``decode``
+/// for all its ids: bytes that are not UTF-8 become U+FFFD; ids without a token are skipped by a
+/// tokenizer file and refused by an encoding. Any number of threads may use a pool. A pool keeps
+/// the ``str`` of each token that it has emitted; each stream takes memory for its stop strings,
+/// and for the text that it holds back.
+// The lock is held only while no Python code runs: no thread waits for another thread while holding
+// it, and no process forks meanwhile.
 #[pyclass(frozen, name = "StreamPool", module = "bpe_engine._core")]
 pub struct PyStreamPool(Mutex<Streams>);
 
 struct Streams {
     table: Arc<TokenTable>,
     pool: StreamPool,
-    /// The `str` of each token that a step gave out alone. Making one takes longer than all else.
+    /// The `str` of each token that a step emitted alone. Creating a `str` takes longer than all
+    /// other work.
     texts: Vec<Option<Py<PyString>>>,
 }
 
@@ -42,11 +43,11 @@ struct Streams {
 #[pyclass(frozen, eq, name = "StreamStop", module = "bpe_engine._core")]
 #[derive(PartialEq)]
 pub struct StreamStop {
-    /// The index of the stop string in the list given to `StreamPool.open`. If several end at the
-    /// same character, the longest one.
+    /// Index of the stop string in the list given to `StreamPool.open`. If several end at the same
+    /// character, the longest.
     #[pyo3(get)]
     stop_index: usize,
-    /// The index of the id that completed the stop string; the first id of the stream is 0.
+    /// Index of the id that completed the stop string; the first id of the stream has index 0.
     #[pyo3(get)]
     id_index: usize,
 }
@@ -72,23 +73,23 @@ impl PyStreamPool {
     /// Opens a stream.
     ///
     /// Args:
-    ///     prompt_ids: The ids before the first of the stream, a list or an array. Their text is not
-    ///         part of the stream. But a character that the prompt begins and the stream completes
-    ///         belongs to the stream; if the stream does not complete it, it is left out.
-    ///     stop: Strings that end the stream, at most 65,536 bytes together. The stream ends where
-    ///         one is complete first; its text ends before the longest that ends there. Text that
-    ///         may still become a stop string is held back.
-    ///     skip_special_tokens: Whether to leave special tokens out.
-    ///     min_chars: The fewest characters to give at once. Fewer wait for a later step, or for the
-    ///         end.
+    ///     prompt_ids: The ids before the first id of the stream, a list or an array. Their text is
+    ///         not part of the stream. A character that the prompt begins and the stream completes
+    ///         belongs to the stream; if the stream does not complete it, it is dropped.
+    ///     stop: Strings that end the stream, at most 65,536 bytes in total. The stream ends at the
+    ///         first complete stop string; its text ends before the longest one that ends there.
+    ///         Text that may still become a stop string is held back.
+    ///     skip_special_tokens: Whether to drop special tokens.
+    ///     min_chars: Minimum number of characters per step. Fewer wait for a later step, or for
+    ///         the end.
     ///
     /// Returns:
-    ///     The number of the stream, its slot. Numbers are not used again.
+    ///     The number of the stream, its slot. Numbers are never reused.
     ///
     /// Raises:
-    ///     TypeError, OverflowError, KeyError: An id is not one, as in ``decode``.
+    ///     TypeError, OverflowError, KeyError: An id is invalid, as in ``decode``.
     ///     TypeError, ValueError: A stop string is not a str, is empty or has a lone surrogate, or
-    ///         they are too long.
+    ///         the strings are too long.
     #[pyo3(signature = (prompt_ids=None, *, stop=None, skip_special_tokens=false, min_chars=0))]
     fn open(
         &self,
@@ -104,21 +105,22 @@ impl PyStreamPool {
         self.with(py, |streams| streams.pool.open(&prompt, options)).or_raise()
     }
 
-    /// Takes the next ids of streams: one call for each step of a model.
+    /// Takes the next ids of streams: one call per step of a model.
     ///
     /// Args:
     ///     slots: The numbers of the streams, a list or an array.
-    ///     ids: One id for each stream, in a list or an array; or a list of ids for each, in a list of
-    ///         lists or arrays, or an array of two dimensions.
+    ///     ids: One id per stream, in a list or an array; or several ids per stream, in a list of
+    ///         lists or arrays, or in a two-dimensional array.
     ///
     /// Returns:
-    ///     For each stream, the text that is certain now; and None, or the stop string that ended
-    ///     it. A stream that has ended ignores further ids and returns its stop string again.
+    ///     For each stream, the text that has become certain; and None, or the stop string that
+    ///     ended the stream. A stream that has ended ignores further ids and returns its stop
+    ///     string again.
     ///
     /// Raises:
     ///     KeyError: A stream is not open, or an id is unknown to an encoding. Nothing is taken.
     ///     TypeError, OverflowError: As in ``decode``. Nothing is taken.
-    ///     ValueError: There are not as many ids as streams. Nothing is taken.
+    ///     ValueError: The numbers of ids and streams differ. Nothing is taken.
     fn step<'py>(
         &self,
         py: Python<'py>,
@@ -155,7 +157,7 @@ impl PyStreamPool {
     /// Closes a stream.
     ///
     /// Returns:
-    ///     The text that is left: what was held back, and U+FFFD for an incomplete character.
+    ///     The remaining text: text held back, and U+FFFD for an incomplete character.
     ///
     /// Raises:
     ///     KeyError: The stream is not open.
@@ -185,7 +187,7 @@ impl PyStreamPool {
 }
 
 impl Streams {
-    /// Fetches the `str` of a token that a later step may give out: they are scattered in memory.
+    /// Prefetches the `str` of a token that a later step may emit: they are scattered in memory.
     #[inline]
     fn prefetch(&self, id: u32) {
         if let Some(Some(text)) = self.texts.get(id as usize) {
@@ -194,7 +196,7 @@ impl Streams {
         }
     }
 
-    /// Takes the next ids of a stream. Making a `str` runs no Python code.
+    /// Takes the next ids of a stream. Creating a `str` runs no Python code.
     fn step<'py>(
         &mut self,
         py: Python<'py>,
@@ -254,8 +256,8 @@ fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
     Stops::new(&stops).or_raise()
 }
 
-/// Reads the ids of a step, one for each slot or a sequence for each: all of them, and the end of
-/// those of each slot.
+/// Reads the ids of a step, one per slot or a sequence per slot. Returns all ids, and the end of
+/// each slot's ids.
 fn read_steps(given: &Bound<'_, PyAny>, slots: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
     let is_flat = match given.getattr_opt("ndim")? {
         Some(dimensions) => dimensions.extract::<usize>()? == 1,

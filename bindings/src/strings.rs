@@ -1,4 +1,4 @@
-//! Decodes bytes into a Python `str`.
+//! Decodes bytes to a Python `str`.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Below this length the interpreter's own decoder is as fast.
+/// Length below which the interpreter's decoder is as fast.
 const LONG_TEXT: usize = 64;
 
 /// Returns `bytes.decode("utf-8", errors)`.
@@ -31,19 +31,19 @@ pub fn decode_utf8<'py>(
 /// Decodes with the interpreter's decoder, which handles bytes that are not UTF-8.
 fn decode_any<'py>(py: Python<'py>, bytes: &[u8], errors: &CStr) -> PyResult<Bound<'py, PyAny>> {
     let length = ffi::Py_ssize_t::try_from(bytes.len())?;
-    // SAFETY: attached; pointer and length are those of a live slice, and `errors` ends with a
-    // null byte. The call returns a new reference, or null with an exception set.
+    // SAFETY: attached; pointer and length are from a live slice, and `errors` ends with a null
+    // byte. The call returns a new reference, or null with an exception set.
     unsafe {
         let text = ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), length, errors.as_ptr());
         Bound::from_owned_ptr_or_err(py, text)
     }
 }
 
-/// Returns a `str` of UTF-8; `None` if the bytes are not valid.
+/// Returns a `str` of UTF-8; `None` if the bytes are invalid.
 ///
-/// A `str` stores 1, 2 or 4 bytes per character, depending on its largest one. The largest first
-/// byte decides, so that the characters are written once; the interpreter's decoder begins with 1
-/// byte and widens as it meets larger characters.
+/// A `str` stores 1, 2 or 4 bytes per character, depending on the largest character. The largest
+/// first byte decides, so that the characters are written once; the interpreter's decoder begins
+/// with 1 byte and widens at larger characters.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     let largest = if bytes.is_ascii() { 0 } else { bytes.iter().copied().max().unwrap_or(0) };
@@ -56,7 +56,7 @@ fn decode_valid<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Option<Bound<'py
             }),
             // Characters below U+0100.
             0x80..0xC4 => fill::<u8>(py, bytes, characters(bytes), 0xFF, decode_units),
-            // Characters below U+10000, at least one of them not below U+0100.
+            // Characters below U+10000, at least one of them U+0100 or above.
             0xC4..0xF0 => fill::<u16>(py, bytes, characters(bytes), 0xFFFF, decode_units),
             0xF0.. => fill::<u32>(py, bytes, characters(bytes), 0x10_FFFF, decode_units),
         }
@@ -68,8 +68,8 @@ fn decode_valid<'py>(_: Python<'py>, _: &[u8]) -> PyResult<Option<Bound<'py, PyA
     Ok(None)
 }
 
-/// Returns a new `str` of `length` characters up to `largest`, written by `write`; `None` if that
-/// returns `false`. When it returns `true`, it has written all of them.
+/// Returns a new `str` of `length` characters up to `largest`, written by `write`; `None` if
+/// `write` returns `false`. If `write` returns `true`, it has written all of them.
 ///
 /// # Safety
 /// A `str` whose largest character is `largest` stores its characters as `T`.
@@ -81,9 +81,9 @@ unsafe fn fill<'py, T>(
     largest: u32,
     write: impl FnOnce(&[u8], &mut [MaybeUninit<T>]) -> bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // SAFETY: attached; the call returns a new reference, or null with an exception set. Nobody
-    // else has seen the new object, whose characters are `length` values of `T` (the caller's
-    // promise), not yet initialized; it is dropped unless they all are.
+    // SAFETY: attached; the call returns a new reference, or null with an exception set. No other
+    // code has seen the new object, whose characters are `length` values of `T` (the caller's
+    // promise), not yet initialized; it is dropped unless all of them are.
     unsafe {
         let text = ffi::PyUnicode_New(ffi::Py_ssize_t::try_from(length)?, largest);
         let text = Bound::from_owned_ptr_or_err(py, text)?;
@@ -94,11 +94,11 @@ unsafe fn fill<'py, T>(
     }
 }
 
-/// Returns the number of characters: of bytes that begin one.
+/// Returns the number of characters, by counting their first bytes.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn characters(bytes: &[u8]) -> usize {
     let begins = |&byte: &u8| u8::from(byte.cast_signed() >= -0x40);
-    // In blocks whose sum fits in a byte, which vectors add fastest.
+    // In blocks whose sum fits in a byte, which vector instructions add fastest.
     bytes.chunks(128).map(|block| usize::from(block.iter().map(begins).sum::<u8>())).sum()
 }
 
@@ -120,8 +120,8 @@ macro_rules! unit {
 #[cfg(not(any(PyPy, GraalPy)))]
 unit!(u8, u16, u32);
 
-/// Writes the characters of `bytes` to `units`. Returns `false` if `bytes` are not UTF-8, or do not
-/// have as many characters as there are units. The characters must fit in the units.
+/// Writes the characters of `bytes` to `units`. Returns `false` if `bytes` are not UTF-8, or have
+/// another number of characters than there are units. The characters must fit in the units.
 #[cfg(not(any(PyPy, GraalPy)))]
 fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
     let mut rest = bytes;
@@ -159,8 +159,8 @@ fn decode_units<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> bool {
     at == units.len()
 }
 
-/// Writes the beginning of `bytes` as if it were ASCII, and returns the number of characters before
-/// the first that is not. `None` if `bytes` are shorter than a block.
+/// Writes the start of `bytes` as if it were ASCII, and returns the number of characters before the
+/// first non-ASCII one. `None` if `bytes` are shorter than a block.
 #[cfg(not(any(PyPy, GraalPy)))]
 #[inline(always)]
 fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<usize> {
@@ -174,7 +174,7 @@ fn widen_ascii<T: Unit>(bytes: &[u8], units: &mut [MaybeUninit<T>]) -> Option<us
     Some(others.trailing_zeros() as usize / 8)
 }
 
-/// Decodes the first character, and returns it and its number of bytes; `None` if it is not UTF-8.
+/// Decodes the first character, and returns it with its number of bytes; `None` if it is not UTF-8.
 #[cfg(not(any(PyPy, GraalPy)))]
 #[inline(always)]
 fn character(bytes: &[u8]) -> Option<(u32, usize)> {

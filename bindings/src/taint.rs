@@ -1,7 +1,8 @@
-//! The taint rule of chat templates in native code: joins and cuts strings whose characters have flags.
+//! The taint rule of chat templates in native code: joins and cuts strings whose characters have
+//! flags.
 //!
-//! `bpe_engine/prompt/taint.py` states the rule. Nothing here makes trust: a flag of a result is the flag of
-//! the character that was copied.
+//! `bpe_engine/prompt/taint.py` states the rule. No function here creates trust: a flag of a result
+//! is the flag of the character that was copied.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,19 +12,19 @@ use pyo3::types::{PyInt, PyList, PyString, PyTuple, PyType};
 use crate::interned::interned;
 use crate::objects::{new_list, new_tuple, push, untrack};
 
-/// Flags of characters: the template wrote them; they are in a `{% generation %}` block.
+/// Flag of a character that the template wrote; the next flag is for `{% generation %}` blocks.
 pub const TRUSTED: u64 = 1;
 pub const GENERATED: u64 = 2;
-/// The bits of the number of a caller's value, and of the first character in it.
+/// Shift of the number of a caller's value, and of the first character in it.
 pub const GIVEN_SHIFT: u32 = 2;
 pub const START_SHIFT: u32 = 32;
-/// The start of text whose characters do not map one by one to the caller's value.
+/// Start of text whose characters do not map one by one to the caller's value.
 pub const NOWHERE: u64 = (1 << 31) - 1;
-/// Bytes that an item takes in a list, roughly.
+/// Approximate size in bytes of a list item.
 pub const ITEM: usize = 8;
 
-/// Joins a tuple of strings to one of the type `traced`, or to a `str` if none has flags. Returns it
-/// and what it costs: its characters, and the items of its flags.
+/// Joins a tuple of strings to a string of the type `traced`, or to a `str` if no part has flags.
+/// Returns the string and its cost: its characters, and the items of its flags.
 #[pyfunction]
 pub fn join_traced<'py>(
     parts: &Bound<'py, PyTuple>,
@@ -101,7 +102,7 @@ fn flags_of<'py>(
     Ok(Some(runs.unwrap_or(0_u64.into_pyobject(py)?.into_any())))
 }
 
-/// Makes a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
+/// Creates a string of the type `traced`, a subclass of `str`, with these characters and `flags`: a
 /// number for all characters, or a tuple of (length, number).
 pub fn new_traced<'py>(
     traced: &Bound<'py, PyType>,
@@ -110,7 +111,7 @@ pub fn new_traced<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = text.py();
     let arguments = new_tuple(py, [text.clone()])?;
-    // SAFETY: attached. This is what `str.__new__` does for a subclass, which `traced` is: the call
+    // SAFETY: attached. `str.__new__` does the same for a subclass, which `traced` is: the call
     // returns a new object, or null with an exception set.
     let made = unsafe {
         let new = (*std::ptr::addr_of!(ffi::PyUnicode_Type)).tp_new;
@@ -119,12 +120,12 @@ pub fn new_traced<'py>(
         Bound::from_owned_ptr_or_err(py, made)?
     };
     made.setattr(interned!(py, "_flags"), flags)?;
-    // SAFETY: the string was just made, and holds a number, or a tuple of pairs of them.
+    // SAFETY: the string is new, and holds a number, or a tuple of pairs of numbers.
     unsafe { untrack(&made) };
     Ok(made)
 }
 
-/// A string whose characters have the same flags, or none.
+/// A string whose characters share their flags, or have none.
 pub struct Text<'a, 'py> {
     text: &'a Bound<'py, PyAny>,
     traced: &'a Bound<'py, PyType>,
@@ -149,7 +150,7 @@ impl<'a, 'py> Text<'a, 'py> {
         Ok(Some(Self { text, traced, length: length(text)?, flags }))
     }
 
-    /// Returns a part, whose flags say where it begins.
+    /// Returns a part with flags that record its start.
     fn part(&self, part: Bound<'py, PyAny>, start: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some(mut flags) = self.flags else { return Ok(part) };
         if length(&part)? == 0 {
@@ -264,9 +265,9 @@ fn is_space(unit: u32) -> bool {
     }
 }
 
-/// Returns a `str` with the characters of one that may be of a subclass.
+/// Returns a plain `str` with the characters of a `str` or an instance of a subclass.
 pub fn plain_text<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: attached. The call copies a `str` of a subclass, and returns a new reference, or null
+    // SAFETY: attached. The call copies a `str` of a subclass and returns a new reference, or null
     // with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(text.py(), ffi::PyUnicode_FromObject(text.as_ptr())) }
 }
@@ -274,7 +275,7 @@ pub fn plain_text<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 /// Returns the number of characters of a `str`, or a TypeError for other values.
 pub fn length(text: &Bound<'_, PyAny>) -> PyResult<usize> {
     // SAFETY: attached, and `text` is a live object. The call returns -1 with an exception set if
-    // it is not a `str`.
+    // `text` is not a `str`.
     let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
     usize::try_from(length).map_err(|_| PyErr::fetch(text.py()))
 }
@@ -286,8 +287,8 @@ pub fn substring<'py>(
     end: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (start, end) = (ffi::Py_ssize_t::try_from(start)?, ffi::Py_ssize_t::try_from(end)?);
-    // SAFETY: attached, and `text` is a `str`. The call cuts `end` to its length, and returns a new
-    // reference to a `str`, or null with an exception set.
+    // SAFETY: attached, and `text` is a `str`. The call clamps `end` to its length and returns a
+    // new reference to a `str`, or null with an exception set.
     unsafe {
         let part = ffi::PyUnicode_Substring(text.as_ptr(), start, end);
         Bound::from_owned_ptr_or_err(text.py(), part)

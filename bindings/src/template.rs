@@ -1,4 +1,4 @@
-//! Copies the variables of chat templates, and collects their output, for `bpe_engine.prompt`.
+//! Copies the variables of chat templates and collects their output, for `bpe_engine.prompt`.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -15,11 +15,11 @@ use crate::taint::{
     GENERATED, GIVEN_SHIFT, NOWHERE, START_SHIFT, TRUSTED, joined, length, plain_text, substring,
 };
 
-/// Copies data that a caller gives to a template.
+/// Copies data that a caller passes to a template.
 ///
 /// Copies instances of dict, list, str, int, float, bool and None, but not of their subclasses, and
-/// calls `other` for everything else. Returns the copy and the number of characters in its strings, without
-/// those that `other` copied.
+/// calls `other` for everything else. Returns the copy and the number of characters in its strings,
+/// without strings copied by `other`.
 #[pyfunction]
 pub fn copy_plain<'py>(
     value: &Bound<'py, PyAny>,
@@ -36,7 +36,7 @@ struct Copier<'a, 'py> {
 }
 
 impl<'py> Copier<'_, 'py> {
-    /// Returns the value itself if it is immutable, or a copy.
+    /// Returns the value itself if it is immutable, otherwise a copy.
     fn copy(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if self.is_scalar(value)? {
             return Ok(value.clone());
@@ -52,7 +52,7 @@ impl<'py> Copier<'_, 'py> {
             return Ok(PyList::new(value.py(), items)?.into_any());
         };
         let _depth = Depth::enter(value.py())?;
-        // Nobody else has the copy, so it does not change during iteration.
+        // No other code has the copy, so it does not change during iteration.
         let copy = dict.copy()?;
         let before = self.characters;
         let mut changed = Vec::new();
@@ -72,7 +72,7 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// Copies a dict whose keys are not all strings and which has no other owner.
+    /// Copies a dict with non-string keys and no other owner.
     fn copy_items(&mut self, dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let copy = PyDict::new(dict.py());
         for (key, item) in dict {
@@ -81,7 +81,7 @@ impl<'py> Copier<'_, 'py> {
         Ok(copy.into_any())
     }
 
-    /// Returns true for an immutable value of a built-in type, and counts its characters.
+    /// Returns true for an immutable value of a built-in type and counts its characters.
     fn is_scalar(&mut self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         if value.is_exact_instance_of::<PyString>() {
             self.characters += length(value)?;
@@ -96,19 +96,20 @@ impl<'py> Copier<'_, 'py> {
 
 /// Collects the output of a template into segments.
 ///
-/// Output is strings, tuples and numbers. A tuple that begins with the first of `kinds` has values
-/// whose texts follow each other; one that begins with the second, values whose sum does. The first of
-/// `texts` returns the text of a value other than a string, and the second the text of such a sum. A number
-/// is the number of the message that the template's text belongs to from there on, or 0.
+/// Output consists of strings, tuples and numbers. A tuple that begins with the first of `kinds`
+/// has values whose texts are concatenated; a tuple that begins with the second has values to be
+/// added. The first of `texts` returns the text of a value other than a string, and the second the
+/// text of such a sum. A number is the number of the message that the template's following text
+/// belongs to, or 0.
 ///
-/// The `_flags` of a string of the type `traced` are one number for all characters, or the lengths and
-/// flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block, above these the number, from 1 on, of
-/// `labels` that it comes from, and above that the first of its characters there. Other strings have
-/// no flags.
+/// The `_flags` of a string of the type `traced` are one number for all characters, or the lengths
+/// and flags of its parts: bit 0 for trusted text, bit 1 for text in a `{% generation %}` block,
+/// above these the number of its origin in `labels`, counted from 1, and above that the index of
+/// its first character there. Other strings have no flags.
 ///
-/// Neighbors that continue each other become one segment of the type `segment`, a named tuple of
-/// eight, with the labels of their number. A special token that is still whole becomes a segment of
-/// its own. Returns None for more than `limit` characters.
+/// Adjacent texts that continue each other become one segment of the type `segment`, a named tuple
+/// of eight, with the labels of their number. A special token that is still whole becomes a
+/// separate segment. Returns None for more than `limit` characters.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub fn collect_segments<'py>(
@@ -142,7 +143,7 @@ pub fn collect_segments<'py>(
     Ok(Some(collector.segments))
 }
 
-/// The meaning of tuples of the output.
+/// Meaning of tuples in the output.
 struct Rules<'a, 'py> {
     pieces: &'a Bound<'py, PyAny>,
     summands: &'a Bound<'py, PyAny>,
@@ -150,12 +151,12 @@ struct Rules<'a, 'py> {
     add: &'a Bound<'py, PyAny>,
 }
 
-/// A value that the caller gave.
+/// A value from the caller.
 struct Given<'py> {
     origin: Bound<'py, PyAny>,
     role: Bound<'py, PyAny>,
     source: Bound<'py, PyAny>,
-    /// The name and the names of a special token.
+    /// Name and names of a special token.
     special: Option<[Bound<'py, PyAny>; 2]>,
     is_labeled: bool,
     /// The caller's string.
@@ -183,15 +184,16 @@ struct Collector<'a, 'py> {
     segment: &'a Bound<'py, PyType>,
     segments: Bound<'py, PyList>,
     labels: &'a Bound<'py, Labels>,
-    /// The value that was asked for last, with its flags.
+    /// Last requested value, with its flags.
     last: Option<(u64, Rc<Given<'py>>)>,
-    /// The flags of the first text of the open segment, the flags of a text that continues it, and its
+    /// Flags of the first text of the open segment, flags of a text that continues it, and its
     /// texts.
     flags: u64,
     next: u64,
     text: Option<Bound<'py, PyAny>>,
     more: Vec<Bound<'py, PyAny>>,
-    /// Texts of the template, by their addresses, which stay theirs, as `str`.
+    /// Texts of the template as `str`, by address; addresses stay valid since each object is kept
+    /// alive.
     constants: HashMap<usize, (Bound<'py, PyAny>, Bound<'py, PyAny>), BuildHasherDefault<Address>>,
     /// Values for all segments.
     kind: Bound<'py, PyAny>,
@@ -202,8 +204,8 @@ struct Collector<'a, 'py> {
     has_tags: bool,
     template: Bound<'py, PyAny>,
     assistant: Bound<'py, PyAny>,
-    /// The number of the message that text of the template belongs to, and the origin of that text
-    /// once it was asked for.
+    /// Number of the message that text of the template belongs to, and origin of that text once
+    /// requested.
     turn: usize,
     origin: Option<Bound<'py, PyAny>>,
     characters: usize,
@@ -295,7 +297,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         Ok(())
     }
 
-    /// Text of the template belongs to this message from here on.
+    /// Assigns the template's text from here on to this message.
     fn enter(&mut self, turn: usize) -> PyResult<()> {
         if turn != self.turn {
             self.part()?;
@@ -320,7 +322,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.extend(flags, text)
     }
 
-    /// Adds text to the open segment if it continues that, and to a new one if it does not.
+    /// Adds text to the open segment if it continues that segment, otherwise to a new one.
     fn extend(&mut self, flags: u64, text: &Bound<'py, PyAny>) -> PyResult<()> {
         if flags != self.next {
             self.close()?;
@@ -342,7 +344,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         let given = self.given(flags)?.ok_or_else(|| PyValueError::new_err("no such segment"))?;
         let mut special = None;
         if let Some([name, names]) = &given.special {
-            // Only the text shows whether something was removed from it.
+            // Only the text shows whether part of it was removed.
             if text.eq(name)? {
                 special = Some([name.clone(), names.clone()]);
             } else if !given.is_labeled && given.origin.is_none() {
@@ -353,7 +355,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.close()?;
         self.flags = flags;
         self.append([name, names], &self.special.clone())?;
-        // The text after it is not part of it.
+        // Later text is not part of it.
         self.part()
     }
 
@@ -372,8 +374,7 @@ impl<'a, 'py> Collector<'a, 'py> {
         Ok(Some(given))
     }
 
-    /// Closes the open segment. A segment without text only separated its neighbors, and is
-    /// dropped.
+    /// Closes the open segment. A segment without text only separated its neighbors and is dropped.
     fn close(&mut self) -> PyResult<()> {
         let py = self.segments.py();
         let Some(mut text) = self.text.take() else { return Ok(()) };
@@ -392,8 +393,8 @@ impl<'a, 'py> Collector<'a, 'py> {
         self.append([text, trust], &self.kind.clone())
     }
 
-    /// Returns a `str` with the characters of the open segment, whose only text this is: without a copy
-    /// where the caller or an earlier segment has it.
+    /// Returns a `str` with the characters of the open segment, whose only text this is: without a
+    /// copy if the caller or an earlier segment has it.
     fn plain(&mut self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         const MOST: usize = 256;
         if self.flags == TRUSTED {
@@ -407,7 +408,7 @@ impl<'a, 'py> Collector<'a, 'py> {
             }
             return Ok(plain);
         }
-        // From the first character on.
+        // From the first character.
         if self.flags >> START_SHIFT == 0
             && let Some(given) = self.given(self.flags)?
             && let Some(whole) = &given.text

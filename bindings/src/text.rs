@@ -1,4 +1,4 @@
-//! Reads a Python `str` as UTF-8. All text that Python passes in goes through [`read`].
+//! Reads a Python `str` as UTF-8. All text from Python goes through [`read`].
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -14,7 +14,7 @@ use pyo3::types::{PyIterator, PyString};
 
 use crate::buffer_pool;
 
-/// The contents of a `str`. May be read on any thread, without the interpreter.
+/// Contents of a `str`. May be read on any thread, without the interpreter.
 #[derive(Debug, Clone, Copy)]
 pub enum Text<'a> {
     /// Stored as UTF-8.
@@ -24,8 +24,8 @@ pub enum Text<'a> {
     CodePoints(CodePoints<'a>),
 }
 
-/// Iterates over texts. Refuses a column of pyarrow: its items are no `str`, and an item of a damaged
-/// column ends the process.
+/// Iterates over texts. Refuses a column of pyarrow: its items are not `str`, and an item of a
+/// damaged column aborts the process.
 pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     let kind = texts.get_type();
     if kind.module()? == "pyarrow.lib" {
@@ -42,13 +42,13 @@ pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
 pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
     let text = cast(text)?;
     // SAFETY: attached, and `text` is a live `str`, which does not change while it has more than
-    // one owner. Its kind is in bit fields, whose layout depends on the compiler; tests read strings
-    // of every kind.
+    // one owner. Its kind is in bit fields, whose layout depends on the compiler; tests read
+    // strings of every kind.
     let stored = unsafe { text.data()? };
     if let PyStringData::Ucs1(units) = stored {
         // SAFETY: a `str` begins with this header, whose end is inside or at the end of the object.
         let end = unsafe { text.as_ptr().byte_add(size_of::<ffi::PyASCIIObject>()) };
-        // Only ASCII characters directly follow this header, which is the short one.
+        // Only ASCII characters directly follow this header, the short one.
         if units.as_ptr() == end.cast_const().cast() {
             // SAFETY: ASCII is UTF-8.
             return Ok(Text::Utf8(unsafe { str::from_utf8_unchecked(units) }));
@@ -68,9 +68,9 @@ pub fn read<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Text<'a>> {
 /// header.
 fn kept_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<&'a str> {
     let header: *mut ffi::PyCompactUnicodeObject = text.as_ptr().cast();
-    // SAFETY: attached, and a live `str` that is not ASCII with the short header begins with
-    // this one. The memory of `utf8` lives as long as the `str`, and its length is written before
-    // it; without the GIL, another thread may be writing them.
+    // SAFETY: attached, and a live `str` that is not ASCII with the short header begins with this
+    // header. The memory of `utf8` lives as long as the `str`, and its length is written before it;
+    // without the GIL, another thread may be writing them.
     unsafe {
         let utf8 = AtomicPtr::from_ptr(&raw mut (*header).utf8).load(Ordering::Acquire);
         if utf8.is_null() {
@@ -90,7 +90,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a part with the first `size` bytes or code points, or a few less.
+    /// Returns the first `size` bytes or code points, or a few fewer.
     pub fn first(self, size: usize) -> Self {
         match self {
             Self::Utf8(text) => Self::Utf8(&text[..char_boundary::floor(text, size)]),
@@ -100,7 +100,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns a part with the last `size` bytes or code points, or a few less.
+    /// Returns the last `size` bytes or code points, or a few fewer.
     pub fn last(self, size: usize) -> Self {
         let start = self.size().saturating_sub(size);
         match self {
@@ -124,7 +124,7 @@ impl<'a> Text<'a> {
 
     /// Returns the text as UTF-8. Surrogates, which UTF-8 cannot represent, are repaired as by
     /// `text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")`: valid pairs are
-    /// joined, lone ones become U+FFFD.
+    /// joined, lone surrogates become U+FFFD.
     pub fn utf8(self) -> bpe_core::Result<Utf8<'a>> {
         Ok(match self {
             Self::Utf8(text) => Utf8::Borrowed(text),
@@ -144,13 +144,13 @@ pub enum Utf8<'a> {
     Borrowed(&'a str),
     Made {
         text: String,
-        /// The code points, if they contain surrogates.
+        /// Code points, if they contain surrogates.
         repaired: Option<CodePoints<'a>>,
     },
 }
 
 impl Utf8<'_> {
-    /// Whether a surrogate without its other half became U+FFFD.
+    /// Whether a lone surrogate became U+FFFD.
     pub fn has_lone_surrogates(&self) -> bool {
         let Self::Made { text, repaired: Some(code_points) } = self else { return false };
         const REPLACED: char = char::REPLACEMENT_CHARACTER;
@@ -179,11 +179,11 @@ impl Drop for Utf8<'_> {
 }
 
 /// Converts byte spans of `utf8`, the UTF-8 of a `str`, to character spans of the `str`. Starts and
-/// ends must each ascend.
+/// ends must each be in ascending order.
 pub struct CharacterSpans<'a> {
     starts: Characters<'a>,
     ends: Characters<'a>,
-    /// The indices of characters that are two surrogates in the `str`.
+    /// Indices of characters that are two surrogates in the `str`.
     pairs: Vec<usize>,
 }
 
@@ -221,13 +221,13 @@ fn cast<'a, 'py>(text: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyStrin
     text.cast::<PyString>().map_err(|_| not_a_text("text", text))
 }
 
-/// The error for a value in place of a text, which `what` names. Says the way out.
+/// Returns the error for a value that is not a text, with the way out; `what` names the argument.
 pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = given.get_type();
     let kind = kind.name().map(|name| name.to_string()).unwrap_or_default();
     let is_missing = given.is_none() || given.extract::<f64>().is_ok_and(f64::is_nan);
     let hint = match kind.as_str() {
-        // The missing values of pandas.
+        // Missing values of pandas.
         "NAType" | "NaTType" => "; leave a missing text out, or fill it with \"\"",
         "ndarray" | "Series" | "Tensor" => "; give the list that its tolist() returns",
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",

@@ -16,12 +16,12 @@ use crate::{ids, int_cache};
 
 /// The bytes that each id adds after other ids, in one buffer, and the kind of each id.
 ///
-/// ``table[id]`` is the bytes of an id, empty where there is not a token; ``len(table)`` is one more
-/// than the largest id. The table never changes.
+/// ``table[id]`` is the bytes of an id, empty without a token; ``len(table)`` is one more than the
+/// largest id. The table never changes.
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 
-/// The name of a kind.
+/// Returns the name of a kind.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Absent => "absent",
@@ -74,13 +74,13 @@ impl PyTokenTable {
         int_cache::list(py, &found)
     }
 
-    /// The bytes of all ids, one after the other.
+    /// The concatenated bytes of all ids.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         self.view(py, Part::Bytes)
     }
 
-    /// The start of each id in `buffer`, and the end of the last one, in 32-bit numbers.
+    /// The start of each id in `buffer`, and the end of the last, as 32-bit numbers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py, Part::Offsets)?.call_method1("cast", ("I",))
@@ -98,7 +98,7 @@ impl PyTokenTable {
 }
 
 impl PyTokenTable {
-    /// Reads an id of the table. Raises `IndexError` for one beyond its end.
+    /// Reads an id of the table. Raises `IndexError` for an id beyond its end.
     fn known(&self, id: &Bound<'_, PyAny>) -> PyResult<u32> {
         match ids::read_one(id) {
             Ok(id) if (id as usize) < self.0.len() => Ok(id),

@@ -1,4 +1,4 @@
-//! The classes `TokenTrie` and `Healed`: which tokens agree with bytes to come.
+//! The classes `TokenTrie` and `Healed`: which tokens agree with given next bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::{gil, ids, int_cache, prompt, text};
 
-/// The tokens of a tokenizer in the order of their bytes.
+/// The tokens of a tokenizer, sorted by their bytes.
 #[pyclass(frozen, name = "TokenTrie", module = "bpe_engine._core")]
 pub struct PyTokenTrie(Arc<TokenTable>);
 
@@ -52,7 +52,7 @@ impl PyTokenTrie {
     }
 }
 
-/// A mask in a buffer of the caller's.
+/// A mask in the caller's buffer.
 struct Mask {
     buffer: PyBuffer<i32>,
     words: Vec<u32>,
@@ -118,7 +118,7 @@ impl PyHealed {
         Ok(Self { table: engine.token_table().or_raise()?.clone(), state: Mutex::new(state) })
     }
 
-    /// Makes a prompt without ids of the bytes that the next tokens must begin with.
+    /// Creates a prompt without ids from the bytes that the next tokens must begin with.
     #[staticmethod]
     fn of_rests(source: &Bound<'_, PyPipeline>, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
         let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
@@ -177,7 +177,7 @@ impl PyHealed {
     }
 }
 
-/// Cuts the first bytes of a character off the end of a text.
+/// Cuts an incomplete character off the end of a text.
 fn cut(bytes: &[u8]) -> bpe_core::Result<(&str, &[u8])> {
     let end = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

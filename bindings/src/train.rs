@@ -1,4 +1,4 @@
-//! Counts the pieces of texts, and trains on the counts.
+//! Counts the pieces of texts and trains on the counts.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -24,22 +24,22 @@ use crate::progress::ProgressReporter;
 
 /// Counts of the pieces of texts.
 ///
-/// `pattern` cuts text into pieces; the names in `special_tokens` are cut out before, and are in
-/// no piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
-/// table of its own.
+/// `pattern` cuts text into pieces; the names in `special_tokens` are cut out first and are in no
+/// piece; with `nfc`, text is normalized first. Several threads may count at once, each into a
+/// separate table.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct PieceCounts {
-    /// Boxed: Python gives objects less alignment than it may need.
+    /// Boxed: Python may give objects less alignment than the counter needs.
     counter: Box<PieceCounter>,
-    /// The tables that no thread is using.
+    /// Tables that no thread is using.
     tables: Mutex<Vec<PieceTable>>,
-    /// The bytes of tables in use, when they were taken.
+    /// Bytes of the tables in use, as of when they were taken.
     taken: AtomicUsize,
 }
 
 impl PieceCounts {
-    /// Only threads that hold the interpreter lock it, so it is never locked when a process forks.
-    /// A panic leaves tables valid: a poisoned lock is used as it is.
+    /// Locks the tables. Only threads that hold the interpreter take the lock, so it is never held
+    /// when a process forks. A panic leaves tables valid: a poisoned lock is used normally.
     fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<PieceTable>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,14 +80,14 @@ impl PieceCounts {
         result?.or_raise()
     }
 
-    /// Removes all counts, and returns them in one table.
+    /// Removes all counts and returns them in one table.
     fn take(&self, py: Python<'_>) -> PyResult<PieceTable> {
         self.with_whole(py, |whole| Ok(std::mem::take(whole)))
     }
 }
 
 /// Adds up tables and removes them. If interrupted, they keep all counts; if memory runs out, they
-/// keep none: no counts are better than a part of them.
+/// keep none: partial counts would be worse.
 fn add_up(tables: &mut Vec<PieceTable>) -> bpe_core::Result<PieceTable> {
     tables.sort_by_key(PieceTable::len);
     let mut whole = tables.pop().unwrap_or_default();
@@ -113,7 +113,7 @@ impl PieceCounts {
         Ok(Self { counter, tables: Mutex::default(), taken: AtomicUsize::new(0) })
     }
 
-    /// Counts the pieces of texts, each on its own. Returns the bytes of the texts as UTF-8.
+    /// Counts the pieces of each text. Returns the bytes of the texts as UTF-8.
     fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<usize> {
         let counted = self.with_table(py, |table| {
             texts.iter().try_for_each(|text| self.counter.count(text, table))
@@ -138,15 +138,14 @@ impl PieceCounts {
         added.or_raise()
     }
 
-    /// Returns the bytes of memory in use; for tables that a thread is using, the bytes they had
-    /// before.
+    /// Returns the memory in use in bytes; tables in use by a thread count with their earlier size.
     fn memory(&self, py: Python<'_>) -> usize {
         let tables = self.lock(py);
         let taken = self.taken.load(Ordering::Relaxed);
         tables.iter().map(PieceTable::memory).sum::<usize>() + taken
     }
 
-    /// Returns the most bytes of memory for training on all counts, without pairs and tokens.
+    /// Returns the maximum memory in bytes for training on all counts, without pairs and tokens.
     fn training_memory(&self, py: Python<'_>) -> PyResult<usize> {
         self.with_whole(py, |table| Ok(bpe::memory(table)))
     }
@@ -165,8 +164,7 @@ impl PieceCounts {
         })
     }
 
-    /// Removes pieces that occur less than `least` times. Returns their number, and how often they
-    /// occurred together.
+    /// Removes pieces with a count below `least`. Returns their number and their total count.
     fn drop_rare(&self, py: Python<'_>, least: u64) -> PyResult<(usize, u64)> {
         self.with_whole(py, |table| table.drop_rare(least))
     }
@@ -182,9 +180,9 @@ impl PieceCounts {
         Ok(())
     }
 
-    /// Adds the merged counts of files. Leaves out pieces that occur less than `least` times, and
-    /// stops when training on the counts needs more than `most_memory` bytes. Returns the number
-    /// of pieces left out, how often they occurred together, and whether memory was enough.
+    /// Adds the merged counts of files. Omits pieces with a count below `least`, and stops when
+    /// training on the counts needs more than `most_memory` bytes. Returns the number of omitted
+    /// pieces, their total count, and whether memory was enough.
     #[pyo3(signature = (paths, least=1, most_memory=None))]
     fn read(
         &self,
@@ -282,12 +280,12 @@ fn ties(name: &str) -> PyResult<Ties> {
     }
 }
 
-/// Learns tokens after those of `base`, which are in the order of their ids.
+/// Learns tokens after the tokens of `base`, which are in the order of their ids.
 ///
-/// `corpora` holds counts, which are used up, and the units that compression is measured by.
-/// Returns the new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens by
-/// their places, first those of the base; and the number of tokens of each corpus.
-/// `progress(tokens, tokens wanted)` is called now and then.
+/// `corpora` holds counts, which are used up, and the units that measure compression. Returns the
+/// new tokens; the merges, `(left, right, token, frequency, corpus)` with tokens as indices, the
+/// base's tokens first; and the number of tokens of each corpus. `progress(tokens, tokens wanted)`
+/// is called at intervals.
 #[pyfunction]
 #[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, tie_rule="lowest-ids", max_token_bytes=None, max_token_words=None, progress=None))]
 #[allow(clippy::too_many_arguments)]

@@ -1,4 +1,4 @@
-//! Counts words by the pipeline of a tokenizer, and trains models on the counts.
+//! Counts words with the pipeline of a tokenizer and trains models on the counts.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -23,17 +23,17 @@ type TokensAndMerges = (Vec<String>, Vec<(u32, u32)>);
 
 /// Counts of the words that a tokenizer's normalizer and pre-tokenizer make of texts.
 ///
-/// Several threads may count at once, each into a table of its own. Training uses the counts up.
+/// Several threads may count at once, each into a separate table. Training uses up the counts.
 #[pyclass(module = "bpe_engine._core", frozen)]
 pub struct WordCounts {
     counter: Box<WordCounter>,
-    /// The counts that no thread is using.
+    /// Counts that no thread is using.
     counts: Mutex<Vec<Counts>>,
 }
 
 impl WordCounts {
-    /// Only threads that hold the interpreter lock it, so it is never locked when a process forks.
-    /// A panic leaves counts valid: a poisoned lock is used as it is.
+    /// Locks the counts. Only threads that hold the interpreter take the lock, so it is never held
+    /// when a process forks. A panic leaves counts valid: a poisoned lock is used normally.
     fn lock(&self, _: Python<'_>) -> MutexGuard<'_, Vec<Counts>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl WordCounts {
     }
 }
 
-/// Takes the number of tokens, now and then.
+/// Called at intervals with the number of tokens.
 type Progress<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 #[pymethods]
@@ -90,7 +90,7 @@ impl WordCounts {
         Ok(Self { counter: Box::new(counter), counts: Mutex::default() })
     }
 
-    /// Counts the words of texts: of whole texts, or of lines, which are "kept" with their line ends or
+    /// Counts the words of texts: of whole texts, or of lines, "kept" with their line ends or
     /// "stripped" of them. Returns the bytes of the texts as UTF-8.
     #[pyo3(signature = (texts, lines="whole"))]
     fn count(&self, py: Python<'_>, texts: Vec<PyBackedStr>, lines: &str) -> PyResult<usize> {
@@ -110,7 +110,7 @@ impl WordCounts {
         Ok(texts.iter().map(|text| text.len()).sum())
     }
 
-    /// Returns the number of distinct words, or stretches of text whose words are found later, of the
+    /// Returns the number of distinct words, or of runs of text whose words are found later, of the
     /// threads that counted.
     fn size(&self, py: Python<'_>) -> usize {
         self.lock(py).iter().map(Counts::len).sum()
@@ -130,7 +130,7 @@ impl WordCounts {
         })
     }
 
-    /// Returns all words with their counts, and uses these up.
+    /// Returns all words with their counts, and uses up the counts.
     fn take_words(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
         self.train(py, 0, None, |words, _| {
             let text = |(word, count)| Ok((characters::text(word)?.to_owned(), count));
@@ -138,7 +138,7 @@ impl WordCounts {
         })
     }
 
-    /// Returns the bytes of memory in use, without counts that a thread is filling.
+    /// Returns the memory in use in bytes, without counts that a thread is filling.
     fn memory(&self, py: Python<'_>) -> usize {
         self.lock(py).iter().map(Counts::memory).sum()
     }
@@ -199,7 +199,7 @@ impl WordCounts {
         })
     }
 
-    /// Learns Unigram. Returns the pieces and their scores, the best first. `special_tokens` is how
+    /// Learns Unigram. Returns the pieces and their scores, best first. `special_tokens` is how
     /// many of `vocab_size` are not pieces.
     #[pyo3(signature = (vocab_size, *, special_tokens=0, character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]

@@ -13,28 +13,28 @@ use crate::request::Gives;
 use crate::shared::Current;
 use crate::{gil, text};
 
-/// How many bytes or code points of a text are read first, besides four for each token.
+/// Number of bytes or code points of a text that are read first, besides four per token.
 const FIRST: usize = 1024;
 
 #[pymethods]
 impl PyPipeline {
     /// Truncates text to at most `max_tokens` tokens.
     ///
-    /// Keeps a prefix (suffix) that ends (begins) where a token of the text's own encoding ends
-    /// and that encodes to at most `max_tokens` tokens. Text that fits is returned as it is.
+    /// Keeps a prefix (suffix) that ends (begins) where a token of the text's encoding ends and
+    /// that encodes to at most `max_tokens` tokens. Text that fits is returned unchanged.
     /// Characters, surrogate pairs, allowed special tokens and characters that normalization
     /// rewrites together are not cut apart; if the first (last) of them does not fit, nothing is
     /// kept. If no word or number ends in the 4,096 bytes before a suffix (as in a ruler or a very
-    /// long word), it may begin inside a token of the text.
+    /// long word), the suffix may begin inside a token of the text.
     ///
     /// Args:
     ///     text: The text.
-    ///     max_tokens: The largest number of tokens of the result when it is encoded.
-    ///     side: The side that is cut off: ``"right"`` keeps a prefix, ``"left"`` a suffix.
+    ///     max_tokens: Maximum number of tokens of the encoded result.
+    ///     side: The side to cut off: ``"right"`` keeps a prefix, ``"left"`` a suffix.
     ///     allowed_special, disallowed_special: As in `count`.
     ///
     /// Raises:
-    ///     ValueError: `max_tokens` is negative, or `side` is something else.
+    ///     ValueError: `max_tokens` is negative, or `side` is unknown.
     ///
     /// >>> import bpe_engine
     /// >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -69,16 +69,16 @@ impl PyPipeline {
     ///
     /// Args:
     ///     text: The text.
-    ///     max_tokens: The largest number of tokens of a chunk when it is encoded.
-    ///     overlap: The largest number of tokens at the end of a chunk that the next one repeats.
+    ///     max_tokens: Maximum number of tokens of an encoded chunk.
+    ///     overlap: Maximum number of tokens at the end of a chunk that the next chunk repeats.
     ///     allowed_special, disallowed_special: As in `count`. Allowed special tokens are not cut
     ///         apart.
     ///
     /// Returns:
-    ///     Slices of the text that end where tokens of the text's own encoding end. Without
-    ///     overlap they are the text when they are joined; an empty text has none. Characters
-    ///     that share a token, or that normalization rewrites together, are cut apart only if
-    ///     they do not fit into one chunk.
+    ///     Slices of the text that end where tokens of the text's encoding end. Without overlap,
+    ///     their concatenation is the text; an empty text has none. Characters that share a token,
+    ///     or that normalization rewrites together, are cut apart only if they do not fit into one
+    ///     chunk.
     ///
     /// Raises:
     ///     ValueError: `max_tokens` is not positive or too small for a character of the text, or
@@ -155,7 +155,7 @@ fn chunk_sizes(
     Ok((most, repeated.min(most - 1)))
 }
 
-/// Reads a count. One that is larger than any text has tokens is the largest.
+/// Reads a count. Counts above the number of tokens of any text are capped.
 pub fn whole_number(name: &str, value: &Bound<'_, PyAny>, at_least: usize) -> PyResult<usize> {
     let number = value.call_method0("__index__").map_err(|_| match value.get_type().name() {
         Ok(kind) => PyTypeError::new_err(format!("{name} must be an int, not {kind}")),
@@ -169,9 +169,9 @@ pub fn whole_number(name: &str, value: &Bound<'_, PyAny>, at_least: usize) -> Py
     Ok(number.extract::<usize>().map_or(isize::MAX as usize, |it| it.min(isize::MAX as usize)))
 }
 
-/// Returns how many characters a prefix or suffix of at most `max_tokens` tokens has.
+/// Returns the number of characters in a prefix or suffix of at most `max_tokens` tokens.
 ///
-/// Reads only as much of the text as is needed, unless it is searched for disallowed names.
+/// Reads only as much of the text as needed, unless the text is searched for disallowed names.
 fn kept_characters(
     text: &Bound<'_, PyAny>,
     max_tokens: usize,
@@ -203,7 +203,7 @@ fn kept_characters(
     }
 }
 
-/// Returns the span of each chunk, in characters.
+/// Returns the span of each chunk in characters.
 fn chunk_spans(
     text: &Bound<'_, PyAny>,
     max_tokens: usize,

@@ -26,11 +26,10 @@ type PathRow = (Vec<usize>, Vec<usize>, Vec<u32>, bool);
 
 /// Learns the merges that make words one token each; `vocab_tools.learn_merges` explains.
 ///
-/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Returns the merges,
-/// (left, right, "new" | "in base" | "repeated", frequency, words), and with one path for each
-/// word: (ends of the first pieces, ends of the last pieces, numbers of its merges, whether it
-/// was left out for a character that is cut twice). `progress(words done, words)` is called now
-/// and then.
+/// `ranks` is the base, bytes to id; `words` holds (bytes, frequency). Returns the merges, (left,
+/// right, "new" | "in base" | "repeated", frequency, words), and one path per word: (ends of the
+/// first pieces, ends of the last pieces, numbers of its merges, whether it was omitted because of
+/// a character that is cut twice). `progress(words done, words)` is called at intervals.
 #[pyfunction]
 #[pyo3(signature = (ranks, words, *, max_tokens=None, min_frequency=None, whole_characters=false, count_repeats=false, progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -69,8 +68,8 @@ pub fn learn_merges<'py>(
     Ok((collected(merges)?, paths.collect()))
 }
 
-/// Returns the ids at which merging each of `pieces` stops, without splitting it or looking it up as
-/// a whole; `None` if a byte that is not a token is left.
+/// Returns the ids left after merging each of `pieces`, without splitting it or looking it up as a
+/// whole; `None` if a byte is left that is not a token.
 #[pyfunction]
 pub fn merge_bytes(
     py: Python<'_>,
@@ -82,8 +81,8 @@ pub fn merge_bytes(
     Ok(py.detach(|| pieces.iter().map(|piece| audit::merge_alone(&vocabulary, piece)).collect()))
 }
 
-/// Returns, for each token in the order of ids, the ids of the two tokens whose merge makes it last;
-/// `None` for single bytes, and for tokens that merging does not reach from their bytes.
+/// Returns, for each token in the order of ids, the ids of the two tokens of its last merge; `None`
+/// for single bytes, and for tokens that merging does not reach from their bytes.
 #[pyfunction]
 pub fn token_splits(
     py: Python<'_>,
@@ -99,11 +98,11 @@ pub fn token_splits(
     Ok(py.detach(|| (0..vocabulary.len() as u32).map(split).collect()))
 }
 
-/// The number of tokens of each text, and of each id.
+/// Number of tokens of each text, and of each id.
 type TokenCounts = (Vec<usize>, Vec<(u32, u64)>);
 
-/// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending id.
-/// Nothing in the texts is special.
+/// Returns the number of tokens of each of `texts`, and of each id as `(id, times)` by ascending
+/// id. No text is special.
 #[pyfunction]
 pub fn count_tokens(
     py: Python<'_>,
@@ -136,10 +135,10 @@ pub fn count_tokens(
 
 type Line<'py> = (Bound<'py, PyBytes>, u32, usize);
 
-/// The numbers of lines that are malformed, and why.
+/// Numbers of malformed lines, with the reasons.
 type Problems = Vec<(usize, String)>;
 
-/// Parses the lines of a rank file: `(token, id, line number)` of valid ones, and `(line number,
+/// Parses the lines of a rank file: `(token, id, line number)` of valid lines, and `(line number,
 /// problem)` of the others. Repeated tokens and ids are not checked.
 #[pyfunction]
 pub fn parse_rank_lines<'py>(
@@ -164,9 +163,9 @@ pub fn parse_rank_lines<'py>(
 
 /// Audits every token of an encoding; `vocab_tools.check_vocabulary` explains.
 ///
-/// Returns columns, with one entry for each token in the order of ids: `ids`; `crosses`; and by
-/// their names `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first.
-/// `merged` and `encoded` map an id to the ids in its place, for tokens where they differ.
+/// Returns columns, with one entry per token in the order of ids: `ids`; `crosses`; and by their
+/// names `utf8`, `merging`, `whole`, `round_trip`. With `nfc`, text is normalized first. `merged`
+/// and `encoded` map an id to the ids that replace it, for tokens where they differ.
 #[pyfunction]
 #[pyo3(signature = (ranks, pattern, special_tokens, *, nfc=false, progress=None))]
 pub fn audit_tokens<'py>(

@@ -1,4 +1,4 @@
-//! Applies, reads and sets single components of a tokenizer, which Python passes as JSON.
+//! Applies, reads and sets single components of a tokenizer, passed from Python as JSON.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -30,7 +30,7 @@ pub fn component<C: Component>(json: &str, path: &str) -> PyResult<C> {
     C::read(&value, path).or_raise()
 }
 
-/// Reads the JSON of a component of this kind, and writes it with all types and fields.
+/// Reads the JSON of a component of this kind and writes it with all types and fields.
 #[pyfunction]
 pub fn hf_component<'py>(
     py: Python<'py>,
@@ -78,7 +78,8 @@ pub fn hf_added_tokens(json: &str, is_pair: bool) -> PyResult<usize> {
     Ok(processor.added_tokens(is_pair))
 }
 
-/// Hashes the content of an added token as `tokenizers` does, so that a set keeps one of two equal tokens.
+/// Hashes the content of an added token like `tokenizers`, so that a set keeps one of two equal
+/// tokens.
 #[pyfunction]
 pub fn hf_content_hash(content: &str) -> i64 {
     let mut hasher = DefaultHasher::new();
@@ -177,7 +178,8 @@ impl PyPipeline {
         new_str(py, &Self::tokenizer(slf)?.model_fields().or_raise()?.to_string())
     }
 
-    /// Sets a component, the `model`, or a field of it such as `model.unk_token`, given as JSON.
+    /// Sets a component, the `model`, or a field of the model such as `model.unk_token`, given as
+    /// JSON.
     #[pyo3(signature = (name, json))]
     fn _set_component(slf: &Bound<'_, Self>, name: &str, json: Option<&str>) -> PyResult<()> {
         match name {

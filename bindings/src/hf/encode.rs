@@ -18,13 +18,13 @@ use crate::objects::{collected, new_list};
 use crate::pipeline::PyTokenizer;
 use crate::{gil, rows};
 
-/// The results of a share, and the error of the input after them. Locked to take them out.
+/// Results of a share, and the error of the next input. Locked to take them out.
 type Part<T> = Mutex<(Vec<T>, Option<Error>)>;
 
-/// The bytes of text in one share of a batch.
+/// Size in bytes of text of one share of a batch.
 pub const SHARE: usize = 32 * 1024;
 
-/// Runs `encode` on inputs, on up to `threads` threads. Keeps the order.
+/// Runs `encode` on inputs, on up to `threads` threads, and keeps the order.
 pub fn encode_each<T: Send>(
     py: Python<'_>,
     given: &[GivenInput],
@@ -61,9 +61,9 @@ pub fn encode_each<T: Send>(
     Ok(encodings)
 }
 
-/// Fails if the encodings of some inputs, which take many small allocations, have no room in memory.
+/// Fails if there is no memory for the encodings of some inputs, which take many small allocations.
 fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
-    /// Bytes of memory for each byte of text, for each input, and for anything else.
+    /// Bytes of memory per byte of text, per input, and for the rest.
     const BYTE: usize = 100;
     const INPUT: usize = 1024;
     const MORE: usize = 1 << 20;
@@ -72,7 +72,7 @@ fn ask_for_encodings(inputs: &[Input<'_>]) -> Result<()> {
     ask_for(memory)
 }
 
-/// Encodes inputs as one batch, and pads it. Keeps the order.
+/// Encodes inputs as one batch, pads the batch, and keeps the order.
 pub fn encode_all<'py>(
     py: Python<'py>,
     tokenizer: &Arc<Pipeline>,
@@ -85,7 +85,7 @@ pub fn encode_all<'py>(
     let encode = |input: Input<'_>| tokenizer.encode(input, add_special_tokens, Vec::new());
     let mut made = encode_each(py, &given, threads, encode)?;
     let length = tokenizer.pad(made.iter_mut().filter_map(Encoded::encoding_mut)).or_raise()?;
-    // Those that were made take memory of their own, so asks for the objects again.
+    // Existing encodings take memory themselves, so memory for the objects is checked again.
     ask_for(encodings.saturating_mul(State::MEMORY)).or_raise()?;
     let objects = made.into_iter().zip(given).map(|(encoded, given)| {
         let state = State::new(encoded, tokenizer, given, add_special_tokens, length);

@@ -19,10 +19,10 @@ use crate::objects::{
 };
 use crate::{buffer_pool, int_cache};
 
-/// The ids of one or two texts, and the fields that go with them.
+/// The ids of one or two texts, with their fields.
 ///
-/// Tokens, offsets, words and overflow are made when they are first requested.
-// Making Python objects can run any code, including other threads, so the lock is never held
+/// Tokens, offsets, words and overflow are computed on first use.
+// Creating Python objects can run any code, including other threads, so the lock is never held
 // meanwhile.
 #[pyclass(frozen, name = "HfEncoding", module = "bpe_engine._core")]
 pub struct HfEncoding {
@@ -52,7 +52,7 @@ impl HfEncoding {
         is_changed.then(|| self.lock().clone().map(Current::Changed)).flatten()
     }
 
-    /// The ids, if the encoding is not changed.
+    /// Returns the ids, if the encoding is unchanged.
     #[inline]
     fn unchanged(&self) -> Option<&[u32]> {
         (!self.is_changed.load(Ordering::Acquire)).then(|| self.state.ids())
@@ -73,7 +73,7 @@ impl HfEncoding {
         int_cache::repeated(py, runs.len(), runs.runs().map(|(value, times)| (value.into(), times)))
     }
 
-    /// The encoding; details and overflow may be missing.
+    /// Returns the encoding; details and overflow may be missing.
     fn encoding(&self) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),
@@ -81,7 +81,7 @@ impl HfEncoding {
         }
     }
 
-    /// The encoding with its details; overflow may be missing.
+    /// Returns the encoding with its details; overflow may be missing.
     fn detailed(&self, py: Python<'_>) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),
@@ -89,7 +89,7 @@ impl HfEncoding {
         }
     }
 
-    /// The encoding with all fields.
+    /// Returns the encoding with all fields.
     fn whole(&self, py: Python<'_>) -> PyResult<Current<'_>> {
         match self.changed() {
             Some(changed) => Ok(changed),
@@ -97,7 +97,7 @@ impl HfEncoding {
         }
     }
 
-    /// Changes the encoding, after making all its fields.
+    /// Changes the encoding, after computing all its fields.
     fn change(
         &self,
         py: Python<'_>,
@@ -131,7 +131,7 @@ impl Drop for HfEncoding {
     }
 }
 
-/// `"left"` or `"right"`.
+/// Reads `"left"` or `"right"`.
 pub fn direction(name: &str) -> PyResult<Direction> {
     match name {
         "left" => Ok(Direction::Left),
@@ -165,7 +165,7 @@ impl HfEncoding {
         self.values(py, 1, |encoding| &encoding.attention_mask)
     }
 
-    /// 1 for special tokens, which come from no text.
+    /// 1 for special tokens, which have no text.
     #[getter]
     fn special_tokens_mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.values(py, 0, |encoding| &encoding.special_tokens_mask)
@@ -369,7 +369,7 @@ impl HfEncoding {
         Ok(Self::complete(merged))
     }
 
-    /// All fields, for pickling.
+    /// Returns all fields, for pickling.
     fn _state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let masks = [self.special_tokens_mask(py)?, self.attention_mask(py)?].map(Bound::into_any);
         let masks = new_tuple(py, masks)?.into_any();

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use super::encoding::direction;
 use crate::pipeline::{PyPipeline, PyTokenizer};
 
-/// `"longest_first"`, `"only_first"` or `"only_second"`.
+/// Reads `"longest_first"`, `"only_first"` or `"only_second"`.
 pub fn truncation_strategy(name: &str) -> PyResult<TruncationStrategy> {
     match name {
         "longest_first" => Ok(TruncationStrategy::LongestFirst),
@@ -27,7 +27,7 @@ impl PyTokenizer {
     ///
     /// Args:
     ///     max_length: The maximum number of tokens, including those of the post-processor.
-    ///     stride: The number of tokens by which parts of the overflow overlap.
+    ///     stride: The number of tokens that consecutive parts of the overflow share.
     ///     strategy: The sequence of a pair to truncate: ``"longest_first"``, ``"only_first"`` or
     ///         ``"only_second"``.
     ///     direction: The side to truncate: ``"right"`` or ``"left"``.
@@ -144,8 +144,8 @@ impl PyTokenizer {
 
 #[pymethods]
 impl PyPipeline {
-    /// Whether abilities leave out added tokens that the model makes of ordinary text; `encode`
-    /// keeps them.
+    /// Whether abilities omit added tokens that the model makes of ordinary text; `encode` keeps
+    /// them.
     #[getter]
     fn _keeps_out_control(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Ok(Self::tokenizer(slf)?.keeps_out_control())

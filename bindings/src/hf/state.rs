@@ -1,5 +1,5 @@
-//! Lazy fields of an [`super::encoding::HfEncoding`]: those computed so far, and the input to
-//! compute the others from.
+//! Lazy fields of an [`super::encoding::HfEncoding`]: the fields computed so far, and the input
+//! from which to compute the others.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::input::GivenInput;
 use crate::errors::OrRaise;
 use crate::gil;
 
-/// An encoding whose missing fields are computed when they are first requested.
+/// An encoding whose missing fields are computed on first use.
 pub enum State {
-    /// The ids of a text, as in [`Encoded::Ids`].
+    /// Ids of a text, as in [`Encoded::Ids`].
     Ids {
         ids: Vec<u32>,
-        /// Whether all other fields are those of a text.
+        /// Whether all other fields have the values of plain text.
         is_plain: bool,
-        /// The encoding of these ids, without details.
+        /// Encoding of these ids, without details.
         encoding: OnceBox<Encoding>,
         source: Source,
     },
@@ -33,12 +33,12 @@ pub enum State {
     Complete(Box<Encoding>),
 }
 
-/// The source of an encoding without details: an input, or a part of its overflow.
+/// Source of an encoding without details: an input, or a part of its overflow.
 pub struct Source {
     origin: Arc<Origin>,
     /// Index into the input's overflow, index into the overflow of that part, and so on.
     path: Vec<usize>,
-    /// True once the ids with details have been compared with those without.
+    /// True once the ids with details have been compared with the ids without.
     is_checked: AtomicBool,
 }
 
@@ -47,13 +47,13 @@ struct Origin {
     tokenizer: Arc<Pipeline>,
     given: GivenInput,
     add_special_tokens: bool,
-    /// The padded length of its batch.
+    /// Padded length of its batch.
     length: usize,
-    /// The part that truncation cut off, to make the overflow.
+    /// Part that truncation cut off, from which to make the overflow.
     cut_off: CutOff,
-    /// The encoding with details, without overflow.
+    /// Encoding with details, without overflow.
     detailed: OnceBox<Encoding>,
-    /// The encoding with details and overflow.
+    /// Encoding with details and overflow.
     whole: OnceBox<Encoding>,
 }
 
@@ -82,7 +82,7 @@ impl Current<'_> {
 }
 
 impl State {
-    /// The state of an encoded input. `length` is the padded length of its batch.
+    /// Creates the state of an encoded input. `length` is the padded length of its batch.
     #[inline]
     pub fn new(
         encoded: Encoded,
@@ -110,8 +110,8 @@ impl State {
         }
     }
 
-    /// The bytes of memory that an encoding takes with its Python object, but for its lists and
-    /// strings. The last number is what an object and an allocator add.
+    /// Memory in bytes of an encoding with its Python object, without its lists and strings. The
+    /// last number is the overhead of an object and an allocator.
     pub const MEMORY: usize = size_of::<Self>() + size_of::<Origin>() + 160;
 
     pub fn ids(&self) -> &[u32] {

@@ -11,7 +11,7 @@ use crate::errors::OrRaise;
 use crate::objects::{collected, new_dict, new_int, new_list, new_span, new_str, new_tuple};
 use crate::pipeline::{PyPipeline, PyTokenizer};
 
-/// Bytes of memory for a token in a list.
+/// Memory in bytes for a token in a list.
 const TOKEN: usize = 192;
 
 /// Copies a text.
@@ -37,7 +37,7 @@ fn added_token(token: &Bound<'_, PyAny>, special: bool) -> PyResult<AddedToken> 
         return Err(PyTypeError::new_err("Input must be a List[Union[str, AddedToken]]"));
     }
     if special {
-        // As in `tokenizers`: the default of `normalized` depends on it.
+        // As in `tokenizers`, the default of `normalized` depends on `special`.
         token.setattr("special", true)?;
     }
     let flag = |name: &str| token.getattr(name)?.extract::<bool>();
@@ -58,7 +58,7 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
             tokens.repr()?
         )));
     }
-    // Tokens take many small allocations, so checks for the sum first.
+    // Tokens take many small allocations, so the sum is checked first.
     let count = tokens.cast::<PyList>().map_or(0, |tokens| tokens.len());
     ask_for(count.saturating_mul(TOKEN)).or_raise()?;
     items(tokens)?.map(|token| added_token(&token?, special)).collect()
@@ -88,7 +88,7 @@ impl PyTokenizer {
         with_added_tokens: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let tokenizer = Self::tokenizer(slf)?;
-        // Tokens take many small allocations, so checks for the sum first.
+        // Tokens take many small allocations, so the sum is checked first.
         ask_for(tokenizer.vocab_size(true).saturating_mul(TOKEN)).or_raise()?;
         let vocab = new_dict(py)?;
         for (token, id) in tokenizer.vocab(with_added_tokens) {
@@ -103,13 +103,13 @@ impl PyTokenizer {
         Ok(Self::tokenizer(slf)?.vocab_size(with_added_tokens))
     }
 
-    /// Adds tokens: names, or `AddedToken` objects. Returns how many are new.
+    /// Adds tokens: names, or `AddedToken` objects. Returns the number of new tokens.
     fn add_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, false)?;
         Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
-    /// Adds special tokens, which decoding can skip. Returns how many are new.
+    /// Adds special tokens, which decoding can skip. Returns the number of new tokens.
     fn add_special_tokens(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = added_tokens(tokens, true)?;
         Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
