@@ -1,8 +1,8 @@
 //! Tests every path from a piece to its ids against the plain merge rule.
 //!
-//! The vocabularies are small and the alphabets tiny, so that every case meets every other:
-//! tokens that cross characters, tokens that merging cannot reach, bytes that are no token, ranks
-//! out of order, ids with gaps and ids near the end of their range.
+//! The vocabularies are small and the alphabets tiny, so that every case meets every other: tokens
+//! that cross characters, tokens that merging cannot reach, bytes that are not tokens, ranks out of
+//! order, ids with gaps and ids near the end of their range.
 
 #[path = "support/merge.rs"]
 mod merge;
@@ -20,7 +20,7 @@ use proptest::sample::{Index, select};
 
 type Token = (Vec<u8>, u32);
 
-/// The parts of texts and tokens. Some are characters, some only bytes of them.
+/// Parts of texts and tokens: characters, or only some bytes of a character.
 const ALPHABETS: &[&[&[u8]]] = &[
     &[b"a", b"b"],
     &[b"a", b"b", b"c"],
@@ -36,38 +36,38 @@ const ALPHABETS: &[&[&[u8]]] = &[
     &[b"\xf0\x9f\x98\x80", b"\xe4\xb8\x80", b"\xb8\x80\xe4", b"a"],
 ];
 
-/// How the ids of a vocabulary lie.
+/// Distribution of the ids of a vocabulary.
 #[derive(Debug, Clone, Copy)]
 enum Numbers {
     Ranks,
     Gaps,
-    /// From some rank on, ids do not fit in 24 bits.
+    /// From some rank, ids do not fit in 24 bits.
     Large,
-    /// Ids end at the largest one there can be.
+    /// Ids end at the largest possible id.
     Last,
 }
 
-/// A small vocabulary, and pieces made of its tokens and of what its tokens are made of.
+/// A small vocabulary, and pieces made of its tokens and of the parts of its tokens.
 #[derive(Debug, Clone)]
 struct Case {
     tokens: Vec<Token>,
     pieces: Vec<Vec<u8>>,
 }
 
-/// The single bytes of a vocabulary.
+/// Single bytes of a vocabulary.
 #[derive(Debug, Clone)]
 struct Bytes {
     all: bool,
     missing: Vec<Index>,
-    /// The place of each among the other tokens; without places all come first.
+    /// Position of each byte among the other tokens; without positions all bytes come first.
     places: Vec<Index>,
 }
 
 const LONGEST_TOKEN: usize = 300;
 const LONGEST_PIECE: usize = 200;
 
-/// The tokens in the order of their ranks: bytes, then what is learned, then `extra` in other
-/// places, where they may rank before what they are made of.
+/// Returns the tokens in the order of their ranks: bytes, then learned tokens, then `extra` at
+/// other positions, where they may rank before their parts.
 fn in_order(
     alphabet: &[&[u8]],
     bytes: &Bytes,
@@ -140,7 +140,7 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
         1 => vec((vec(any::<Index>(), 1..5), any::<Index>()), 8..40),
     ];
     let numbers = select(vec![Numbers::Ranks, Numbers::Gaps, Numbers::Large, Numbers::Last]);
-    // Atoms of the alphabet; tokens one after the other; a few atoms over and over.
+    // Atoms of the alphabet; concatenated tokens; a few repeated atoms.
     let piece = prop_oneof![
         vec(any::<Index>(), 1..20).prop_map(|indexes| (0, indexes)),
         vec(any::<Index>(), 20..200).prop_map(|indexes| (0, indexes)),
@@ -169,7 +169,7 @@ fn cases(pieces: usize) -> impl Strategy<Value = Case> {
     })
 }
 
-/// Each piece is the whole text, or words and the whitespace between them.
+/// Patterns: each piece is the whole text, or words and the whitespace between them.
 const WHOLE: &str = r"(?s).+";
 const WORDS: &str = r"\S+|\s+";
 
@@ -180,7 +180,7 @@ fn encoding(vocabulary: Vocabulary, pattern: &str) -> Direct {
     Direct::new(vocabulary, splitter, special_tokens).expect("an encoding")
 }
 
-/// The ids, or the byte without an id.
+/// Returns the ids, or the byte without an id.
 fn outcome(result: bpe_core::Result<()>, ids: Vec<u32>) -> Result<Vec<u32>, u8> {
     match result {
         Ok(()) => Ok(ids),
@@ -195,7 +195,7 @@ fn piece_ids(encoding: &Direct, piece: &[u8]) -> Result<Vec<u32>, u8> {
     outcome(result, ids)
 }
 
-/// The ids of a text, the same from every sink.
+/// Returns the ids of a text, the same from every sink.
 fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
@@ -210,7 +210,7 @@ fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     outcome(result, ids)
 }
 
-/// Pieces twice each, then all of them again.
+/// Checks each piece twice, then all pieces again.
 fn check_pieces(encoding: &Direct, case: &Case) -> Result<(), TestCaseError> {
     let ids: HashMap<Vec<u8>, u32> = case.tokens.iter().cloned().collect();
     let wanted: Vec<_> = case.pieces.iter().map(|piece| by_the_rule(&ids, piece)).collect();
@@ -234,7 +234,7 @@ fn check_pieces(encoding: &Direct, case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Leaves out bytes that are not UTF-8.
+/// Removes bytes that are not UTF-8.
 fn as_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace(char::REPLACEMENT_CHARACTER, "")
 }
@@ -277,7 +277,7 @@ proptest! {
 }
 
 proptest! {
-    // An image is never given back, and takes more than a megabyte.
+    // Images are never freed, and each takes more than a megabyte.
     #![proptest_config(support::config(100))]
 
     #[test]
@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-/// `image` at an address that it can be read at, for good.
+/// Reads `image` at an aligned address, which is never freed.
 fn read_back(image: &[u8]) -> Vocabulary {
     Vocabulary::from_image(for_good(image)).expect("an image")
 }
@@ -312,8 +312,8 @@ fn for_good(image: &[u8]) -> &'static [u8] {
         })
         .collect();
     let blocks: &'static [Aligned<[u8; 64]>] = Vec::leak(blocks);
-    // SAFETY: an `Aligned` of 64 bytes is those bytes and nothing else, and `image.len()` of the
-    // bytes that the blocks take are there.
+    // SAFETY: an `Aligned` of 64 bytes is exactly those bytes, and the blocks have at least
+    // `image.len()` bytes.
     unsafe { std::slice::from_raw_parts(blocks.as_ptr().cast(), image.len()) }
 }
 
@@ -338,7 +338,7 @@ fn tokens_of_missing_bytes_stand_side_by_side() {
     assert_eq!(piece_ids(&encoding, "b".repeat(20).as_bytes()), Err(b'b'));
 }
 
-/// A character that merging cannot reach is a token where it is a whole piece, and nowhere else.
+/// A character that merging cannot reach is a token only where it is a whole piece.
 #[test]
 fn characters_that_merging_cannot_reach() {
     let character = "到".as_bytes();
@@ -355,8 +355,8 @@ fn characters_that_merging_cannot_reach() {
     }
 }
 
-/// Every vocabulary of one to three tokens of up to three bytes out of two, in every order, on
-/// every piece of up to five bytes and some that are longer.
+/// Every vocabulary of one to three tokens of up to three bytes from two, in every order, on every
+/// piece of up to five bytes and some longer pieces.
 #[test]
 fn vocabularies_of_very_few_tokens() {
     let strings = |longest: usize| {
@@ -387,7 +387,7 @@ fn vocabularies_of_very_few_tokens() {
     }
 }
 
-/// Tokens longer than what fits in a byte, found and merged.
+/// Tokens longer than a byte can count, found and merged.
 #[test]
 fn tokens_of_many_bytes() {
     let mut order = single_bytes();
@@ -396,7 +396,7 @@ fn tokens_of_many_bytes() {
         order.push(token.clone());
         token = token.repeat(2);
     }
-    // Merging never comes to these.
+    // Merging never reaches these.
     order.extend([15, 16, 17, 127, 128, 129, 254, 255, 256, 257, 999].map(|n| b"ba".repeat(n)));
     let tokens = ids_by_place(&order);
     let mut pieces: Vec<Vec<u8>> = order[256..].to_vec();
@@ -418,13 +418,13 @@ fn images_that_are_cut_off_are_refused() {
     for end in some {
         assert!(Vocabulary::from_image(&image[..end]).is_err(), "{end} bytes");
     }
-    // At an address that is not a multiple of what its numbers need.
+    // At an unaligned address.
     let mut shifted = vec![0];
     shifted.extend_from_slice(image);
     assert!(Vocabulary::from_image(&for_good(&shifted)[1..]).is_err());
 }
 
-/// An image knows which bytes are no tokens.
+/// An image records which bytes are not tokens.
 #[test]
 fn images_of_missing_bytes() {
     let order = [b"a".to_vec(), b"b".to_vec(), b"ab".to_vec()];

@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseResult;
 
-/// The pieces of `text`, as `(start, end)`.
+/// Returns the pieces of `text` as `(start, end)`.
 fn cut(splitter: &Splitter, text: &str) -> Result<Vec<(usize, usize)>, Error> {
     let mut batch: Batch = [Piece::default(); BATCH];
     let mut cursor = splitter.pieces(text);
@@ -38,7 +38,7 @@ fn cut(splitter: &Splitter, text: &str) -> Result<Vec<(usize, usize)>, Error> {
     }
 }
 
-/// Pieces are slices of the text at character boundaries, in order and not empty.
+/// Checks that pieces are nonempty slices of the text at character boundaries, in order.
 fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
     let mut position = 0;
     for &(start, end) in pieces {
@@ -48,14 +48,14 @@ fn check_shape(text: &str, pieces: &[(usize, usize)]) -> TestCaseResult {
     Ok(())
 }
 
-/// Pieces of regex syntax: sound, rare and broken ones.
+/// Parts of regex syntax: sound, rare and broken ones.
 const ATOMS: &str = r". \s \S \p{L} \p{Lu} [^\s] [a-c&&[^b]] \b ^ $ \z \Z (?=a) (?!a) (?<=a) (?<!ab) (?<=a+) \1
     \k<x> (?<x>a) (?i) (?i:s) (?>a+) \K \G \R \X \N \h \x{110000} \u{41} [ ) ( ] \ () {9999}
     {1000}{1000} \p{Nope} (?(1)a|b) (?R) (?# [[:alpha:]] |";
 
 const QUANTIFIERS: &[&str] = &["", "", "", "*", "+", "?", "++", "*+", "+?", "{2}", "{1,3}", "{0}"];
 
-/// Regex source, most of it well formed, some of it hostile.
+/// Regex source, mostly well formed, partly hostile.
 fn pattern() -> impl Strategy<Value = String> {
     let atom = prop_oneof![
         4 => "[a-c ]",
@@ -105,7 +105,7 @@ fn deep_patterns_and_long_texts_do_not_overflow_the_stack() {
     }
 }
 
-/// Bytes that look like a rank file, more or less.
+/// Bytes that more or less resemble a rank file.
 fn rank_file_bytes() -> impl Strategy<Value = Vec<u8>> {
     const RANKS: &str = "-1 +1 4294967294 4294967295 4294967296 1.0 0x1 ٣ 99999999999999999999";
     let ranks: Vec<&str> = RANKS.split(' ').chain([""]).collect();
@@ -193,8 +193,8 @@ fn special_tokens_are_found_leftmost_longest() {
     });
 }
 
-/// Finds `names` in `text`, leftmost and then longest. After one that is not allowed the search
-/// goes on one byte later.
+/// Finds `names` in `text`, leftmost and then longest. After a name that is not allowed, the search
+/// continues one byte later.
 fn naive_special(
     names: &[(String, u32)],
     allowed: &[bool],

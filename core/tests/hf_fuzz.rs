@@ -1,5 +1,5 @@
-//! Fuzzes the files of SentencePiece on the stable toolchain: sound models, damaged ones, and rules of
-//! normalizers that lead anywhere. `make fuzz` runs many cases.
+//! Fuzzes SentencePiece files on the stable toolchain: sound models, damaged ones, and normalizer
+//! rules with arbitrary offsets. `make fuzz` runs many cases.
 
 #[path = "support/cases.rs"]
 mod cases;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseResult;
 
-/// A number of a protocol buffer.
+/// Encodes a number of a protocol buffer.
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -27,12 +27,12 @@ fn varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// A field with a number.
+/// Encodes a field with a number.
 fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 
-/// A field with bytes.
+/// Encodes a field with bytes.
 fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
@@ -56,7 +56,7 @@ fn text(length: usize) -> impl Strategy<Value = String> + Clone {
     })
 }
 
-/// The field of a charsmap: none, one of rules, one of rules with damage, or any units.
+/// The charsmap field: absent, rules, damaged rules, or arbitrary units.
 fn charsmap() -> impl Strategy<Value = Vec<u8>> {
     let rules = btree_map(text(2), text(2), 0..6).prop_map(|rules| charsmap_of(&rules));
     let units = (vec(any::<u32>(), 0..300), any::<Vec<u8>>());
@@ -71,8 +71,8 @@ fn charsmap() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The charsmap of rules: a double array, whose nodes take the lowest places for their children,
-/// which no other node has.
+/// Returns the charsmap of rules: a double array whose nodes take the lowest free slots for their
+/// children.
 fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
     let (mut list, mut starts) = (Vec::new(), BTreeMap::new());
     for (from, to) in rules.iter().filter(|(from, _)| !from.contains('\0')) {
@@ -112,7 +112,7 @@ fn charsmap_of(rules: &BTreeMap<String, String>) -> Vec<u8> {
 /// A text, a score and a type.
 type Piece = (String, f32, u64);
 
-/// Pieces of which a model can be made, or a few of any kind, which may repeat.
+/// Pieces that form a model, or a few arbitrary pieces, which may repeat.
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     let score = prop_oneof![6 => -12.0..0.0_f32, 3 => select(vec![-1.0, -2.0])];
     let kind = prop_oneof![8 => Just(1_u64), 3 => select(vec![3, 4, 5])];
@@ -123,7 +123,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     prop_oneof![4 => sound, 1 => vec((text(3), any::<f32>(), 0..9_u64), 0..6)]
 }
 
-/// A `.model` with fields in their order.
+/// A `.model` with fields in order.
 fn model() -> impl Strategy<Value = Vec<u8>> {
     let trainer = (0..6_u64, any::<[bool; 2]>());
     let flags = any::<[bool; 3]>();
@@ -148,7 +148,7 @@ fn model() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// A change of a file at a place.
+/// A change of a file at an offset.
 type Damage = (Index, u8, u8);
 
 fn damage() -> impl Strategy<Value = Vec<Damage>> + Clone {
@@ -171,7 +171,7 @@ fn damaged(mut file: Vec<u8>, damage: &[Damage]) -> Vec<u8> {
     file
 }
 
-/// The ids of a text.
+/// Returns the ids of a text.
 fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     let input = Input { first: Sequence::Text(text), second: None };
     match tokenizer.encode(input, false, Vec::new()).ok()? {
@@ -180,8 +180,8 @@ fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// A file is refused with its reason. A tokenizer of one has the same ids for a text each time, also
-/// with all fields, and decodes them.
+/// Checks that a file is refused with a reason, or gives a tokenizer with the same ids for a text
+/// each time, also with all fields, which decodes them.
 fn check(file: &[u8], version: Version, texts: &[String]) -> Result<bool, TestCaseError> {
     let tokenizer = match Pipeline::from_sentencepiece(file, version) {
         Ok(tokenizer) => tokenizer,

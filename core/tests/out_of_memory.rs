@@ -1,8 +1,8 @@
 //! Tests that texts, ids and files without room in memory are errors, with an allocator that fails.
 //!
-//! A call runs in a child process, in which the n-th large allocation and all after it fail,
-//! for n = 1, 2, 3 and so on until the call ends without having failed. Each time it must give
-//! [`Error::OutOfMemory`] or get along; a process that is aborted names the call and the n.
+//! A call runs in a child process, in which the n-th large allocation and all later ones fail, for
+//! n = 1, 2, 3 and so on until the call ends without a failure. Each time the call must return
+//! [`Error::OutOfMemory`] or succeed; an aborted process names the call and the n.
 
 #[path = "support/failing.rs"]
 mod failing;
@@ -138,7 +138,7 @@ fn failed_allocations_are_errors() {
     assert!(aborted.is_empty(), "{}", aborted.join("\n"));
 }
 
-/// The large allocations of a call whose failure aborts the process.
+/// Returns the large allocations of a call whose failure aborts the process.
 fn aborts(kind: &str, call: &str) -> Vec<String> {
     let mut aborted = Vec::new();
     let mut left = 0;
@@ -152,7 +152,7 @@ fn aborts(kind: &str, call: &str) -> Vec<String> {
             return aborted;
         }
         let said = String::from_utf8_lossy(&done.stderr);
-        // A panic has a code: it would come again for every n.
+        // A panic has an exit code and would recur for every n.
         assert_eq!(done.status.code(), None, "{kind}, {call}: {said}");
         let tried = said.lines().filter_map(|line| line.parse::<usize>().ok()).next_back();
         let tried = tried.unwrap_or(left);

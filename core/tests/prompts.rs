@@ -9,10 +9,11 @@ use bpe_core::{Normalization, Pipeline, Request, SpecialTokens, Splitter, Vocabu
 use patterns::PATTERNS;
 use proptest::prelude::*;
 
-/// Looks ahead.
+/// A pattern with look-ahead.
 const ODD_PATTERN: &str = r"\w+(?=\s)|\w|\s+$|\W";
 
-/// Bytes, tokens across every place where a cut could be wrong, and names within names.
+/// An encoding of bytes, tokens across every position where a cut could be wrong, and names within
+/// names.
 fn encoding(pattern: &str, normalization: Normalization) -> Pipeline {
     let words = [" a", "a ", "  ", "'s", "a'", ", ", "的。", "|>", "<|", "\n\n", "11", "é"];
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte)));

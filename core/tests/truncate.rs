@@ -1,5 +1,5 @@
-//! Tests `truncate` and `chunk`: parts end where tokens end, and encode to at most the tokens asked
-//! for.
+//! Tests `truncate` and `chunk`: parts end where tokens end, and encode to at most the requested
+//! number of tokens.
 
 #[path = "support/patterns.rs"]
 mod patterns;
@@ -18,10 +18,10 @@ use proptest::sample::{Index, select};
 
 const CL100K: &str = PATTERNS[1];
 
-/// They skip text, look back, look far ahead, and depend on all that comes before.
+/// Patterns that skip text, look back, look far ahead, and depend on all earlier text.
 const ODD_PATTERNS: [&str; 4] = [r"\w+", r"(?<=c)a+|.", r"a+(?=.*!)|\s+|.", r"!.*|(?s:.)"];
 
-/// Tokens for which a part of a text may have more tokens than all of it.
+/// Tokens for which part of a text may have more tokens than the whole.
 const WORDS: &str =
     "ab abc bca aa aaaa 's 11 123 é 的。 -- ---- -------- -< >- abcabc abcabcabcabc";
 
@@ -38,7 +38,7 @@ fn encoding(pattern: &str, normalization: Normalization, tokens: Vec<Vec<u8>>) -
     Pipeline::of_ranks(vocabulary, Splitter::new(pattern).unwrap(), special, normalization).unwrap()
 }
 
-/// The places where a token of `text` ends, and both ends of the text.
+/// Returns the ends of the tokens of `text`, and both ends of the text.
 fn token_ends(engine: &Pipeline, text: &str, request: &Request) -> BTreeSet<usize> {
     let (_, spans) = engine.encode_with_spans(text, request).unwrap();
     let between = spans.windows(2).filter(|pair| pair[0].end <= pair[1].start);
@@ -65,7 +65,7 @@ fn check_truncated(
     Ok(())
 }
 
-/// Checks that a part of a text is truncated as all of it, whatever comes after (before) it.
+/// Checks that a part of a text is truncated like the whole, whatever text comes after (before) it.
 fn check_part(
     engine: &Pipeline,
     text: &str,
@@ -112,7 +112,7 @@ fn check_chunks(
         prop_assert!(last.start <= start && start <= last.end && last.end < end);
         prop_assert!(count(&text[start..end]) <= limit, "{text:?} {limit} {start}..{end}");
         prop_assert!(count(&text[start..last.end]) <= overlap, "{text:?} {overlap} {start}");
-        // Only characters between two token ends are cut apart, if they do not fit.
+        // Only characters between two token ends are cut apart, and only if they do not fit.
         let next = *ends.range(end..).next().unwrap();
         let is_apart = next > end && count(&text[last.end..next]) > limit;
         prop_assert!(next == end || is_apart, "{text:?} {limit} {start}..{end}");
@@ -122,7 +122,7 @@ fn check_chunks(
     Ok(())
 }
 
-/// The parts of texts, besides whitespace and marks.
+/// Parts of texts, besides whitespace and marks.
 const SNIPPETS: &str = "a ab abc bca B ABC 's 'll ' 的 。 1 1234 é 🦀 - -------- ! <|a|> <|a|>b abab <|end of text|> <|a |> ªAB";
 
 fn texts() -> impl Strategy<Value = String> {
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// The tokens of ordinary text stay as they are, so that parts are filled.
+/// The tokens of ordinary text do not change, so parts are filled.
 #[test]
 fn parts_of_ordinary_text_have_all_tokens_asked_for() {
     let encoding = encoding(CL100K, Normalization::Nfc, Vec::new());
@@ -222,7 +222,7 @@ fn a_part_of_a_long_text_is_enough() {
     }
 }
 
-/// The text that is read at first may end, or begin, inside the name of a special token.
+/// The window that is read first may end, or begin, inside the name of a special token.
 #[test]
 fn names_are_cut_neither_by_chunks_nor_by_windows() {
     let encoding = encoding(CL100K, Normalization::None, Vec::new());
@@ -266,7 +266,7 @@ fn a_character_that_does_not_fit_is_an_error() {
     assert_eq!(encoding.truncate_left("ab🦀", 3, &Request::ORDINARY), Ok("ab🦀".len()));
 }
 
-/// Characters that share tokens are cut apart only where they must be.
+/// Characters that share tokens are cut apart only where necessary.
 #[test]
 fn characters_that_share_tokens_are_cut_apart() {
     let encoding = encoding(CL100K, Normalization::Nfc, vec![b"\x84\xe7".to_vec()]);
@@ -276,7 +276,7 @@ fn characters_that_share_tokens_are_cut_apart() {
         chunks.iter().map(|chunk| chunk.end).collect()
     };
     assert_eq!((ends(9), ends(8), ends(3)), (vec![12], vec![6, 12], vec![3, 6, 9, 12]));
-    // All of it is one stretch to normalization, in which no token ends.
+    // For normalization the whole text is one stretch, in which no token ends.
     let marks = "\u{f71}\u{f72}".repeat(2000);
     let chunks = encoding.chunk(&marks, 50, 20, &request).unwrap();
     assert!(chunks.len() < 2000);
@@ -298,7 +298,7 @@ fn marks_far_from_their_letter_are_read() {
     }
 }
 
-/// The bytes of text that a call works on, on average of many calls.
+/// Returns the average number of bytes of text that a call processes.
 fn work<T>(call: impl Fn() -> T) -> usize {
     const BETWEEN_CHECKS: usize = 1 << 17;
     const TIMES: usize = 16;
@@ -311,7 +311,7 @@ fn work<T>(call: impl Fn() -> T) -> usize {
     checks.get() * BETWEEN_CHECKS / TIMES
 }
 
-/// The bytes that are worked on are a small multiple of those kept, and a constant.
+/// The bytes processed are bounded by a small multiple of the bytes kept, plus a constant.
 #[test]
 fn work_is_bounded_by_what_is_kept() {
     let request = Request::ORDINARY;

@@ -1,13 +1,13 @@
-//! An allocator that fails when a test says so.
+//! An allocator that fails on request.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Allocations of fewer bytes never fail: they are smaller than the input.
+/// Smaller allocations never fail: they are smaller than the input.
 const LARGE_ALLOCATION: usize = 384 * 1024;
 
-/// The number of further large allocations that succeed; the maximum means all.
+/// Number of further large allocations that succeed; the maximum means all.
 pub static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 struct Failing;
@@ -22,19 +22,19 @@ impl Failing {
     }
 }
 
-// SAFETY: passes on what the system's allocator gives, or a null pointer, which means that there is
+// SAFETY: forwards to the system's allocator, or returns a null pointer, which means that there is
 // no memory.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::fails(layout.size()) {
             return ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises; all memory is the system allocator's.
+        // SAFETY: the caller's promise; all memory is from the system's allocator.
         unsafe { System.dealloc(memory, layout) };
     }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Failing {
         if Self::fails(size) {
             return ptr::null_mut();
         }
-        // SAFETY: as the caller promises; all memory is the system allocator's.
+        // SAFETY: the caller's promise.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

@@ -1,10 +1,10 @@
-//! The merge rule, written as plainly as possible.
+//! The merge rule, written as simply as possible.
 
 use std::collections::HashMap;
 
-/// Returns the ids of a piece: one if the piece is a token; otherwise the two neighbors whose
-/// concatenation has the lowest rank merge, leftmost on ties, until none do. Fails with the first
-/// byte that is left alone and is not a token.
+/// Returns the ids of a piece: one id if the piece is a token; otherwise the two neighbors whose
+/// concatenation has the lowest rank merge, leftmost on ties, until no pair merges. Fails with the
+/// first remaining byte that is not a token.
 pub fn by_the_rule(ids: &HashMap<Vec<u8>, u32>, piece: &[u8]) -> Result<Vec<u32>, u8> {
     if let Some(&id) = ids.get(piece) {
         return Ok(vec![id]);

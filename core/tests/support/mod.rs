@@ -1,14 +1,14 @@
-//! Configures random tests with a seed that repeats them.
+//! Configures random tests with a seed that reproduces them.
 
 use std::hash::{BuildHasher, RandomState};
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The variable that a failed run names.
+/// Environment variable that a failed run names.
 const VARIABLE: &str = "BPE_ENGINE_TEST_SEED";
 
-/// A configuration with a new seed, which is printed: the output of a test is shown when it
-/// fails. `BPE_ENGINE_TEST_SEED=<the seed> cargo test <the test>` runs it again.
+/// Returns a configuration with a new seed, which is printed: the output of a test is shown when it
+/// fails. `BPE_ENGINE_TEST_SEED=<the seed> cargo test <the test>` repeats the run.
 pub fn config(cases: u32) -> Config {
     let seed = match std::env::var(VARIABLE) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text:?} is not a number")),
