@@ -9,7 +9,7 @@ use std::{env, fs};
 use bpe_core::{Vocabulary, rank_file};
 
 fn main() {
-    // For `cfg(Py_GIL_DISABLED)`.
+    // Sets `cfg(Py_GIL_DISABLED)`.
     pyo3_build_config::use_pyo3_cfgs();
     assert_eq!(
         env::var("CARGO_CFG_TARGET_ENDIAN").as_deref(),

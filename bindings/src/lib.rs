@@ -1,23 +1,23 @@
 //! `bpe_engine._core`, the pipeline for Python. Only converts between Python and Rust; all logic is
 //! in the core.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! |---|---|
 //! | `pipeline` | the class `Pipeline`, the base class of every tokenizer class; its subclasses `Encoding` and `Tokenizer`, with the names of tiktoken and `tokenizers` |
-//! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | its methods |
+//! | `encode`, `decode`, `truncate`, `inspect`, `caches`, `fingerprint` | methods of `Pipeline` |
 //! | `ranks_only` | methods of `Encoding` that need ranks |
 //! | `hf` | methods of `Tokenizer`; parts of tokenizer.json files |
-//! | `shared` | the pipeline that objects of one tokenizer share |
+//! | `shared` | the pipeline shared by the objects of one tokenizer |
 //! | `environment` | configures caches from environment variables |
-//! | `request` | reads `allowed_special` and `disallowed_special`, and has their defaults |
+//! | `request` | reads `allowed_special` and `disallowed_special`, with their defaults |
 //! | `text` | reads a Python `str` as UTF-8, with surrogates repaired |
-//! | `columns` | reads texts in Arrow's memory |
+//! | `columns` | reads texts in Arrow memory |
 //! | `strings` | decodes bytes into a Python `str` |
 //! | `ids` | reads token ids from Python sequences and arrays |
 //! | `int_cache` | makes Python lists of token ids |
 //! | `interned` | interned strings for keys and comparisons |
 //! | `buffer` | passes token ids to numpy |
-//! | `objects` | makes the Python objects that results consist of |
+//! | `objects` | creates the Python objects of results |
 //! | `buffer_pool` | reuses memory |
 //! | `rows` | encodes and decodes batches on several threads |
 //! | `gil` | runs work without the interpreter, and handles signals meanwhile |
@@ -28,8 +28,8 @@
 //! | `prefix_cache` | conversations for `bpe_engine.serving` |
 //! | `stream_pool` | decodes the ids of many requests as they arrive |
 //! | `token_table` | the bytes of every id in one buffer |
-//! | `token_trie` | the tokens that agree with bytes to come, and healed prompts |
-//! | `template` | passes data to chat templates, and reads segments from their output |
+//! | `token_trie` | the tokens that agree with given next bytes, and healed prompts |
+//! | `template` | copies the variables of chat templates, and collects their output into segments |
 //! | `methods` | methods of strings and dicts that chat templates call |
 //! | `vocab_tools` | learning, auditing and merging for `vocab_tools` |
 //! | `train` | counting pieces and training for `vocab_tools` |

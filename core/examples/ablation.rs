@@ -4,7 +4,7 @@
 //! ablation MECHANISM RANKS PATTERN
 //! ```
 //!
-//! Disables MECHANISM unless it is empty. Answers each line of standard input, `ROW FILE`, by one
+//! Disables MECHANISM unless it is empty. Answers each line of standard input, `ROW FILE`, with one
 //! line: the CPU time of the row on the text of the file, in microseconds. The process keeps
 //! running, so that the vocabulary is built once.
 
@@ -20,13 +20,13 @@ use bpe_core::{Direct, Request, SpecialTokens, Splitter, Vocabulary, rank_file};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Bytes of a document and of a prompt, for rows that encode many.
+/// Size in bytes of a document and of a prompt, for rows that encode many.
 const DOCUMENT: usize = 4096;
 const PROMPT: usize = 11;
-/// How often a text is encoded for one figure of the row `again`.
+/// Number of times that a text is encoded for one figure of the row `again`.
 const PASSES: u32 = 3;
 
-/// The even and the odd lines of a file.
+/// Even and odd lines of a file.
 struct Halves {
     even: String,
     odd: String,
@@ -43,7 +43,7 @@ impl Halves {
     }
 }
 
-/// `text` in stretches of about `size` bytes.
+/// Cuts `text` into parts of about `size` bytes.
 fn documents(text: &str, size: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = text;
@@ -55,10 +55,10 @@ fn documents(text: &str, size: usize) -> Vec<&str> {
     documents
 }
 
-/// The time that this process has used of all CPUs.
+/// Returns the CPU time of this process.
 fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to `time` only.
+    // SAFETY: the call writes only to `time`.
     let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(status, 0, "no clock of CPU time");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -92,14 +92,14 @@ fn encode(encoding: &Direct, documents: &[&str], threads: usize) {
 fn time(encoding: &Direct, row: &str, Halves { even, odd }: &Halves) -> Result<Duration, Failure> {
     encoding.workspaces().clear();
     Ok(match row {
-        // An encoding that has seen no text.
+        // A new encoding.
         "fresh" => timed(|| encode(encoding, &[odd], 1)),
-        // One that has seen other text of the kind.
+        // An encoding that has seen other text of the kind.
         "first" => {
             encode(encoding, &[even], 1);
             timed(|| encode(encoding, &[odd], 1))
         }
-        // One that has seen the text itself.
+        // An encoding that has seen this text.
         "again" => {
             encode(encoding, &[even, odd], 1);
             timed(|| (0..PASSES).for_each(|_| encode(encoding, &[odd], 1))) / PASSES
@@ -122,7 +122,7 @@ fn time(encoding: &Direct, row: &str, Halves { even, odd }: &Halves) -> Result<D
             let documents = documents(odd, DOCUMENT);
             timed(|| encode(encoding, &documents, 2))
         }
-        // The documents again, each as likely as not on the other thread.
+        // The documents again, each equally likely on either thread.
         "threads-again" => {
             encode(encoding, &documents(even, DOCUMENT), 2);
             let documents = documents(odd, DOCUMENT);

@@ -1,5 +1,5 @@
 //! Writes `src/split/char_table.bin` from the Unicode tables of the `regex` crate, so that the
-//! families and the regex path always agree on what a letter is.
+//! families and the regex path always agree on the class of a character.
 //!
 //! ```text
 //! cargo run --release -p bpe-core --example generate_char_table            # writes the file
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use regex::Regex;
 
-/// Entry k is the class of bit k, in the order of the constants in `src/split/chars.rs`.
+/// Class of each bit, in the order of the constants in `src/split/chars.rs`.
 const CLASSES: [&str; 8] = [
     r"[\p{Lu}\p{Lt}]",
     r"\p{Ll}",
@@ -24,10 +24,10 @@ const CLASSES: [&str; 8] = [
     r"\p{Han}",
 ];
 
-/// The class of characters without another, except controls, format characters and unassigned ones.
+/// Class of characters without another class, except control, format and unassigned characters.
 const PUNCTUATION: &str = r"[\p{P}\p{S}]";
 
-/// Code points in one row: those that share all bytes of their UTF-8 form but the last.
+/// Number of code points in a row: their UTF-8 differs only in the last byte.
 const ROW: usize = 64;
 
 /// Calls `found` with every character of a class.
@@ -39,7 +39,7 @@ fn each_of(class: &str, mut found: impl FnMut(usize)) {
     }
 }
 
-/// The class of every code point, and whether it is [`PUNCTUATION`].
+/// Returns the class of every code point, and whether it is [`PUNCTUATION`].
 fn classes() -> Vec<(u8, bool)> {
     let mut classes = vec![(0, false); char::MAX as usize + 1];
     for (bit, class) in CLASSES.iter().enumerate() {
@@ -49,7 +49,7 @@ fn classes() -> Vec<(u8, bool)> {
     classes
 }
 
-/// Returns the file, whose parts `src/split/char_table.rs` describes.
+/// Returns the file in the layout that `src/split/char_table.rs` describes.
 fn table() -> Vec<u8> {
     let classes = classes();
     let mut rows: Vec<&[(u8, bool)]> = Vec::new();

@@ -1,19 +1,19 @@
-//! Writes `core/src/components/scripts.bin`: the scripts of Unicode 9.0, which `UnicodeScripts` of
-//! `tokenizers` uses.
+//! Writes `core/src/components/scripts.bin`: the scripts of Unicode 9.0, as used by
+//! `UnicodeScripts` of `tokenizers`.
 //!
 //! ```text
 //! cargo run -p bpe-core --example unicode_scripts > core/src/components/scripts.bin
 //! ```
 //!
-//! The scripts come from the crate `unicode-script`, for the characters that `regex-syntax` says
-//! were assigned in Unicode 9.0, but for the few that Unicode moved to another script later.
+//! The scripts come from the crate `unicode-script`, for the characters that `regex-syntax` reports
+//! as assigned in Unicode 9.0, except the few that Unicode later moved to another script.
 
 use std::io::Write;
 
 use regex_syntax::hir::{Class, HirKind};
 use unicode_script::{Script, UnicodeScript};
 
-/// The name for characters without a script.
+/// Name for characters without a script.
 const UNASSIGNED: &str = "";
 
 fn main() {
@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// The code points that were assigned in Unicode 9.0.
+/// Returns the code points assigned in Unicode 9.0.
 fn assigned() -> std::collections::HashSet<u32> {
     let pattern = regex_syntax::parse(r"\p{Age=9.0}").expect("a class");
     let HirKind::Class(Class::Unicode(class)) = pattern.kind() else { panic!("not a class") };
@@ -47,7 +47,8 @@ fn assigned() -> std::collections::HashSet<u32> {
     stretches.flatten().collect()
 }
 
-/// The script of a character, where `UnicodeScripts` takes kana for Han and spaces for none.
+/// Returns the script of a character; `UnicodeScripts` treats kana as Han and gives spaces no
+/// script.
 fn name(character: char) -> &'static str {
     match (character, character.script()) {
         (' ', _) => UNASSIGNED,

@@ -31,37 +31,37 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`pipeline`] | the tokenizer: its struct, its walks, and the files it is read from |
+//! | [`pipeline`] | the tokenizer: struct, walks, and file formats |
 //! | [`components`] | normalizers, pre-tokenizers, post-processors, decoders, added tokens |
 //! | `models` | BPE, WordPiece, WordLevel, Unigram, the models of SentencePiece |
 //! | [`abilities`] | functions over every pipeline: truncation, conversations, healing |
-//! | [`direct`] | the loop of pipelines of ranks: special tokens, NFC or nothing, one pattern, BPE by rank |
-//! | [`fixed`] | places of a text whose ids are not the result of encoding text |
+//! | [`direct`] | the loop of pipelines of ranks: special tokens, NFC or no normalization, one pattern, BPE by rank |
+//! | [`fixed`] | positions of a text whose ids are not the result of encoding |
 //! | [`request`] | the special tokens that a caller allows and disallows |
 //! | `char_boundary` | rounds positions to characters |
-//! | `code_points` | converts text as interpreters store it to UTF-8 |
-//! | [`normalize`] | normalizes the text first, for encodings that require it |
-//! | [`special_tokens`] | finds the spans of the text that are special tokens |
-//! | [`split`] | cuts the text between them into pieces |
+//! | `code_points` | converts text stored by interpreters as code points to UTF-8 |
+//! | [`normalize`] | Unicode normalization before all other steps |
+//! | [`special_tokens`] | finds special tokens in text |
+//! | [`split`] | cuts text into pieces |
 //! | `lookup` | finds the ids of many pieces at once |
 //! | [`vocabulary`] | maps the bytes of tokens to ids and back |
 //! | `cache` | keeps the ids of pieces seen before |
 //! | `rule` | the merge rule, implemented literally |
-//! | `merge` | finds the tokens of a piece that is not a token itself |
+//! | `merge` | merges the bytes of a piece that is not itself a token |
 //! | [`sink`] | collects the results of a walk: ids, a count, positions |
-//! | `pool` | workspaces, caches among them, that calls borrow |
+//! | `pool` | workspaces with caches, which calls borrow |
 //! | [`offsets`] | finds the bytes of the text that each token covers |
-//! | [`fingerprint`] | names an encoding by what decides its ids |
+//! | [`fingerprint`] | SHA-256 of everything that decides the ids of an encoding |
 //! | `sorted_tokens` | tokens sorted by their bytes |
-//! | `token_table` | the bytes of every id in one buffer, and the tokens that agree with bytes to come |
+//! | `token_table` | the bytes of every id in one buffer, and a trie over them |
 //! | [`stream_pool`] | decodes the ids of many requests as they arrive |
 //! | `stops` | finds stop strings in text that arrives in parts |
 //! | [`rank_file`] | the `.tiktoken` format |
 //! | [`train`] | learns vocabularies from text, and the merges that make given words one token |
 //! | `audit` | audits a vocabulary token by token |
 //! | `ablation` | disables mechanisms, to measure them |
-//! | `polling` | lets a caller end long work |
-//! | `once` | `OnceBox`: values made when first needed, without a lock |
+//! | `polling` | lets a caller stop long work, and counts work |
+//! | `once` | `OnceBox`: values created on first use, without a lock |
 //! | `memory` | huge pages, prefetching, allocations that may fail |
 //! | `hash` | hashes of short keys |
 //! | `threads` | divides work among threads |
@@ -72,24 +72,24 @@
 //!
 //! | term | meaning |
 //! |---|---|
-//! | text | a UTF-8 string, normalized if the encoding asks for it |
+//! | text | a UTF-8 string, normalized if the encoding requires normalization |
 //! | span | a range of bytes of a text |
 //! | piece | a span that the pattern matches; merges never cross its ends |
 //! | boundary | a position inside a piece that no token crosses |
 //! | segment | a part of a prompt (see [`segments`]); in `lookup`, the part of a piece between two boundaries |
 //! | token | a string of bytes that has an id; a special token has a name instead |
-//! | id | the number that a token has for the caller, any `u32` |
+//! | id | the number of a token in the interface, any `u32` |
 //! | rank | the index of a token in the order of ids, and the priority of its merge |
-//! | part | a rank, or a number for a single byte that is not a token: what merging works on |
+//! | part | the unit of merging: a rank, or a number for a single byte that is not a token |
 //! | pair | two neighboring parts |
 //! | merge | the step that replaces a pair by one part |
-//! | split | of a token, the pair that is merged into it last; of a text, its pieces |
+//! | split | the pair of the last merge of a token; the pieces of a text |
 //! | run | repetitions of one character or part; in [`segments`], the text between two special tokens |
 //! | cut | a position at which text can be encoded in two parts without changing an id |
-//! | batch | pieces that go through one stage before the next one runs |
+//! | batch | pieces that pass through a stage together |
 //! | cache set | the two entries of a cache table that may hold a key |
 //! | eviction | the removal of the older entry of a set when a new one is inserted |
-//! | prefetch | a hint to the processor to load memory that is read soon |
+//! | prefetch | a hint to the processor to load memory that will be read soon |
 
 // The build script makes vocabulary images and compiles only vocabularies.
 #![cfg_attr(not(feature = "pipeline"), allow(dead_code, unused_imports))]

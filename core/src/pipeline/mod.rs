@@ -30,19 +30,19 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `assembly` | the struct, its components, and how they are set |
-//! | `of_ranks`, `as_ranks` | pipelines of ranks, and the one that gives the ids of a file |
+//! | `assembly` | the struct, its components, and their setters |
+//! | `of_ranks`, `as_ranks` | pipelines of ranks, and the conversion of a file to one |
 //! | `json_file`, `sentencepiece_file` | reads and writes whole files |
 //! | `walk`, `tokens` | the walk; its pieces, with tokens, offsets and words |
 //! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
-//! | `early_end` | encodes as much of a text as truncation keeps |
+//! | `early_end` | encodes only as much of a text as truncation keeps |
 //! | `chunks` | looks up text between two spaces before normalizing |
 //! | `decode_ids` | decodes ids to text, and makes token tables |
-//! | `fingerprint` | names a pipeline by what decides its ids |
-//! | `questions` | the questions of abilities |
-//! | [`segments`], `trusted` | prompts of segments, and where added tokens may come from in them |
+//! | `fingerprint` | SHA-256 of everything that decides the ids of a pipeline |
+//! | `questions` | questions that abilities ask a pipeline |
+//! | [`segments`], `trusted` | prompts of segments, and the added tokens that each segment may produce |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
-//! | `independent`, `stable` | places of a text at which what follows changes nothing |
+//! | `independent`, `stable` | positions of a text at which later text changes nothing |
 //! | [`count`] | counts the words that training learns from |
 
 mod as_ranks;

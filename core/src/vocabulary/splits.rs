@@ -334,8 +334,8 @@ struct Prefixes {
 }
 
 impl Prefixes {
-    /// Number of tries, in lengths of the token, after which merging is faster: each try may take
-    /// time linear in the token.
+    /// Work of all tries, in lengths of the token and on top of [`Self::WORK`], after which merging is
+    /// faster: each try may take time linear in the token.
     const TRIES: usize = 4;
     const WORK: usize = 256;
 
