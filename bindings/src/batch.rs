@@ -21,7 +21,8 @@ use crate::errors::{OrRaise, to_python};
 use crate::hf::input::{GivenInput, Surrogates};
 use crate::hf::{self, HfEncoding};
 use crate::objects::{
-    collected, filled_bytearray, list_of_spans, new_dict, new_int, new_list, new_tuple, push,
+    collected, filled_bytearray, iterate, list_of_spans, new_dict, new_int, new_list, new_tuple,
+    push,
 };
 use crate::pipeline::PyPipeline;
 use crate::{gil, ids, int_cache, request, rows, text};
@@ -257,7 +258,7 @@ impl Call {
         given: &[GivenInput],
         take: impl FnMut(&Share) -> PyResult<()>,
     ) -> PyResult<()> {
-        let read = collected(given.iter().map(|given| given.utf8(py)))?;
+        let read = GivenInput::all_utf8(py, given)?;
         let inputs = collected(read.iter().map(|read| Ok(read.input())))?;
         let total: usize = inputs.iter().map(|input| input.size()).sum();
         let shares = rows::shares(inputs.iter().map(|input| input.size()), hf::SHARE)?;
@@ -322,12 +323,12 @@ pub fn arrange_rows(
     padding: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<EncodedRows> {
     let mut encodings = Vec::new();
-    for ids in input_ids.try_iter()? {
+    for ids in iterate(input_ids)? {
         push(&mut encodings, Encoding::new(ids::read_iterable(&ids?)?, 0, None))?;
     }
     let set = |encodings: &mut [Encoding], name: &str, values: Option<&Bound<'_, PyAny>>| {
         let Some(values) = values else { return Ok(()) };
-        for (row, values) in values.try_iter()?.enumerate() {
+        for (row, values) in iterate(values)?.enumerate() {
             let values = ids::read_iterable(&values?)?;
             let encoding = encodings.get_mut(row).filter(|row| row.len() == values.len());
             let Some(encoding) = encoding else {

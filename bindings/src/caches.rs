@@ -5,7 +5,7 @@ use bpe_core::cache::CacheSize;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, describe};
 use crate::pipeline::PyPipeline;
 
 #[pymethods]
@@ -69,7 +69,7 @@ impl PyPipeline {
         let bytes = size.call_method0("__index__").map_err(|_| {
             PyTypeError::new_err(format!(
                 "size must be a number of bytes, as in 64 * 2**20 for 64 MiB, not {}",
-                shown(size)
+                describe(size)
             ))
         })?;
         let size = match bytes.extract() {
@@ -95,16 +95,5 @@ fn truth(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if kind == "bool" || kind == "bool_" {
         return value.is_truthy();
     }
-    Err(PyTypeError::new_err(format!("{name} must be True or False, not {}", shown(value))))
-}
-
-/// Describes a value of the wrong type: the type, and the value if it is short.
-pub fn shown(value: &Bound<'_, PyAny>) -> String {
-    const LONGEST: usize = 60;
-    let kind = value.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-    match value.repr().map(|text| text.to_string()) {
-        _ if value.is_none() => "None".to_owned(),
-        Ok(text) if text.chars().count() <= LONGEST => format!("{kind}: {text}"),
-        _ => kind,
-    }
+    Err(PyTypeError::new_err(format!("{name} must be True or False, not {}", describe(value))))
 }

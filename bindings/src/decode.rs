@@ -8,10 +8,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::caches::shown;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, describe};
 use crate::interned::interned;
-use crate::objects::{Argument, check_signals, collected, new_bytes, new_list, push};
+use crate::objects::{Argument, check_signals, collected, iterate, new_bytes, new_list, push};
 use crate::pipeline::{PyEncoding, PyPipeline};
 use crate::strings::decode_utf8;
 use crate::{buffer_pool, gil, ids, int_cache, rows};
@@ -26,7 +25,7 @@ where
 {
     let Some(errors) = errors else { return Ok(interned!(py, "replace")) };
     errors.cast().map_err(|_| {
-        let given = shown(errors);
+        let given = describe(errors);
         PyTypeError::new_err(format!("errors must be a str such as \"replace\", not {given}"))
     })
 }
@@ -242,7 +241,7 @@ impl PyPipeline {
             batch.py().check_signals()?;
             ids::read(&ids?)
         };
-        let batch = collected(batch.try_iter()?.map(read))?;
+        let batch = collected(iterate(batch)?.map(read))?;
         let rows = collected(batch.iter().map(|ids| Ok(ids.as_slice())))?;
         Self::decoded_rows(slf, &rows, errors, num_threads)
     }

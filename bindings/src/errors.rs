@@ -52,6 +52,16 @@ pub fn disallowed_special_message(token: &Bound<'_, PyString>) -> PyResult<Strin
     ))
 }
 
+/// Describes a value of the wrong type by `bpe_engine.common.values.describe`, which reads no object
+/// whose repr may end the process.
+pub fn describe(value: &Bound<'_, PyAny>) -> String {
+    let call = || {
+        let module = value.py().import("bpe_engine.common.values")?;
+        module.call_method1("describe", (value,))?.extract()
+    };
+    call().unwrap_or_else(|_: PyErr| "another object".to_owned())
+}
+
 /// Attaches [`to_python`] to a result of the core.
 pub trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;

@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::buffer_pool;
 use crate::errors::OrRaise;
+use crate::objects::iterate;
 
 /// Reads ids from a list, a tuple, a one-dimensional array of integers, or another sequence of
 /// integers, including numpy's.
@@ -24,7 +25,7 @@ pub fn read(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     if !is_sequence || ids.is_instance_of::<PyDict>() || ids.is_instance_of::<PyString>() {
         let kind = kind(ids);
         let hint =
-            if ids.try_iter().is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
+            if iterate(ids).is_ok() && kind != "str" { "; pass list(...) of it" } else { "" };
         return Err(PyTypeError::new_err(format!(
             "tokens must be a list, an array or another sequence of int, not {kind}{hint}"
         )));
@@ -80,7 +81,7 @@ fn kind(object: &Bound<'_, PyAny>) -> String {
 }
 
 fn each(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    collect(0, ids.try_iter()?)
+    collect(0, iterate(ids)?)
 }
 
 /// Collects the ids from `items`, which has at least `count`.

@@ -7,7 +7,7 @@ use bpe_core::memory::{self, reserve};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
 /// An optional argument. Unlike `Option`, distinguishes a missing argument from `None`.
 pub enum Argument<'a, 'py> {
@@ -35,6 +35,17 @@ impl<'py> Argument<'_, 'py> {
     pub fn or<'a>(&'a self, none: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyAny>> {
         self.get().map(|value| if value.is_none() { none } else { value })
     }
+}
+
+/// Iterates over an argument. A column of pyarrow, pandas or polars is checked first: reading an item
+/// of a damaged column can end the process.
+pub fn iterate<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    let module = items.get_type().module()?;
+    if matches!(module.to_str()?.split('.').next(), Some("pyarrow" | "pandas" | "polars")) {
+        let values = items.py().import("bpe_engine.common.values")?;
+        values.call_method1("check_column", (items,))?;
+    }
+    items.try_iter()
 }
 
 /// Handles signals at intervals in a loop that creates objects, depending on the `index` of the

@@ -15,8 +15,9 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString,
 
 use crate::buffer::TokenBuffer;
 use crate::columns::Column;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, describe};
 use crate::interned::interned;
+use crate::objects::iterate;
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::{buffer_pool, gil, ids, int_cache, text};
@@ -77,7 +78,7 @@ fn read_after(
     {
         return Err(wrong());
     }
-    for (index, item) in segments.try_iter().map_err(|_| wrong())?.enumerate() {
+    for (index, item) in iterate(segments).map_err(|_| wrong())?.enumerate() {
         reader.push(index, &item?)?;
     }
     Ok((reader.prompt, reader.half))
@@ -129,7 +130,7 @@ impl Reader<'_> {
             if !what.eq(interned!(py, "text"))? {
                 return Err(PyValueError::new_err(format!(
                     "the kind of segments[{index}] must be \"text\", \"special\" or \"tokens\", not {}",
-                    what.repr()?
+                    describe(&what)
                 )));
             }
         }

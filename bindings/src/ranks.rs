@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::errors::{OrRaise, to_python};
+use crate::errors::{OrRaise, describe, to_python};
 use crate::gil::detached;
 use crate::ids;
 use crate::objects::{check_signals, new_bytes, new_dict, new_int};
@@ -22,9 +22,8 @@ pub fn from_dict(ranks: &Bound<'_, PyDict>) -> PyResult<RankList> {
     for (token, rank) in &ranks.copy()? {
         let Ok(bytes) = token.cast::<PyBytes>() else {
             return Err(PyTypeError::new_err(format!(
-                "the keys of mergeable_ranks must be bytes, not {}: {}",
-                token.get_type().name()?,
-                token.repr()?
+                "the keys of mergeable_ranks must be bytes, not {}",
+                describe(&token)
             )));
         };
         let id = ids::read_one(&rank).map_err(|error| of_token(py, &token, error))?;
@@ -47,9 +46,8 @@ pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)
         .map(|(name, id)| {
             let Ok(text) = name.cast::<PyString>() else {
                 return Err(PyTypeError::new_err(format!(
-                    "the names of special tokens must be str, not {}: {}",
-                    name.get_type().name()?,
-                    name.repr()?
+                    "the names of special tokens must be str, not {}",
+                    describe(&name)
                 )));
             };
             let id = ids::read_one(&id).map_err(|error| of_token(id.py(), &name, error))?;

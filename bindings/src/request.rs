@@ -14,6 +14,7 @@ use pyo3::types::{PyAnyMethods, PyBytes, PySet, PyString, PyTuple};
 
 use crate::errors::OrRaise;
 use crate::interned::interned;
+use crate::objects::iterate;
 use crate::text;
 
 /// Interface of an object, which decides the defaults of allowed and disallowed names:
@@ -202,7 +203,7 @@ fn names(value: &Bound<'_, PyAny>, argument: &str) -> PyResult<Vec<String>> {
         return Err(wrong(value, ""));
     }
     let mut names = Vec::new();
-    for name in value.try_iter().map_err(|_| wrong(value, ""))? {
+    for name in iterate(value).map_err(|_| wrong(value, ""))? {
         let name = name?;
         if !name.is_instance_of::<PyString>() {
             return Err(wrong(&name, "one that holds "));

@@ -156,11 +156,15 @@ pub fn read_row<'a>(py: Python<'_>, text: &'a Bound<'_, PyAny>, row: usize) -> P
     text::read(text).map_err(|error| in_row(py, row, error))
 }
 
-/// Names the row in an error about the type of a text.
+/// Names the row in an error about a text.
 pub fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
-    match error.is_instance_of::<PyTypeError>(py) {
-        true => PyTypeError::new_err(format!("row {row}: {}", error.value(py))),
-        false => error,
+    let message = || format!("row {row}: {}", error.value(py));
+    if error.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(message())
+    } else if error.is_instance_of::<PyValueError>(py) {
+        PyValueError::new_err(message())
+    } else {
+        error
     }
 }
 

@@ -12,7 +12,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyList, PyString};
 
 use crate::errors::OrRaise;
-use crate::objects::{collected, new_list, new_str, push};
+use crate::objects::{collected, iterate, new_list, new_str, push};
 use crate::pipeline::PyPipeline;
 use crate::{ids, text};
 
@@ -238,7 +238,7 @@ fn read_stops(given: &Bound<'_, PyAny>) -> PyResult<Option<Stops>> {
         )));
     }
     let mut stops = Vec::new();
-    for stop in given.try_iter().map_err(|_| wrong(given))? {
+    for stop in iterate(given).map_err(|_| wrong(given))? {
         let stop = stop?;
         if !stop.is_instance_of::<PyString>() {
             return Err(wrong(&stop));
@@ -268,7 +268,7 @@ fn read_steps(given: &Bound<'_, PyAny>, slots: usize) -> PyResult<(Vec<u32>, Vec
         all = ids::read(given)?;
         ends = collected((1..=all.len()).map(Ok))?;
     } else {
-        for row in given.try_iter()? {
+        for row in iterate(given)? {
             for id in ids::read(&row?)? {
                 push(&mut all, id)?;
             }

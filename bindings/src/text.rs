@@ -13,6 +13,7 @@ use pyo3::types::string::PyStringData;
 use pyo3::types::{PyIterator, PyString};
 
 use crate::buffer_pool;
+use crate::objects::iterate;
 
 /// Contents of a `str`. May be read on any thread, without the interpreter.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,7 @@ pub fn items<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
             kind.name()?
         )));
     }
-    texts.try_iter()
+    iterate(texts)
 }
 
 /// Returns the text of a `str`.
@@ -233,6 +234,8 @@ pub fn not_a_text(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
         _ if is_missing => "; leave a missing text out, or fill it with \"\"",
         "bytes" | "bytearray" => "; decode it first, as in text.decode(\"utf-8\")",
         "int" | "float" | "bool" => "; str() makes a text of it",
+        "list" | "tuple" => "; give each text as a row of a batch",
+        "dict" => "; give the text in it, as in row[\"text\"]",
         _ => "",
     };
     PyTypeError::new_err(format!("{what} must be a str, not {kind}{hint}"))

@@ -13,7 +13,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::errors::OrRaise;
-use crate::objects::{collected, new_bytes, new_list};
+use crate::objects::{collected, iterate, new_bytes, new_list};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::{gil, ids, int_cache, prompt, text};
@@ -121,7 +121,7 @@ impl PyHealed {
     /// Creates a prompt without ids from the bytes that the next tokens must begin with.
     #[staticmethod]
     fn of_rests(source: &Bound<'_, PyPipeline>, rests: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let rests = collected(rests.try_iter()?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
+        let rests = collected(iterate(rests)?.map(|rest| Ok(rest?.cast_into::<PyBytes>()?)))?;
         let rests = Rests::of(rests.iter().map(|rest| rest.as_bytes()));
         let state = Healed { ids: Vec::new(), rests };
         let table = PyPipeline::current(source)?.token_table().or_raise()?.clone();

@@ -220,7 +220,7 @@ def test_errors_argument_of_decode(gpt2):
         gpt2.decode([162], errors="strict")
     with pytest.raises(TypeError, match='errors must be a str such as "replace", not None'):
         gpt2.decode([162], errors=None)
-    with pytest.raises(TypeError, match='errors must be a str such as "replace", not int: 5'):
+    with pytest.raises(TypeError, match='errors must be a str such as "replace", not the int 5'):
         gpt2.decode_batch([[31373]], errors=5)
     with pytest.raises(ValueError):
         gpt2.decode([162], errors="a\0b")
@@ -240,7 +240,11 @@ STR, DICT = "must be a str with a regular expression, not", "must be a dict, not
         ({"mergeable_ranks": {**RANKS, b"ab": 97}}, ValueError, "share the rank 97"),
         ({"mergeable_ranks": {**RANKS, b"ab": -1}}, OverflowError, "b'ab': the token id -1 is out"),
         ({"mergeable_ranks": {**RANKS, b"ab": 1.5}}, TypeError, "b'ab': .* an int, not float"),
-        ({"mergeable_ranks": {"a": 0}}, TypeError, "mergeable_ranks must be bytes, not str: 'a'"),
+        (
+            {"mergeable_ranks": {"a": 0}},
+            TypeError,
+            "mergeable_ranks must be bytes, not the str 'a'",
+        ),
         ({"mergeable_ranks": {b"a": "0"}}, TypeError, "a token id must be an int, not str"),
         ({"mergeable_ranks": None}, TypeError, f"mergeable_ranks {DICT} None$"),
         ({"mergeable_ranks": [b"a"]}, TypeError, rf"mergeable_ranks {DICT} list: \[b'a'\]$"),
@@ -249,7 +253,7 @@ STR, DICT = "must be a str with a regular expression, not", "must be a dict, not
             OverflowError,
             "'<x>': the token id 4294967296 is out",
         ),
-        ({"special_tokens": {b"a": 300}}, TypeError, "tokens must be str, not bytes: b'a'"),
+        ({"special_tokens": {b"a": 300}}, TypeError, "tokens must be str, not the bytes b'a'"),
         ({"special_tokens": {"": 300}}, ValueError, "with id 300 has an empty name"),
         (
             {"special_tokens": {"<x>": 97}},

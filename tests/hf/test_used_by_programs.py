@@ -184,11 +184,25 @@ def test_wrong_rows_of_a_batch(both, wrong, kind, way_out):
             bpe_engine.Tokenizer(ours)(wrong)
 
 
-def test_rows_of_several_texts(both):
-    with pytest.raises(
-        TypeError, match="row 1: text must be a str.*not a list of 3; .*is_pretoken"
-    ):
-        both[0].encode_batch(["a", ["b", "c", "d"]])
+def test_lists_and_surrogates_in_a_batch(both):
+    ours, gpt2 = both[0], bpe_engine.get_encoding("gpt2")
+    for wrong in (("b", "c", "d"), ["b", "c", "d"]):
+        kind = f"not a {type(wrong).__name__} of 3; words need is_pretokenized"
+        for call in (ours.encode_batch, bpe_engine.Tokenizer(gpt2)):
+            with pytest.raises(TypeError, match=f"row 1: text must be .* two of them .* {kind}"):
+                call(["a", wrong])
+        with pytest.raises(TypeError, match="row 0: text must be a str, not .*; give each text as"):
+            gpt2.encode_batch([wrong])
+    with pytest.raises(TypeError, match=r'not dict; give the text in it, as in row\["text"\]'):
+        gpt2.encode({"text": "a"})
+    for call in (ours.encode_batch, ours.encode_batch_fast, bpe_engine.Tokenizer(ours)):
+        for batch in (["\ud800"], [("a", "\ud800")]):
+            with pytest.raises(
+                TypeError, match="row 0: a text contains surrogates.* repair it first"
+            ):
+                call(batch)
+    with pytest.raises(ValueError, match="row 1: a text contains surrogates"):
+        bpe_engine.Tokenizer(gpt2)(["a", "\ud800"], return_offsets_mapping=True)
 
 
 def test_which_tokenizers_are_ours(both):

@@ -31,7 +31,7 @@ pub fn encode_each<T: Send>(
     threads: usize,
     encode: impl Fn(Input<'_>) -> Result<T> + Sync,
 ) -> PyResult<Vec<T>> {
-    let read = collected(given.iter().map(|given| given.utf8(py)))?;
+    let read = GivenInput::all_utf8(py, given)?;
     let inputs = collected(read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
     let shares = rows::shares(inputs.iter().map(|input| input.size()), SHARE)?;

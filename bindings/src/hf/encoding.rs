@@ -15,7 +15,7 @@ use super::state::{Current, State};
 use crate::errors::OrRaise;
 use crate::interned::interned;
 use crate::objects::{
-    collected, list_of_spans, new_int, new_list, new_optional_int, new_strs, new_tuple,
+    collected, iterate, list_of_spans, new_int, new_list, new_optional_int, new_strs, new_tuple,
 };
 use crate::{buffer_pool, int_cache};
 
@@ -363,8 +363,7 @@ impl HfEncoding {
         encodings: &Bound<'_, PyAny>,
         growing_offsets: bool,
     ) -> PyResult<Self> {
-        let parts =
-            encodings.try_iter()?.map(|it| it?.cast_into::<HfEncoding>()?.get().to_core(py));
+        let parts = iterate(encodings)?.map(|it| it?.cast_into::<HfEncoding>()?.get().to_core(py));
         let merged = Encoding::merge(collected(parts)?, growing_offsets).or_raise()?;
         Ok(Self::complete(merged))
     }

@@ -79,10 +79,13 @@ impl GivenInput {
                 let second = Some(read(&second)?);
                 Ok(Self { first: read(&first)?, second, surrogates })
             }
-            None if !is_pretokenized && item.is_instance_of::<PyList>() => {
+            None if !is_pretokenized
+                && (item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>()) =>
+            {
                 Err(PyTypeError::new_err(format!(
-                    "text must be a str, or two of them for a pair, not a list of {}; words need \
+                    "text must be a str, or two of them for a pair, not a {} of {}; words need \
                      is_pretokenized, or is_split_into_words",
+                    item.get_type().name()?,
                     item.len()?
                 )))
             }
@@ -102,6 +105,14 @@ impl GivenInput {
                 .map_err(|error| rows::in_row(py, row, error))
         };
         collected(inputs.enumerate().map(read))
+    }
+
+    /// Reads the texts of a batch as UTF-8. An error names the row.
+    pub fn all_utf8<'a>(py: Python<'a>, given: &'a [Self]) -> PyResult<Vec<ReadInput<'a>>> {
+        let read = |(row, given): (usize, &'a Self)| {
+            given.utf8(py).map_err(|error| rows::in_row(py, row, error))
+        };
+        collected(given.iter().enumerate().map(read))
     }
 
     /// Reads the texts as UTF-8.
