@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, SupportsIndex, TypeVar
 
-from bpe_engine.common.values import describe
+from bpe_engine.common.values import describe, listed
 
 _Options = TypeVar("_Options")
 
@@ -22,7 +22,7 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
         raise TypeError(f"{name} is a list of names, not {describe(value)}; give [{value!r}]")
     if not isinstance(value, Iterable):
         raise TypeError(f"{name} is a list of names, as in {example}, not {describe(value)}")
-    names = list(value)
+    names = listed(value)
     for each in names:
         if not isinstance(each, str):
             raise TypeError(f"{name} has {describe(each)}; names are text, as in {example}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
 
-from bpe_engine.common.values import describe
+from bpe_engine.common.values import checked, describe
 from bpe_engine.texts.listed import looks_like_text
 
 from .notes import Note
@@ -124,7 +124,7 @@ def _given(lines: Any) -> Iterable[str]:
         )
     if isinstance(lines, Mapping):
         raise TypeError("words in a dict are read already; give the dict to learn_merges")
-    for line in lines:
+    for line in checked(lines):
         if isinstance(line, tuple):
             raise TypeError(
                 f"a line of words is a str, not {describe(line)}; give pairs of a word and its frequency "

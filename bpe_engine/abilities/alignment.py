@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._arguments import numpy_for
 from .._core import Pipeline
+from ..common.values import is_arrow, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -184,10 +185,10 @@ def align_batch(
     if isinstance(texts, (str, bytes)):
         kind = type(texts).__name__
         raise TypeError(f"texts must be several str, not {kind}; for one text call align")
-    if type(texts).__module__ == "pyarrow.lib":  # An item of a damaged column ends the process.
+    if is_arrow(texts):
         kind = type(texts).__name__
         raise TypeError(f"texts must be a list of str, not pyarrow.{kind}; pass column.to_pylist()")
-    texts = list(texts)
+    texts = listed(texts)
     names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
     sides = [(one, names, _rows(given, len(texts))) for one, given in ((a, a_ids), (b, b_ids))]
     found = []

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .._arguments import whole_number
-from ..common.values import safe_repr
+from ..common.values import check_choice
 from .ragged import TokenBatch
 
 if TYPE_CHECKING:
@@ -283,10 +283,7 @@ _TRUNCATORS = {"round_robin": _round_robin, "waterfall": _waterfall}
 
 
 def _known(truncator: str) -> str:
-    if not (isinstance(truncator, str) and truncator in _TRUNCATORS):
-        raise ValueError(
-            f'truncator must be "round_robin" or "waterfall", not {safe_repr(truncator)}'
-        )
+    check_choice("truncator", truncator, _TRUNCATORS)
     return truncator
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, overload
 
 from .._arguments import whole_number
-from ..common.values import safe_repr
+from ..common.values import check_choice, listed
 from .columns import has_arrow_array
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class TokenBatch:
         [[1, 2], [], [3]]
         """
         np = _numpy()
-        batches = list(batches)
+        batches = listed(batches)
         for place, batch in enumerate(batches):
             if not isinstance(batch, TokenBatch):
                 raise TypeError(
@@ -326,12 +326,11 @@ class TokenBatch:
         """
         torch = _imported("torch", "TokenBatch.to_torch", "install it from https://pytorch.org")
         values = torch.from_numpy(self._values.astype("int64"))
+        check_choice("layout", layout, ("nested", "list"))
         if layout == "nested":
             splits = torch.from_numpy(self._row_splits.copy())
             return torch.nested.nested_tensor_from_jagged(values, splits)
-        if layout == "list":
-            return list(torch.split(values, self.lengths.tolist()))
-        raise ValueError(f'layout must be "nested" or "list", not {safe_repr(layout)}')
+        return list(torch.split(values, self.lengths.tolist()))
 
     def to_tf(self) -> Any:
         """Returns the rows as a ``tensorflow.RaggedTensor`` of int64.
@@ -433,6 +432,5 @@ def _row_numbers(index: Any, count: int) -> npt.NDArray[np.int64]:
 
 
 def _is_left(side: str) -> bool:
-    if side not in ("left", "right"):
-        raise ValueError(f'side must be "left" or "right", not {safe_repr(side)}')
+    check_choice("side", side, ("left", "right"))
     return side == "left"

@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Collection, Sequence
 
 from .._core import Pipeline
+from ..common.values import listed
 
 __all__ = ["StreamDecoder"]
 
@@ -93,7 +94,7 @@ class StreamDecoder:
     def _listed(self, tokens: int | Sequence[int]) -> list[int]:
         # Arrays of numpy have an index and a length, its integers an index only.
         is_one = hasattr(tokens, "__index__") and not hasattr(tokens, "__len__")
-        return [tokens] if is_one else list(tokens)  # type: ignore[arg-type,list-item]
+        return [tokens] if is_one else listed(tokens)  # type: ignore[arg-type,list-item]
 
     def _shown(self, ids: list[int]) -> list[int]:
         return [id for id in ids if id not in self._skipped] if self._skipped else ids

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
+from typing import TypeVar
 
-__all__ = ["check_column", "describe", "is_arrow", "safe_repr", "with_text"]
+__all__ = [
+    "check_choice",
+    "check_column",
+    "checked",
+    "describe",
+    "is_arrow",
+    "listed",
+    "safe_repr",
+    "with_text",
+]
 
 #: Types and packages whose objects are printed. The repr of another object may read a damaged
 #: column, run for seconds or raise.
@@ -12,6 +23,8 @@ _PLAIN = {str, bytes, bytearray, int, float, complex, bool, range, type, type(No
 _PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
 
 _LONGEST = 60
+
+_T = TypeVar("_T")
 
 
 def is_arrow(value: object) -> bool:
@@ -41,6 +54,18 @@ def check_column(column: object) -> None:
         raise ValueError(f"the column is damaged: {error}") from error
 
 
+def checked(values: Iterable[_T]) -> Iterable[_T]:
+    """Returns an argument; raises ValueError for a damaged column."""
+    if type(values).__module__.partition(".")[0] in ("pyarrow", "pandas", "polars"):
+        check_column(values)
+    return values
+
+
+def listed(values: Iterable[_T]) -> list[_T]:
+    """Returns the items of an argument that is `checked`."""
+    return list(checked(values))
+
+
 def safe_repr(value: object) -> str:
     """Returns the repr of a value; of objects that are not plain Python data, the type's name.
 
@@ -48,6 +73,14 @@ def safe_repr(value: object) -> str:
     ("['a', 1]", '<object>')
     """
     return _REPR.repr(value)
+
+
+def check_choice(
+    name: str, value: object, known: Iterable[str], error: type[Exception] = ValueError
+) -> None:
+    """Raises an error for an argument that is none of the known texts."""
+    if not isinstance(value, str) or value not in known:
+        raise error(f"{name} is {safe_repr(value)}; choose one of {', '.join(known)}")
 
 
 def describe(value: object) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..abilities.packing import best_fit
 from ..common.atomic_write import published
-from ..common.values import safe_repr
+from ..common.values import check_choice
 from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
 from .formats.base import damaged
@@ -100,8 +100,7 @@ def pack_rows(
 
     if not 1 <= length <= _LONGEST:
         raise CorpusError(f"rows have at least 1 id and at most {_LONGEST:,}, not {length:,}")
-    if method not in METHODS:
-        raise CorpusError(f"the method is {safe_repr(method)}; choose one of {', '.join(METHODS)}")
+    check_choice("method", method, METHODS, CorpusError)
     reader = CorpusReader(out)
     plan = reader.plan
     name = index_name(length, method, seed)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..common.atomic_write import write_at_once
-from ..common.values import safe_repr
+from ..common.values import check_choice
 from ..texts.access import file_state, is_uri
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
@@ -210,10 +210,8 @@ def make_plan(
     if isinstance(inputs, (str, os.PathLike)):
         raise CorpusError(f"the inputs are one name, {os.fspath(inputs)!r}; give a list of names")
     kinds = sorted({*KINDS.values()})
-    if input_kind is not None and input_kind not in kinds:
-        raise CorpusError(
-            f"input_kind is {safe_repr(input_kind)}; choose one of {', '.join(kinds)}"
-        )
+    if input_kind is not None:
+        check_choice("input_kind", input_kind, kinds, CorpusError)
     coder = Coder(load_engine(tokenizer), options.get("allow_special", ()))
     is_chat = options.get("content") == "messages"
     if eod == "auto":
@@ -269,10 +267,7 @@ def _checked(options: Options, coder: Coder) -> Layout:
         "train_on": ("every", "last"),
     }
     for name, known in choices.items():
-        if getattr(options, name) not in known:
-            raise CorpusError(
-                f"{name} is {safe_repr(getattr(options, name))}; choose one of {', '.join(known)}"
-            )
+        check_choice(name, getattr(options, name), known, CorpusError)
     is_chat = options.content == "messages"
     if is_chat != (options.template is not None):
         raise CorpusError("messages need a chat template, and a chat template needs messages")

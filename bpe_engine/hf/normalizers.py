@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._core import UnsupportedTokenizer, hf_normalize
-from ..common.values import safe_repr
+from ..common.values import check_choice
 from . import fields
 from .component import Component
 
@@ -202,8 +202,5 @@ def unicode_normalizer_from_str(normalizer: str) -> Normalizer:
     Raises:
         ValueError: The form has another name.
     """
-    if normalizer not in NORMALIZERS:
-        raise ValueError(
-            f"{safe_repr(normalizer)} is not a form of Unicode: {', '.join(NORMALIZERS)}"
-        )
+    check_choice("the form of Unicode", normalizer, NORMALIZERS)
     return NORMALIZERS[normalizer]()

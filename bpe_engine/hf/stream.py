@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Set
 from typing import Any, Iterable, Sequence
 
-from ..common.values import safe_repr
+from ..common.values import listed, safe_repr
 
 __all__ = ["DecodeStream"]
 
@@ -17,7 +17,7 @@ def _checked(ids: Iterable[Any]) -> list[int]:
     """The ids, before any of them is taken: a wrong one leaves a stream as it is."""
     if isinstance(ids, (str, Set, Mapping)):
         raise TypeError(f"expected a list of ids, not a {type(ids).__name__}")
-    checked = [operator.index(id) for id in ids]
+    checked = [operator.index(id) for id in listed(ids)]
     for id in checked:
         if not 0 <= id < 2**32:
             raise OverflowError(f"the token id {id} is out of range: ids are 0 to {2**32 - 1}")

@@ -12,7 +12,7 @@ from .._core import (
     audit_segments,
     encode_segments,
 )
-from ..common.values import safe_repr
+from ..common.values import listed, safe_repr
 from .audit import Audit, ControlString, forbidden, is_tokens, is_trusted
 from .segments import Segment
 
@@ -149,7 +149,7 @@ def _listed(segments: _Segments) -> list[Any]:
     if isinstance(segments, (str, bytes, dict)) or not isinstance(segments, Iterable):
         hint = "; for one text pass [untrusted(text)]" if isinstance(segments, str) else ""
         raise TypeError(f"segments must be a list of segments, not {type(segments).__name__}{hint}")
-    return list(segments)
+    return listed(segments)
 
 
 def _shape(segment: Any) -> Any:
@@ -251,7 +251,7 @@ def _named(control: Collection[str]) -> list[str]:
     if isinstance(control, (str, bytes)) or not isinstance(control, Iterable):
         hint = f"; for this one pass [{safe_repr(control)}]" if isinstance(control, str) else ""
         raise TypeError(f"control must be a collection of str, not {safe_repr(control)}{hint}")
-    names = list(control)
+    names = listed(control)
     for name in names:
         if not isinstance(name, str) or not name:
             raise TypeError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..common.values import safe_repr
+from ..common.values import check_choice, safe_repr
 from .fields import REASONING_KEYS
 from .segments import Segment
 
@@ -181,10 +181,7 @@ def render_chat(
     [200006, 1428, 200008, 12194, 27, 91, 419, 91, 29, 200007]
     """
     if isinstance(format, str):
-        if format not in FORMATS:
-            raise ValueError(
-                f"unknown chat format {safe_repr(format)}; choose one of {', '.join(FORMATS)}"
-            )
+        check_choice("the chat format", format, FORMATS)
         format = FORMATS[format]
     if not isinstance(format, ChatFormat):
         raise TypeError(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core import Labels, copy_plain
-from ..common.values import safe_repr
+from ..common.values import listed, safe_repr
 from .segments import Segment
 from .taint import given
 
@@ -27,7 +27,7 @@ class Plain:
         """Copies a sequence of mappings."""
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"{name} must be a list of dicts, not {type(values).__name__}")
-        values = values if type(values) is list else list(values)
+        values = values if type(values) is list else listed(values)
         plain: list[dict[Any, Any]] = self.named(name, values)
         for index, value in enumerate(plain):
             if type(value) is dict:

@@ -9,6 +9,7 @@ from itertools import accumulate, chain, takewhile, zip_longest
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 from .._core import Pipeline, StreamPool, encode_segments
+from ..common.values import listed
 from .fields import FIELDS
 from .segments import Segment, tokens, trusted, whole_text
 from .template import ChatTemplate
@@ -121,7 +122,7 @@ class Rollout:
         self._tools = tools
         own = getattr(tokenizer, "special_tokens_map", {})
         self._variables = {**{name: trusted(text) for name, text in own.items()}, **variables}
-        self._messages: list[Mapping[str, Any]] = list(messages)
+        self._messages: list[Mapping[str, Any]] = listed(messages)
         self._max_tokens = max_tokens
         StreamPool(tokenizer)  # Raises if an id may change the text before it.
         segments = self._rendered(self._messages)
@@ -303,7 +304,7 @@ class Rollout:
             Exception: What `render_template` raises.
         """
         self._check_open()
-        messages = list(messages)
+        messages = listed(messages)
         sample = self._sample()
         if not sample:
             raise ValueError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .._arguments import whole_number
 from .._core import Pipeline, PrefixCache, TokenBuffer
+from ..common.values import listed
 from ..prompt.segments import Segment
 
 if TYPE_CHECKING:
@@ -149,4 +150,4 @@ def _segments(prompt: Any) -> list[Any]:
         raise TypeError(
             f"a prompt must be a str or a list of segments, not {type(prompt).__name__}"
         )
-    return prompt if isinstance(prompt, list) else list(prompt)
+    return prompt if isinstance(prompt, list) else listed(prompt)

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Union
 
-from ..common.values import describe, is_arrow
+from ..common.values import describe, is_arrow, listed
 from .access import STANDARD, filesystem, is_uri
 from .errors import CorpusError
 
@@ -35,7 +35,7 @@ def given_paths(paths: Paths) -> list[str]:
         raise TypeError(
             f"a corpus is the path of a file, or a list of paths, not {describe(paths)}"
         )
-    given = list(paths)
+    given = listed(paths)
     for path in given:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"a corpus is a list of paths, and an item is {describe(path)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..common.values import safe_repr
+from ..common.values import check_choice
 from .access import label, unpacked
 from .errors import CorpusError
 from .fields import Fields
@@ -44,8 +44,7 @@ def read_texts(
         ImportError: Reading tables, Zstandard or URIs needs a package.
         OSError: The file cannot be read.
     """
-    if errors not in ERRORS:
-        raise ValueError(f"errors is {safe_repr(errors)}; choose one of {', '.join(ERRORS)}")
+    check_choice("errors", errors, ERRORS)
     if has_rows(path):
         return _blocks(read_rows(path, field, errors))
     return ([text] for text in stretches(path, errors, inside_lines=inside_lines))

@@ -6,7 +6,7 @@ import operator
 import warnings
 from typing import Any, NamedTuple
 
-from ..common.values import safe_repr
+from ..common.values import check_choice, safe_repr
 
 __all__ = [
     "LARGEST",
@@ -157,6 +157,5 @@ def checked_side(name: str, side: str) -> str:
     Raises:
         ValueError: The side is neither ``"right"`` nor ``"left"``.
     """
-    if side not in ("left", "right"):
-        raise ValueError(f'{name} must be "right" or "left", not {safe_repr(side)}')
+    check_choice(name, side, ("right", "left"))
     return side

@@ -9,6 +9,7 @@ from typing import Any
 from .._core import EncodedRows, arrange_rows
 from ..abilities.ragged import TokenBatch
 from ..common.tensors import as_tensor, matrix_as_tensor
+from ..common.values import listed
 from .batch_encoding import BatchEncoding
 from .options import Layout
 
@@ -193,7 +194,7 @@ def plain_ids(ids: Any) -> list[Any]:
         try:
             return [operator.index(plain)]
         except TypeError:
-            plain = list(plain)
+            plain = listed(plain)
     return [
         list(item) if isinstance(item, (list, tuple)) else operator.index(item) for item in plain
     ]

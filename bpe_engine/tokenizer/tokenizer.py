@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.tensors import framework
+from ..common.values import listed
 from ..core import Encoding
 from ..hf.component import Component
 from ..hf.components import AddedToken
@@ -112,7 +113,7 @@ class Tokenizer(Calling):
         self.model_max_length: int = NO_LIMIT if model_max_length is None else int(model_max_length)
         if self.model_max_length < 0:
             raise ValueError(f"model_max_length must be at least 0, but is {model_max_length}")
-        self.model_input_names: list[str] = list(model_input_names)
+        self.model_input_names: list[str] = listed(model_input_names)
         codecs.lookup_error(errors)
         self.errors = errors
         self.chat_template: str | dict[str, str] | None = apply_template.named_templates(

@@ -107,7 +107,9 @@ def test_errors() -> None:
         with pytest.raises(ValueError, match=message):
             pack_inputs(segments, length, **{**IDS, **ids})
     for truncator in ("random", ["waterfall"]):
-        with pytest.raises(ValueError, match="truncator must be"):
+        with pytest.raises(
+            ValueError, match="truncator is .*; choose one of round_robin, waterfall"
+        ):
             pack_inputs([one], 8, truncator=truncator, **IDS)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="start_id must be an int, as encoding.encode_single_token"):
         pack_inputs([one], 8, **{**IDS, "start_id": None})

@@ -337,7 +337,7 @@ def test_invalid_batches() -> None:
     batch = TokenBatch.from_lists([[1, 2, 3], [4]])
     with pytest.raises(ValueError, match="row 0 has 3 ids.*truncate"):
         batch.pad(2)
-    with pytest.raises(ValueError, match="side must be"):
+    with pytest.raises(ValueError, match="side is .*; choose one of left, right"):
         batch.pad(side="middle")
     with pytest.raises(ValueError, match="max_length must be at least 0"):
         batch.truncate(-1)

@@ -329,7 +329,7 @@ def test_malformed_requests_are_refused(name: str, asked: Any, message: str) -> 
 
 
 def test_prompts_that_cannot_be_rendered() -> None:
-    with pytest.raises(ValueError, match="unknown chat format 'nonsense'"):
+    with pytest.raises(ValueError, match="the chat format is 'nonsense'"):
         prompt(format="nonsense")
     with pytest.raises(ValueError, match="is not the name of a variable"):
         prompt(template="", variables={"messages": "x"})

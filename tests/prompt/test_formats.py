@@ -218,7 +218,7 @@ def test_wrong_messages(messages: Any, error: type[Exception], message: str) -> 
 
 
 def test_unknown_formats() -> None:
-    with pytest.raises(ValueError, match="unknown chat format 'x'; choose one of chatml, harmony"):
+    with pytest.raises(ValueError, match="the chat format is 'x'; choose one of chatml, harmony"):
         render_chat([], "x")
     for format in (None, 5, b"chatml"):
         with pytest.raises(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe_engine.common.values import safe_repr
+from bpe_engine.common.values import check_choice
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
 
@@ -51,8 +51,8 @@ def compare_trained(
         ValueError: a model is unknown, there are fewer than ten lines, or as of ``train_model``.
         OSError: a file cannot be read.
     """
-    if unknown := [name for name in models if name not in MODELS]:
-        raise ValueError(f"unknown model {safe_repr(unknown[0])}; choose from {', '.join(MODELS)}")
+    for name in models:
+        check_choice("a model", name, MODELS)
     blocks = (block for path in corpus_files(corpus) for block in read_texts(path, field, errors))
     lines = [line for block in blocks for text in block for line in lines_of(text)]
     held_out = lines[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]

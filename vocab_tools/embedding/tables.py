@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpe_engine.common.values import safe_repr
+from bpe_engine.common.values import check_choice
 
 from ..arguments import number_of
 from ..ranks import count_ids, free_ranges
@@ -58,8 +58,7 @@ def extend_embeddings(
     >>> extend_embeddings(numpy.ones((256, 8)), plan, pad_to_multiple_of=64).shape
     (320, 8)
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {safe_repr(method)}; choose from {', '.join(METHODS)}")
+    check_choice("method", method, METHODS)
     if not isinstance(plan, EmbeddingPlan):
         raise TypeError(
             f"the plan is a {type(plan).__name__}; make one with embedding_plan(base, extra), which "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import hf
-from bpe_engine.common.values import safe_repr
+from bpe_engine.common.values import check_choice
 from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.hf.training import count_texts
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -274,8 +274,8 @@ def train_model(
     """
     number_of("vocab_size", vocab_size, 1)
     number_of("min_frequency", min_frequency, 0)
-    if model is not None and model not in MODELS:
-        raise ValueError(f"model is {safe_repr(model)}; choose one of {', '.join(MODELS)}")
+    if model is not None:
+        check_choice("model", model, MODELS)
     if character_coverage is not None and not 0 < character_coverage <= 1:
         raise ValueError(f"character_coverage is {character_coverage}; it must be above 0, up to 1")
     names = several_names("special_tokens", special_tokens, '["<mask>"]')

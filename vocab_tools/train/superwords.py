@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from bpe_engine.common.values import listed
 from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
@@ -32,7 +33,7 @@ def can_be_read_twice(corpus: Any) -> bool:
 
 def count_lines(corpus: Any, field: str, errors: str) -> int:
     """Counts the lines of a corpus that are not empty."""
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else listed(corpus)
     total = 0
     for path in corpus_files(paths):
         for texts in read_texts(path, field, errors):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Union
 
 from bpe_engine import vocabulary
-from bpe_engine.common.values import describe, is_arrow, safe_repr
+from bpe_engine.common.values import check_choice, describe, is_arrow, listed, safe_repr
 from bpe_engine.read import byte_level
 
 from ..arguments import checked_options, number_of, several_names
@@ -100,12 +100,9 @@ class TrainOptions:
         for name, at_least in least.items():
             if getattr(self, name) is not None:
                 number_of(name, getattr(self, name), at_least)
-        if self.ties not in TIES:
-            raise ValueError(f"ties is {safe_repr(self.ties)}; choose one of {', '.join(TIES)}")
-        if self.balance is not None and self.balance not in UNITS:
-            raise ValueError(
-                f"balance is {safe_repr(self.balance)}; choose one of {', '.join(UNITS)}"
-            )
+        check_choice("ties", self.ties, TIES)
+        if self.balance is not None:
+            check_choice("balance", self.balance, UNITS)
 
     def cutting(self, base: Base | None) -> Cutting:
         """Returns how text is cut into pieces, without the special tokens."""
@@ -202,8 +199,8 @@ def _listed(corpus: object) -> list[Corpus]:
     is_wrong = isinstance(corpus, (bytes, bytearray)) or is_arrow(corpus)
     if is_wrong or not isinstance(corpus, Iterable):
         raise TypeError(f"{_CORPUS}, not {describe(corpus)}")
-    listed = list(corpus)
-    for part in listed:
+    parts = listed(corpus)
+    for part in parts:
         if isinstance(part, tuple) and not all(isinstance(one, (str, os.PathLike)) for one in part):
             raise TypeError(
                 f"{_CORPUS}; make a dict of pairs such as {safe_repr(part)}: dict(pairs)"
@@ -212,7 +209,7 @@ def _listed(corpus: object) -> list[Corpus]:
             part, (str, os.PathLike, CorpusCounts, Iterable)
         ):
             raise TypeError(f"{_CORPUS}, and has {describe(part)}")
-    return listed
+    return parts
 
 
 def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
