@@ -464,7 +464,7 @@ impl EncodedRows {
         }
     }
 
-    /// The lengths of all rows.
+    /// Returns the lengths of all rows.
     fn row_lengths(&self) -> impl Iterator<Item = usize> {
         (0..self.count()).map(|row| match &self.0 {
             Stored::Flat { rows, length, .. } => flat_range(rows, row).len().max(*length),
@@ -596,10 +596,10 @@ impl EncodedRows {
     /// Returns a dict of fields.
     ///
     /// Args:
-    ///     names: Their names.
+    ///     names: Names of the fields.
     ///     is_batch: Whether a field is a list of rows rather than the only row.
-    ///     as_matrix: Whether a field with a number for each id is a tuple: the bytes of 64-bit
-    ///         numbers, and the length of all rows. It is a list of rows where lengths differ.
+    ///     as_matrix: Whether a field with one number per id is a tuple: the bytes of 64-bit
+    ///         numbers, and the length of all rows. If lengths differ, the field is a list of rows.
     #[pyo3(signature = (names, is_batch, as_matrix=false))]
     fn fields<'py>(
         &self,

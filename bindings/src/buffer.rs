@@ -1,4 +1,4 @@
-//! Hands token ids to numpy without a copy.
+//! Passes token ids to numpy without a copy.
 
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -86,7 +86,7 @@ impl TokenBuffer {
     }
 
     /// # Safety
-    /// Called by the interpreter only, with a valid `view`.
+    /// Called only by the interpreter, with a valid `view`.
     unsafe fn __getbuffer__(
         slf: PyRef<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -105,6 +105,6 @@ impl TokenBuffer {
     }
 
     /// # Safety
-    /// Called by the interpreter only.
+    /// Called only by the interpreter.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
 }

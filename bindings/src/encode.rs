@@ -137,7 +137,7 @@ impl PyEncoding {
 impl PyPipeline {
     /// Returns the ids of a text as a numpy array of uint32, without making Python ints.
     ///
-    /// Needs numpy. Errors are those of `encode`.
+    /// Requires numpy. Raises the errors of `encode`.
     ///
     /// Args:
     ///     text, allowed_special, disallowed_special: As in `encode`.

@@ -196,7 +196,7 @@ impl Labels {
         Ok((self.rewritten(at)?, data))
     }
 
-    /// Returns one of the caller's lists or dicts with labeled items; other values as they are.
+    /// Returns one of the caller's lists or dicts with labeled items; other values unchanged.
     pub fn opened<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = value.py();
         match self.known_of(value) {

@@ -82,7 +82,7 @@ mod vocab_tools;
 
 use pyo3::prelude::*;
 
-/// The native module of `bpe_engine`. It runs without the GIL (tests/engine/test_free_threading.py).
+/// The native module of `bpe_engine`. Runs without the GIL (tests/engine/test_free_threading.py).
 #[pymodule(gil_used = false)]
 mod _core {
     use super::*;

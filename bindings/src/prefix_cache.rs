@@ -87,7 +87,7 @@ impl SharedPrefixCache {
         (stats.prompts, stats.ids, stats.reused, cache.len(), stats.evicted, cache.memory())
     }
 
-    /// Forgets all prompts.
+    /// Removes all prompts.
     fn clear(&self, py: Python<'_>) {
         self.lock(py).clear();
     }

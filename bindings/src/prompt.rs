@@ -459,7 +459,7 @@ impl ConversationState {
         })
     }
 
-    /// Replaces the segments, as `update_text` does.
+    /// Replaces the segments, like `update_text`.
     fn update_segments<'py>(
         &self,
         segments: &Bound<'py, PyAny>,

@@ -38,7 +38,7 @@ fn of_token(py: Python<'_>, token: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     message.map_or_else(|error| error, |message| PyErr::from_type(error.get_type(py), message))
 }
 
-/// Reads the special tokens of a `dict[str, int]`, in its order.
+/// Reads the special tokens of a `dict[str, int]`, in order.
 pub fn special_tokens(special: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u32)>> {
     special
         .copy()?

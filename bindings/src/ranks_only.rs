@@ -80,7 +80,7 @@ impl PyEncoding {
 
     /// Returns the stable ids of an unfinished text, and the possible completions of its rest.
     ///
-    /// The arguments and errors are those of `encode`.
+    /// Takes the arguments of `encode` and raises its errors.
     ///
     /// Returns:
     ///     The ids of a prefix that are the same for every continuation, and every sequence of ids

@@ -107,7 +107,7 @@ enum RowText<'a> {
 }
 
 impl RowText<'_> {
-    /// The estimated work.
+    /// Returns the estimated work.
     fn size(&self) -> usize {
         match self {
             Self::Str(text) => text.size(),

@@ -130,7 +130,7 @@ struct TableBuffer(Arc<TokenTable>, Part);
 #[pymethods]
 impl TableBuffer {
     /// # Safety
-    /// Called by the interpreter only, with a valid `view`.
+    /// Called only by the interpreter, with a valid `view`.
     unsafe fn __getbuffer__(
         slf: PyRef<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -156,6 +156,6 @@ impl TableBuffer {
     }
 
     /// # Safety
-    /// Called by the interpreter only.
+    /// Called only by the interpreter.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
 }

@@ -44,7 +44,7 @@ pub enum Mechanism {
     Cuts,
     /// Without: the normalizer and the model see whole texts, cached words included.
     Chunks,
-    /// Without: text is cut into those words next to ASCII characters only.
+    /// Without: text is cut into such words only next to ASCII characters.
     Settled,
     /// Without: all words of SentencePiece's Unigram are searched for.
     Margins,

@@ -22,7 +22,7 @@ pub enum Utf8 {
     Prefix,
     /// Begins inside a character and ends at a character boundary.
     Suffix,
-    /// Begins and ends inside a character, or inside two.
+    /// Begins and ends inside a character, or inside two different characters.
     Middle,
     /// Not part of any valid text.
     Nonsense,

@@ -64,7 +64,7 @@ pub struct Characters<'a> {
 }
 
 impl<'a> Characters<'a> {
-    /// Creates an index that starts at the beginning of `text`.
+    /// Creates an index that starts at the start of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, byte: 0, character: 0 }
     }

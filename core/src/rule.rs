@@ -29,7 +29,7 @@ pub(crate) trait Merges {
     /// Returns the rank of the merge of two neighbors, or [`NONE`].
     fn rank(&mut self, left: usize, right: usize) -> Result<u32>;
 
-    /// Merges two neighbors into a part with the number of the left one.
+    /// Merges two neighbors into a part with the number of the left neighbor.
     fn join(&mut self, left: usize, right: usize, rank: u32) -> Result<()>;
 
     /// Returns true if a candidate of this rank merges two neighbors whose merge now ranks `now`.

@@ -184,7 +184,7 @@ impl HfEncoding {
         list_of_spans(py, self.detailed(py)?.details().offsets.iter().copied())
     }
 
-    /// The number of the word of each token.
+    /// The index of the word of each token.
     #[getter]
     fn word_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let state = self.detailed(py)?;
@@ -246,12 +246,12 @@ impl HfEncoding {
         ))
     }
 
-    /// The sequence of a token.
+    /// Returns the sequence of a token.
     fn token_to_sequence(&self, token_index: usize) -> PyResult<Option<usize>> {
         Ok(self.encoding()?.token_to_sequence(token_index))
     }
 
-    /// The start and end of a token in its sequence, in characters.
+    /// Returns the start and end of a token in its sequence, in characters.
     fn token_to_chars(
         &self,
         py: Python<'_>,
@@ -262,13 +262,13 @@ impl HfEncoding {
         Ok(state.details().offsets.get(token_index).copied().filter(|_| is_token))
     }
 
-    /// The word of a token.
+    /// Returns the word of a token.
     fn token_to_word(&self, py: Python<'_>, token_index: usize) -> PyResult<Option<u32>> {
         let state = self.detailed(py)?;
         Ok(token_to_word(&state, token_index))
     }
 
-    /// The token that contains a character of a sequence.
+    /// Returns the token that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_token(
         &self,
@@ -280,7 +280,7 @@ impl HfEncoding {
         Ok(char_to_token(&state, char_pos, sequence_index))
     }
 
-    /// The word that contains a character of a sequence.
+    /// Returns the word that contains a character of a sequence.
     #[pyo3(signature = (char_pos, sequence_index=0))]
     fn char_to_word(
         &self,
@@ -293,7 +293,7 @@ impl HfEncoding {
         Ok(token.and_then(|token| token_to_word(&state, token)))
     }
 
-    /// The tokens of a word of a sequence: the first, and the one after the last.
+    /// Returns the range of tokens of a word of a sequence, as its start and end.
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_tokens(
         &self,
@@ -305,7 +305,7 @@ impl HfEncoding {
         Ok(word_to_tokens(&state, word_index, sequence_index))
     }
 
-    /// The start and end of a word in its sequence, in characters.
+    /// Returns the start and end of a word in its sequence, in characters.
     #[pyo3(signature = (word_index, sequence_index=0))]
     fn word_to_chars(
         &self,

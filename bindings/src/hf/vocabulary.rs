@@ -66,12 +66,12 @@ fn added_tokens(tokens: &Bound<'_, PyAny>, special: bool) -> PyResult<Vec<AddedT
 
 #[pymethods]
 impl PyTokenizer {
-    /// The id of a token, or None.
+    /// Returns the id of a token, or None.
     fn token_to_id(slf: &Bound<'_, Self>, token: &str) -> PyResult<Option<u32>> {
         Ok(Self::tokenizer(slf)?.token_to_id(token))
     }
 
-    /// The token of an id, or None.
+    /// Returns the token of an id, or None.
     fn id_to_token<'py>(
         slf: &Bound<'_, Self>,
         py: Python<'py>,
@@ -80,7 +80,7 @@ impl PyTokenizer {
         Self::tokenizer(slf)?.id_to_token(id).map(|token| new_str(py, &token)).transpose()
     }
 
-    /// The tokens and their ids.
+    /// Returns the tokens and their ids.
     #[pyo3(signature = (with_added_tokens=true))]
     fn get_vocab<'py>(
         slf: &Bound<'_, Self>,
@@ -97,7 +97,7 @@ impl PyTokenizer {
         Ok(vocab)
     }
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     #[pyo3(signature = (with_added_tokens=true))]
     fn get_vocab_size(slf: &Bound<'_, Self>, with_added_tokens: bool) -> PyResult<usize> {
         Ok(Self::tokenizer(slf)?.vocab_size(with_added_tokens))
@@ -115,7 +115,7 @@ impl PyTokenizer {
         Self::change(slf, |tokenizer| tokenizer.add_tokens(tokens))
     }
 
-    /// The number of tokens that the post-processor adds to one sequence, or to a pair.
+    /// Returns the number of tokens that the post-processor adds to one sequence, or to a pair.
     fn num_special_tokens_to_add(slf: &Bound<'_, Self>, is_pair: bool) -> PyResult<usize> {
         Ok(Self::tokenizer(slf)?.added_tokens(is_pair))
     }
@@ -123,7 +123,8 @@ impl PyTokenizer {
 
 #[pymethods]
 impl PyPipeline {
-    /// The added tokens as `(id, (content, single_word, lstrip, rstrip, normalized, special))`.
+    /// Returns the added tokens as `(id, (content, single_word, lstrip, rstrip, normalized,
+    /// special))`.
     fn _added_tokens<'py>(slf: &Bound<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let tokenizer = Self::tokenizer(slf)?;
         let rows = tokenizer.added_tokens_by_id().into_iter().map(|(id, token)| {

@@ -7,14 +7,14 @@ use super::Unit;
 use crate::error::Result;
 use crate::memory::reserve_text;
 
-/// Units written at once, in general and if all are ASCII.
+/// Number of units written at once, in general and if all are ASCII.
 const BLOCK: usize = 16;
 const STRETCH: usize = 64;
-/// Room for a block as UTF-8.
+/// Buffer for a block as UTF-8.
 type Room = [MaybeUninit<u8>; 4 * BLOCK];
 
-/// Appends units as UTF-8. Returns false at a unit that is not a character; those before it may have
-/// been appended.
+/// Appends units as UTF-8. Returns false at a unit that is not a character; units before it may
+/// have been appended.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 pub(super) fn append<U: Unit>(units: &[U], text: &mut String) -> Result<bool> {
     let (stretches, rest) = units.as_chunks::<STRETCH>();
@@ -81,7 +81,7 @@ fn write<U: Unit>(units: &[U; BLOCK], room: &mut Room) -> Option<usize> {
     if surrogates | _mm512_cmpgt_epu32_mask(units, lanes(0x10_ffff)) != 0 {
         return None;
     }
-    // Every lane has the bytes of its character, the first one lowest, as its highest bytes.
+    // Each lane holds the bytes of its character, first byte lowest, in its highest bytes.
     let group = |bits: u32| _mm512_and_si512(units, lanes(bits));
     let groups = _mm512_or_si512(
         _mm512_or_si512(

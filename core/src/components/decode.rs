@@ -1,4 +1,4 @@
-//! Decoders: turn tokens into text.
+//! Decoders turn tokens into text.
 
 use crate::memory::reserve_text;
 use crate::polling::poll;

@@ -1,5 +1,5 @@
-//! The components of tokenizer files, each alone: normalizers, pre-tokenizers, post-processors, decoders,
-//! added tokens.
+//! Components of tokenizer files: normalizers, pre-tokenizers, post-processors, decoders, added
+//! tokens.
 
 pub(crate) mod added;
 mod added_search;

@@ -67,14 +67,14 @@ pub(crate) struct Locality {
     /// Only text between [settled](crate::components::cut_points::is_settled) characters is
     /// independent.
     pub(crate) needs_settled: bool,
-    /// It may replace characters with whitespace or with characters that are not settled.
+    /// May replace characters with whitespace or with characters that are not settled.
     pub(crate) unsettles: bool,
-    /// Text is independent at every ASCII character, which stays as it is.
+    /// Text is independent at every ASCII character, which stays unchanged.
     pub(crate) is_everywhere: bool,
-    /// Text is independent between two printable ASCII characters, which stay as they are except
-    /// for case.
+    /// Text is independent between two printable ASCII characters, which stay unchanged except for
+    /// case.
     pub(crate) keeps_printable: bool,
-    /// It puts spaces around Han characters.
+    /// Puts spaces around Han characters.
     pub(crate) isolates_han: bool,
     /// Only text whose whitespace is dropped is independent.
     pub(crate) needs_dropped: bool,

@@ -552,7 +552,7 @@ impl Split {
         self.is_byte_level() && parts.iter().any(|part| part.changes_characters())
     }
 
-    /// Whether each character of ASCII punctuation is a piece.
+    /// Whether each ASCII punctuation character is a piece.
     pub(crate) fn isolates_punctuation(&self) -> bool {
         self.steps.0.iter().any(|step| matches!(step, Step::Split { by: By::Bert, .. }))
     }

@@ -280,7 +280,7 @@ impl Direct {
         })
     }
 
-    /// Returns the bytes of an id, special tokens included.
+    /// Returns the bytes of an id, including special tokens.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         match self.vocabulary.rank_of_id(id) {
             Some(rank) => Some(self.vocabulary.token(rank)),

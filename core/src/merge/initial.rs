@@ -1,4 +1,4 @@
-//! Finds the parts that merging starts with.
+//! Finds the initial parts of merging.
 
 use std::hint::select_unpredictable;
 

@@ -34,7 +34,7 @@ pub(crate) const LANES_LIMIT: usize = ROWS - 1;
 #[derive(Debug)]
 pub(crate) struct LaneMerger {
     tier: Tier,
-    /// `None` until first needed.
+    /// `None` until first use.
     buffers: Option<Box<Buffers>>,
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 #[serde(default)]
 pub(crate) struct Header {
     pub(crate) dropout: Option<f32>,
-    /// Replaces bytes that are not tokens.
+    /// Token that replaces bytes that are not tokens.
     pub(crate) unk_token: Option<String>,
     pub(crate) continuing_subword_prefix: Option<String>,
     pub(crate) end_of_word_suffix: Option<String>,

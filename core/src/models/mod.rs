@@ -73,7 +73,7 @@ pub(crate) enum Model {
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
-    /// A model from one of SentencePiece's own files.
+    /// A model from a SentencePiece `.model`.
     SentencePiece(SentencePiece),
 }
 
@@ -97,7 +97,7 @@ impl Token {
 /// Position of a run in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At the beginning.
+    /// At the start.
     First,
     /// After a special token.
     Later,

@@ -115,7 +115,7 @@ impl Uncached<'_> {
 impl Resolve for Uncached<'_> {
     fn resolve(&self, word: &[u8], ids: &mut Vec<u32>) -> Result<()> {
         poll(word.len())?;
-        // Words are cut between characters.
+        // Words are cut at character boundaries.
         let Ok(word) = std::str::from_utf8(word) else { return Ok(()) };
         let from = ids.len();
         let mut memory = self.memory.borrow_mut();

@@ -120,7 +120,7 @@ impl Core {
             let Some(next) = text.as_bytes()[at..].iter().position(begins) else { break };
             poll(next)?;
             at += next;
-            // Pieces begin between characters.
+            // Pieces begin at character boundaries.
             match text.get(at..).and_then(|rest| pieces.user_defined.longest(rest)) {
                 Some((length, id)) => {
                     self.append_stretch(pieces, &text[start..at], ids)?;

@@ -1,4 +1,5 @@
-//! Pipelines of ranks: special tokens, NFC or nothing, one pattern, and byte pair encoding by rank.
+//! Pipelines of ranks: special tokens, NFC or no normalization, one pattern, and byte pair encoding
+//! by rank.
 
 use std::sync::Arc;
 

@@ -69,8 +69,8 @@ impl<F: Family> Kernel for Fill<'_, F> {
     }
 }
 
-/// Maximum number of pieces scanned before the next window. Doubles after each consecutive window
-/// in which a hard character leaves few bytes to use.
+/// Maximum number of pieces scanned before the next window. The number doubles after each
+/// consecutive window in which a hard character leaves few bytes to use.
 const MOST_SCANNED: usize = 31;
 const FEW: usize = 16;
 

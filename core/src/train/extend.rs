@@ -18,7 +18,7 @@ pub type Ranks = HashMap<Vec<u8>, u32>;
 /// A word to be made one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'a> {
-    /// Its bytes, UTF-8.
+    /// Bytes of the word, in UTF-8.
     pub bytes: &'a [u8],
     /// Frequency, possibly zero or negative.
     pub frequency: i64,

@@ -334,8 +334,8 @@ struct Prefixes {
 }
 
 impl Prefixes {
-    /// Work of all tries, in lengths of the token and on top of [`Self::WORK`], after which merging is
-    /// faster: each try may take time linear in the token.
+    /// Maximum work of all tries, as a multiple of the token's length and an additional constant;
+    /// beyond it, merging is faster. Each try may take time linear in the token.
     const TRIES: usize = 4;
     const WORK: usize = 256;
 

@@ -2,7 +2,7 @@
 
 use super::matches::Word;
 
-/// A piece as the paths need it.
+/// The data of a piece that paths need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weighted {
     /// Logarithm of its probability.
