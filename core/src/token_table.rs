@@ -31,9 +31,9 @@ pub struct TokenTable {
     kinds: Vec<u8>,
     /// A bit for each id whose bytes are characters, not parts of one.
     characters: Vec<u64>,
-    /// The id of a token that no text with its bytes becomes.
+    /// Id of a token that no text with its bytes becomes.
     unspelled: Option<u32>,
-    /// Made when first needed.
+    /// Created on first use.
     sorted: OnceBox<Sorted>,
 }
 
@@ -132,7 +132,7 @@ impl TokenTable {
         Ok(TokenTrie::of(self, sorted))
     }
 
-    /// Returns the bytes of all ids, one after the other.
+    /// Returns the concatenated bytes of all ids.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -435,8 +435,7 @@ impl Raw {
     }
 }
 
-/// Returns the ids of a text that stay the same whatever follows, and the number of bytes they
-/// cover.
+/// Returns the ids of a text that no later text can change, and the number of bytes they cover.
 pub fn stable_prefix(
     pipeline: &Pipeline,
     text: &str,
@@ -450,7 +449,7 @@ pub fn stable_prefix(
     Ok((ids, original))
 }
 
-/// Appends the ids of a prompt that stay the same whatever follows. `text` is normalized.
+/// Appends the ids of a prompt that no later text can change. `text` is normalized.
 pub(crate) fn stable_ids(
     pipeline: &Pipeline,
     text: &str,

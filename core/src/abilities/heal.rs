@@ -1,5 +1,5 @@
-//! Heals a prompt that ends inside a word: the ids that stay whatever follows, and the bytes that
-//! the next tokens must begin with.
+//! Heals a prompt that ends inside a word: the ids that no later text can change, and the bytes
+//! that the next tokens must begin with.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::decompose_canonical;
@@ -23,7 +23,7 @@ const SHOWN: usize = 60;
 /// A prompt, and the bytes that the tokens after it must begin with.
 #[derive(Debug, Default)]
 pub struct Healed {
-    /// The ids of the prompt that stay whatever follows.
+    /// The ids of the prompt that no later text can change.
     pub ids: Vec<u32>,
     /// The bytes that the next tokens must begin with. The first list is the end of the prompt; in
     /// the other lists, the text that follows changes the prompt's last character.

@@ -90,8 +90,8 @@ fn encode_in_shares(
     )
 }
 
-/// Cuts a normalized text into runs that can be encoded separately. Returns the runs, and those of
-/// each share, which has at least `share` bytes.
+/// Cuts a normalized text into runs that can be encoded separately. Returns the runs, and the range
+/// of runs of each share, which has at least `share` bytes.
 fn shares(
     pipeline: &Pipeline,
     text: &str,

@@ -1,13 +1,13 @@
-//! Encodes equal beginnings of prompts once: a tree of blocks of text with their ids.
+//! Encodes shared prefixes of prompts once: a tree of blocks of text with their ids.
 //!
-//! A prompt is cut into blocks at positions where its ids can be cut too. The end of a block
+//! A prompt is cut into blocks at positions where its ids can also be cut. The end of a block
 //! depends on nothing before the block, and its ids depend only on its contents. So a path from the
-//! root of the tree is a beginning of prompts, and prompts share the path as far as they are equal.
+//! root of the tree is a prefix of prompts, and prompts share the path of their common prefix.
 //! Blocks are found by a hash and compared in full.
 //!
-//! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and after
-//! special tokens.
-//! The blocks also form a list, the most recently used first, with parents before their children.
+//! Blocks are parts of normalized text whose special tokens are known. They end at safe cuts, and
+//! after special tokens. The blocks also form a list, the most recently used first, with parents
+//! before their children.
 //! Memory is bounded by dropping the last blocks.
 //! children. Memory is bounded by dropping the last ones.
 

@@ -62,8 +62,8 @@ fn of_one_set<const W: usize>(sets: usize, hash: impl Fn(u32) -> u64) -> Vec<u32
     unreachable!("there are numbers enough for every set")
 }
 
-/// A set has two entries. Evicted pieces are found where they were relocated to, again and again,
-/// with their own ids, and so are those that evicted them. In caches of every size.
+/// A set has two entries. Evicted pieces are found at their relocated positions, repeatedly, with
+/// the right ids, and so are the pieces that evicted them. In caches of every size.
 #[test]
 fn evicted_pieces_come_back() {
     for size in [CacheSize::MIN, CacheSize::DEFAULT, CacheSize::new(1 << 25).expect("a size")] {
@@ -94,8 +94,8 @@ fn evicted_pieces_come_back() {
     }
 }
 
-/// A relocated entry takes a place that is empty or holds another relocated one, never that of an
-/// entry at home. (Of three entries in a set the first is relocated; its alternatives are full.)
+/// A relocated entry takes an empty slot or the slot of another relocated entry, never the slot of
+/// an entry at home. (Of three entries in a set the first is relocated; its alternatives are full.)
 #[test]
 fn relocated_entries_evict_nothing_at_home() {
     let size = CacheSize::MIN;

@@ -564,7 +564,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns how many of the first `bytes`, the bytes of the tokens of `ids`, decoding drops.
+    /// Returns how many of the leading `bytes`, made of the tokens of `ids`, decoding drops.
     pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);

@@ -124,7 +124,8 @@ impl Rests {
         true
     }
 
-    /// Consumes a token that matches the first alternative up to byte `at` and goes on with `more`.
+    /// Consumes a token that matches the first alternative up to byte `at` and continues with
+    /// `more`.
     fn leave_first(&mut self, at: usize, more: &[u8]) -> bool {
         let Self { pool, branches, .. } = self;
         let agrees = |branch: &Branch| {
