@@ -91,10 +91,8 @@ def prompts(run: Run) -> Rows:
         "".join(segment.text for segment in render_chat(messages(20, 300, last * 13), "chatml"))
         for last in range(2)
     ]
-    state, cycle = (
-        bpe_engine.prompt.Conversation(enc, allowed_special="all"),
-        itertools.cycle(turns),
-    )
+    state = bpe_engine.prompt.Conversation(enc, allowed_special="all")
+    cycle = itertools.cycle(turns)
     state.update(turns[0])
     ids = enc.encode(turns[1], allowed_special="all")
     assert state.update(turns[1]).kept > len(ids) * 0.9 and state.ids == ids
@@ -108,10 +106,7 @@ def prompts(run: Run) -> Rows:
 def masks(run: Run) -> Rows:
     """20 messages rendered and encoded, without a mask and with one, for each template."""
     enc = bpe_engine.get_encoding(run.spec.name)
-    values: dict[str, Any] = {
-        "bos_token": special("<|endoftext|>"),
-        "eos_token": special("<|endoftext|>"),
-    }
+    values: Any = dict.fromkeys(("bos_token", "eos_token"), special("<|endoftext|>"))
     for name, source in _templates().items():
         template, chat = ChatTemplate(source), messages(20, 300)
 
@@ -237,20 +232,25 @@ def templates(run: Run) -> Rows:
             def encoded() -> list[int]:
                 return enc.encode_segments(ours())
 
-            def account() -> Any:
-                return account_prompt(shape, enc, template=source, **segments, **more).parts
+            def account(chat: Any = shape) -> Any:
+                return account_prompt(chat, enc, template=source, **segments, **more)
 
             try:
                 text = plain()
             except Exception as error:  # templates refuse in many ways
-                missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
-                if missing:
+                if missing := re.fullmatch(r"'(\w+)' is undefined", str(error)):
                     more[missing[1]] = "[]"
                 continue
             if last in text:
                 assert "".join(part.text for part in ours()) == text
                 yield f"plain Jinja / render, {name}, {kind}", plain, ours
-                yield f"render and encode / account, {name}, {kind}", encoded, account
+                old = account([*shape[:-1], {**shape[-1], "content": "It is else."}])
+                calls = {
+                    "account": lambda: account().parts,
+                    "compare": lambda: account().compare(old).first,
+                }
+                for title, call in calls.items():
+                    yield f"render and encode / {title}, {name}, {kind}", encoded, call
                 break
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ import click
 from rich.console import Console
 
 from ..prompt.account import Account, Part, Step, account_prompt, follow, part_rows
+from ..prompt.openai_count import count_chat_tokens
 from . import streams
 from .group import Command
 from .options import JSON
@@ -32,6 +34,11 @@ from .templates import (
 _PRICE = click.FloatRange(min=0)
 # The longest time for the template of a request: long logs of agents are rendered on busy machines.
 _MAX_SECONDS = 60.0
+_COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
+# The errors of a request or of its template; Jinja has more.
+_REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
+# Keys of a request that the servers of open models hand to the template.
+_TEMPLATE_KEYS = ("documents", "add_generation_prompt")
 
 
 @click.command("account", cls=Command, short_help="Show what each part of a prompt costs.")
@@ -44,12 +51,17 @@ _MAX_SECONDS = 60.0
 @click.option("--price-cached", type=_PRICE, metavar="N", help="The same, of cached tokens.")
 @JSON
 def account(
-    path: str, before: str | None, as_json: bool, price_in: float | None, **choice: Any
+    path: str,
+    before: str | None,
+    as_json: bool,
+    price_in: float | None,
+    price_cached: float | None,
+    **choice: Any,
 ) -> None:
     """Show how many tokens each part of a prompt has, and what a prompt cache keeps.
 
-    FILE has a request of OpenAI's API ("messages", "tools"), a list of messages, or a log: a request in
-    each line, compared with the earlier one with which it shares most tokens.
+    FILE has a request of OpenAI's API ("messages", "tools"), a list of messages, or a log: requests in
+    lines or in a list, each compared with the earlier one with which it shares most tokens.
 
     \b
     bpe-engine account request.json --tokenizer ./model
@@ -57,10 +69,11 @@ def account(
     bpe-engine account now.json --before earlier.json --model gpt-4o
     bpe-engine account log.jsonl --tokenizer ./m --price-in 2 --price-cached 0.2
     """
-    price_cached = choice.pop("price_cached")
     if price_cached is not None and price_in is None:
         raise click.UsageError("--price-cached needs --price-in")
     prices = price_in, price_in if price_cached is None else price_cached
+    if not all(price is None or math.isfinite(price) for price in prices):
+        raise click.UsageError("--price-in and --price-cached take finite numbers")
     source = _source(**choice)
     accounts = (_account(*request, source) for request in _requests(path))
     found = list(islice(accounts, 2))
@@ -72,9 +85,10 @@ def account(
     if before and len(found) + len(earlier) != 2:
         raise click.UsageError("--before compares two files with one request each")
     compared = found[0].compare(earlier[0]) if earlier else None
+    cost = _cost(found[0].total, compared.billed_as_cached if compared else 0, prices)
     if as_json:
         more = {"comparison": compared.to_dict()} if compared else {}
-        return streams.print_json(found[0].to_dict() | more)
+        return streams.print_json({**found[0].to_dict(), **more, **cost})
     show(*_table("prompt, estimated" if found[0].estimates else "prompt", found[0].parts))
     reasons: dict[str, list[str]] = {}
     for where, _, reason in (it.partition(": ") for it in found[0].estimates):
@@ -83,7 +97,8 @@ def account(
         show(f"estimate, {reason}: {first}{f' and {len(rest):,} more' if rest else ''}")
     if compared:
         show("", *str(compared).split("\n"))
-    show(*_cost(found[0].total, compared.billed_as_cached if compared else 0, prices))
+    if cost:
+        show(_COST.format_map(cost))
 
 
 def _source(
@@ -92,9 +107,19 @@ def _source(
     if (model is None) == (tokenizer_name is None):
         raise click.UsageError("give --tokenizer, or --model for a closed model of OpenAI")
     if model is not None:
+        if template_path is not None:
+            raise click.UsageError("--template needs --tokenizer")
+        try:
+            count_chat_tokens([], model)
+        except (KeyError, ValueError):
+            raise click.UsageError(
+                f"{model!r} is not a chat model of OpenAI; for an open model give --tokenizer"
+            ) from None
         return {"model": model}
     tokenizer = open_model(str(tokenizer_name))
     if template_path is None:
+        if not getattr(tokenizer, "chat_template", None):
+            raise click.UsageError(f"{tokenizer_name} has no chat template; give --template")
         return {"tokenizer": tokenizer}
     template = read_template(template_path)
     with template_errors():
@@ -110,18 +135,28 @@ def _requests(path: str) -> Iterator[tuple[str, Any]]:
     """Yields the place and the value of each request."""
     contents = streams.read_bytes(path)
     try:
-        yield path, json.loads(contents)
+        text = contents.decode(json.detect_encoding(contents))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not {error.encoding}, as JSON must be: byte {error.start}"
+        ) from None
+    try:
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        for number, line in enumerate(contents.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             place = f"{path}, line {number}"
             try:
                 if line.strip():
                     yield place, json.loads(line)
             except (ValueError, RecursionError) as error:
-                message = (
+                raise ValueError(
                     f"{place} is not JSON: {error}; a file has one request, or one in each line"
-                )
-                raise ValueError(message) from None
+                ) from None
+        return
+    if isinstance(value, list) and any(map(_is_request, value)):
+        yield from ((f"{path}, item {number}", it) for number, it in enumerate(value, 1))
+    else:
+        yield path, value
 
 
 def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
@@ -130,18 +165,30 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
     messages = request.get("messages") if _is_object(request) else None
     if not messages or not isinstance(messages, list) or not all(map(_is_object, messages)):
         raise ValueError(f"{place}: give a list of messages, or an object with one as 'messages'")
+    tools = request.get("tools") or request.get("functions")
     more: dict[str, Any] = {}
     if "tokenizer" in source:
         messages = [_as_served(message) for message in messages]
-        more = {**(request.get("chat_template_kwargs") or {}), "max_seconds": _MAX_SECONDS}
+        given = request.get("chat_template_kwargs") or {}
+        if not _is_object(given):
+            raise ValueError(f"{place}: 'chat_template_kwargs' must be an object")
+        more = {key: request[key] for key in _TEMPLATE_KEYS if request.get(key) is not None}
+        more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
-        return account_prompt(messages, tools=request.get("tools"), **source, **more)
+        return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
         is_of_template = type(error).__module__.startswith("jinja2")
-        if not is_of_template and not isinstance(error, (TypeError, ValueError, KeyError)):
+        if not is_of_template and not isinstance(error, _REFUSALS):
             raise
         reason = error.args[0] if isinstance(error, KeyError) else error
+        parts = [at for at, it in enumerate(messages) if isinstance(it.get("content"), list)]
+        if "template" in source and isinstance(error, TypeError) and parts:
+            reason = f"{reason}; does the template take a list, as the content of messages[{parts[0]}] is?"
         raise ValueError(f"{place}: {'the template: ' * is_of_template}{reason}") from None
+
+
+def _is_request(value: Any) -> bool:
+    return _is_object(value) and ("messages" in value or "body" in value)
 
 
 def _is_object(value: Any) -> bool:
@@ -164,8 +211,8 @@ def _as_served(message: dict[str, Any]) -> dict[str, Any]:
 
 def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
     """Prints a row for each request as it is read, and at the end the sums of all."""
-    tokens, lost, sums = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
-    rows = []
+    lost, sums, rows = Counter[str](), Counter[str](), []
+    groups: dict[str, Counter[str]] = {}
     with Console(stderr=True).status("") as status:
         if sys.stdout.isatty():
             status.stop()
@@ -181,32 +228,36 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
             sums.update(row)
             rows.append({**row, "change": change and change._asdict()})
             for part in account.parts:
-                is_list = part.name in ("tools", "messages") and part.parts
-                for each in part.parts if is_list else (part,):
-                    tokens[part.name, each.label if is_list else ""] += each.tokens
+                inner = part.parts if part.name in ("tools", "messages") else ()
+                for each in inner or (part,):
+                    name = each.label if inner else part.name
+                    groups.setdefault(part.name, Counter())[name or part.name] += each.tokens
             if not as_json:
                 share = kept / max(account.total, 1)
                 figures = f"{number:7,} {account.total:10,} {kept:10,} {share:7.1%} {cached:10,}"
                 show(f"{figures}  {what}".rstrip())
-    groups: dict[str, list[Part]] = {}
-    for (group, label), count in tokens.most_common():
-        groups.setdefault(group, []).append(Part(label or group, count))
-    parts = [
-        Part(group, sum(it.tokens for it in found), parts=tuple(found) if found[1:] else ())
-        for group, found in groups.items()
-    ]
+    parts = []
+    for name, labels in groups.items():
+        inner = [Part(*it) for it in labels.most_common()] if [*labels] != [name] else []
+        parts.append(Part(name, labels.total(), parts=tuple(inner)))
     parts.sort(key=lambda part: -part.tokens)
-    (group, label), most = tokens.most_common(1)[0]
-    name = f"{label} ({group})" if label else group
+    most, name = max(
+        (each.tokens, each.name + f" ({part.name})" * bool(part.parts))
+        for part in parts or [Part("template", 0)]
+        for each in part.parts or (part,)
+    )
+    cost = _cost(sums["tokens"], sums["cached"], prices)
     if as_json:
         data = {"requests": rows, **sums, "parts": [part.to_dict() for part in parts]}
-        return streams.print_json(data | {"costliest": name, "lost": dict(lost.most_common())})
+        data |= {"costliest": name, "lost": dict(lost.most_common()), **cost}
+        return streams.print_json(data)
     total = max(sums["tokens"], 1)
     show("", *_table(f"{len(rows):,} requests", parts), "")
     show(f"most tokens: {name}, {most / total:.1%}")
     show(f"kept of an earlier prompt: {sums['kept'] / total:.1%}")
     show(*(f"computed again for {it}: {count:,} tokens" for it, count in lost.most_common(5)))
-    show(*_cost(total, sums["cached"], prices))
+    if cost:
+        show(_COST.format_map(cost))
 
 
 def _table(title: str, parts: Iterable[Part]) -> list[str]:
@@ -215,8 +266,8 @@ def _table(title: str, parts: Iterable[Part]) -> list[str]:
     return part_rows(title, tuple(parts), width, "█" if is_wide else "#")
 
 
-def _cost(total: int, cached: int, prices: tuple[float | None, float | None]) -> list[str]:
+def _cost(total: int, cached: int, prices: tuple[float | None, float | None]) -> dict[str, float]:
     if prices[0] is None or prices[1] is None:
-        return []
+        return {}
     cost = ((total - cached) * prices[0] + cached * prices[1]) / 1e6
-    return [f"cost: {cost:.6g}; {total * prices[0] / 1e6:.6g} without a cache"]
+    return {"cost": cost, "cost_without_cache": total * prices[0] / 1e6}

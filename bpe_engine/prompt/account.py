@@ -8,16 +8,19 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
-from itertools import accumulate, groupby, takewhile
+from functools import cache, cached_property, partial
+from itertools import accumulate, compress, groupby, pairwise, takewhile
+from operator import not_
 from typing import Any, NamedTuple
 
 from .._arguments import whole_number
-from .._core import audit_segments
+from .._core import AuditedIds, audit_segments
 from ..model import encoding_for_model
 from .apply_template import without_none
-from .fields import REASONING_KEYS, field_of
+from .fields import REASONING_KEYS, field_of, value_of
 from .openai_count import count_chat_tokens
 from .segments import Origin, Segment, trusted
 
@@ -75,51 +78,42 @@ class Account:
         tokenizer: Any,
         messages: list[Any],
         tools: list[Any],
-        audited: Any = None,
-        closed: tuple[list[int], list[int], list[str]] | None = None,
+        counted: AuditedIds | _Estimated,
     ):
         self._segments, self._tokenizer = segments, tokenizer
         self._messages, self._tools = messages, tools
-        self._audited = audited
-        # For a closed model: a number for each counted token, and its segment.
-        self._closed = closed
-        # The leaves of the tree, and the index of the leaf of each segment.
+        self._counted = counted
         self._leaves, self._leaf_of = _leaves(segments)
         #: The tokens of the whole prompt.
-        self.total: int = len(closed[0] if closed else audited)
+        self.total: int = len(counted)
         #: The parts that are estimates, each with the reason; empty if all numbers are exact.
-        self.estimates: list[str] = closed[2] if closed else []
+        self.estimates: list[str] = getattr(counted, "estimates", [])
 
     @cached_property
     def ids(self) -> list[int] | None:
         """The ids; None for a closed model, whose prompts are not public."""
-        return None if self._closed else self._audited.ids()
+        return None if isinstance(self._counted, _Estimated) else self._numbers
 
-    @property
+    @cached_property
     def _numbers(self) -> list[int]:
-        return self._closed[0] if self._closed else self.ids or []
+        return self._counted.ids()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts, whose tokens sum to `total`."""
-        leaves, labels = self._leaves, self._labels
-        tokens, crossing = [0] * len(leaves), [0] * len(leaves)
-        if self._closed is None:
-            tokens, crossing = self._audited.totals(self._leaf_of, len(leaves))
-        for owner in self._closed[1] if self._closed else ():
-            tokens[self._leaf_of[owner]] += 1
-        items: dict[tuple[str, int], list[Part]] = {}
-        for (group, at, field), count, across in zip(leaves, tokens, crossing):
-            part = Part(_name(group, at, field), count, "", across)
-            if (item := items.get((group, at))) is None:
-                items[group, at] = [part]
-            else:
-                item.append(part)
+        items: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
+        totals = self._counted.totals(self._leaf_of, len(self._leaves))
+        for (group, at, field), count, across in zip(self._leaves, *totals):
+            items.setdefault((group, at), []).append((field, count, across))
         groups: dict[str, list[Part]] = {name: [] for name in _GROUPS}
-        for (group, at), parts in sorted(items.items(), key=lambda item: item[0][1]):
+        for (group, at), fields in sorted(items.items(), key=lambda item: item[0][1]):
             name = _name(group, at)
-            label = labels.get(name, "")
-            if label in _SYSTEM:
+            parts = [
+                Part(f"{name}.{field}" if field else name, count, "", across)
+                for field, count, across in fields
+            ]
+            label = self._labels.get((group, at), "")
+            if group == "messages" and label in _SYSTEM:
                 groups["system"] += parts
             elif at >= 0:
                 groups[group].append(_sum(name, parts, label))
@@ -159,24 +153,25 @@ class Account:
         """
         if not isinstance(before, Account):
             raise TypeError(f"compare takes an Account, not {type(before).__name__}")
-        if (before.ids is None) != (self.ids is None):
-            raise ValueError("one prompt is of a closed model; make both accounts for one model")
+        one, other = before._tokenizer, self._tokenizer
+        is_same = one is other or one.fingerprint == other.fingerprint
+        if not is_same or type(before._counted) is not type(self._counted):
+            raise ValueError("the prompts are of two models; make both accounts for one model")
         return Comparison(before, self)
 
     def _side(self, place: int) -> Side | None:
         if place >= self.total:
             return None
-        numbers = self._numbers
-        if self._closed:
-            at = self._closed[1][place]
-        else:
-            each, _ = self._audited.totals([*range(len(self._segments))], len(self._segments))
-            at = bisect_right(list(accumulate(each)), place)
-        segment = self._segments[at]
-        known = list(takewhile(lambda id: id >= 0, numbers[place : place + 6]))
-        before = numbers[max(place - 6, 0) : place] if known else []
-        around = known if min(before, default=0) < 0 else before + known
-        texts = [self._decoded(some) if known else segment[0][:40] for some in (known[:1], around)]
+        size = len(self._segments)
+        at = bisect_right([*accumulate(self._counted.totals([*range(size)], size)[0])], place)
+        segment, numbers = self._segments[at], self._numbers
+        # Numbers below 0 are no ids.
+        before, after = (
+            [*takewhile(lambda id: id >= 0, near)]
+            for near in (numbers[max(place - 6, 0) : place][::-1], numbers[place : place + 6])
+        )
+        shown = (after[:1], before[::-1] + after)
+        texts = map(self._decoded, shown) if after else (segment[0][:40],) * 2
         return Side(place, _name(*self._leaves[self._leaf_of[at]]), segment[6], *texts)
 
     def _decoded(self, ids: list[int]) -> str:
@@ -186,30 +181,30 @@ class Account:
             return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     @cached_property
-    def _labels(self) -> dict[str, str]:
+    def _labels(self) -> dict[tuple[str, int], str]:
         """The roles of messages and the names of tools."""
-        labels = {f"messages[{at}]": m.get("role") for at, m in enumerate(self._messages)}
+        labels = {("messages", at): value_of(m, "role") for at, m in enumerate(self._messages)}
         for at, tool in enumerate(self._tools):
-            function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-            labels[f"tools[{at}]"] = function.get("name") if isinstance(function, Mapping) else None
-        for _, _, role, source, _, _, origin, _ in () if self._messages else self._segments:
-            if role := role if origin is None else origin[1]:
-                labels.setdefault(source if origin is None else f"messages[{origin[0]}]", role)
-        return {name: str(label or "") for name, label in labels.items()}
+            labels["tools", at] = value_of(value_of(tool, "function") or tool, "name")
+        for leaf, segment in () if self._messages else zip(self._leaf_of, self._segments):
+            role = segment[2] if segment[6] is None else segment[6][1]
+            if role and self._leaves[leaf][0] == "messages":
+                labels.setdefault(self._leaves[leaf][:2], role)
+        return {item: str(label or "") for item, label in labels.items()}
 
     @cached_property
-    def _units(self) -> dict[str, list[_Unit]]:
-        """The tools, documents and messages, by group."""
+    def _units(self) -> dict[str, _Unit]:
+        """The template, the tools, the documents and the messages, by name."""
         texts: list[list[str]] = [[] for _ in self._leaves]
-        for at, segment in zip(self._leaf_of, self._segments):
-            texts[at].append(segment[0] or str(segment[5] or ""))
-        groups: dict[str, dict[int, _Unit]] = {}
+        for leaf, segment in zip(self._leaf_of, self._segments):
+            texts[leaf].append(segment[0] or str(segment[5] or ""))
+        units: dict[tuple[str, int], _Unit] = {}
         for (group, at, field), found in zip(self._leaves, texts):
-            name = _name(group, at)
-            unit = _Unit(at, name, self._labels.get(name, ""), {})
-            unit = groups.setdefault(group, {}).setdefault(at, unit)
-            unit.fields[field] = "".join(found)
-        return {name: [units[at] for at in sorted(units)] for name, units in groups.items()}
+            if not (unit := units.get((group, at))):
+                label = self._labels.get((group, at), "")
+                unit = units[group, at] = _Unit(group, at, _name(group, at), label, {})
+            unit.fields["template" if group == "template" else field] = "".join(found)
+        return {unit.name: unit for unit in sorted(units.values(), key=lambda unit: unit.at)}
 
 
 def _sum(name: str, parts: list[Part], label: str = "") -> Part:
@@ -226,15 +221,17 @@ def _name(group: str, at: int, field: str = "") -> str:
     return f"{item}.{field}" if field else item
 
 
-class _Unit(NamedTuple):
+@dataclass(eq=False)
+class _Unit:
     """A tool, a document or a message, with the text of each field."""
 
+    group: str
     at: int
     name: str
     label: str
     fields: dict[str, str]
 
-    @property
+    @cached_property
     def said(self) -> tuple[Any, ...]:
         """The label and the fields, without the text that the template writes around a message."""
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
@@ -244,26 +241,20 @@ def _leaves(segments: Sequence[Any]) -> tuple[list[_Place], list[int]]:
     """Returns the leaves of the tree, and the index of the leaf of each segment."""
     known: dict[_Place, int] = {("template", -1, ""): 0}
     leaf_of: list[int] = []
-    before: Any = None
-    last = start = leaf = 0
-    for number, segment in enumerate(segments):
-        origin = segment[6]
-        if origin is None:
-            leaf = known.setdefault(_labeled(*segment[2:4]), len(known))
-        elif origin is not before:
-            message, field = origin[0], origin[2]
-            if message is None:
-                key = (field, origin[3][0] if origin[3] else -1, "")
-            else:
-                key = ("messages", message, field)
-            leaf = known.setdefault(key, len(known))
-        before = origin
-        leaf_of.append(leaf)
-        if leaf:
-            # What the template writes between two texts of one tool belongs to the tool.
-            if leaf == last and number > start and origin and origin[2] in ("tools", "documents"):
-                leaf_of[start:number] = [leaf] * (number - start)
-            last, start = leaf, number + 1
+    for segment in segments:
+        if not (origin := segment[6]):
+            place = _labeled(*segment[2:4])
+        elif origin[0] is None:
+            place = (origin[2], origin[3][0] if origin[3] else -1, "")
+        else:
+            place = ("messages", origin[0], origin[2])
+        leaf_of.append(known.setdefault(place, len(known)))
+    items = {leaf for (group, *_), leaf in known.items() if group in ("tools", "documents")}
+    inside = [number for number, leaf in enumerate(leaf_of) if leaf in items]
+    for start, end in pairwise(inside):
+        # Text of the template between two texts of one tool belongs to the tool.
+        if leaf_of[start] == leaf_of[end] and not any(leaf_of[start + 1 : end]):
+            leaf_of[start:end] = [leaf_of[start]] * (end - start)
     return list(known), leaf_of
 
 
@@ -349,49 +340,80 @@ def account_prompt(
     >>> account.total, [(part.name, part.tokens) for part in account.parts]
     (19, [('template', 3), ('system', 7), ('messages', 9)])
     """
-    if isinstance(prompt, (str, bytes, Mapping)) or not isinstance(prompt, Iterable):
-        raise TypeError(f"a prompt is a list of messages or segments, not {type(prompt).__name__}")
-    segments, messages, tools = list(prompt), [], list(tools or ())
+    segments, messages, tools = _listed(prompt), [], _listed(tools or (), "tools")
     if model is not None:
-        return _estimated(segments, tools, model)
+        if tokenizer is not None or template is not None:
+            raise ValueError("give a tokenizer and its template, or model= for a closed model")
+        counted, parts = _estimated(segments, tools, model)
+        return Account(parts, encoding_for_model(model), segments, tools, counted)
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
     if not segments or not all(isinstance(segment, tuple) for segment in segments):
-        if template is None and not getattr(tokenizer, "chat_template", None):
-            raise ValueError("messages need template=, the text of the model's chat template")
+        if template is None:
+            if not getattr(tokenizer, "chat_template", None):
+                raise ValueError("messages need template=, the text of the model's chat template")
+            template = tokenizer.get_chat_template(tools=tools or None)
         from .template import chat_template
 
         names = getattr(tokenizer, "special_tokens_map", {})
         known = {name: trusted(token) for name, token in names.items() if isinstance(token, str)}
         messages = segments
-        template = template or tokenizer.get_chat_template(tools=tools or None)
         segments = chat_template(template, max_seconds).render(
             without_none(messages),
             tools=tools or None,
             tokenizer=tokenizer,
             **{"add_generation_prompt": True, **known, **more},
         )
-    audited = audit_segments(tokenizer, segments, True)
-    if not messages:
+    else:
         segments = [Segment(*segment) for segment in segments]
-    return Account(segments, tokenizer, messages, tools, audited)
+    counted = audit_segments(tokenizer, segments, True)
+    return Account(segments, tokenizer, messages, tools, counted)
 
 
-def _estimated(messages: list[Any], tools: list[Any], model: str) -> Account:
-    """Returns the account of a closed model, tools first, with a number for each counted token."""
+def _listed(values: Any, name: str = "a prompt of messages or segments") -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list, not {type(values).__name__}")
+    return list(values)
+
+
+@dataclass
+class _Estimated:
+    """What `count_chat_tokens` counts, with the questions that `AuditedIds` answers."""
+
+    #: A number for each token: an id, or less than 0 where the rule counts another text.
+    numbers: list[int]
+    #: The segment of each token.
+    owners: list[int]
+    estimates: list[str]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def ids(self) -> list[int]:
+        return self.numbers
+
+    def totals(self, part_of: list[int], parts: int) -> tuple[list[int], list[int]]:
+        counts = [0] * parts
+        for owner in self.owners:
+            counts[part_of[owner]] += 1
+        return counts, [0] * parts
+
+
+def _estimated(
+    messages: list[Any], tools: list[Any], model: str
+) -> tuple[_Estimated, list[Segment]]:
+    """Counts a request to a closed model, tools first."""
     total = count_chat_tokens(messages, model, tools)
     nothing, blank = count_chat_tokens([], model), count_chat_tokens([{}], model)
     encoding = encoding_for_model(model)
-    numbers: list[int] = []
-    owners: list[int] = []
-    segments: list[Segment] = []
+    counted, segments = _Estimated([], [], total.estimates), list[Segment]()
 
     def add(text: str, count: int, origin: Origin) -> None:
         ids = encoding.encode(text, disallowed_special=())
         # If the rule counts another text, the part is kept as a whole or not at all.
         unknown = [-1 - zlib.crc32(text.encode("utf-8", "replace"))] * count
-        numbers.extend(ids if len(ids) == count else unknown)
-        owners.extend([len(segments)] * count)
+        counted.numbers.extend(ids if len(ids) == count else unknown)
+        counted.owners.extend([len(segments)] * count)
         segments.append(Segment(text, False, origin=origin))
 
     for at, tool in enumerate(tools):
@@ -404,9 +426,8 @@ def _estimated(messages: list[Any], tools: list[Any], model: str) -> Account:
             if count := count_chat_tokens([{key: value}], model) - blank:
                 text = value if isinstance(value, str) else json.dumps(value, default=str)
                 add(text, count, Origin(at, role, field_of(str(key)), (key,)))
-    add("", total - len(numbers), Origin(None, None, "template"))
-    closed = numbers, owners, total.estimates
-    return Account(segments, encoding, messages, tools, closed=closed)
+    add("", total - len(counted.numbers), Origin(None, None, "template"))
+    return counted, segments
 
 
 class PartChange(NamedTuple):
@@ -438,8 +459,7 @@ class Comparison:
 
     def cached(self, block: int = 16) -> int:
         """Returns the kept tokens in whole blocks; as in vLLM, never the last token."""
-        if whole_number("block", block) < 1:
-            raise ValueError(f"block must be at least 1, not {block}")
+        block = whole_number("block", block, at_least=1)
         return min(self.kept, max(self.after.total - 1, 0)) // block * block
 
     @property
@@ -457,63 +477,65 @@ class Comparison:
         """The changes of parts; a change at the first difference comes first."""
         old, new = self.before._units, self.after._units
         found: list[PartChange] = []
-        for group in dict.fromkeys((*_GROUPS[2:], *old, *new)):
-            if group != "template":
-                found += self._of_group(group, old.get(group, []), new.get(group, []))
+        groups = (unit.group for units in (old, new) for unit in units.values())
+        for group in dict.fromkeys((*_GROUPS[2:], *groups)):
+            sides = ([it for it in units.values() if it.group == group] for units in (old, new))
+            found += self._of_group(*sides)
         if all(change.kind == "grown" for change in found):
-            for group, field in (("template", ""), ("messages", "template")):
-                for one, other in zip(old.get(group, []), new.get(group, [])):
-                    texts = [unit.fields.get(field, "") for unit in (one, other)]
-                    if texts[0] != texts[1]:
-                        kind = "date" if len(set(map(_dateless, texts))) == 1 else "template"
-                        found.append(_change(kind, "template", other, field))
-        parts = [side.part for side in self.first if side]
-        found.sort(key=lambda it: not any(part.startswith(it.part) for part in parts))
+            for name in filter(new.__contains__, old):
+                one, other = (units[name].fields.get("template", "") for units in (old, new))
+                if one != other:
+                    kind = "date" if _dateless(one) == _dateless(other) else "template"
+                    found.append(_change(kind, new[name], "template"))
+        parts = [f"{side.part}." for side in self.first if side]
+        found.sort(key=lambda it: not any(part.startswith(f"{it.part}.") for part in parts))
         return found
 
-    def _of_group(self, group: str, old: list[_Unit], new: list[_Unit]) -> Iterator[PartChange]:
-        start = _common(old, new)
-        old, new = old[start:], new[start:]
+    def _of_group(self, old: list[_Unit], new: list[_Unit]) -> Iterator[PartChange]:
         keys = [[unit.said for unit in units] for units in (old, new)]
-        blocks = SequenceMatcher(None, keys[0], keys[1], False).get_opcodes()
-        gone = [at for tag, a, b, *_ in blocks if tag != "equal" for at in range(a, b)]
-        come = [at for tag, *_, c, d in blocks if tag != "equal" for at in range(c, d)]
-        added = []
-        for at in come:
-            same = [it for it in gone if keys[0][it] == keys[1][at]]
-            # A tool is known by its name; a message, by its role and place.
-            alike = [it for it in gone if old[it].label == new[at].label]
-            pairs = same or [it for it in alike if it == at or group != "messages"]
-            if not pairs:
-                added.append(at)
-                continue
-            gone.remove(pairs[0])
-            if same:
-                yield _change("moved", group, new[at])
-            else:
-                yield from self._edited(group, old[pairs[0]], new[at])
-        end = len(new)
-        while group == "messages" and end - 1 in added:
-            end -= 1
-        yield from (_change("grown" if at >= end else "added", group, new[at]) for at in added)
-        yield from (_change("removed", group, old[at]) for at in gone)
+        start = _common(*keys)
+        end = _common(*(each[start:][::-1] for each in keys))
+        middles = [each[start : len(each) - end] for each in keys]
+        gone, come = (dict.fromkeys(units[start : len(units) - end]) for units in (old, new))
+        for a, b, size in SequenceMatcher(None, *middles).get_matching_blocks():
+            for at in range(start, start + size):
+                del gone[old[a + at]], come[new[b + at]]
+        is_message = bool(new) and new[0].group == "messages"
+        for is_same in (True, False):
 
-    def _edited(self, group: str, old: _Unit, new: _Unit) -> Iterator[PartChange]:
+            def key(unit: _Unit, is_same: bool = is_same) -> Any:
+                # A tool is known by its name; a message, by its role and place.
+                return unit.said if is_same else (unit.label, is_message and unit.at)
+
+            alike: dict[Any, list[_Unit]] = {}
+            for unit in reversed(gone):
+                alike.setdefault(key(unit), []).append(unit)
+            for unit in [unit for unit in come if alike.get(key(unit))]:
+                other = alike[key(unit)].pop()
+                del gone[other], come[unit]
+                yield from [_change("moved", unit)] if is_same else self._edited(other, unit)
+        grown = {*takewhile(come.__contains__, reversed(new))} if is_message else set()
+        yield from (_change("grown" if unit in grown else "added", unit) for unit in come)
+        yield from (_change("removed", unit) for unit in gone)
+
+    def _edited(self, old: _Unit, new: _Unit) -> Iterator[PartChange]:
         for field in dict.fromkeys((*old.fields, *new.fields)):
             one, other = old.fields.get(field), new.fields.get(field)
             if one == other or field == "template":
                 continue
             if other is None:
                 message = (*self.after._messages[new.at :], {})[0]
-                is_given = field == "reasoning" and any(map(message.get, REASONING_KEYS))
-                yield _change("reasoning" if is_given else "removed", group, old, field)
+                is_given = field == "reasoning" and any(
+                    value_of(message, it) for it in REASONING_KEYS
+                )
+                yield _change("reasoning" if is_given else "removed", old, field)
             elif one is None:
-                yield _change("added", group, new, field)
+                yield _change("added", new, field)
             else:
                 given, now = self.before._tools, self.after._tools
                 tools = given[old.at : old.at + 1], now[new.at : new.at + 1]
-                is_same = group == "tools" and tools[0] == tools[1] != []
-                yield _change(_kind(one, other, is_same), group, new, field)
+                is_same = new.group == "tools" and tools[0] == tools[1] != []
+                yield _change(_kind(one, other, is_same), new, field)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the comparison as JSON data."""
@@ -562,8 +584,7 @@ _DATE = re.compile(
 )
 
 
-def _dateless(text: str) -> str:
-    return _DATE.sub("\0", text)
+_dateless = partial(_DATE.sub, "\0")
 
 
 def _kind(one: str, other: str, is_same: bool) -> str:
@@ -572,10 +593,8 @@ def _kind(one: str, other: str, is_same: bool) -> str:
         return "whitespace"
     if _dateless(one) == _dateless(other):
         return "date"
-    try:
+    with suppress(ValueError, RecursionError):
         is_same = is_same or json.loads(one) == json.loads(other)
-    except (ValueError, RecursionError):
-        pass
     return "key order" if is_same else "edited"
 
 
@@ -599,9 +618,9 @@ _ADVICE = {
 }
 
 
-def _change(kind: str, group: str, unit: _Unit, field: str = "") -> PartChange:
-    advice = _ADVICE.get(f"{kind} {group}") or _ADVICE[kind]
-    name = f"{unit.name}.{field}" if field else unit.name
+def _change(kind: str, unit: _Unit, field: str = "") -> PartChange:
+    advice = _ADVICE.get(f"{kind} {field}") or _ADVICE.get(f"{kind} {unit.group}") or _ADVICE[kind]
+    name = f"{unit.name}.{field}" if field not in ("", unit.name) else unit.name
     return PartChange(kind, name, unit.label, advice)
 
 
@@ -619,8 +638,8 @@ def follow(accounts: Iterable[Account]) -> Iterator[Step]:
     """Yields a step for each prompt of a log."""
     recent: deque[tuple[Account, set[Any]]] = deque(maxlen=_RECENT)
     for account in accounts:
-        units = account._units.get("messages", [])
-        said = {unit.said for unit in units if unit.label not in _SYSTEM}
+        messages = [unit for unit in account._units.values() if unit.group == "messages"]
+        said = {unit.said for unit in messages if unit.label not in _SYSTEM}
         found = [(bool(said & them), account.compare(before)) for before, them in reversed(recent)]
         is_same, best = max(found, key=lambda it: (it[0], it[1].kept), default=(False, None))
         change = next((it for it in best.changes if it.kind != "grown"), None) if best else None
@@ -635,7 +654,7 @@ class Fitted(NamedTuple):
     """The messages that fit into a budget. Made by `fit`."""
 
     messages: list[Any]
-    #: The messages that are left out, in order.
+    #: The dropped messages, in order.
     dropped: list[Any]
     #: The tokens of the prompt of `messages`, including tools and template.
     total: int
@@ -649,19 +668,20 @@ def fit(
     tools: Sequence[Mapping[str, Any]] | None = None,
     **more: Any,
 ) -> Fitted:
-    """Leaves out the oldest turns of a conversation, so that its prompt has at most `limit` tokens.
+    """Drops the oldest turns of a conversation, so that its prompt has at most `limit` tokens.
 
     Keeps system messages, and whole turns from the end: a turn begins with a message of the user. The
     result of a tool stays with its call.
 
     Args:
         messages: The conversation.
-        limit: The most tokens of the prompt, tools and template included.
+        limit: The maximum number of tokens, tools and template included.
         template, tokenizer, tools, more: As in `account_prompt`, such as ``model="gpt-4o"``.
 
     Raises:
+        TypeError: A message is not a mapping.
         ValueError: The last turn alone is too long; the message names the largest part.
-        Exception: What `account_prompt` raises.
+        Exception: Errors of `account_prompt`.
 
     >>> from bpe_engine.prompt import fit
     >>> chat = [{"role": "user", "content": f"Question {number}"} for number in range(9)]
@@ -669,39 +689,46 @@ def fit(
     >>> len(fitted.messages), len(fitted.dropped), fitted.total
     (2, 7, 17)
     """
-    given, limit = list(messages), whole_number("limit", limit)
-    starts = _starts(given)
+    given, limit = _listed(messages), whole_number("limit", limit)
+    if segment := next((each for each in given if isinstance(each, tuple)), None):
+        raise TypeError(f"fit drops whole messages, so give messages, not segments: {segment!r}")
 
-    def kept(start: int) -> list[Any]:
-        return [m for m in given[:start] if m.get("role") in _SYSTEM] + given[start:]
+    def split(start: int) -> tuple[list[Any], list[Any]]:
+        is_kept = [at >= start or value_of(m, "role") in _SYSTEM for at, m in enumerate(given)]
+        return [*compress(given, is_kept)], [*compress(given, map(not_, is_kept))]
 
+    @cache
     def account(start: int) -> Account:
-        return account_prompt(kept(start), tokenizer, template=template, tools=tools, **more)
+        kept = split(start)[0]
+        return account_prompt(kept, tokenizer, template=template, tools=tools, **more)
 
-    found = account(starts[-1])
-    if found.total > limit:
-        largest = max((part for part in found if not part.parts), key=lambda part: part.tokens)
+    starts = _starts(given)
+    least = account(starts[-1])
+    if least.total > limit:
+        largest = max((part for part in least if not part.parts), key=lambda part: part.tokens)
         raise ValueError(
-            f"the last turn needs {found.total:,} tokens with the system message, the tools and the "
+            f"the last turn needs {least.total:,} tokens with the system message, the tools and the "
             f"template, more than limit, {limit:,}; raise it, or shorten {largest.name} "
             f"({largest.tokens:,} tokens)"
         )
     start = starts[bisect_left(starts, True, key=lambda start: account(start).total <= limit)]
-    dropped = [m for m in given[:start] if m.get("role") not in _SYSTEM]
-    return Fitted(kept(start), dropped, account(start).total)
+    return Fitted(*split(start), account(start).total)
 
 
-def _starts(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+def _starts(messages: Sequence[Any]) -> list[int]:
     """Returns where turns begin: at messages of the user, but not between a call and its result."""
     calls: dict[Any, int] = {}
     # The first message that each one needs: a result needs its call.
     needs: list[int] = []
     for at, message in enumerate(messages):
-        made = message.get("tool_calls") or ()
-        calls |= {call.get("id"): at for call in made if isinstance(call, Mapping)}
-        calls |= {None: at} if made or message.get("function_call") else {}
-        is_result = message.get("role") in _RESULTS
-        needs.append(calls.get(message.get("tool_call_id"), -1) if is_result else at)
+        made = value_of(message, "tool_calls")
+        made = made if isinstance(made, (list, tuple)) else ()
+        calls |= {str(value_of(call, "id")): at for call in made}
+        calls |= {"None": at} if made or value_of(message, "function_call") else {}
+        is_result = value_of(message, "role") in _RESULTS
+        needs.append(calls.get(str(value_of(message, "tool_call_id")), -1) if is_result else at)
     firsts = [*accumulate(reversed(needs), min)][::-1]
-    users = [at for at, message in enumerate(messages) if at and message.get("role") == "user"]
+    users = [
+        at for at, message in enumerate(messages) if at and value_of(message, "role") == "user"
+    ]
     return [0, *(at for at in users if firsts[at] == at)]

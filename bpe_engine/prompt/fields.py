@@ -7,7 +7,7 @@ from typing import Any
 
 from .segments import Segment
 
-__all__ = ["BY_KEY", "FIELDS", "REASONING_KEYS", "field_of", "spoken"]
+__all__ = ["BY_KEY", "FIELDS", "REASONING_KEYS", "field_of", "spoken", "value_of"]
 
 #: The keys under which messages carry the model's reasoning.
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
@@ -23,6 +23,11 @@ BY_KEY = {
 def field_of(key: str) -> str:
     """Returns the field of a key of a message."""
     return BY_KEY.get(key, key)
+
+
+def value_of(data: Any, key: str) -> Any:
+    """Returns the value of a key of a mapping, or of an attribute of any other object, or None."""
+    return data.get(key) if isinstance(data, Mapping) else getattr(data, key, None)
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._core import Labels, Pipeline, collect_segments, mark_answers
+from .fields import value_of
 from .segments import Segment, special
 
 try:
@@ -298,8 +299,8 @@ class ChatTemplate:
         return segments
 
 
-def _role(message: Mapping[str, Any]) -> Any:
-    role = message.get("role")
+def _role(message: Any) -> Any:
+    role = value_of(message, "role")
     return getattr(role, "text", role)
 
 

@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import random
+import types
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,25 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
             assert not part.parts or part.tokens == sum(it.tokens for it in part.parts)
         of_segments = account_prompt(segments, encoding)
         assert [part.tokens for part in of_segments] == [part.tokens for part in account]
+
+
+class Given(types.SimpleNamespace):
+    """A message or a tool as an object of a client."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return vars(self)
+
+
+def test_objects_and_names_of_groups() -> None:
+    template = "{% for t in tools or [] %}{{ t|tojson }}{% endfor %}" + TEMPLATES["chatml"]
+    tools = [{"name": "system"}, Given(name="developer", description="Long.")]
+    messages = [Given(**chats.SYSTEM), Given(**chats.USER), chats.ANSWER, Given(**chats.USER)]
+    account = account_prompt(messages, QWEN, template=template, tools=tools)
+    found = {part.name: [it.name for it in part.parts] for part in account.parts}
+    assert found["tools"] == ["tools[0]", "tools[1]"]
+    assert {name.split(".")[0] for name in found["system"]} == {"messages[0]"}
+    assert found["messages"] == ["messages[1]", "messages[2]", "messages[3]"]
+    assert len(fit(messages, account.total - 1, template, QWEN, tools).dropped) == 2
 
 
 def test_a_token_belongs_to_the_part_with_its_first_byte() -> None:
@@ -252,17 +272,47 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     data = json.loads(out)
     assert [bool(it["change"]) for it in data["requests"]] == [False, False, True]
     assert data["tokens"] == sum(part["tokens"] for part in data["parts"])
+    text = Path(log).read_text()
+    for contents in (
+        json.dumps(requests).encode(),
+        text.encode("utf-16"),
+        text.encode("utf-8-sig"),
+    ):
+        Path(log).write_bytes(contents)
+        _, out, _ = run(
+            capfdbinary, log, *source, "--json", "--price-in", "2", "--price-cached", "0"
+        )
+        cost, whole = ((data["tokens"] - cached) * 2 / 1e6 for cached in (data["cached"], 0))
+        assert json.loads(out) == {**data, "cost": cost, "cost_without_cache": whole}
+    more: dict[str, Any] = {"documents": [{"title": "Sea", "text": "wet"}]}
+    kwargs = {"add_generation_prompt": False}
+    request = {"messages": [chats.USER], "functions": chats.TOOLS, "chat_template_kwargs": kwargs}
+    Path(one).write_text(json.dumps({**request, **more}))
+    Path(template).write_text(TEMPLATES["tools"])
+    _, out, _ = run(capfdbinary, one, *source, "--json")
+    more |= {"template": TEMPLATES["tools"], "tools": chats.TOOLS}
+    account = account_prompt([chats.USER], QWEN, **more, **kwargs)
+    assert json.loads(out) == account.to_dict() and "documents" in out
+    Path(template).write_text(TEMPLATES["chatml"])
     user = '[{"role": "user"}]'
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
+        ('[{"messages": [1]}]', source, "item 1: give a list of messages"),
+        ('{"messages": [{}], "tools": {"a": 1}}', source, "tools must be a list, not dict"),
+        ('{"messages": [{}], "chat_template_kwargs": [1]}', source, "must be an object"),
+        (user, (*source, "--price-in", "nan"), "take finite numbers"),
+        (user, ("-m", "claude"), "'claude' is not a chat model of OpenAI"),
+        (user, ("-m", "gpt-4o", "--template", template), "--template needs --tokenizer"),
         ("{}\n{}", source, "line 1: give a list of messages"),
         ("{", source, "line 1 is not JSON"),
         ("", source, "has no request"),
         (user, ("-m", "gpt2"), "not a chat model"),
         (user, (), "give --tokenizer, or --model"),
-        (user, ("--tokenizer", "qwen3"), "messages need"),
+        (user, ("--tokenizer", "qwen3"), "qwen3 has no chat template; give --template"),
         ('[{"role": "user", "content": 1}]', source, "can only concatenate str"),
+        ('[{"role": "user", "content": [{}, {}]}]', source, "the content of messages[0] is"),
+        ('[{"role": "\xff"}]', source, "is not utf-8, as JSON must be: byte 11"),
     ]:
-        Path(one).write_text(text)
+        Path(one).write_text(text, encoding="latin-1")
         status, out, err = run(capfdbinary, one, *arguments)
         assert (status, out) in ((1, ""), (2, "")) and message in err
