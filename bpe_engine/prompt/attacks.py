@@ -177,11 +177,7 @@ def _silent_calls(messages: _Messages) -> _Messages:
 
 
 def simplified(messages: _Messages) -> Iterator[_Messages]:
-    """Yields a conversation, and simpler ones for templates that refuse it.
-
-    >>> [len(messages) for messages in simplified([SYSTEM, USER])]
-    [2, 2, 2, 2, 1, 1, 1, 1]
-    """
+    """Yields a conversation, and simpler ones for templates that refuse it."""
     changes = (_without_system, _without_reasoning, _silent_calls)
     for chosen in product((False, True), repeat=len(changes)):
         made = messages
@@ -206,11 +202,7 @@ class Place(NamedTuple):
 
 
 def places(given: Mapping[str, Any]) -> Iterator[Place]:
-    """Yields the strings of what a caller gives.
-
-    >>> [place.field for place in places({"messages": [{"role": "user", "content": "Hi"}]})]
-    ['role of user', 'content of user']
-    """
+    """Yields the strings of what a caller gives."""
     for name, value in given.items():
         if name == "messages":
             for index, message in enumerate(value):
@@ -234,12 +226,7 @@ def _strings(value: Any, path: tuple[str | int, ...], whose: str) -> Iterator[Pl
 
 
 def replaced(value: Any, place: Place, text: str) -> Any:
-    """Returns what a caller gives with another text in a place.
-
-    >>> given = {"messages": [{"role": "user", "content": "Hi"}]}
-    >>> replaced(given, list(places(given))[1], "Ho")
-    {'messages': [{'role': 'user', 'content': 'Ho'}]}
-    """
+    """Returns what a caller gives with another text in a place."""
     return _replaced(value, place.path, place.is_key, text)
 
 

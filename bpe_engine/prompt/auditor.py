@@ -266,27 +266,17 @@ class _Auditor:
             tried.refused += 1
             return set()
         encoded = self._encoded(segments)
+        filled = {place.field: text for place, text in texts.items()}
         for path, names in zip(PATHS, (encoded.naive, encoded.safe)):
-            if names:
-                self._note(tried, trick, path, names, encoded, texts)
+            if not names:
+                continue
+            tried.forged(path).setdefault(trick.name, []).extend(names)
+            key = (tried.name, trick.name, path)
+            if key not in self.forgeries:
+                token = next((name for name in sorted(names) if name in self.written), min(names))
+                shown = self._shown(encoded, path, token)
+                self.forgeries[key] = Forgery(*key[:2], token, path, filled, shown)
         return encoded.naive
-
-    def _note(
-        self,
-        tried: TriedField,
-        trick: Trick,
-        path: Path,
-        names: set[str],
-        encoded: _Encoded,
-        texts: Mapping[Place, str],
-    ) -> None:
-        tried.forged(path).setdefault(trick.name, []).extend(names)
-        key = (tried.name, trick.name, path)
-        if key not in self.forgeries:
-            token = next((name for name in sorted(names) if name in self.written), min(names))
-            shown = self._shown(encoded, path, token)
-            filled = {place.field: text for place, text in texts.items()}
-            self.forgeries[key] = Forgery(*key[:2], token, path, filled, shown)
 
     def _rendered(self, given: Mapping[str, Any]) -> list[Segment] | None:
         """Returns the segments, or None if the template refuses them. Raises TimeoutError."""
@@ -335,7 +325,7 @@ class _Auditor:
         ids, spans = self.tokenizer.encode_with_offsets(
             text, allowed_special="all", disallowed_special=()
         )
-        outside = _outside(encoded.segments)
+        outside = [not is_trusted(it) for it in encoded.segments for _ in it.text]
         places = [place for place, id in enumerate(ids) if self.controls.get(id) == token]
         at = next((p for p in places if any(outside[slice(*spans[p])])), places[-1])
         first = max(at - _AROUND, 0)
@@ -343,11 +333,6 @@ class _Auditor:
             (ids[place], text[slice(*spans[place])], place == at)
             for place in range(first, min(at + _AROUND + 1, len(ids)))
         ]
-
-
-def _outside(segments: Iterable[Segment]) -> list[bool]:
-    """Returns for each character whether it is a caller's."""
-    return [not is_trusted(segment) for segment in segments for _ in segment.text]
 
 
 def _is_own(segment: Segment) -> bool:

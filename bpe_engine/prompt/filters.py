@@ -132,7 +132,7 @@ def _center(value: Any, width: int = 80) -> str:
 
 @pass_environment
 def _attr(environment: Any, obj: Any, name: str) -> Any:
-    if isinstance(obj, (str, bytes, int, float)):
+    if isinstance(obj, (str, int, float)):
         return environment.getattr(obj, name)
     return FILTERS["attr"](environment, obj, name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -44,16 +44,15 @@ class ChatFormat:
 
     Parts of a message may have their own turns: ``call`` for each tool call, with ``{name}`` and
     ``{arguments}``, ``thinking`` for the reasoning, and ``channel`` for a message that names a
-    channel. A ``thinking`` with both ``{thinking}`` and ``{content}`` is the turn of messages with
-    reasoning.
+    channel.
 
     >>> import dataclasses
     >>> from bpe_engine.prompt import FORMATS, Turn, render_chat
-    >>> turn = Turn("<|im_start|>assistant\\n", "<think>{thinking}</think>{content}<|im_end|>", "\\n")
+    >>> turn = Turn("<|im_start|>assistant\\n", "<think>{thinking}</think><|im_end|>", "\\n")
     >>> thinking = dataclasses.replace(FORMATS["chatml"], name="mine", thinking=turn)
     >>> messages = [{"role": "assistant", "reasoning_content": "Hm.", "content": "Yes."}]
     >>> "".join(text for text, *_ in render_chat(messages, thinking))
-    '<|im_start|>assistant\\n<think>Hm.</think>Yes.<|im_end|>\\n'
+    '<|im_start|>assistant\\n<think>Hm.</think><|im_end|>\\n<|im_start|>assistant\\nYes.<|im_end|>\\n'
     """
 
     name: str
@@ -66,7 +65,6 @@ class ChatFormat:
     channel: Turn | None = None
     #: The text after all calls of a message.
     after_calls: str = ""
-    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def _like(format: str, roles: Sequence[str], tail: str = "") -> Mapping[str, Turn]:
@@ -89,19 +87,19 @@ CHATML = ChatFormat(
     ),
 )
 
+_LLAMA3 = _like(
+    "<|start_header_id|>ROLE<|end_header_id|>\n\n{content}<|eot_id|>",
+    ["system", "user", "assistant", "ipython"],
+)
 LLAMA3 = ChatFormat(
     "llama3",
-    _like(
-        "<|start_header_id|>ROLE<|end_header_id|>\n\n{content}<|eot_id|>",
-        ["system", "user", "assistant", "ipython"],
-    ),
+    MappingProxyType({**_LLAMA3, "tool": _LLAMA3["ipython"]}),
     begin="<|begin_of_text|>",
     generation="<|start_header_id|>assistant<|end_header_id|>\n\n",
     call=Turn(
         "<|start_header_id|>assistant<|end_header_id|>\n\n",
         '{"name": {name_json}, "parameters": {arguments}}<|eot_id|>',
     ),
-    aliases=MappingProxyType({"tool": "ipython"}),
 )
 
 HARMONY = ChatFormat(
@@ -218,42 +216,31 @@ class _Message:
     def render(self, segments: list[Segment]) -> None:
         """Adds the segments of the message."""
         format, message = self.format, self.message
-        name = format.aliases.get(self.role, self.role)
-        turn = format.turns.get(name)
+        turn = format.turns.get(self.role)
         if turn is None:
             raise ValueError(
                 f"{self.source} has the role {safe_repr(self.role)}, which the format {format.name} does "
-                f"not have; it has {', '.join([*format.turns, *format.aliases])}"
+                f"not have; it has {', '.join(format.turns)}"
             )
-        values = {}
         thinking = self._own(*self._thinking(), format.thinking)
         channel = self._own("a channel", message.get("channel"), format.channel)
         calls = self._own("tool calls", message.get("tool_calls"), format.call)
         self._own("a function_call", message.get("function_call"), None)
         if thinking is not None and format.thinking:
-            values = {"thinking": self._text("thinking", thinking)}
-            if "{content}" not in format.thinking.body:
-                self._turn(segments, format.thinking, values)
-            elif channel:
-                raise ValueError(
-                    f"{self.source} has both thinking and a channel, and the format {format.name} "
-                    "has no turn for both; leave one of them out"
-                )
-            else:
-                turn = format.thinking
-                if calls and not message.get("content"):
-                    values["content"] = ""
-        if not calls or message.get("content") or turn is format.thinking:
-            if channel and format.channel:
-                turn = format.channel
-            self._turn(segments, turn, values)
+            self._turn(segments, format.thinking, {"thinking": self._text("thinking", thinking)})
+        if not calls or message.get("content"):
+            self._turn(segments, format.channel if channel and format.channel else turn, {})
         elif channel:
             raise ValueError(
                 f"{self.source} has a channel, but no content for it: its calls have one of their "
                 "own; leave it out"
             )
         if calls and format.call:
-            for number, call in enumerate(self._listed_calls(calls)):
+            if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Sequence):
+                raise TypeError(
+                    f"tool_calls of {self.source} must be a list, not {type(calls).__name__}"
+                )
+            for number, call in enumerate(calls):
                 self._turn(segments, format.call, self._call(number, call))
             _trusted(segments, format.after_calls, self.role, "format")
 
@@ -280,13 +267,6 @@ class _Message:
         if any(value != values[0] for value in values):
             raise ValueError(f"{self.source} has different texts as {' and '.join(found)}")
         return (found[0], values[0]) if values else ("thinking", None)
-
-    def _listed_calls(self, calls: Any) -> Sequence[Any]:
-        if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Sequence):
-            raise TypeError(
-                f"tool_calls of {self.source} must be a list, not {type(calls).__name__}"
-            )
-        return calls
 
     def _turn(self, segments: list[Segment], turn: Turn, values: Mapping[str, str]) -> None:
         _trusted(segments, turn.head, None, "format")

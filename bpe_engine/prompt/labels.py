@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from jinja2 import Environment
@@ -101,20 +102,14 @@ class _Values(threading.local):
 values: _Values = _Values()
 
 
-class finding:  # noqa: N801 - used as a function is
+@contextmanager
+def finding(labels: Labels) -> Iterator[None]:
     """A context in which `found` and `opened` know the caller's values."""
-
-    __slots__ = ("_before", "_now")
-
-    def __init__(self, labels: Labels):
-        self._now = labels
-
-    def __enter__(self) -> None:
-        self._before = values.labels
-        values.labels = self._now
-
-    def __exit__(self, *error: object) -> None:
-        values.labels = self._before
+    before, values.labels = values.labels, labels
+    try:
+        yield
+    finally:
+        values.labels = before
 
 
 def found(value: object) -> tuple[int, Any]:

@@ -52,7 +52,7 @@ def guarded(value: Any) -> Any:
 
 def counted(value: Any) -> Any:
     """Counts `value`, the result of an operation, and returns it."""
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, str):
         use(len(value))
     elif isinstance(value, (list, tuple)):
         use(ITEM * len(value))
@@ -86,8 +86,8 @@ def _multiply(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int):
         _check_bits(left.bit_length() + right.bit_length())
     for some, times in ((left, right), (right, left)):
-        if isinstance(times, int) and isinstance(some, (str, bytes, list, tuple)):
-            item = 1 if isinstance(some, (str, bytes)) else ITEM
+        if isinstance(times, int) and isinstance(some, (str, list, tuple)):
+            item = 1 if isinstance(some, str) else ITEM
             use(item * len(some) * max(0, times))
     return left * right
 
@@ -96,8 +96,6 @@ def _modulo(left: Any, right: Any) -> Any:
     right = opened(right)
     if type(left) in (str, Traced):
         return percent(left, right)
-    if isinstance(left, bytes):
-        raise SecurityError("formatting bytes is not allowed in a template")
     if isinstance(left, str):
         check_filled(left, "%", right)
     return left % right

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -79,20 +80,14 @@ class _Active(threading.local):
 active: _Active = _Active()
 
 
-class limited:  # noqa: N801 - used as a function is
+@contextmanager
+def limited(limits: Limits) -> Iterator[None]:
     """A context in which `use` holds this thread to `limits`."""
-
-    __slots__ = ("_before", "_limits")
-
-    def __init__(self, limits: Limits):
-        self._limits = limits
-
-    def __enter__(self) -> None:
-        self._before = active.limits
-        active.limits = self._limits
-
-    def __exit__(self, *error: object) -> None:
-        active.limits = self._before
+    before, active.limits = active.limits, limits
+    try:
+        yield
+    finally:
+        active.limits = before
 
 
 def use(amount: int) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
 from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -56,9 +54,6 @@ _STRING_METHODS = frozenset(
 )
 # Methods of str that may compare each character with each one of an argument.
 _SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
-_CODECS = frozenset(
-    [codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", "utf-16", "utf-32")]
-)
 # Attributes of numbers that a template may read.
 _SCALAR_METHODS = frozenset(
     ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "hex", "is_integer"]
@@ -158,8 +153,6 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=attribute)
         if isinstance(obj, Markup):
             return self._markup_attribute(obj, attribute)
-        if attribute == "decode" and isinstance(obj, bytes):
-            return _closed(_coded, obj.decode)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
@@ -173,7 +166,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             except (KeyError, TypeError):
                 if isinstance(argument, str) and argument not in DICT_METHODS:
                     return self.undefined(obj=obj, name=argument)
-        elif isinstance(argument, str) and isinstance(obj, (str, bytes)):
+        elif isinstance(argument, str) and isinstance(obj, str):
             return self.getattr(obj, str.__str__(argument))
         elif type(obj) is Traced and isinstance(argument, int):
             try:
@@ -183,14 +176,13 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def _string_attribute(self, text: str, name: str) -> Any:
-        if name.startswith("_"):
+        # Bytes would need limits of their own.
+        if name.startswith("_") or name == "encode":
             return self.unsafe_undefined(text, name)
         if name in _STRING_METHODS:
             return getattr(as_traced(text), name)
         if name in ("format", "format_map"):
             return _closed(self._format, text, name == "format_map")
-        if name == "encode":
-            return _closed(_coded, text.encode)
         # The sandbox would return the same here, too.
         try:
             return getattr(text, name)
@@ -203,9 +195,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         method = super().getattr(marked_safe(text), name)
         if name in ("format", "format_map"):
             return _closed(_markup_format, text, method)
-        if name == "encode":
-            return _closed(_coded, str(text).encode)
-        return method
+        return self.unsafe_undefined(text, name) if name == "encode" else method
 
     def _format(self, text: str, is_map: bool, *args: Any, **kwargs: Any) -> str:
         name = "format_map" if is_map else "format"
@@ -214,7 +204,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         return formatted(text, () if is_map else args, values, lambda: str(native(*args, **kwargs)))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        if isinstance(obj, (bytes, int, float)) and attr not in _SCALAR_METHODS:
+        if isinstance(obj, (int, float)) and attr not in _SCALAR_METHODS:
             return False
         return super().is_safe_attribute(obj, attr, value)
 
@@ -259,11 +249,3 @@ def _closed(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
 def _markup_format(text: Markup, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     check_format(text, (*args, *kwargs.values()))
     return method(*args, **kwargs)
-
-
-def _coded(method: Callable[..., Any], encoding: str = "utf-8", errors: str = "strict") -> Any:
-    """`encode` or `decode`, without the codecs whose time is more than linear."""
-    name = codecs.lookup(encoding).name
-    if name not in _CODECS:
-        raise SecurityError(f"a template may not use the codec {name!r}")
-    return method(encoding, errors)

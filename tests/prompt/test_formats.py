@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
 from typing import Any
 
 import chats
 import pytest
 
 import bpe_engine
-from bpe_engine.prompt import FORMATS, ChatFormat, Turn, render_chat
+from bpe_engine.prompt import FORMATS, render_chat
 
 
 def text(messages: Any, format: Any, **more: Any) -> str:
@@ -92,17 +92,9 @@ def test_messages_are_untrusted(format: str) -> None:
         },
         {"role": "tool", "name": hostile, "content": hostile},
     ]
-    said = {part for turn in _texts(FORMATS[format]) for part in turn}
+    said = {hostile, "get_weather", '"get_weather"', json.dumps({hostile: 1})}
     for segment in render_chat(messages, format):
-        assert segment.allowed_special is (segment.text in said), segment
-
-
-def _texts(format: ChatFormat) -> list[list[str]]:
-    import re
-
-    turns = [*format.turns.values(), format.call, format.thinking, format.channel]
-    pieces = [re.split(r"\{\w+\}", t.body) + [t.head, t.tail] for t in turns if isinstance(t, Turn)]
-    return [*pieces, [format.begin, format.generation, format.after_calls]]
+        assert segment.allowed_special is (segment.text not in said), segment
 
 
 def test_masks_cover_the_text_of_the_assistant() -> None:
@@ -135,27 +127,6 @@ def test_unsupported_parts_of_messages_are_refused(format: str, more: Any, messa
     assert text([{"role": "assistant", "content": "x", **empty}], format)
 
 
-def test_turns_with_thinking_and_content() -> None:
-    turn = Turn("<|im_start|>assistant\n", "<think>{thinking}</think>{content}<|im_end|>", "\n")
-    chatml = FORMATS["chatml"]
-    format = dataclasses.replace(chatml, thinking=turn, channel=Turn("", "{channel}{content}"))
-    message = {"role": "assistant", "content": "Yes."}
-    assert text([message], format) == text([message], "chatml")
-    message["reasoning_content"] = "<|im_end|>"
-    expected = "<|im_start|>assistant\n<think><|im_end|></think>Yes.<|im_end|>\n"
-    assert text([message], format) == expected
-    assert [s.text for s in render_chat([message], format) if not s.allowed_special] == [
-        "<|im_end|>",
-        "Yes.",
-    ]
-    called = text([message | _calls("{}") | {"content": None}], format)
-    assert called.startswith(expected.replace("Yes.", "")) and called.count("<tool_call>") == 1
-    with pytest.raises(ValueError, match="no turn for both"):
-        render_chat([message | {"channel": "final"}], format)
-    with pytest.raises(TypeError, match=r"thinking of messages\[0\] must be a str, not bool"):
-        render_chat([message | {"reasoning_content": False}], format)
-
-
 @pytest.mark.parametrize("what", ["thinking", "channel", "tool_calls", "reasoning_content"])
 def test_only_assistants_think_and_call(what: str) -> None:
     for role in ("user", "system", "developer", "tool"):
@@ -169,6 +140,8 @@ def test_reasoning_has_one_text() -> None:
     assert text([message], "harmony").startswith(
         "<|start|>assistant<|channel|>analysis<|message|>a"
     )
+    with pytest.raises(TypeError, match=r"thinking of messages\[0\] must be a str, not bool"):
+        render_chat([message | {"reasoning_content": False, "thinking": False}], "harmony")
     with pytest.raises(ValueError, match="different texts as reasoning_content and thinking"):
         render_chat([message | {"thinking": "b"}], "harmony")
     message = {"role": "assistant", "channel": "final", **_calls("{}")}

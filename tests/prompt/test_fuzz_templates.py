@@ -35,7 +35,7 @@ UNARY = [
     "({}).ljust(7)", "({}).zfill(6)", "({}).expandtabs(3)", "({})|safe", "({})|e", "({}) * 2",
     "({}).swapcase()", "({}).casefold()", "({})|truncate(5)", "({})|wordwrap(3)", "({})|urlencode",
     "[{}]|join('<')", "[{}]|map('trim')|join", "{{'k': {}}}.k", "{{'k': {}}}|tojson",
-    "namespace(a={}).a", "({})|default('z', true)", "({}).encode().decode()", "({})|batch(2)|map('join')|join",
+    "namespace(a={}).a", "({})|default('z', true)", "({})|batch(2)|map('join')|join",
     "({}).title()", "({}).removeprefix('<')", "f({})", "({})|sort|join", "({})|unique|join", "{{({}): 1}}|list|first",
 ]  # fmt: skip
 BINARY = [

@@ -473,13 +473,6 @@ def test_wrong_arguments(gpt2: bpe_engine.Encoding) -> None:
             gpt2.audit_segments([], control=control)  # type: ignore[arg-type]
 
 
-def test_segments_are_tuples() -> None:
-    segment = untrusted("x", role="user", source="mail")
-    assert segment[:2] == ("x", False) and isinstance(segment, tuple)
-    assert isinstance(segment, Segment) and segment.role == "user" and segment.source == "mail"
-    assert special("<|a|>")[:2] == ("<|a|>", {"<|a|>"})
-
-
 def test_generators_are_segments(gpt2: bpe_engine.Encoding) -> None:
     ids = gpt2.encode_segments(iter([("a", True), ("b", False)]))
     assert ids == gpt2.encode("ab")

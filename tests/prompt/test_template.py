@@ -420,7 +420,7 @@ OPERATIONS = [
     "(x|safe).strip('<')", "(x|safe).replace('|', y)", "(x|safe).join([y, 'b', 1])", "(x|safe).split('|')|join",
     "('%s'|safe) % x", "('{}'|safe).format(y)", "(x|safe).center(30)", "(x|safe).upper()", "x|safe|trim('<')",
     "x.rsplit(maxsplit=1)|join", "x.split(sep='|', maxsplit=1)|last", "x.rsplit('|')|first", "[x, y]|unique|list",
-    "[[x], [y]]|sum(start=[])|join", "x.encode('utf-16').decode('utf-16')", "(x == y) ~ ([x] == [y])", "x|int(7)",
+    "[[x], [y]]|sum(start=[])|join", "(x == y) ~ ([x] == [y])", "x|int(7)",
     "[x, y]|min", "[x, y]|groupby(0)|list", "{x: y, y: x}|dictsort|string", "(x, y) in [(x, y)]", "namespace(a=x)|string",
     "x ~ y", "x + y", "y + x", "x * 3", "x % y", "'%s|%s' % (x, y)", "'%(a)s' % {'a': x}",
     "'{}{}'.format(x, y)", "'{a}'.format(a=x)", "'{0!r:>9}'.format(x)", "x.format(y)",
@@ -439,7 +439,7 @@ OPERATIONS = [
     "[{'a': x}]|map(attribute='a')|join", "[{'a': x}]|groupby('a')|map('first')|join",
     "{x: 1}|items|map('first')|join", "{x: y}|dictsort|map('join')|join", "dict(a=x).a",
     "namespace(a=x).a", "x|batch(2)|map('join')|join", "x|slice(2)|map('join')|join",
-    "x.encode().decode()", "x|pprint", "x|xmlattr if x is mapping else x", "x|wordcount",
+    "x|pprint", "x|xmlattr if x is mapping else x", "x|wordcount",
     "x.removeprefix('<')", "x.removesuffix('>')", "x.translate({60: 62})", "x|attr('upper')()",
     "joiner(x)() ~ y", "cycler(x, y).next()", "x|length ~ y", "x|select|join",
     "x.maketrans('a', 'b')|string", "x in y", "x == y", "x|filesizeformat if x is number else x",
@@ -505,13 +505,12 @@ BOMBS = [
     "{{ 'a'|indent(99999999999) }}", "{{ [1]|batch(99999999999, 0)|list }}", "{{ [1]|slice(99999999999)|list }}",
     "{{ 1.5|round(99999999999, 'ceil') }}", "{{ {}|tojson(indent=99999999999) }}", "{{ lipsum(999999999) }}",
     "{{ 'a\\tb'.expandtabs(99999999999) }}", "{{ 1 .to_bytes(99999999999, 'big') }}",
-    "{{ ''.encode().center(99999999999) }}", "{{ ('a' * 9999999).translate({97: 'b' * 9999999}) }}",
+    "{{ ('a' * 9999999).translate({97: 'b' * 9999999}) }}",
     "{{ ('<!--x-->' * 99999)|striptags }}", "{% for i in range(99999) %}{{ 'a' * 99999 }}{% endfor %}",
     "{{ ('a'|safe).center(99999999999) }}", "{{ ('a'|safe)['ljust'](99999999999) }}", "{{ ('%99999999999d'|safe) % 1 }}",
     "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
     "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
     "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
-    "{{ (('a' * 9999999)|safe).encode('punycode') }}",
     # Small in memory, endless for whatever walks over it.
     *(
         "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
@@ -552,8 +551,8 @@ BOMBS = [
     "{{ ('a' * 9999999)|list|length }}", "{{ ('a,' * 9999999).split(',')|length }}",
     # Worse than linear.
     "{{ ('a' * 9999999).rfind('b' ~ 'a' * 4999999) }}", "{{ ('a' * 9999999).strip('b' * 4999999 ~ 'a') }}",
-    "{{ ('a' * 9999999)|trim('b' * 4999999 ~ 'a') }}", "{{ ('é' * 9999999).encode('punycode') }}",
-    "{{ ('a' * 9999999).encode().decode('idna') }}", "{{ (('f' * 9999999)|int(base=16)) // 3 }}",
+    "{{ ('a' * 9999999)|trim('b' * 4999999 ~ 'a') }}",
+    "{{ (('f' * 9999999)|int(base=16)) // 3 }}",
     "{{ strftime_now('%c' * 9999999) }}", "{{ messages|tojson(indent=9999999) }}",
     "{% set ns = namespace(x='a') %}{% for i in range(4000) %}{% set ns.x = ns.x ~ messages[0].role ~ 'b,' %}{% endfor %}"
     "{% for i in range(99999) %}{% set b = ns.x.split(',') %}{% endfor %}",
@@ -738,7 +737,7 @@ def test_the_sandbox_holds() -> None:
         "{{ ''.join.__self__.__class__ }}",
         "{% include 'x' %}",
         "{{ ''.strip.func }}{{ ''.strip.args }}{{ ''.format.func }}{{ ''.encode.args }}",
-        "{{ messages[0].role.encode().decode.args }}",
+        "{{ ('é' * 9999999).encode('punycode') }}{{ 'x'|safe|attr('encode')() }}",
         "{{ messages|map(attribute='__class__')|join }}",
         "{{ [messages]|map('attr', '__class__')|join }}",
         "{{ namespace()['_Namespace__attrs'] }}",
