@@ -32,7 +32,7 @@ pub trait Sink {
         reserve(self.ids(), ids)
     }
 
-    /// Ends a batch of pieces; `Break` ends the walk.
+    /// Called after every batch of pieces; `Break` ends the walk.
     fn batch_done(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

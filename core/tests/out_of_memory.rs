@@ -1,4 +1,5 @@
-//! Tests that texts, ids and files without room in memory are errors, with an allocator that fails.
+//! Tests with a failing allocator that calls return an error if texts, ids or files do not fit in
+//! memory.
 //!
 //! A call runs in a child process, in which the n-th large allocation and all later ones fail, for
 //! n = 1, 2, 3 and so on until the call ends without a failure. Each time the call must return

@@ -160,8 +160,8 @@ pub(crate) trait Questions: fmt::Debug + Send + Sync {
     /// Whether encoding fails for some texts.
     fn may_fail(&self) -> bool;
 
-    /// Returns why tokens may differ from the text in bytes; `None` if they never do. The decoder
-    /// is of represented bytes if `is_byte_level`, otherwise of fallbacks.
+    /// Returns why tokens may differ from the text in bytes; `None` if they never do, under a
+    /// decoder of represented bytes if `is_byte_level`, otherwise of fallbacks.
     fn why_other_bytes(&self, is_byte_level: bool) -> Option<String>;
 
     /// Returns the digest of all data that decides ids; `sha256` computes the digest on the first

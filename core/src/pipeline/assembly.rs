@@ -44,7 +44,7 @@ pub struct Pipeline {
     control: Arc<OnceBox<Control>>,
     /// Bytes of every id; created on first use.
     table: Arc<OnceBox<Tables>>,
-    /// Cutting of runs into chunks; created on first use.
+    /// Cutter of runs into chunks; created on first use.
     chunks: Arc<OnceBox<Option<Chunks>>>,
     /// Special tokens that texts may contain.
     request: Arc<Request>,

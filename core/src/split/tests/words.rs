@@ -1,4 +1,5 @@
 //! Tests the word splitter, on every tier, against the rules applied character by character.
+
 use super::{ALPHABET, Random, random_text};
 use crate::split::{BATCH, Batch, Piece, WordRules, WordSplitter, Words};
 use crate::tier::Tier;

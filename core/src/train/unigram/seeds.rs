@@ -167,7 +167,7 @@ impl Sorter<'_> {
         most as u32
     }
 
-    /// Finds substrings in sorted suffixes that are followed by different characters.
+    /// Finds the substrings in sorted suffixes that different characters follow.
     fn find(&mut self, start: usize, end: usize) {
         let mut open: Vec<(u32, u32)> = Vec::new();
         for next in start + 1..=end {
