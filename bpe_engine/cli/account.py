@@ -238,8 +238,8 @@ def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
                 show(f"{figures}  {what}".rstrip())
     parts = []
     for name, labels in groups.items():
-        inner = [Part(*it) for it in labels.most_common()] if [*labels] != [name] else []
-        parts.append(Part(name, labels.total(), parts=tuple(inner)))
+        few = [Part(*it) for it in labels.most_common()] if [*labels] != [name] else []
+        parts.append(Part(name, labels.total(), parts=tuple(few)))
     parts.sort(key=lambda part: -part.tokens)
     most, name = max(
         (each.tokens, each.name + f" ({part.name})" * bool(part.parts))

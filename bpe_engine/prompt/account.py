@@ -344,8 +344,8 @@ def account_prompt(
     if model is not None:
         if tokenizer is not None or template is not None:
             raise ValueError("give a tokenizer and its template, or model= for a closed model")
-        counted, parts = _estimated(segments, tools, model)
-        return Account(parts, encoding_for_model(model), segments, tools, counted)
+        estimated, parts = _estimated(segments, tools, model)
+        return Account(parts, encoding_for_model(model), segments, tools, estimated)
     if tokenizer is None:
         raise ValueError("give a tokenizer, or for OpenAI's closed models a name: model='gpt-4o'")
     if not segments or not all(isinstance(segment, tuple) for segment in segments):
@@ -366,8 +366,7 @@ def account_prompt(
         )
     else:
         segments = [Segment(*segment) for segment in segments]
-    counted = audit_segments(tokenizer, segments, True)
-    return Account(segments, tokenizer, messages, tools, counted)
+    return Account(segments, tokenizer, messages, tools, audit_segments(tokenizer, segments, True))
 
 
 def _listed(values: Any, name: str = "a prompt of messages or segments") -> list[Any]:
@@ -497,7 +496,7 @@ class Comparison:
         end = _common(*(each[start:][::-1] for each in keys))
         middles = [each[start : len(each) - end] for each in keys]
         gone, come = (dict.fromkeys(units[start : len(units) - end]) for units in (old, new))
-        for a, b, size in SequenceMatcher(None, *middles).get_matching_blocks():
+        for a, b, size in SequenceMatcher(None, middles[0], middles[1]).get_matching_blocks():
             for at in range(start, start + size):
                 del gone[old[a + at]], come[new[b + at]]
         is_message = bool(new) and new[0].group == "messages"

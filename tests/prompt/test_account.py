@@ -93,7 +93,7 @@ class Given(types.SimpleNamespace):
 
 def test_objects_and_names_of_groups() -> None:
     template = "{% for t in tools or [] %}{{ t|tojson }}{% endfor %}" + TEMPLATES["chatml"]
-    tools = [{"name": "system"}, Given(name="developer", description="Long.")]
+    tools: list[Any] = [{"name": "system"}, Given(name="developer", description="Long.")]
     messages = [Given(**chats.SYSTEM), Given(**chats.USER), chats.ANSWER, Given(**chats.USER)]
     account = account_prompt(messages, QWEN, template=template, tools=tools)
     found = {part.name: [it.name for it in part.parts] for part in account.parts}
@@ -284,14 +284,14 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
         )
         cost, whole = ((data["tokens"] - cached) * 2 / 1e6 for cached in (data["cached"], 0))
         assert json.loads(out) == {**data, "cost": cost, "cost_without_cache": whole}
-    more: dict[str, Any] = {"documents": [{"title": "Sea", "text": "wet"}]}
-    kwargs = {"add_generation_prompt": False}
+    given: dict[str, Any] = {"documents": [{"title": "Sea", "text": "wet"}]}
+    kwargs: Any = {"add_generation_prompt": False}
     request = {"messages": [chats.USER], "functions": chats.TOOLS, "chat_template_kwargs": kwargs}
-    Path(one).write_text(json.dumps({**request, **more}))
+    Path(one).write_text(json.dumps({**request, **given}))
     Path(template).write_text(TEMPLATES["tools"])
     _, out, _ = run(capfdbinary, one, *source, "--json")
-    more |= {"template": TEMPLATES["tools"], "tools": chats.TOOLS}
-    account = account_prompt([chats.USER], QWEN, **more, **kwargs)
+    given |= {"template": TEMPLATES["tools"], "tools": chats.TOOLS}
+    account = account_prompt([chats.USER], QWEN, **given, **kwargs)
     assert json.loads(out) == account.to_dict() and "documents" in out
     Path(template).write_text(TEMPLATES["chatml"])
     user = '[{"role": "user"}]'
