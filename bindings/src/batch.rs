@@ -413,7 +413,6 @@ fn with_overflow(
     Ok((rows, samples))
 }
 
-/// Pads rows.
 fn fill(py: Python<'_>, rows: &mut [Encoding], padding: &Padding) -> PyResult<()> {
     let longest = rows.iter().map(Encoding::len).max().unwrap_or(0);
     let length = post::padded_length(longest, padding);
@@ -464,7 +463,6 @@ impl EncodedRows {
         }
     }
 
-    /// Returns the lengths of all rows.
     fn row_lengths(&self) -> impl Iterator<Item = usize> {
         (0..self.count()).map(|row| match &self.0 {
             Stored::Flat { rows, length, .. } => flat_range(rows, row).len().max(*length),

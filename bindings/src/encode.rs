@@ -267,7 +267,6 @@ impl PyPipeline {
     }
 }
 
-/// Unit of spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Characters,

@@ -85,10 +85,8 @@ pub struct Labels {
 
 /// A value with a number.
 struct Given {
-    /// The caller's segment.
     segment: Option<Py<PyTuple>>,
     place: Option<usize>,
-    /// The caller's string.
     text: Option<Py<PyAny>>,
 }
 

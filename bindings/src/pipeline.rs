@@ -250,7 +250,6 @@ impl Drop for PyPipeline {
     }
 }
 
-/// Builds an encoding.
 fn encoding(
     vocabulary: Vocabulary,
     special: &Bound<'_, PyDict>,

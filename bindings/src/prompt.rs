@@ -400,7 +400,6 @@ impl ConversationState {
         Ok(Some((kept, int_cache::list(py, &conversation.ids()[kept..])?)))
     }
 
-    /// Replaces the prompt.
     fn update<'py>(
         &self,
         py: Python<'py>,

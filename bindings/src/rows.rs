@@ -107,7 +107,6 @@ enum RowText<'a> {
 }
 
 impl RowText<'_> {
-    /// Returns the estimated work.
     fn size(&self) -> usize {
         match self {
             Self::Str(text) => text.size(),

@@ -159,7 +159,6 @@ struct Given<'py> {
     /// Name and names of a special token.
     special: Option<[Bound<'py, PyAny>; 2]>,
     is_labeled: bool,
-    /// The caller's string.
     text: Option<Bound<'py, PyAny>>,
 }
 
@@ -253,7 +252,6 @@ impl<'a, 'py> Collector<'a, 'py> {
         part.is_exact_instance_of::<PyString>() || part.get_type_ptr() == self.traced.as_type_ptr()
     }
 
-    /// Adds the parts of a tuple.
     fn add_parts(&mut self, parts: &Bound<'py, PyTuple>, rules: &Rules<'_, 'py>) -> PyResult<()> {
         let kind = parts.get_borrowed_item(0)?;
         let values = || parts.iter_borrowed().skip(1);

@@ -21,7 +21,6 @@ use crate::{ids, int_cache};
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 
-/// Returns the name of a kind.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Absent => "absent",
@@ -115,7 +114,6 @@ impl PyTokenTable {
     }
 }
 
-/// A part of a table.
 #[derive(Clone, Copy)]
 enum Part {
     Bytes,

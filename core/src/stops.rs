@@ -26,7 +26,6 @@ pub struct Stops {
     first_of_length: Vec<u32>,
     /// Each match, in ascending order, with the index of its longest stop string.
     matches: Vec<(u32, u32)>,
-    /// Length of each stop string.
     lengths: Vec<u32>,
     /// Whether a stop string begins with this byte; enough to reject most bytes of a text.
     begins: [bool; 256],

@@ -61,7 +61,6 @@ pub struct Found {
     pub id: usize,
 }
 
-/// One stream of ids.
 #[derive(Debug)]
 struct Stream {
     options: Options,
@@ -74,7 +73,6 @@ struct Stream {
     counted: (usize, usize),
     /// State of the stop strings after `text`.
     state: State,
-    /// Number of ids so far.
     ids: usize,
     /// Whether the next id with text starts a text in which the first id has other bytes.
     is_first: bool,

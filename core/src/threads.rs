@@ -113,7 +113,6 @@ struct Queue<R> {
 }
 
 struct State<R> {
-    /// Next share to work on.
     next: usize,
     is_stopped: bool,
     /// Indexed by share.

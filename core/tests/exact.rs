@@ -54,7 +54,6 @@ struct Case {
     pieces: Vec<Vec<u8>>,
 }
 
-/// Single bytes of a vocabulary.
 #[derive(Debug, Clone)]
 struct Bytes {
     all: bool,

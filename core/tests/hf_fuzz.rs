@@ -27,12 +27,10 @@ fn varint(mut number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a field with a number.
 fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 
-/// Encodes a field with bytes.
 fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
@@ -171,7 +169,6 @@ fn damaged(mut file: Vec<u8>, damage: &[Damage]) -> Vec<u8> {
     file
 }
 
-/// Returns the ids of a text.
 fn ids(tokenizer: &Pipeline, text: &str) -> Option<Vec<u32>> {
     let input = Input { first: Sequence::Text(text), second: None };
     match tokenizer.encode(input, false, Vec::new()).ok()? {

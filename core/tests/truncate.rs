@@ -90,7 +90,6 @@ fn check_part(
     Ok(found.is_some())
 }
 
-/// Checks all chunks of a text.
 fn check_chunks(
     engine: &Pipeline,
     text: &str,

@@ -14,7 +14,6 @@ use crate::pipeline::{PyPipeline, PyTokenizer};
 /// Memory in bytes for a token in a list.
 const TOKEN: usize = 192;
 
-/// Copies a text.
 fn owned(text: &Bound<'_, PyString>) -> PyResult<String> {
     let mut copy = String::new();
     append_text(&mut copy, text.to_str()?).or_raise()?;

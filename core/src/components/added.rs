@@ -379,7 +379,6 @@ impl AddedTokens {
         self.tokens.values().any(|token| token.lstrip || token.rstrip)
     }
 
-    /// Returns the token with this id.
     pub(crate) fn token(&self, id: u32) -> Option<&AddedToken> {
         self.tokens.get(&id)
     }
@@ -421,7 +420,6 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Continues at byte `position`.
     pub(crate) fn skip_to(&mut self, position: usize) {
         self.done = self.done.max(position);
     }

@@ -81,7 +81,6 @@ pub(crate) fn try_bytes_of(text: &str) -> Result<Option<Vec<u8>>> {
     Ok(append_bytes(text, &mut bytes)?.then_some(bytes))
 }
 
-/// Whether a character represents a byte.
 pub(crate) fn represents_byte(character: char) -> bool {
     BYTE_OF.get(character as usize).is_some_and(|&byte| byte != NONE)
 }
@@ -104,7 +103,6 @@ pub(crate) fn byte_of(token: &str) -> Option<u8> {
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// Whether a byte can occur in UTF-8.
 pub(crate) fn is_in_utf8(byte: u8) -> bool {
     !matches!(byte, 0xc0 | 0xc1 | 0xf5..)
 }
@@ -186,7 +184,6 @@ pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
     Ok(Cow::Owned(new))
 }
 
-/// Whether a text has a [mark](MARK).
 pub(crate) fn has_marks(text: &str) -> bool {
     memmem::find(text.as_bytes(), MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }

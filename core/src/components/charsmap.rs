@@ -17,7 +17,6 @@ use crate::components::encoding::copied;
 use crate::components::spec::BASE64;
 use crate::error::{Error, Result};
 
-/// Rules of a charsmap.
 #[derive(Debug)]
 pub(crate) struct Charsmap {
     trie: Vec<u32>,

@@ -104,7 +104,6 @@ impl Decoder {
         })
     }
 
-    /// Decodes tokens to text.
     pub(crate) fn decode(&self, tokens: Vec<String>) -> Result<String> {
         let limit = limit(tokens.iter().map(String::len).sum());
         joined_with(&self.apply(tokens, limit)?, "")
@@ -335,7 +334,6 @@ pub(crate) fn lossy_text(bytes: Vec<u8>) -> Result<String> {
     Ok(text)
 }
 
-/// Joins tokens with `separator`.
 pub(crate) fn joined_with(tokens: &[String], separator: &str) -> Result<String> {
     let length: usize = tokens.iter().map(|token| token.len() + separator.len()).sum();
     let mut text = String::new();

@@ -99,7 +99,6 @@ impl Locality {
 /// Maximum number of bytes that [`Normalizer::Each`] turns a character into.
 const MOST: usize = 12;
 
-/// A Unicode normalization form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
     Nfc,
@@ -187,7 +186,6 @@ impl Normalizer {
         is_marked.then_some(is_prefixed)
     }
 
-    /// Normalizes `text`.
     pub(crate) fn apply<'a>(&self, text: Cow<'a, str>) -> Result<Cow<'a, str>> {
         let limit = limit(text.len());
         self.apply_within(text, limit)
@@ -570,7 +568,6 @@ fn inserts(path: &str) -> Error {
     Error::unsupported(format!("{path}.pattern"), "a pattern that matches the empty text")
 }
 
-/// Compiles a pattern.
 pub(crate) fn compile(pattern: &spec::Pattern) -> Result<Regex> {
     match pattern {
         spec::Pattern::String(text) if text.is_empty() => Regex::new(""),

@@ -241,7 +241,6 @@ fn trim(encoding: &mut Encoding, add_prefix_space: bool) {
     }
 }
 
-/// Truncates one or two sequences.
 fn truncate(sequences: &mut [Encoding], params: &Truncation) -> Result<()> {
     let lengths: Vec<usize> = sequences.iter().map(Encoding::len).collect();
     let kept = kept_lengths(&lengths, params)?;

@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 /// Oniguruma's error code for a failed allocation.
 const NO_MEMORY: i32 = -5;
 
-/// A compiled pattern.
 #[derive(Clone)]
 pub(crate) enum Regex {
     /// A nonempty text to search for.

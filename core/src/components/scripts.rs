@@ -6,7 +6,6 @@ use std::num::NonZero;
 /// bytes, in ascending order, and the number of the script; 0 for no script.
 const TABLE: &[[u8; 4]] = include_bytes!("scripts.bin").as_chunks().0;
 
-/// Number of a script.
 pub(crate) type Script = NonZero<u8>;
 
 /// Returns the script of a character; `None` for spaces and for characters unassigned in Unicode

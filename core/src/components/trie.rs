@@ -5,7 +5,6 @@ use crate::polling::poll;
 
 use crate::error::{Error, Result};
 
-/// A node of a [`Trie`].
 pub(crate) type Node = u32;
 
 /// Value of a node that ends no token.
@@ -40,7 +39,6 @@ pub(crate) struct Trie {
     places: Vec<Place>,
 }
 
-/// A token and its number.
 type Entry<'a> = (&'a str, u32);
 
 /// Tokens that begin with the bytes of a node.
@@ -105,7 +103,6 @@ impl Trie {
         text.iter().try_fold(node, next)
     }
 
-    /// Returns the number of a token.
     pub(crate) fn find(&self, token: &str) -> Option<u32> {
         let value = self.places[self.walk(Self::ROOT, token.as_bytes())? as usize].value;
         (value != NONE).then_some(value)

@@ -29,7 +29,6 @@ pub struct Aligned<'a> {
 /// text between them or because either id is a special token, whose id may have several names.
 #[derive(Debug)]
 struct Jump {
-    /// Index of the id.
     index: usize,
     start: usize,
     /// End of a special token.

@@ -22,7 +22,6 @@ use crate::vocabulary::Vocabulary;
 /// beyond.
 pub const SCAN_LIMIT: usize = 31;
 
-/// Appends the parts of `piece` to `out`.
 pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     if !vocabulary.is_ordered() {
         let pairs = vocabulary.pairs();

@@ -43,7 +43,6 @@ const END: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     runs: Vec<Run>,
-    /// Index of the first run.
     head: u32,
     /// From the highest bit: rank, run, and whether the candidate is the outer merge of the run.
     candidates: BinaryHeap<Reverse<u64>>,
@@ -61,7 +60,6 @@ impl Runs {
         reserve(&mut self.runs, count)
     }
 
-    /// Appends an initial part.
     #[inline(always)]
     pub(super) fn add(&mut self, table: &impl MergeTable, first: FirstPart) {
         let runs = &mut self.runs;
@@ -78,7 +76,6 @@ impl Runs {
         runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
     }
 
-    /// Merges one run.
     pub(super) fn merge_one(&mut self, table: &impl MergeTable, run: Run) -> Result<()> {
         self.clear(1)?;
         self.runs.push(run);
@@ -228,7 +225,6 @@ impl Runs {
         }
     }
 
-    /// Appends all parts.
     pub(super) fn append_all(&self, out: &mut Vec<u32>) -> Result<()> {
         self.each(|part, count| {
             reserve(out, count)?;
@@ -237,7 +233,6 @@ impl Runs {
         })
     }
 
-    /// Returns the first part.
     pub(super) fn first_part(&self) -> u32 {
         self.runs[self.head as usize].part
     }

@@ -41,7 +41,6 @@ pub(super) trait Units {
     fn merge_by_rule(&self, out: &mut Vec<u32>) -> Result<()>;
 }
 
-/// A piece of text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub(super) vocabulary: &'a Vocabulary,
@@ -107,7 +106,6 @@ impl<T: MergeTable, W: Fn(u32) -> usize> Units for Parts<'_, T, W> {
     }
 }
 
-/// Appends the parts of `piece` to `out`.
 pub(super) fn merge_long(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -> Result<()> {
     let Some(run) = single_run(vocabulary.pairs(), piece) else {
         return merge_windows(&Bytes { vocabulary, piece }, WINDOW, out);

@@ -29,7 +29,6 @@ use crate::error::{Error, Result};
 /// Takes the id of each token of a piece and the number of bytes it covers.
 pub(super) type Covering<'a> = &'a mut dyn FnMut(u32, usize) -> Result<()>;
 
-/// A vocabulary and its merges.
 #[derive(Debug)]
 pub(crate) struct Bpe {
     pub(super) core: Arc<crate::Direct>,

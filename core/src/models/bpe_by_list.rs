@@ -16,7 +16,6 @@ use super::write_bpe::{Merging, write};
 use super::{Found, Token};
 use crate::error::{Error, Result};
 
-/// A vocabulary and its merges.
 #[derive(Debug)]
 pub(crate) struct ListBpe {
     header: Header,

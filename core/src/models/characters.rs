@@ -247,7 +247,6 @@ fn border(parts: [&str; 2]) -> Option<[char; 2]> {
     Some([swap(parts[0].chars().next_back()?), swap(parts[1].chars().next()?)])
 }
 
-/// Returns the character of a one-character text.
 fn only_character(text: &str) -> Option<char> {
     let mut characters = text.chars();
     characters.next().filter(|_| characters.next().is_none())

@@ -41,7 +41,6 @@ impl Cutter {
         self.joined = Joined::new(pairs);
     }
 
-    /// The number of characters.
     pub(crate) fn count(&self) -> usize {
         self.known.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -98,7 +97,6 @@ pub(crate) struct Cuts<'a> {
     cutter: &'a Cutter,
     text: &'a str,
     in_bytes: bool,
-    /// Start of the next piece.
     start: usize,
     /// End of the text read: characters of the next piece.
     read: usize,

@@ -105,7 +105,6 @@ impl ModelFile {
 }
 
 impl Parts {
-    /// Builds the model.
     pub(crate) fn build(self, split: &Split) -> Result<Model> {
         Ok(match self {
             Self::Bpe(header, tokens, merges) => Model::bpe(header, &tokens, &merges, split)?,

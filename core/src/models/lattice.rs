@@ -9,7 +9,6 @@ use crate::polling::poll;
 use super::random::next_f64;
 use crate::error::{Error, Result};
 
-/// A token at a position.
 #[derive(Debug, Clone)]
 struct Node {
     /// Token id; `None` for the beginning and the end.
@@ -56,7 +55,6 @@ impl Lattice {
         self.nodes.push(Node { id, span, score, best: 0.0, before: NOBODY });
     }
 
-    /// Adds a token.
     pub(crate) fn add(&mut self, id: u32, span: Range<usize>, score: f64) {
         let node = self.nodes.len();
         self.begins[span.start].push(node);

@@ -63,7 +63,6 @@ use word_piece::WordPiece;
 use words::Words;
 use write_bpe::Merging;
 
-/// A model that is ready to run.
 #[derive(Debug)]
 pub(crate) enum Model {
     /// Byte pair encoding by the lists of a file.

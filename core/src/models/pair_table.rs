@@ -126,7 +126,6 @@ impl Listed {
     }
 }
 
-/// The listed merges.
 #[derive(Debug, Default)]
 pub(crate) struct PairTable {
     /// For each pair, its index in the list and the id of the merged token.

@@ -61,14 +61,12 @@ impl From<Kind> for u64 {
     }
 }
 
-/// The fields of the model in a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
     pub(crate) algorithm: Algorithm,
     pub(crate) version: Version,
     /// Whether unknown characters become one token per byte.
     pub(crate) byte_fallback: bool,
-    /// Type of each piece.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) kinds: Vec<Kind>,
 }

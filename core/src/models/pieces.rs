@@ -16,7 +16,6 @@ pub(crate) struct Pieces {
     pub(crate) version: Version,
     pub(super) vocab: Vocab,
     pub(super) scores: Vec<f32>,
-    /// Order of the scores.
     order: Vec<i32>,
     pub(super) user_defined: UserDefined,
     pub(super) unknown: Option<u32>,

@@ -18,7 +18,6 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// The names of the fields.
     pub(crate) const FIELDS: [&'static str; 3] = ["alpha", "nbest_size", "seed"];
 
     /// Returns the factor of the scores and the number of paths; `None` for the best tokens.

@@ -16,14 +16,12 @@ const DEEPEST: usize = 100;
 /// Cost of a merge, in bytes of text: see [`poll`].
 const WORK: usize = 32;
 
-/// A part of a text.
 struct Symbol {
     start: usize,
     length: usize,
     is_frozen: bool,
 }
 
-/// Merges one text.
 pub(crate) struct Merging<'a, F> {
     pieces: &'a Pieces,
     text: &'a str,

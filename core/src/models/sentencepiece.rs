@@ -28,7 +28,6 @@ use crate::error::{Error, Result};
 /// Takes the id and the bytes of each piece of a text.
 type Placed<'a> = &'a mut dyn FnMut(u32, Range<usize>) -> Result<()>;
 
-/// The model, ready to run.
 #[derive(Debug)]
 pub(crate) struct SentencePiece {
     fields: Arc<Fields>,
@@ -365,7 +364,6 @@ impl Questions for SentencePiece {
     }
 }
 
-/// The model in a file.
 #[derive(Serialize)]
 struct Written<'a> {
     r#type: &'static str,

@@ -32,7 +32,6 @@ pub(crate) struct Core {
     runs: Option<Runs>,
 }
 
-/// Runs of marks.
 #[derive(Debug, Clone)]
 struct Runs {
     mark: u32,

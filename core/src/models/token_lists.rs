@@ -83,7 +83,6 @@ impl TokenList {
 /// Merges as pairs of tokens, in the order of the file.
 #[derive(Debug, Default)]
 pub(crate) struct MergeList {
-    /// Both parts of each pair.
     texts: Texts,
     /// First entry that is not two tokens, with its index.
     malformed: Option<(usize, String)>,
@@ -255,7 +254,6 @@ impl<'de> Visitor<'de> for MergesVisitor {
 #[derive(Default)]
 struct MergeReader {
     list: MergeList,
-    /// Buffers.
     parts: [String; 2],
     /// Whether merges are written as one string; `None` before the first.
     are_lines: Option<bool>,

@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 /// Difference between the lowest token score and the score of unknown characters.
 const PENALTY: f64 = 10.0;
 
-/// Fields of the model in a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Fields {
@@ -42,12 +41,10 @@ impl Fields {
     }
 }
 
-/// The model, ready to run.
 #[derive(Debug)]
 pub(crate) struct Unigram {
     fields: Fields,
     state: State,
-    /// Score of each id.
     scores: Arc<Vec<f64>>,
     /// Score of a character that is not a token.
     unknown_score: f64,
@@ -279,7 +276,6 @@ impl Words for Unigram {
     }
 }
 
-/// The model in a file.
 #[derive(Serialize)]
 struct Written<'a> {
     r#type: &'static str,

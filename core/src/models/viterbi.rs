@@ -24,7 +24,6 @@ const PENALTY: f32 = 10.0;
 /// Limit beyond which sums restart from zero.
 const RESET: f32 = 100_000.0;
 
-/// Tokens with their scores.
 #[derive(Debug)]
 pub(crate) struct Viterbi {
     trie: Trie,
@@ -32,7 +31,6 @@ pub(crate) struct Viterbi {
     scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
-    /// Length of the longest token.
     longest: usize,
     is_old: bool,
     cuts: Cuts,

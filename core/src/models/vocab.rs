@@ -10,7 +10,6 @@ use crate::components::bytes::{is_in_utf8, text_of};
 use crate::components::trie::Trie;
 use crate::error::{Error, Result};
 
-/// Tokens and their ids.
 pub(crate) struct Vocab {
     /// By ascending id.
     tokens: TokenList,

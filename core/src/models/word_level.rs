@@ -10,14 +10,12 @@ use super::words::{State, Words, leave_out_text, missing_unknown};
 use super::{Found, Token};
 use crate::error::Result;
 
-/// Fields of the model in a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fields {
     /// Token that replaces words outside the vocabulary.
     pub(crate) unk_token: String,
 }
 
-/// The model, ready to run.
 #[derive(Debug)]
 pub(crate) struct WordLevel {
     fields: Fields,
@@ -77,7 +75,6 @@ pub(crate) fn not_known(unk_token: &str) -> String {
     format!("{unk_token:?} is not in the vocabulary")
 }
 
-/// The model in a file.
 #[derive(Serialize)]
 struct Written<'a> {
     r#type: &'static str,

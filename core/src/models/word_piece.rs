@@ -26,7 +26,6 @@ pub(crate) struct Fields {
     pub(crate) max_input_chars_per_word: usize,
 }
 
-/// The model, ready to run.
 #[derive(Debug)]
 pub(crate) struct WordPiece {
     fields: Fields,
@@ -139,7 +138,6 @@ impl Words for WordPiece {
     }
 }
 
-/// The model in a file.
 #[derive(Serialize)]
 struct Written<'a> {
     r#type: &'static str,

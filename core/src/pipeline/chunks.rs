@@ -26,7 +26,6 @@ use crate::models::{Model, Place};
 #[derive(Debug)]
 pub(crate) struct Chunks {
     splitter: WordSplitter,
-    /// Normalizes a chunk.
     normalizer: Normalizer,
     /// Treatment of whitespace at the ends of a run.
     ends: Ends,
@@ -371,7 +370,6 @@ impl Unknown<'_> {
         self.model.encode_stretch(&text, Place::Chunk, self.split, ids)
     }
 
-    /// Appends the ids of a chunk.
     fn append_chunk(&self, chunk: &str, ids: &mut Vec<u32>) -> Result<()> {
         let (mut short, mut long);
         let room = if chunk.len() <= SHORT {

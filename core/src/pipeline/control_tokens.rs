@@ -10,7 +10,6 @@ use crate::models::Model;
 /// Tokens that untrusted text must not produce.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// All added tokens.
     pub(crate) tokens: SpecialTokens,
     /// Ids that the model may make of text, in ascending order.
     made: Vec<u32>,

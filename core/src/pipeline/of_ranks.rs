@@ -103,7 +103,6 @@ impl Pipeline {
         Ok(count)
     }
 
-    /// Encodes a text with details.
     pub(crate) fn encode_plain(
         &self,
         direct: &Direct,

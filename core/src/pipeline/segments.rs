@@ -388,7 +388,6 @@ impl Prompt {
         (first, self.segment_at(bytes.end.max(1) - 1).max(first))
     }
 
-    /// Returns the segment with the byte at `position`.
     fn segment_at(&self, position: usize) -> usize {
         self.ends.partition_point(|&end| end <= position).min(self.ends.len().saturating_sub(1))
     }

@@ -137,7 +137,6 @@ impl Pipeline {
         self.model().encode_piece(&piece.text, None, take).map(drop)
     }
 
-    /// Returns the text of a token of a piece.
     fn token_text(&self, token: &models::Token, piece: &str) -> Result<String> {
         match token.shows_piece {
             true => joined(&piece[token.span.clone()], ""),

@@ -111,7 +111,6 @@ impl Pipeline {
         }
     }
 
-    /// Walks over a text.
     pub(crate) fn walk<T: Tracer>(&self, text: &str, tracer: &mut T) -> Result<()> {
         self.check(text, self.request())?;
         self.begin(text);

@@ -165,7 +165,6 @@ impl Masks {
 }
 
 impl Block<'_> {
-    /// Finds the starts of the pieces.
     #[inline(always)]
     fn pieces<F: Family, W: Window>(&self, window: &W) -> Pieces {
         let rules = &F::RULES;

@@ -13,7 +13,6 @@ const PROGRAM_LIMIT: usize = 200_000;
 /// Maximum length of a pattern in bytes; published patterns have fewer than 1000.
 const LENGTH_LIMIT: usize = 100_000;
 
-/// Compiles `pattern`.
 pub(super) fn compile(pattern: &str) -> Result<Regex> {
     let error = |reason: String| Error::Pattern { pattern: shortened(pattern), reason };
     if pattern.len() > LENGTH_LIMIT {

@@ -11,7 +11,6 @@ use super::linear::Linear;
 use super::{Batch, Piece};
 use crate::error::Result;
 
-/// A compiled pattern.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {
     /// Matched in linear time.
@@ -38,7 +37,6 @@ impl Pattern {
     }
 }
 
-/// The pieces of one text.
 #[derive(Debug)]
 pub(super) enum PatternPieces<'a> {
     Linear { linear: &'a Linear, text: &'a str, position: usize },

@@ -177,7 +177,6 @@ struct Span<'a, W> {
 }
 
 impl<W: Window> Span<'_, W> {
-    /// Finds the word boundaries.
     #[inline(always)]
     fn borders(&self, rules: &WordRules, permits: Permits<'_>, before: &mut Before) -> Cut {
         let valid = u64::MAX >> (WINDOW - self.length);

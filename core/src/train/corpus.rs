@@ -36,7 +36,6 @@ const MOST_CELLS: usize = u32::MAX as usize - 1;
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     token: u32,
-    /// Count of the piece.
     count: u32,
 }
 
@@ -62,7 +61,6 @@ pub(super) struct Merging {
     pub(super) left: u32,
     pub(super) right: u32,
     pub(super) new: u32,
-    /// True if the token is new.
     pub(super) is_new: bool,
 }
 
@@ -75,7 +73,6 @@ pub(super) struct Corpus {
     /// it equals the token's first number.
     lengths: HashMap<u32, u32>,
     pairs: Pairs,
-    /// Positions of pairs.
     arena: Vec<u32>,
     /// Further positions of pairs, found when a token was made a second time.
     again: HashMap<u32, Vec<u32>>,
@@ -84,7 +81,6 @@ pub(super) struct Corpus {
     threshold: i64,
     before: Side,
     after: Side,
-    /// Number of tokens in the corpus.
     pub(super) tokens: u64,
     ties: Ties,
     limits: Limits,

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::hash::fold;
 
-/// Two neighboring tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     pub(super) left: u32,

@@ -93,7 +93,6 @@ impl Symbols {
         Ok(interned)
     }
 
-    /// Returns the number of a token.
     pub(super) fn number(&self, bytes: &[u8]) -> Option<u32> {
         self.numbers.get(bytes).copied()
     }
@@ -116,7 +115,6 @@ impl Symbols {
         self.shapes[number as usize].length as usize
     }
 
-    /// Returns the concatenated bytes of both.
     pub(super) fn joined(&self, left: u32, right: u32) -> Vec<u8> {
         [&self.bytes(left)[..], &self.bytes(right)[..]].concat()
     }

@@ -43,7 +43,6 @@ impl Neighbors {
         Self { rank: NONE, left_merge_rank: NONE, right_merge_rank: NONE, padding: 0 };
 }
 
-/// Pairs of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
     /// Part of each byte.
@@ -161,7 +160,6 @@ impl Pairs {
         rank_in(self.by_pair.at(hash_or_slot as usize), pair)
     }
 
-    /// Returns the part of a byte.
     #[inline(always)]
     pub(crate) fn byte(&self, byte: u8) -> u32 {
         self.bytes[usize::from(byte)]

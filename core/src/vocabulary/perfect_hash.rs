@@ -121,7 +121,6 @@ impl PerfectHash {
         slot
     }
 
-    /// Returns the word in this slot.
     #[inline(always)]
     pub(crate) fn at(&self, slot: usize) -> u64 {
         self.slots[slot]

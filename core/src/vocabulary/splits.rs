@@ -292,7 +292,6 @@ impl<'a> Search<'a> {
         parts.are_too_many
     }
 
-    /// Returns the part with exactly these bytes.
     fn part(&self, bytes: &[u8]) -> Option<u32> {
         match *bytes {
             [byte] => Some(self.bytes[usize::from(byte)]),

@@ -130,7 +130,6 @@ impl TokenProbe {
     }
 }
 
-/// The tokens of a vocabulary.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     /// Concatenated bytes of all tokens in the order of ranks.
@@ -191,7 +190,6 @@ impl Tokens {
         Ok(Some(Self { arena, starts, ids, short, long, unreachable }))
     }
 
-    /// Marks this token as unreachable.
     pub(super) fn set_unreachable(&mut self, rank: u32) {
         self.unreachable.to_mut()[rank as usize / 64] |= 1 << (rank % 64);
     }
@@ -245,7 +243,6 @@ impl Tokens {
         if self.ids.is_empty() { rank } else { self.ids[rank as usize] }
     }
 
-    /// Returns true if ids equal ranks.
     #[inline(always)]
     pub(crate) fn ids_are_ranks(&self) -> bool {
         self.ids.is_empty()
@@ -262,7 +259,6 @@ impl Tokens {
         }
     }
 
-    /// Returns the rank of the token with these bytes.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<u32> {
         let rank = match bytes.len() {
             0..=SHORT => self.find_short(key(bytes, 0, bytes.len())),

@@ -11,7 +11,6 @@ use crate::components::offsets::WORK;
 use crate::components::spec::SentencePieceDecoder as Spec;
 use crate::error::Result;
 
-/// The decoder, ready to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Decoder {
     control: HashSet<String, FixedState>,
@@ -22,7 +21,6 @@ pub(crate) struct Decoder {
     strips_all: bool,
 }
 
-/// Text of a piece.
 enum Part<'a> {
     Nothing,
     Byte(u8),

@@ -22,7 +22,6 @@ use crate::error::{Error, Result};
 use super::user_defined::UserDefined;
 use super::words::Words;
 
-/// The normalizer, ready to run.
 #[derive(Debug)]
 pub(crate) struct Normalizer {
     charsmap: Option<Charsmap>,

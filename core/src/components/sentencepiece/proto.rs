@@ -14,7 +14,6 @@ pub(crate) struct ModelProto {
     pub(crate) denormalizer: Normalizer,
 }
 
-/// A token.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) text: String,
@@ -62,7 +61,6 @@ impl Default for Normalizer {
     }
 }
 
-/// The value of a field.
 enum Value<'a> {
     Number(u64),
     Float(f32),

@@ -13,7 +13,6 @@ fn permits(character: char) -> bool {
     (character as u32).is_multiple_of(3)
 }
 
-/// Fills a batch with words.
 type Fill = fn(&mut Words<'_>, &mut Batch) -> usize;
 
 fn found(splitter: &WordSplitter, is_picky: bool, text: &str, fill: Fill) -> Vec<Piece> {

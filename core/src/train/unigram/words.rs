@@ -15,7 +15,6 @@ pub(super) const END: u32 = 0;
 pub(super) struct Words {
     /// Numbers of characters, with [`END`] after each word.
     pub(super) text: Vec<u32>,
-    /// The count of each word.
     pub(super) counts: Vec<u64>,
     /// Characters in ascending order; their numbers begin with 1.
     pub(super) characters: Vec<char>,
@@ -136,7 +135,6 @@ impl Words {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Returns the characters of a range.
     pub(super) fn string(&self, at: usize, length: usize) -> String {
         let codes = self.text[at..at + length].iter();
         codes.map(|&code| self.characters[code as usize - 1]).collect()
