@@ -23,7 +23,7 @@ from ._arguments import check_pattern, copied_special_tokens
 from ._tiktoken import CoreBPE
 from .common.atomic_write import write_at_once
 from .common.suggest import did_you_mean
-from .common.values import describe, with_text
+from .common.values import checked, describe, with_text
 from .core import Encoding
 from .read import byte_level
 from .read.builtin import BUILTIN
@@ -456,7 +456,7 @@ def load_encoding(
     more = [extra] if isinstance(extra, (str, bytes, os.PathLike)) else extra
     if not isinstance(more, Iterable):
         raise TypeError(f"extra must be a path or several, not {describe(extra)}")
-    names = [_file_name("extra", file) for file in more]
+    names = [_file_name("extra", file) for file in checked(more)]
     path, format, _ = recognize(path)
     if format == "encoding":
         reason = f"No such file; get_encoding({path!r}) returns the encoding of this name"

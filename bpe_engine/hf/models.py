@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .._core import Pipeline
 from ..common.atomic_write import write_at_once
-from ..common.values import with_text
+from ..common.values import checked, listed, with_text
 from ..read.gpt2_files import read_merges, read_vocab
 from ..read.text_files import read_text
 from .components import Token
@@ -240,7 +240,7 @@ class BPE(Model):
         }
         vocab = read_vocab(vocab) if isinstance(vocab, str) else vocab
         merges = read_merges(merges) if isinstance(merges, str) else merges
-        merges_json = json.dumps(list(merges or ()))
+        merges_json = json.dumps(listed(merges or ()))
         self._make(fields, vocab=_vocab_json(vocab), merges=merges_json)
 
     @staticmethod
@@ -443,7 +443,7 @@ class Unigram(Model):
         scores, tokens = [], []
         # Not a list or a tuple for each token, which would start collections of garbage.
         quoted = json.encoder.encode_basestring_ascii
-        for token, score in vocab:
+        for token, score in checked(vocab):
             scores.append(float(score))
             tokens.append(f"[{quoted(token)},0.0]")
         fields = {
@@ -530,7 +530,7 @@ def _field_json(name: str, value: Any) -> str:
 
 def _vocab_json(vocab: Mapping[str, int] | None) -> str:
     """Returns tokens and their ids in JSON. Raises ValueError for an id that is too large."""
-    vocab = dict(vocab or {})
+    vocab = dict(checked(vocab or {}))  # type: ignore[arg-type]
     for token, id in vocab.items():
         if isinstance(id, int) and not 0 <= id <= _MOST_ID:
             raise ValueError(f"the id of {token!r} must be from 0 to {_MOST_ID:,}, not {id}")

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .._arguments import whole_number
 from .._core import AuditedIds, audit_segments
+from ..common.values import listed, safe_repr
 from ..model import encoding_for_model
 from .apply_template import without_none
 from .fields import REASONING_KEYS, field_of, value_of
@@ -372,7 +373,7 @@ def account_prompt(
 def _listed(values: Any, name: str = "a prompt of messages or segments") -> list[Any]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list, not {type(values).__name__}")
-    return list(values)
+    return listed(values)
 
 
 @dataclass
@@ -690,7 +691,9 @@ def fit(
     """
     given, limit = _listed(messages), whole_number("limit", limit)
     if segment := next((each for each in given if isinstance(each, tuple)), None):
-        raise TypeError(f"fit drops whole messages, so give messages, not segments: {segment!r}")
+        raise TypeError(
+            f"fit drops whole messages, so give messages, not segments: {safe_repr(segment)}"
+        )
 
     def split(start: int) -> tuple[list[Any], list[Any]]:
         is_kept = [at >= start or value_of(m, "role") in _SYSTEM for at, m in enumerate(given)]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from .._core import AuditedIds
+from ..common.values import checked
 from .fields import spoken
 from .segments import Origin
 
@@ -184,7 +185,9 @@ class Audit:
         >>> enc.decode([id for id, bit in zip(audit.ids, audit.mask()) if bit])
         'So.<|im_end|>'
         """
-        chosen = None if messages is None else [operator.index(index) for index in messages]
+        chosen = (
+            None if messages is None else [operator.index(index) for index in checked(messages)]
+        )
         if chosen and min(chosen) < 0:
             raise ValueError(
                 f"messages holds {min(chosen)}, but indices begin at 0; last=True keeps the last "

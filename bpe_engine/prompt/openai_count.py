@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..common.values import safe_repr
+from ..common.values import checked, safe_repr
 from ..core import Encoding
 from ..model import encoding_for_model
 from .pictures import picture_tokens
@@ -118,7 +118,7 @@ def count_chat_tokens(
     try:
         for place, message in enumerate(messages):
             total += counter.message(message, f"messages[{place}]")
-        for place, tool in enumerate(tools or ()):
+        for place, tool in enumerate(checked(tools or ())):
             total += counter.function(tool, f"tools[{place}]")
     except RecursionError:
         raise ValueError(
