@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -175,7 +176,9 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
         more = {key: request[key] for key in _TEMPLATE_KEYS if request.get(key) is not None}
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
-        return account_prompt(messages, tools=tools, **{**more, **source})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # A note has said so.
+            return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
         is_of_template = type(error).__module__.startswith("jinja2")
         if not is_of_template and not isinstance(error, _REFUSALS):

@@ -293,6 +293,9 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     given |= {"template": TEMPLATES["tools"], "tools": chats.TOOLS}
     account = account_prompt([chats.USER], QWEN, **given, **kwargs)
     assert json.loads(out) == account.to_dict() and "documents" in out
+    Path(template).write_text("{{ bos_token }}" + TEMPLATES["chatml"])
+    _, out, err = run(capfdbinary, log, *source)
+    assert "most tokens" in out and err.count("bos_token") == 1
     Path(template).write_text(TEMPLATES["chatml"])
     user = '[{"role": "user"}]'
     for text, arguments, message in [
