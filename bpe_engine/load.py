@@ -271,7 +271,7 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     Raises:
         ImportError: The address needs `blobfile`, which is not installed.
     """
-    lines = sorted(bpe_ranks.items(), key=lambda item: item[1])
+    lines = sorted(checked(bpe_ranks).items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
     if _is_local(tiktoken_bpe_file):
         write_at_once(tiktoken_bpe_file, contents)

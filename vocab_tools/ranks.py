@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Union
 
 import bpe_engine
-from bpe_engine.common.values import describe, safe_repr
+from bpe_engine.common.values import describe, listed, safe_repr
 from bpe_engine.read.text_files import decode_file
 from bpe_engine.vocabulary import parse_rank_lines
 
@@ -112,7 +112,7 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
     ([{b'ab': 256}], ['a.tiktoken', 'b.tiktoken'])
     """
     several = isinstance(extra, Iterable) and not isinstance(extra, (*_SOURCES, bytes, bytearray))
-    sources: list[Any] = list(extra) if several else [extra]  # type: ignore[arg-type]
+    sources: list[Any] = listed(extra) if several else [extra]  # type: ignore[arg-type]
     for source in sources:
         check_source(source)
     return sources

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from ..common.values import checked
 from ._markdown import Whole
 
 __all__ = ["ChunkSpan", "EncodedChunk"]
@@ -107,8 +108,8 @@ def _preferred(
     Raises:
         ValueError: A character does not fit into a chunk.
     """
-    names = allowed_special
-    if names is None or names == "all":
+    names = checked(allowed_special)
+    if names is None or isinstance(names, str):
         names = encoding.special_tokens_set
     margin = max(_MARGIN, *map(len, names), 0)
 

@@ -25,6 +25,7 @@ _PACKAGES = {"pathlib", "numpy", "decimal", "fractions"}
 _LONGEST = 60
 
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 
 
 def is_arrow(value: object) -> bool:
@@ -54,7 +55,7 @@ def check_column(column: object) -> None:
         raise ValueError(f"the column is damaged: {error}") from error
 
 
-def checked(values: Iterable[_T]) -> Iterable[_T]:
+def checked(values: _V) -> _V:
     """Returns an argument; raises ValueError for a damaged column."""
     if type(values).__module__.partition(".")[0] in ("pyarrow", "pandas", "polars"):
         check_column(values)

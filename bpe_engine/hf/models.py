@@ -530,7 +530,7 @@ def _field_json(name: str, value: Any) -> str:
 
 def _vocab_json(vocab: Mapping[str, int] | None) -> str:
     """Returns tokens and their ids in JSON. Raises ValueError for an id that is too large."""
-    vocab = dict(checked(vocab or {}))  # type: ignore[arg-type]
+    vocab = dict(checked(vocab or {}))
     for token, id in vocab.items():
         if isinstance(id, int) and not 0 <= id <= _MOST_ID:
             raise ValueError(f"the id of {token!r} must be from 0 to {_MOST_ID:,}, not {id}")
