@@ -161,12 +161,25 @@ class Encoding(Face, _core.Encoding):
         """
         core = CoreBPE.__new__(CoreBPE)
         core._share_ranks(tokenizer, any_flags)
-        pattern, special, normalization = core._description()
-        made = cls._from_core(
-            name, core, pat_str=pattern, special_tokens=special, normalization=normalization
-        )
+        made = cls._described(name, core)
         made._file = tokenizer
         return made
+
+    @classmethod
+    def _of_tekken(cls, contents: str, name: str, special_tokens: dict[str, int]) -> Encoding:
+        """Reads a ``tekken.json`` of Mistral, with names and ids of special tokens for files that do
+        not list them."""
+        core = CoreBPE.__new__(CoreBPE)
+        core._read_tekken(contents, special_tokens)
+        return cls._described(name, core)
+
+    @classmethod
+    def _described(cls, name: str, core: CoreBPE) -> Encoding:
+        """Wraps a native encoding, which says its pattern, special tokens and normalization."""
+        pattern, special, normalization = core._description()
+        return cls._from_core(
+            name, core, pat_str=pattern, special_tokens=special, normalization=normalization
+        )
 
     @classmethod
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:

@@ -382,7 +382,6 @@ def _load_json(
 ) -> Encoding:
     """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
     from .hf.tokenizers import Tokenizer
-    from .read.tekken import encoding_of_tekken
 
     contents = _read_utf8(path, expected_hash, max_bytes)
     is_tekken = '"token_bytes"' in contents
@@ -390,7 +389,7 @@ def _load_json(
         raise ValueError(f"{path} defines special tokens; leave special_tokens out")
     try:
         if is_tekken:
-            return encoding_of_tekken(contents, name, special)
+            return Encoding._of_tekken(contents, name, special)
         tokenizer = Tokenizer.from_str(contents)
     except ValueError as error:
         raise with_text(error, f"{path}: {error}") from None

@@ -47,14 +47,14 @@ pub fn mark_answers<'py>(
 }
 
 /// A segment, with the message and the field of its origin.
-struct Part<'py> {
+struct Labeled<'py> {
     segment: Bound<'py, PyTuple>,
     origin: Bound<'py, PyTuple>,
     message: Option<usize>,
     field: Field,
 }
 
-impl<'py> Part<'py> {
+impl<'py> Labeled<'py> {
     fn text(&self) -> PyResult<Bound<'py, PyAny>> {
         self.segment.get_item(0)
     }
@@ -72,7 +72,7 @@ impl<'py> Part<'py> {
 }
 
 struct Marker<'py> {
-    parts: Vec<Part<'py>>,
+    parts: Vec<Labeled<'py>>,
     result: Vec<Bound<'py, PyAny>>,
     /// Last part of the turn that the model writes, and the number of its characters.
     until: Option<(usize, usize)>,
@@ -88,7 +88,7 @@ impl<'py> Marker<'py> {
                 Some(last) if last.origin.is(&origin) => (last.message, last.field),
                 _ => (origin.get_item(0)?.extract()?, Field::of(&origin.get_item(2)?)?),
             };
-            push(&mut self.parts, Part { segment, origin, message, field })?;
+            push(&mut self.parts, Labeled { segment, origin, message, field })?;
         }
         Ok(())
     }
@@ -143,14 +143,14 @@ impl<'py> Marker<'py> {
         turn: Range<usize>,
         header: &Header<'py>,
     ) -> PyResult<()> {
-        let is_template = |part: &Part<'py>| part.field == Field::Template;
+        let is_template = |part: &Labeled<'py>| part.field == Field::Template;
         let written = self.parts[before.unwrap_or(0)..turn.start].iter().rev();
         let mut first = turn.start - written.take_while(|part| is_template(part)).count();
         if before.is_some_and(|before| first <= before) {
             // An empty turn: its header is not the header of this turn.
             first = turn.start;
         }
-        let is_spoken = |part: &Part<'py>| part.field.is_spoken();
+        let is_spoken = |part: &Labeled<'py>| part.field.is_spoken();
         let spoken = self.parts[turn.clone()].iter().position(is_spoken);
         let spoken = spoken.map_or(turn.end, |count| turn.start + count);
         let Some(mut rest) = header.end_in(&self.joined(first..spoken)?)? else {

@@ -27,11 +27,11 @@ pub fn audit_segments(
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<AuditedIds> {
-    let engine = &*PyPipeline::current(source)?;
-    let prompt = read(engine, segments, is_joined)?;
+    let pipeline = &*PyPipeline::current(source)?;
+    let prompt = read(pipeline, segments, is_joined)?;
     let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     let mut origins = Origins::new();
-    let work = || prompt.encode_with_origins(engine, is_joined, &mut ids, &mut origins);
+    let work = || prompt.encode_with_origins(pipeline, is_joined, &mut ids, &mut origins);
     gil::run(segments.py(), prompt.size(), work)?;
     Ok(AuditedIds { ids, origins })
 }

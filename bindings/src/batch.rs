@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bpe_core::Error;
 use bpe_core::ablation::Mechanism;
 use bpe_core::components::Encoding;
-use bpe_core::components::arrangement::{Arrangement, Part};
+use bpe_core::components::arrangement::{Arrangement, RowPart};
 use bpe_core::components::post;
 use bpe_core::components::run_length::Runs;
 use bpe_core::components::spec::{Direction, Padding, PaddingStrategy, Truncation};
@@ -446,7 +446,6 @@ impl Field {
     }
 }
 
-/// Appends the numbers of runs.
 fn append_runs<T: Copy + Default + PartialEq + Into<u32>>(numbers: &mut Vec<u32>, runs: &Runs<T>) {
     runs.runs().for_each(|(number, times)| append_run(numbers, number.into(), times));
 }
@@ -470,7 +469,6 @@ impl EncodedRows {
         })
     }
 
-    /// Appends a field of a row.
     fn append(&self, row: usize, field: Field, numbers: &mut Vec<u32>) {
         match &self.0 {
             Stored::Whole { rows, .. } => {
@@ -507,8 +505,8 @@ impl EncodedRows {
                         let arrangement = call.arrangement(is_pair);
                         for part in arrangement.map(Arrangement::parts).unwrap_or_default() {
                             let (type_id, is_special, times) = match part {
-                                Part::Special { ids, type_id } => (*type_id, 1, ids.len()),
-                                Part::Sequence { number, type_id } => {
+                                RowPart::Special { ids, type_id } => (*type_id, 1, ids.len()),
+                                RowPart::Sequence { number, type_id } => {
                                     (*type_id, 0, sequences[*number])
                                 }
                             };

@@ -12,8 +12,8 @@ use crate::pipeline::PyPipeline;
 impl PyPipeline {
     /// Empties the caches of pieces. Results do not depend on them.
     fn clear_cache(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let engine = Self::current(slf)?;
-        slf.py().detach(|| engine.workspaces().clear());
+        let pipeline = Self::current(slf)?;
+        slf.py().detach(|| pipeline.workspaces().clear());
         Ok(())
     }
 
@@ -32,8 +32,8 @@ impl PyPipeline {
     /// >>> gpt2.set_caching(True)
     fn set_caching(slf: &Bound<'_, Self>, caching: &Bound<'_, PyAny>) -> PyResult<()> {
         let caching = truth("caching", caching)?;
-        let engine = Self::current(slf)?;
-        slf.py().detach(|| engine.workspaces().set_caching(caching));
+        let pipeline = Self::current(slf)?;
+        slf.py().detach(|| pipeline.workspaces().set_caching(caching));
         Ok(())
     }
 
@@ -77,8 +77,8 @@ impl PyPipeline {
             Err(_) => Err(Error::CacheSize(bytes.str()?.to_string())),
         };
         let size = size.or_raise()?;
-        let engine = Self::current(slf)?;
-        py.detach(|| engine.workspaces().set_cache_size(size));
+        let pipeline = Self::current(slf)?;
+        py.detach(|| pipeline.workspaces().set_cache_size(size));
         Ok(())
     }
 

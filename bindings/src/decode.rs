@@ -39,8 +39,8 @@ impl PyPipeline {
     ) -> PyResult<T> {
         let ids = ids::read(tokens)?;
         let mut bytes = buffer_pool::TEXT.borrow(buffer_pool::likely_bytes(ids.len()));
-        let engine = Self::current(slf)?;
-        gil::run(tokens.py(), ids.len(), || engine.append_bytes(&ids, &mut bytes))?;
+        let pipeline = Self::current(slf)?;
+        gil::run(tokens.py(), ids.len(), || pipeline.append_bytes(&ids, &mut bytes))?;
         buffer_pool::IDS.give(ids);
         let made = make(&bytes);
         buffer_pool::TEXT.give(bytes);
@@ -55,8 +55,8 @@ impl PyPipeline {
         num_threads: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, mut decoded) = (slf.py(), Vec::new());
-        let (engine, threads) = (Self::current(slf)?, rows::threads(num_threads)?);
-        let decode = |ids: &[u32], bytes: &mut Vec<u8>| engine.append_bytes(ids, bytes);
+        let (pipeline, threads) = (Self::current(slf)?, rows::threads(num_threads)?);
+        let decode = |ids: &[u32], bytes: &mut Vec<u8>| pipeline.append_bytes(ids, bytes);
         rows::decode_rows(py, rows, threads, decode, |bytes| {
             let row = match errors {
                 Some(errors) => decode_utf8(py, bytes, errors)?,
@@ -150,11 +150,11 @@ impl PyPipeline {
         let py = tokens.py();
         // Appended one by one: a list of known length panics when memory runs out.
         let list = new_list::<PyAny>(py, Vec::new())?;
-        let (engine, mut bytes) = (Self::current(slf)?, Vec::new());
+        let (pipeline, mut bytes) = (Self::current(slf)?, Vec::new());
         for (index, id) in ids::read_iterable(tokens)?.into_iter().enumerate() {
             check_signals(py, index)?;
             bytes.clear();
-            engine.append_token(id, &mut bytes).or_raise()?;
+            pipeline.append_token(id, &mut bytes).or_raise()?;
             list.append(new_bytes(py, &bytes)?)?;
         }
         Ok(list)
@@ -177,9 +177,9 @@ impl PyPipeline {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = Self::current(slf)?;
+        let pipeline = Self::current(slf)?;
         let (bytes, offsets) = gil::run(py, ids.len(), || {
-            let (bytes, starts) = shown::decode(&engine, &ids, true)?;
+            let (bytes, starts) = shown::decode(&pipeline, &ids, true)?;
             let offsets = lossy_characters(&bytes, &starts);
             Ok((bytes, offsets))
         })?;
@@ -194,8 +194,8 @@ impl PyPipeline {
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyList>)> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = Self::current(slf)?;
-        let (bytes, starts) = gil::run(py, ids.len(), || engine.decode_with_starts(&ids))?;
+        let pipeline = Self::current(slf)?;
+        let (bytes, starts) = gil::run(py, ids.len(), || pipeline.decode_with_starts(&ids))?;
         Ok((new_bytes(py, &bytes)?, int_cache::positions(py, &starts)?))
     }
 
@@ -211,8 +211,8 @@ impl PyPipeline {
     /// Returns the number of leading ids whose text no later id changes.
     fn _settled(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = ids::read_iterable(tokens)?;
-        let engine = Self::current(slf)?;
-        gil::run(tokens.py(), ids.len(), || shown::settled(&engine, &ids))
+        let pipeline = Self::current(slf)?;
+        gil::run(tokens.py(), ids.len(), || shown::settled(&pipeline, &ids))
     }
 
     /// Returns the UTF-8 of the text of `tokens[start:]`; `is_first` if the text begins with them.
@@ -224,8 +224,8 @@ impl PyPipeline {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
-        let engine = Self::current(slf)?;
-        let decode = || shown::decode_from(&engine, &ids, is_first, start);
+        let pipeline = Self::current(slf)?;
+        let decode = || shown::decode_from(&pipeline, &ids, is_first, start);
         new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 

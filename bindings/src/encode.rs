@@ -56,11 +56,11 @@ impl PyPipeline {
     fn list<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
-        (engine, request): &(Current<'_>, Request),
+        (pipeline, request): &(Current<'_>, Request),
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = Self::shared(slf)?.run(text, |text| {
             let mut ids = buffer_pool::IDS.borrow(buffer_pool::likely_ids(text.len()));
-            engine.encode_text(text, request, &mut ids)?;
+            pipeline.encode_text(text, request, &mut ids)?;
             Ok(ids)
         })?;
         let list = int_cache::list(text.py(), &ids);
@@ -165,10 +165,10 @@ impl PyPipeline {
         num_threads: Argument<'_, '_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let threads = num_threads.get().map_or(Ok(1), rows::threads)?;
-        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
+        let (pipeline, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
         let ids = Self::shared(slf)?.run(text, |text| {
             let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
-            engine.encode_on_threads(text, &request, threads, &mut ids)?;
+            pipeline.encode_on_threads(text, &request, threads, &mut ids)?;
             Ok(ids)
         })?;
         buffer::array(text.py(), ids, "encode_to_numpy", "encode")
@@ -186,7 +186,7 @@ impl PyPipeline {
         let py = texts.py();
         let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
         let mut lists = Vec::new();
-        let parts = [rows::Part::objects(texts)?];
+        let parts = [rows::TextBatch::objects(texts)?];
         rows::encode_parts(Self::shared(slf)?, &parts, num_threads, &asked, |ids, _| {
             int_cache::append_lists(py, ids.rows(), &mut lists)
         })?;
@@ -204,7 +204,7 @@ impl PyPipeline {
         disallowed_special: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(TokenBuffer, Bound<'py, PyByteArray>)> {
         let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Ids)?;
-        let read = rows::Part::read_all(parts)?;
+        let read = rows::TextBatch::read_all(parts)?;
         let mut ragged = Ragged::default();
         let append = |part: &_, size| ragged.append(part, size);
         rows::encode_parts(Self::shared(slf)?, &read, num_threads, &asked, append)?;
@@ -277,16 +277,16 @@ enum Unit {
 
 fn with_offsets<'py>(
     text: &Bound<'py, PyAny>,
-    (engine, request): &(Current<'_>, Request),
+    (pipeline, request): &(Current<'_>, Request),
     unit: Unit,
 ) -> PyResult<Offsets<'py>> {
     let py = text.py();
     let stored = text::read(text)?;
     let original = stored.utf8().or_raise()?;
     let work = || match unit {
-        Unit::Characters => engine.encode_with_spans(&original, request),
-        Unit::Bytes => engine.encode_with_places(&original, request),
-        Unit::Origins => engine.encode_with_bytes(&original, request),
+        Unit::Characters => pipeline.encode_with_spans(&original, request),
+        Unit::Bytes => pipeline.encode_with_places(&original, request),
+        Unit::Origins => pipeline.encode_with_bytes(&original, request),
     };
     let (ids, places) = gil::run(py, stored.size(), work)?;
     let spans = new_list::<PyAny>(py, Vec::new())?;

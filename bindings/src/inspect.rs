@@ -27,8 +27,9 @@ impl PyPipeline {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
-        Self::shared(slf)?.run(text, |text| engine.count(text, usize::MAX, &request))
+        let (pipeline, request) =
+            Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        Self::shared(slf)?.run(text, |text| pipeline.count(text, usize::MAX, &request))
     }
 
     /// Returns the number of tokens of a text, or None if it is over `limit`.
@@ -49,8 +50,9 @@ impl PyPipeline {
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<usize>> {
         let limit = whole_number("limit", limit, 0)?;
-        let (engine, request) = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
-        let count = Self::shared(slf)?.run(text, |text| engine.count(text, limit, &request))?;
+        let (pipeline, request) =
+            Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        let count = Self::shared(slf)?.run(text, |text| pipeline.count(text, limit, &request))?;
         Ok((count <= limit).then_some(count))
     }
 
@@ -68,8 +70,8 @@ impl PyPipeline {
         let py = text.py();
         let stored = text::read(text)?;
         let original = stored.utf8().or_raise()?;
-        let engine = Self::current(slf)?;
-        let found = gil::run(py, stored.size(), || engine.find_special(&original))?;
+        let pipeline = Self::current(slf)?;
+        let found = gil::run(py, stored.size(), || pipeline.find_special(&original))?;
         let mut characters = text::CharacterSpans::new(&original);
         let list = new_list::<PyAny>(py, Vec::new())?;
         for (index, (name, span)) in found.into_iter().enumerate() {
@@ -93,7 +95,7 @@ impl PyPipeline {
     /// >>> gpt2.is_canonical([31373]), gpt2.is_canonical([258, 18798])
     /// (True, False)
     fn is_canonical(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (ids, engine) = (ids::read(tokens)?, Self::current(slf)?);
-        gil::run(tokens.py(), ids.len(), || engine.is_canonical(&ids))
+        let (ids, pipeline) = (ids::read(tokens)?, Self::current(slf)?);
+        gil::run(tokens.py(), ids.len(), || pipeline.is_canonical(&ids))
     }
 }

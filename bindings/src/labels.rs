@@ -30,7 +30,7 @@ struct Place {
     key: Py<PyAny>,
     /// Index and role of the message, and field, as in an origin.
     head: [Py<PyAny>; 3],
-    kind: Kind,
+    kind: ValueKind,
     /// Whether the value is in the arguments of a call, or in their schema, whose keys are the
     /// caller's.
     has_own_keys: bool,
@@ -38,7 +38,7 @@ struct Place {
 
 /// Fields whose values get special treatment.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ValueKind {
     Role,
     Content,
     ToolCalls,
@@ -262,10 +262,10 @@ impl Place {
     /// with.
     fn first(head: [&Bound<'_, PyAny>; 3], key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let kind = match head[2].cast::<PyString>()?.to_str().unwrap_or_default() {
-            "role" => Kind::Role,
-            "content" => Kind::Content,
-            "tool_calls" => Kind::ToolCalls,
-            _ => Kind::Other,
+            "role" => ValueKind::Role,
+            "content" => ValueKind::Content,
+            "tool_calls" => ValueKind::ToolCalls,
+            _ => ValueKind::Other,
         };
         let head = head.map(|part| part.clone().unbind());
         Ok(Self { up: None, key: key.clone().unbind(), head, kind, has_own_keys: false })
@@ -398,7 +398,7 @@ impl Labels {
         value: &Bound<'py, PyAny>,
         place: Place,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let is_call = place.kind == Kind::ToolCalls;
+        let is_call = place.kind == ValueKind::ToolCalls;
         let at = self.places.len();
         push(&mut self.places, place)?;
         if value.is_instance_of::<PyString>() {
@@ -439,7 +439,8 @@ impl Labels {
     fn dict<'py>(&mut self, dict: &Bound<'py, PyDict>, at: usize) -> PyResult<Bound<'py, PyDict>> {
         let py = dict.py();
         let labeled = new_dict(py)?;
-        let has_own_keys = self.places[at].has_own_keys && self.places[at].kind == Kind::ToolCalls;
+        let has_own_keys =
+            self.places[at].has_own_keys && self.places[at].kind == ValueKind::ToolCalls;
         for (mut key, item) in dict {
             let place = self.below(at, &key)?;
             if has_own_keys && key.is_exact_instance_of::<PyString>() {
@@ -464,9 +465,9 @@ impl Labels {
         let name = key.cast::<PyString>().ok().map(|key| key.to_str()).transpose();
         if let Ok(Some(name)) = name {
             has_own_keys |= ["arguments", "parameters"].contains(&name);
-            if kind == Kind::Content && REASONING_KEYS.contains(&name) {
+            if kind == ValueKind::Content && REASONING_KEYS.contains(&name) {
                 head[2] = interned!(py, "reasoning").clone().into_any().unbind();
-                kind = Kind::Other;
+                kind = ValueKind::Other;
             }
         }
         Ok(Place { up: Some(at), key: plain_key(key)?.unbind(), head, kind, has_own_keys })
@@ -503,7 +504,7 @@ impl Labels {
                     Some(segment) => is_unlabeled(segment.bind(value.py()))?,
                     None => true,
                 };
-                if self.places[at].kind == Kind::Role && is_plain && flags & TRUSTED != 0 {
+                if self.places[at].kind == ValueKind::Role && is_plain && flags & TRUSTED != 0 {
                     // The template may build a control token from the text, which no boundary may
                     // cut.
                     TRUSTED
@@ -552,7 +553,6 @@ impl Labels {
         Ok(Some((segment, origin, text)))
     }
 
-    /// Returns the path to a position.
     fn path_to<'py>(&mut self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         const MOST: usize = 8;
         let Place { up: is_deep, key, .. } = &self.places[place];

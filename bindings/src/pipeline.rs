@@ -70,11 +70,11 @@ impl File {
                 request::read_for_file(&self.special, allowed, disallowed.unwrap_or(&own.1))?
             }
         };
-        let engine = match request.is_ordinary() {
+        let pipeline = match request.is_ordinary() {
             true => ordinary.current(),
             false => Current::Shared(self.special.clone()),
         };
-        Ok((engine, request))
+        Ok((pipeline, request))
     }
 }
 
@@ -342,6 +342,15 @@ impl PyPipeline {
         let tokenizer =
             contents.py().detach(|| Pipeline::from_sentencepiece(bytes, version)).or_raise()?;
         self.set(Arc::new(Shared::changing(Arc::new(tokenizer)).configured()?), Face::File);
+        Ok(())
+    }
+
+    /// Reads Mistral's `tekken.json`; `special_tokens` has names and ids for files without them.
+    fn _read_tekken(&self, json: &str, special_tokens: &Bound<'_, PyDict>) -> PyResult<()> {
+        let special = ranks::special_tokens(special_tokens)?;
+        let pipeline = special_tokens.py().detach(|| Pipeline::from_tekken(json, special));
+        let shared = Shared::fixed(Arc::new(pipeline.or_raise()?), None).configured()?;
+        self.set(Arc::new(shared), Face::Encoding);
         Ok(())
     }
 

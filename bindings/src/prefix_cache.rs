@@ -18,7 +18,7 @@ use crate::{gil, text};
 /// lock, so a forked child never finds it taken.
 #[pyclass(frozen, name = "PrefixCache", module = "bpe_engine._core")]
 pub struct SharedPrefixCache {
-    engine: Arc<Pipeline>,
+    pipeline: Arc<Pipeline>,
     request: Request,
     seeds: [u64; 2],
     cache: Mutex<PrefixCache>,
@@ -34,7 +34,7 @@ impl SharedPrefixCache {
     fn ids(&self, py: Python<'_>, plan: &Plan<'_>) -> PyResult<TokenBuffer> {
         let known = self.lock(py).find(plan).or_raise()?;
         let size = plan.new_size(&known);
-        let encoded = gil::run(py, size, || plan.encode(&self.engine, known))?;
+        let encoded = gil::run(py, size, || plan.encode(&self.pipeline, known))?;
         self.lock(py).insert(plan, &encoded);
         Ok(TokenBuffer::new(encoded.ids))
     }
@@ -49,34 +49,34 @@ impl SharedPrefixCache {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) =
+        let (pipeline, request) =
             PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
         let cache = PrefixCache::new(max_memory);
-        let engine = engine.share();
-        Ok(Self { engine, request, seeds: cache.seeds(), cache: Mutex::new(cache) })
+        let pipeline = pipeline.share();
+        Ok(Self { pipeline, request, seeds: cache.seeds(), cache: Mutex::new(cache) })
     }
 
     /// Encodes a text.
     fn encode_text(&self, text: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
         let py = text.py();
         let utf8 = text::read(text)?.utf8().or_raise()?;
-        let work = || Plan::of_text(&self.engine, &utf8, &self.request, self.seeds);
+        let work = || Plan::of_text(&self.pipeline, &utf8, &self.request, self.seeds);
         let plan = gil::run(py, utf8.len(), work)?;
         self.ids(py, &plan)
     }
 
     /// Encodes segments.
     fn encode_segments(&self, segments: &Bound<'_, PyAny>) -> PyResult<TokenBuffer> {
-        let (py, engine) = (segments.py(), &*self.engine);
-        let prompt = read(engine, segments, true)?;
+        let (py, pipeline) = (segments.py(), &*self.pipeline);
+        let prompt = read(pipeline, segments, true)?;
         let size = prompt.size();
-        if !engine.ignores_segments() {
+        if !pipeline.ignores_segments() {
             let mut ids = Vec::new();
-            gil::run(py, size, || prompt.encode(engine, true, &mut ids))?;
+            gil::run(py, size, || prompt.encode(pipeline, true, &mut ids))?;
             self.lock(py).count_other(ids.len());
             return Ok(TokenBuffer::new(ids));
         }
-        let plan = gil::run(py, size, || Plan::of_prompt(engine, prompt, self.seeds))?;
+        let plan = gil::run(py, size, || Plan::of_prompt(pipeline, prompt, self.seeds))?;
         self.ids(py, &plan)
     }
 

@@ -31,26 +31,26 @@ pub fn encode_segments(
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
 ) -> PyResult<TokenBuffer> {
-    let engine = PyPipeline::current(source)?;
-    let prompt = read(&engine, segments, is_joined)?;
+    let pipeline = PyPipeline::current(source)?;
+    let prompt = read(&pipeline, segments, is_joined)?;
     let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(prompt.size()));
     PyPipeline::shared(source)?.prefault_vocabulary(prompt.size());
-    let work = || prompt.encode(&engine, is_joined, &mut ids);
+    let work = || prompt.encode(&pipeline, is_joined, &mut ids);
     gil::run(segments.py(), prompt.size(), work)?;
     Ok(TokenBuffer::new(ids))
 }
 
 /// Reads segments: tuples `(text, allowed_special)`, or segments of `bpe_engine.prompt`.
-pub fn read(engine: &Pipeline, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
-    let mut prompt = read_after(engine, segments, is_joined, Prompt::default(), None)?.0;
-    prompt.finish(engine).or_raise()?;
+pub fn read(pipeline: &Pipeline, segments: &Bound<'_, PyAny>, is_joined: bool) -> PyResult<Prompt> {
+    let mut prompt = read_after(pipeline, segments, is_joined, Prompt::default(), None)?.0;
+    prompt.finish(pipeline).or_raise()?;
     Ok(prompt)
 }
 
 /// Reads the segments after a prompt that ends with this half of a surrogate pair. Returns the
 /// prompt, before [`Prompt::finish`] is called, and the half that it now ends with.
 fn read_after(
-    engine: &Pipeline,
+    pipeline: &Pipeline,
     segments: &Bound<'_, PyAny>,
     is_joined: bool,
     prompt: Prompt,
@@ -65,7 +65,7 @@ fn read_after(
         };
         PyTypeError::new_err(format!("segments must be a list of segments, not {kind}{hint}"))
     };
-    let mut reader = Reader { engine, is_joined, prompt, half };
+    let mut reader = Reader { pipeline, is_joined, prompt, half };
     if let Ok(list) = segments.cast_exact::<PyList>() {
         for (index, item) in list.iter().enumerate() {
             reader.push(index, &item)?;
@@ -85,7 +85,7 @@ fn read_after(
 }
 
 struct Reader<'a> {
-    engine: &'a Pipeline,
+    pipeline: &'a Pipeline,
     /// Whether tokens may cross segment boundaries.
     is_joined: bool,
     prompt: Prompt,
@@ -96,7 +96,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn push(&mut self, index: usize, segment: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = segment.py();
-        let special = self.engine.special_tokens().or_raise()?;
+        let special = self.pipeline.special_tokens().or_raise()?;
         let wrong = |what: String| {
             PyTypeError::new_err(format!(
                 "segments[{index}] must be a tuple (text, allowed_special), not {what}"
@@ -141,7 +141,7 @@ impl Reader<'_> {
     fn push_ids(&mut self, index: usize, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = given.py();
         let given = ids::read(given).map_err(|error| at_segment(py, index, &error))?;
-        if let Some(id) = given.iter().find(|&&id| !self.engine.has_token(id)) {
+        if let Some(id) = given.iter().find(|&&id| !self.pipeline.has_token(id)) {
             return Err(PyValueError::new_err(format!(
                 "segments[{index}] contains the id {id}, which is not a token of the encoding"
             )));
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 }
             }
         }
-        self.prompt.push_text(self.engine, rest, allowed).or_raise()
+        self.prompt.push_text(self.pipeline, rest, allowed).or_raise()
     }
 }
 
@@ -246,7 +246,7 @@ pub struct NameFinder {
     names: Box<Names>,
     /// Original names, in the order of `names`.
     given: Vec<String>,
-    engine: Arc<Pipeline>,
+    pipeline: Arc<Pipeline>,
 }
 
 const _: () = assert!(align_of::<NameFinder>() <= 16 && align_of::<ConversationState>() <= 16);
@@ -256,27 +256,27 @@ impl NameFinder {
     /// Builds a finder for normalized names. If several names have the same form, the first counts.
     #[new]
     fn new(source: &Bound<'_, PyPipeline>, names: Vec<String>) -> PyResult<Self> {
-        let engine = PyPipeline::current(source)?.share();
+        let pipeline = PyPipeline::current(source)?.share();
         let mut by_form = BTreeMap::new();
         for name in names {
-            let form = engine.control_form(&name).or_raise()?.0.into_owned();
+            let form = pipeline.control_form(&name).or_raise()?.0.into_owned();
             by_form.entry(form).or_insert(name);
         }
         // Both are sorted by normalized form.
         let names = Box::new(Names::new(by_form.keys().cloned()).or_raise()?);
-        Ok(Self { names, given: by_form.into_values().collect(), engine })
+        Ok(Self { names, given: by_form.into_values().collect(), pipeline })
     }
 
     /// Returns true if the tokenizer is unchanged since the finder was built.
     fn is_current(&self, source: &Bound<'_, PyPipeline>) -> PyResult<bool> {
-        Ok(std::ptr::addr_eq(&raw const *PyPipeline::current(source)?, &raw const *self.engine))
+        Ok(std::ptr::addr_eq(&raw const *PyPipeline::current(source)?, &raw const *self.pipeline))
     }
 
     /// Finds the names in a text. Returns each with its start and end, in characters.
     fn find(&self, text: &Bound<'_, PyAny>) -> PyResult<Vec<(&str, usize, usize)>> {
         let original = text::read(text)?.utf8().or_raise()?;
         let mut characters = text::CharacterSpans::new(&original);
-        let (form, originals) = self.engine.control_form(&original).or_raise()?;
+        let (form, originals) = self.pipeline.control_form(&original).or_raise()?;
         let mut result = Vec::new();
         let mut from = 0;
         while let Some(found) = self.names.find(&form, from) {
@@ -339,7 +339,7 @@ impl NameCounter {
 /// Long work changes a copy; the last of concurrent updates wins, and no concurrent append is lost.
 #[pyclass(frozen, module = "bpe_engine._core")]
 pub struct ConversationState {
-    engine: Arc<Pipeline>,
+    pipeline: Arc<Pipeline>,
     request: Request,
     state: Mutex<State>,
 }
@@ -436,15 +436,15 @@ impl ConversationState {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) =
+        let (pipeline, request) =
             PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
-        Ok(Self { engine: engine.share(), request, state: Mutex::default() })
+        Ok(Self { pipeline: pipeline.share(), request, state: Mutex::default() })
     }
 
     /// Copies the conversation, so that both can continue separately.
     fn fork(&self, py: Python<'_>) -> Self {
         let state = Mutex::new(self.current(py));
-        Self { engine: self.engine.clone(), request: self.request.clone(), state }
+        Self { pipeline: self.pipeline.clone(), request: self.request.clone(), state }
     }
 
     /// Replaces the text. Returns the number of ids that stay, and all ids after them.
@@ -452,7 +452,7 @@ impl ConversationState {
         let given = text::read(text)?;
         let (utf8, ends) = (given.utf8().or_raise()?, given.ends());
         self.update(text.py(), utf8.len(), |state| {
-            let kept = state.update_text(&self.engine, &utf8, &self.request)?;
+            let kept = state.update_text(&self.pipeline, &utf8, &self.request)?;
             state.half = ends.and_then(|(_, last)| half(last));
             Ok(kept)
         })
@@ -463,9 +463,9 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyAny>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let (prompt, half) = read_after(&self.engine, segments, true, Prompt::default(), None)?;
+        let (prompt, half) = read_after(&self.pipeline, segments, true, Prompt::default(), None)?;
         self.update(segments.py(), prompt.size(), |state| {
-            let kept = state.update_prompt(&self.engine, prompt)?;
+            let kept = state.update_prompt(&self.pipeline, prompt)?;
             state.half = half;
             Ok(kept)
         })
@@ -481,7 +481,7 @@ impl ConversationState {
             let work = |state: &mut Conversation| {
                 let pair = ends.zip(state.half).and_then(|((first, _), half)| joined(half, first));
                 let more = if pair.is_some() { without_half(&utf8) } else { &utf8 };
-                let kept = state.append_text(&self.engine, pair, more, &self.request)?;
+                let kept = state.append_text(&self.pipeline, pair, more, &self.request)?;
                 if !utf8.is_empty() {
                     state.half = ends.and_then(|(_, last)| half(last));
                 }
@@ -498,16 +498,16 @@ impl ConversationState {
         &self,
         segments: &Bound<'py, PyList>,
     ) -> PyResult<(usize, Bound<'py, PyList>)> {
-        let (py, engine) = (segments.py(), &*self.engine);
+        let (py, pipeline) = (segments.py(), &*self.pipeline);
         loop {
             let State { conversation, changes } = self.appendable(py, false)?;
             let (end, half) = (conversation.end().or_raise()?, conversation.half);
             drop(conversation);
             let before = end.size();
-            let (prompt, half) = read_after(engine, segments, true, end, half)?;
+            let (prompt, half) = read_after(pipeline, segments, true, end, half)?;
             let new = prompt.size() - before;
             let work = |state: &mut Conversation| {
-                let kept = state.append_prompt(engine, prompt)?;
+                let kept = state.append_prompt(pipeline, prompt)?;
                 state.half = half;
                 Ok(kept)
             };
@@ -542,10 +542,10 @@ pub fn stable_prefix<'py>(
     disallowed_special: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyList>, usize)> {
     let py = text.py();
-    let (engine, request) =
+    let (pipeline, request) =
         PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Ids)?;
     let original = text::read(text)?.utf8().or_raise()?;
-    let work = || conversation::stable_prefix(&engine, &original, &request);
+    let work = || conversation::stable_prefix(&pipeline, &original, &request);
     let (ids, bytes) = gil::run(py, original.len(), work)?;
     let (_, characters) = text::CharacterSpans::new(&original).next(0..bytes);
     Ok((int_cache::list(py, &ids)?, characters))

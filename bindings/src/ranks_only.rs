@@ -68,11 +68,11 @@ impl PyEncoding {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<TokenBuffer> {
-        let (engine, request) =
+        let (pipeline, request) =
             PyPipeline::ask(slf.as_super(), allowed_special, disallowed_special, Gives::Ids)?;
         let ids = PyPipeline::shared(slf.as_super())?.run(text, |text| {
             let mut ids = buffer_pool::IDS.take(buffer_pool::likely_ids(text.len()));
-            engine.encode_text(text, &request, &mut ids)?;
+            pipeline.encode_text(text, &request, &mut ids)?;
             Ok(ids)
         })?;
         Ok(TokenBuffer::new(ids))

@@ -72,12 +72,12 @@ impl<I, T, F: Fn(&I, &mut Vec<T>, &mut Vec<u8>) -> Result<()>> RowOf<I, T> for F
 
 /// A part of a batch. Owning the objects keeps their text alive even if other threads change the
 /// list.
-pub enum Part<'py> {
+pub enum TextBatch<'py> {
     Objects(Vec<Bound<'py, PyAny>>),
     Column(Column),
 }
 
-impl<'py> Part<'py> {
+impl<'py> TextBatch<'py> {
     pub fn objects(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
         collected(text::items(texts)?).map(Self::Objects)
     }
@@ -119,9 +119,9 @@ impl RowText<'_> {
 /// share, and the total size of the texts.
 pub fn encode_parts<'py>(
     native: &Shared,
-    parts: &[Part<'py>],
+    parts: &[TextBatch<'py>],
     num_threads: &Bound<'py, PyAny>,
-    (engine, request): &(Current<'_>, Request),
+    (pipeline, request): &(Current<'_>, Request),
     mut take: impl FnMut(&Rows<u32>, usize) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = num_threads.py();
@@ -129,13 +129,13 @@ pub fn encode_parts<'py>(
     let mut texts: Vec<RowText<'_>> = Vec::new();
     for part in parts {
         match part {
-            Part::Objects(objects) => {
+            TextBatch::Objects(objects) => {
                 reserve(&mut texts, objects.len()).or_raise()?;
                 for object in objects {
                     texts.push(RowText::Str(read_row(py, object, texts.len())?));
                 }
             }
-            Part::Column(column) => {
+            TextBatch::Column(column) => {
                 reserve(&mut texts, column.len()).or_raise()?;
                 texts.extend(column.texts()?.map(RowText::Column));
             }
@@ -144,8 +144,8 @@ pub fn encode_parts<'py>(
     let size = texts.iter().map(|text| text.size()).sum();
     native.prefault_vocabulary(size);
     let row = |text: &RowText<'_>, ids: &mut Vec<u32>, scratch: &mut Vec<u8>| match text {
-        RowText::Str(text) => engine.encode_text(&text.utf8()?, request, ids),
-        RowText::Column(text) => engine.encode_text(text.utf8(scratch)?, request, ids),
+        RowText::Str(text) => pipeline.encode_text(&text.utf8()?, request, ids),
+        RowText::Column(text) => pipeline.encode_text(text.utf8(scratch)?, request, ids),
     };
     map(py, &texts, |text| text.size(), threads, row, |rows| take(rows, size))
 }

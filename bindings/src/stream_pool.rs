@@ -63,8 +63,8 @@ impl StreamStop {
 impl PyStreamPool {
     #[new]
     fn new(source: &Bound<'_, PyPipeline>) -> PyResult<Self> {
-        let engine = PyPipeline::current(source)?;
-        let tables = engine.stream_tables().or_raise()?;
+        let pipeline = PyPipeline::current(source)?;
+        let tables = pipeline.stream_tables().or_raise()?;
         let table = tables.after.clone();
         let pool = StreamPool::new(tables);
         Ok(Self(Mutex::new(Streams { table, pool, texts: Vec::new() })))

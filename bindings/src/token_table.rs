@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use bpe_core::token_table::{Kind, TokenTable};
+use bpe_core::token_table::{TokenKind, TokenTable};
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -21,11 +21,11 @@ use crate::{ids, int_cache};
 #[pyclass(frozen, sequence, name = "TokenTable", module = "bpe_engine._core")]
 pub struct PyTokenTable(Arc<TokenTable>);
 
-fn name(kind: Kind) -> &'static str {
+fn name(kind: TokenKind) -> &'static str {
     match kind {
-        Kind::Absent => "absent",
-        Kind::Ordinary => "ordinary",
-        Kind::Special => "special",
+        TokenKind::Absent => "absent",
+        TokenKind::Ordinary => "ordinary",
+        TokenKind::Special => "special",
     }
 }
 
@@ -62,7 +62,7 @@ impl PyTokenTable {
     /// Raises:
     ///     ValueError: The kind is unknown.
     fn ids<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyList>> {
-        let kinds = [Kind::Absent, Kind::Ordinary, Kind::Special];
+        let kinds = [TokenKind::Absent, TokenKind::Ordinary, TokenKind::Special];
         let Some(kind) = kinds.into_iter().find(|&other| name(other) == kind) else {
             return Err(PyValueError::new_err(format!(
                 "kind must be \"ordinary\", \"special\" or \"absent\", not {kind:?}"
@@ -76,19 +76,19 @@ impl PyTokenTable {
     /// The concatenated bytes of all ids.
     #[getter]
     fn buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
-        self.view(py, Part::Bytes)
+        self.view(py, TableField::Bytes)
     }
 
     /// The start of each id in `buffer`, and the end of the last, as 32-bit numbers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.view(py, Part::Offsets)?.call_method1("cast", ("I",))
+        self.view(py, TableField::Offsets)?.call_method1("cast", ("I",))
     }
 
     /// The kind of each id in a byte: 0 absent, 1 ordinary, 2 special.
     #[getter]
     fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
-        self.view(py, Part::Kinds)
+        self.view(py, TableField::Kinds)
     }
 
     fn __repr__(&self) -> String {
@@ -109,13 +109,13 @@ impl PyTokenTable {
         }
     }
 
-    fn view<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Bound<'py, PyMemoryView>> {
+    fn view<'py>(&self, py: Python<'py>, part: TableField) -> PyResult<Bound<'py, PyMemoryView>> {
         PyMemoryView::from(Bound::new(py, TableBuffer(self.0.clone(), part))?.as_any())
     }
 }
 
 #[derive(Clone, Copy)]
-enum Part {
+enum TableField {
     Bytes,
     Offsets,
     Kinds,
@@ -123,7 +123,7 @@ enum Part {
 
 /// A part of a table as a read-only buffer.
 #[pyclass(frozen, module = "bpe_engine._core")]
-struct TableBuffer(Arc<TokenTable>, Part);
+struct TableBuffer(Arc<TokenTable>, TableField);
 
 #[pymethods]
 impl TableBuffer {
@@ -140,9 +140,9 @@ impl TableBuffer {
         }
         let TableBuffer(table, part) = &*slf;
         let (data, length) = match part {
-            Part::Bytes => (table.bytes().as_ptr(), table.bytes().len()),
-            Part::Offsets => (table.offsets().as_ptr().cast(), size_of_val(table.offsets())),
-            Part::Kinds => (table.kinds().as_ptr(), table.kinds().len()),
+            TableField::Bytes => (table.bytes().as_ptr(), table.bytes().len()),
+            TableField::Offsets => (table.offsets().as_ptr().cast(), size_of_val(table.offsets())),
+            TableField::Kinds => (table.kinds().as_ptr(), table.kinds().len()),
         };
         let length = ffi::Py_ssize_t::try_from(length)?;
         let data = data.cast::<c_void>().cast_mut();

@@ -77,8 +77,7 @@ impl Mask {
     }
 
     fn write(self, py: Python<'_>) -> PyResult<()> {
-        let mut words = Vec::with_capacity(self.words.len());
-        words.extend(self.words.into_iter().map(u32::cast_signed));
+        let words: Vec<i32> = self.words.into_iter().map(u32::cast_signed).collect();
         self.buffer.copy_from_slice(py, &words)
     }
 }
@@ -102,20 +101,20 @@ impl PyHealed {
         allowed_special: Option<&Bound<'_, PyAny>>,
         disallowed_special: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (engine, request) =
+        let (pipeline, request) =
             PyPipeline::ask(source, allowed_special, disallowed_special, Gives::Counts)?;
         let py = given.py();
         let state = if given.is_instance_of::<PyString>() {
             let text = text::read(given)?;
-            gil::run(py, text.size(), || heal(&engine, &text.utf8()?, &[], &request))?
+            gil::run(py, text.size(), || heal(&pipeline, &text.utf8()?, &[], &request))?
         } else if let Ok(bytes) = given.cast::<PyBytes>() {
             let (text, part) = cut(bytes.as_bytes()).or_raise()?;
-            gil::run(py, text.len(), || heal(&engine, text, part, &request))?
+            gil::run(py, text.len(), || heal(&pipeline, text, part, &request))?
         } else {
-            let prompt = prompt::read(&engine, given, true)?;
-            gil::run(py, prompt.size(), || heal_prompt(&engine, prompt))?
+            let prompt = prompt::read(&pipeline, given, true)?;
+            gil::run(py, prompt.size(), || heal_prompt(&pipeline, prompt))?
         };
-        Ok(Self { table: engine.token_table().or_raise()?.clone(), state: Mutex::new(state) })
+        Ok(Self { table: pipeline.token_table().or_raise()?.clone(), state: Mutex::new(state) })
     }
 
     /// Creates a prompt without ids from the bytes that the next tokens must begin with.
@@ -166,7 +165,7 @@ impl PyHealed {
     }
 
     fn fork(&self, py: Python<'_>) -> Self {
-        let state = self.lock(py).try_clone();
+        let state = self.lock(py).clone();
         Self { table: self.table.clone(), state: Mutex::new(state) }
     }
 }

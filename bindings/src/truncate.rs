@@ -135,7 +135,6 @@ impl PyPipeline {
     }
 }
 
-/// Returns `text[start:end]`.
 fn slice<'py>(text: &Bound<'py, PyAny>, start: usize, end: usize) -> PyResult<Bound<'py, PyAny>> {
     text.get_item(PySlice::new(text.py(), start.try_into()?, end.try_into()?, 1))
 }
@@ -176,7 +175,7 @@ fn kept_characters(
     text: &Bound<'_, PyAny>,
     max_tokens: usize,
     from_left: bool,
-    (engine, request): &(Current<'_>, Request),
+    (pipeline, request): &(Current<'_>, Request),
 ) -> PyResult<usize> {
     let py = text.py();
     let all = text::read(text)?;
@@ -188,10 +187,10 @@ fn kept_characters(
         let part = if from_left { all.last(size) } else { all.first(size) };
         let utf8 = part.utf8().or_raise()?;
         let kept = gil::run(py, part.size(), || match from_left {
-            _ if size < all.size() => engine.truncate_part(&utf8, max_tokens, from_left, request),
-            false => Ok(Some(0..engine.truncate(&utf8, max_tokens, request)?)),
+            _ if size < all.size() => pipeline.truncate_part(&utf8, max_tokens, from_left, request),
+            false => Ok(Some(0..pipeline.truncate(&utf8, max_tokens, request)?)),
             true => {
-                let start = engine.truncate_left(&utf8, max_tokens, request)?;
+                let start = pipeline.truncate_left(&utf8, max_tokens, request)?;
                 Ok(Some(start..utf8.len()))
             }
         })?;
@@ -208,12 +207,12 @@ fn chunk_spans(
     text: &Bound<'_, PyAny>,
     max_tokens: usize,
     overlap: usize,
-    (engine, request): &(Current<'_>, Request),
+    (pipeline, request): &(Current<'_>, Request),
 ) -> PyResult<Vec<(usize, usize)>> {
     let stored = text::read(text)?;
     let utf8 = stored.utf8().or_raise()?;
     let size = stored.size();
-    let chunks = gil::run(text.py(), size, || engine.chunk(&utf8, max_tokens, overlap, request))?;
+    let chunks = gil::run(text.py(), size, || pipeline.chunk(&utf8, max_tokens, overlap, request))?;
     let mut characters = text::CharacterSpans::new(&utf8);
     collected(chunks.into_iter().map(|chunk| Ok(characters.next(chunk))))
 }

@@ -109,7 +109,7 @@ pub fn count_tokens(
     source: &Bound<'_, PyPipeline>,
     texts: Vec<String>,
 ) -> PyResult<TokenCounts> {
-    let engine = &*PyPipeline::current(source)?;
+    let pipeline = &*PyPipeline::current(source)?;
     let counted: bpe_core::Result<_> = gil::detached(py, || {
         let mut lengths = Vec::new();
         reserve(&mut lengths, texts.len())?;
@@ -118,7 +118,7 @@ pub fn count_tokens(
         for text in &texts {
             bpe_core::polling::poll(text.len())?;
             ids.clear();
-            engine.encode_text(text, &Request::ORDINARY, &mut ids)?;
+            pipeline.encode_text(text, &Request::ORDINARY, &mut ids)?;
             lengths.push(ids.len());
             for &id in &ids {
                 *times.entry(id).or_default() += 1;

@@ -11,7 +11,7 @@ use crate::ablation::Mechanism;
 use crate::error::Result;
 use crate::memory::reserve_text;
 use crate::once::OnceBox;
-use crate::tier::{Kind, Tier};
+use crate::tier::{Instructions, Tier};
 
 /// Text as code points of one, two or four bytes each, possibly with surrogates.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +110,9 @@ fn append_on<U: Unit>(
     match tier.kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the tier guarantees the instructions.
-        Kind::Avx512 if Mechanism::CodePoints.is_used() => unsafe { x86::append(units, text) },
+        Instructions::Avx512 if Mechanism::CodePoints.is_used() => unsafe {
+            x86::append(units, text)
+        },
         _ => portable(units, text),
     }
 }

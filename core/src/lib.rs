@@ -29,45 +29,6 @@
 //!                                           cache / vocabulary / merge
 //! ```
 //!
-//! | module | purpose |
-//! |---|---|
-//! | [`pipeline`] | the tokenizer: struct, walks, and file formats |
-//! | [`components`] | normalizers, pre-tokenizers, post-processors, decoders, added tokens |
-//! | `models` | BPE, WordPiece, WordLevel, Unigram, the models of SentencePiece |
-//! | [`abilities`] | functions over every pipeline: truncation, conversations, healing |
-//! | [`direct`] | the loop of pipelines of ranks: special tokens, NFC or no normalization, one pattern, BPE by rank |
-//! | [`fixed`] | positions of a text whose ids are not the result of encoding |
-//! | [`request`] | the special tokens that a caller allows and disallows |
-//! | `char_boundary` | rounds positions to characters |
-//! | `code_points` | converts text stored by interpreters as code points to UTF-8 |
-//! | [`normalize`] | Unicode normalization before all other steps |
-//! | [`special_tokens`] | finds special tokens in text |
-//! | [`split`] | cuts text into pieces |
-//! | `lookup` | finds the ids of many pieces at once |
-//! | [`vocabulary`] | maps the bytes of tokens to ids and back |
-//! | `cache` | keeps the ids of pieces seen before |
-//! | `rule` | the merge rule, implemented literally |
-//! | `merge` | merges the bytes of a piece that is not itself a token |
-//! | [`sink`] | collects the results of a walk: ids, a count, positions |
-//! | `pool` | workspaces with caches, which calls borrow |
-//! | [`offsets`] | finds the bytes of the text that each token covers |
-//! | [`fingerprint`] | SHA-256 of everything that decides the ids of an encoding |
-//! | `sorted_tokens` | tokens sorted by their bytes |
-//! | `token_table` | the bytes of every id in one buffer, and a trie over them |
-//! | [`stream_pool`] | decodes the ids of many requests as they arrive |
-//! | `stops` | finds stop strings in text that arrives in parts |
-//! | [`rank_file`] | the `.tiktoken` format |
-//! | [`train`] | learns vocabularies from text, and the merges that make given words one token |
-//! | `audit` | audits a vocabulary token by token |
-//! | `ablation` | disables mechanisms, to measure them |
-//! | `polling` | lets a caller stop long work, and counts work |
-//! | `once` | `OnceBox`: values created on first use, without a lock |
-//! | `memory` | huge pages, prefetching, allocations that may fail |
-//! | `hash` | hashes of short keys |
-//! | `threads` | divides work among threads |
-//! | `tier` | chooses the vector instructions |
-//! | [`error`] | the error type |
-//!
 //! # Glossary
 //!
 //! | term | meaning |
@@ -94,84 +55,74 @@
 // The build script makes vocabulary images and compiles only vocabularies.
 #![cfg_attr(not(feature = "pipeline"), allow(dead_code, unused_imports))]
 
-#[cfg(feature = "pipeline")]
-pub mod abilities;
 #[doc(hidden)]
 pub mod ablation;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod audit;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod cache;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod char_boundary;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod code_points;
-#[cfg(feature = "pipeline")]
-pub mod components;
-#[cfg(feature = "pipeline")]
-pub mod direct;
 pub mod error;
-#[cfg(feature = "pipeline")]
-pub mod fingerprint;
-#[cfg(feature = "pipeline")]
-pub mod fixed;
 pub(crate) mod hash;
-#[cfg(feature = "pipeline")]
-pub mod lookup;
 #[doc(hidden)]
 pub mod memory;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod merge;
-#[cfg(feature = "pipeline")]
-mod models;
-#[cfg(feature = "pipeline")]
-pub mod normalize;
-#[cfg(feature = "pipeline")]
-pub mod offsets;
 #[doc(hidden)]
 pub mod once;
-#[cfg(feature = "pipeline")]
-pub mod pipeline;
 #[doc(hidden)]
 pub mod polling;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod pool;
 pub mod rank_file;
-#[cfg(feature = "pipeline")]
-pub mod request;
 #[doc(hidden)]
 pub mod rule;
-#[cfg(feature = "pipeline")]
-pub mod sink;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod sorted_tokens;
-#[cfg(feature = "pipeline")]
-pub mod special_tokens;
-#[cfg(feature = "pipeline")]
-pub mod split;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod stops;
-#[cfg(feature = "pipeline")]
-pub mod stream_pool;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod threads;
 #[doc(hidden)]
 pub mod tier;
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub mod token_table;
-#[cfg(feature = "pipeline")]
-pub mod train;
 pub mod vocabulary;
+
+/// All but vocabularies.
+#[cfg(feature = "pipeline")]
+#[path = ""]
+mod whole {
+    pub mod abilities;
+    #[doc(hidden)]
+    pub mod audit;
+    #[doc(hidden)]
+    pub mod cache;
+    #[doc(hidden)]
+    pub mod char_boundary;
+    #[doc(hidden)]
+    pub mod code_points;
+    pub mod components;
+    pub mod direct;
+    pub mod fingerprint;
+    pub mod fixed;
+    pub mod lookup;
+    #[doc(hidden)]
+    pub mod merge;
+    pub(crate) mod models;
+    pub mod normalize;
+    pub mod offsets;
+    pub mod pipeline;
+    #[doc(hidden)]
+    pub mod pool;
+    pub mod request;
+    pub mod sink;
+    #[doc(hidden)]
+    pub mod sorted_tokens;
+    pub mod special_tokens;
+    pub mod split;
+    #[doc(hidden)]
+    pub mod stops;
+    pub mod stream_pool;
+    #[doc(hidden)]
+    pub mod threads;
+    #[doc(hidden)]
+    pub mod token_table;
+    pub mod train;
+
+    #[doc(hidden)]
+    pub use abilities::{conversation, heal, prefix_cache, shown};
+    pub use direct::Direct;
+    pub use normalize::Normalization;
+    pub use pipeline::{Pipeline, segments};
+    pub use request::Request;
+    pub use sink::Sink;
+    pub use special_tokens::SpecialTokens;
+    pub use split::Splitter;
+}
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
@@ -181,22 +132,7 @@ mod test_support;
 #[path = "../tests/support/patterns.rs"]
 mod test_patterns;
 
-#[cfg(feature = "pipeline")]
-#[doc(hidden)]
-pub use abilities::{conversation, heal, prefix_cache, shown};
-#[cfg(feature = "pipeline")]
-pub use direct::Direct;
 pub use error::{Error, Result};
-#[cfg(feature = "pipeline")]
-pub use normalize::Normalization;
-#[cfg(feature = "pipeline")]
-pub use pipeline::{Pipeline, segments};
-#[cfg(feature = "pipeline")]
-pub use request::Request;
-#[cfg(feature = "pipeline")]
-pub use sink::Sink;
-#[cfg(feature = "pipeline")]
-pub use special_tokens::SpecialTokens;
-#[cfg(feature = "pipeline")]
-pub use split::Splitter;
 pub use vocabulary::Vocabulary;
+#[cfg(feature = "pipeline")]
+pub use whole::*;

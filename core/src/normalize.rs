@@ -239,17 +239,6 @@ mod tests {
     }
 
     #[test]
-    fn stretches_start_at_characters_that_never_combine() {
-        for character in ['a', 'é', '\u{4e2d}', '\u{ac00}', '\u{1100}', '🦀', '\u{212b}'] {
-            assert!(starts_stretch(character), "{character:?}");
-        }
-        // A mark, a Hangul vowel and a final consonant, and characters that decompose into marks.
-        for character in ['\u{301}', '\u{1161}', '\u{11a8}', '\u{344}', '\u{9be}'] {
-            assert!(!starts_stretch(character), "{character:?}");
-        }
-    }
-
-    #[test]
     fn every_character_below_u300_starts_a_stretch() {
         for character in '\0'..'\u{300}' {
             assert_eq!(canonical_combining_class(character), 0);

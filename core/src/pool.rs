@@ -60,7 +60,6 @@ pub struct Pool {
     /// Number of times that all caches were cleared. Caches of an earlier generation are not used.
     generation: AtomicUsize,
     caching: AtomicBool,
-    /// The [`CacheSize`] in bytes.
     cache_bytes: AtomicUsize,
 }
 

@@ -5,23 +5,11 @@ use std::ops::{ControlFlow, Range};
 use crate::error::Result;
 use crate::memory::reserve;
 
-/// Positions in the text that a sink receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Places {
-    /// No positions.
-    Unwanted,
-    /// Positions of special tokens, and of pieces without a gap between them.
-    Joined,
-    /// Positions of special tokens and of each piece. Slower, since pieces are looked up one by
-    /// one.
-    Each,
-}
-
 /// Receives the ids of a walk, batch by batch.
 pub trait Sink {
-    /// Calls of [`Sink::piece`] and [`Sink::special`] that the sink needs. A constant, so that
-    /// unwanted positions cost nothing.
-    const PLACES: Places = Places::Unwanted;
+    /// Whether the sink needs the calls of [`Sink::piece`] and [`Sink::special`]. A constant, so that
+    /// positions cost nothing where they are unwanted.
+    const HAS_POSITIONS: bool = false;
 
     /// Returns the vector that the walk appends ids to.
     fn ids(&mut self) -> &mut Vec<u32>;
@@ -37,8 +25,7 @@ pub trait Sink {
         ControlFlow::Continue(())
     }
 
-    /// Takes the bytes of the text covered by a piece, or by pieces without a gap between them;
-    /// their ids follow.
+    /// Takes the bytes of the text that pieces without a gap between them cover; their ids follow.
     fn piece(&mut self, bytes: Range<usize>) {
         let _ = bytes;
     }
@@ -81,31 +68,5 @@ impl Sink for Count {
         self.total += self.batch.len();
         self.batch.clear();
         if self.total > self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-/// Keeps every id and the start of each piece.
-#[derive(Debug, Default)]
-pub struct Pieces {
-    /// All ids, in order.
-    pub ids: Vec<u32>,
-    /// `(byte offset of the piece in the text, index of its first id)`, in ascending order.
-    pub starts: Vec<(usize, usize)>,
-}
-
-impl Sink for Pieces {
-    const PLACES: Places = Places::Each;
-
-    fn ids(&mut self) -> &mut Vec<u32> {
-        &mut self.ids
-    }
-
-    fn reserve(&mut self, pieces: usize, ids: usize) -> Result<()> {
-        reserve(&mut self.starts, pieces)?;
-        reserve(&mut self.ids, ids)
-    }
-
-    fn piece(&mut self, bytes: Range<usize>) {
-        self.starts.push((bytes.start, self.ids.len()));
     }
 }

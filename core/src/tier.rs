@@ -7,11 +7,11 @@ const TIER_VARIABLE: &str = "BPE_ENGINE_TIER";
 
 /// A set of vector instructions that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tier(Kind);
+pub struct Tier(Instructions);
 
 /// Instructions of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum Instructions {
     Portable,
     /// Requires [`has_avx2`].
     Avx2,
@@ -33,16 +33,16 @@ impl Tier {
 
     /// Returns the best tier of this processor.
     pub fn best() -> Self {
-        Self(if Mechanism::Vectors.is_used() { best() } else { Kind::Portable })
+        Self(if Mechanism::Vectors.is_used() { best() } else { Instructions::Portable })
     }
 
     /// Returns the tier `name`, or the best tier below it that this processor has; `None` for other
     /// names.
     pub fn named(name: &str) -> Option<Self> {
         let kind = match name {
-            "portable" => Kind::Portable,
-            "avx2" => Kind::Avx2,
-            "avx512" => Kind::Avx512,
+            "portable" => Instructions::Portable,
+            "avx2" => Instructions::Avx2,
+            "avx512" => Instructions::Avx512,
             _ => return None,
         };
         Some(Self(kind.min(best())))
@@ -60,26 +60,26 @@ impl Tier {
     /// Returns the name of the tier.
     pub fn name(self) -> &'static str {
         match self.0 {
-            Kind::Portable => "portable",
-            Kind::Avx2 => "avx2",
-            Kind::Avx512 => "avx512",
+            Instructions::Portable => "portable",
+            Instructions::Avx2 => "avx2",
+            Instructions::Avx512 => "avx512",
         }
     }
 
     /// Returns the kind of the tier; the processor has its instructions.
     #[inline(always)]
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Instructions {
         self.0
     }
 }
 
-fn best() -> Kind {
+fn best() -> Instructions {
     if has_avx512() {
-        Kind::Avx512
+        Instructions::Avx512
     } else if has_avx2() {
-        Kind::Avx2
+        Instructions::Avx2
     } else {
-        Kind::Portable
+        Instructions::Portable
     }
 }
 

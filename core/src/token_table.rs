@@ -13,7 +13,7 @@ pub const MOST_IDS: usize = 1 << 24;
 /// The kind of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum TokenKind {
     /// The id has no token.
     Absent = 0,
     /// The id has a token that decoding always shows.
@@ -61,7 +61,7 @@ impl TokenTable {
     }
 
     /// Adds the next id.
-    pub fn push(&mut self, bytes: &[u8], kind: Kind) -> Result<()> {
+    pub fn push(&mut self, bytes: &[u8], kind: TokenKind) -> Result<()> {
         self.sorted = OnceBox::new();
         self.bytes.extend_from_slice(bytes);
         let end = u32::try_from(self.bytes.len()).map_err(|_| {
@@ -104,13 +104,13 @@ impl TokenTable {
         bits >> (id % 64) & 1 == 1
     }
 
-    /// Returns the kind of an id; [`Kind::Absent`] beyond the end.
+    /// Returns the kind of an id; [`TokenKind::Absent`] beyond the end.
     #[inline]
-    pub fn kind(&self, id: u32) -> Kind {
+    pub fn kind(&self, id: u32) -> TokenKind {
         match self.kinds.get(id as usize) {
-            Some(1) => Kind::Ordinary,
-            Some(2) => Kind::Special,
-            _ => Kind::Absent,
+            Some(1) => TokenKind::Ordinary,
+            Some(2) => TokenKind::Special,
+            _ => TokenKind::Absent,
         }
     }
 
@@ -123,7 +123,9 @@ impl TokenTable {
     /// Returns true if text with the bytes of an id may become it: it is ordinary, not the token for
     /// unknown text, and has bytes.
     pub fn is_spelling(&self, id: u32) -> bool {
-        self.kind(id) == Kind::Ordinary && self.unspelled != Some(id) && !self.get(id).is_empty()
+        self.kind(id) == TokenKind::Ordinary
+            && self.unspelled != Some(id)
+            && !self.get(id).is_empty()
     }
 
     /// Returns the tokens in the order of their bytes. They are sorted once and kept.
@@ -156,10 +158,10 @@ mod tests {
     fn parts_of_characters_are_not_text() {
         let mut table = TokenTable::with_largest_id(Some(64)).unwrap();
         for _ in 0..32 {
-            table.push(b"\xC3", Kind::Ordinary).unwrap();
-            table.push("é".as_bytes(), Kind::Ordinary).unwrap();
+            table.push(b"\xC3", TokenKind::Ordinary).unwrap();
+            table.push("é".as_bytes(), TokenKind::Ordinary).unwrap();
         }
-        table.push(b"a", Kind::Special).unwrap();
+        table.push(b"a", TokenKind::Special).unwrap();
         assert!((0..64).all(|id| table.is_text(id) == (id % 2 == 1)));
         assert!(table.is_text(64) && !table.is_text(65) && !table.is_text(u32::MAX));
     }

@@ -8,9 +8,9 @@
 mod merge;
 mod support;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use bpe_core::sink::{Count, Pieces};
+use bpe_core::sink::Count;
 use bpe_core::vocabulary::image::Aligned;
 use bpe_core::{Direct, Error, Request, SpecialTokens, Splitter, Vocabulary};
 use merge::by_the_rule;
@@ -199,11 +199,10 @@ fn text_ids(encoding: &Direct, text: &str) -> Result<Vec<u32>, u8> {
     let mut ids = Vec::new();
     let result = encoding.encode(text, &Request::ORDINARY, &mut ids);
     if result.is_ok() {
-        let (mut count, mut pieces) = (Count::till(usize::MAX), Pieces::default());
+        let mut count = Count::till(usize::MAX);
         encoding.encode(text, &Request::ORDINARY, &mut count).unwrap();
-        encoding.encode(text, &Request::ORDINARY, &mut pieces).unwrap();
-        let aligned = encoding.encode_aligned(text, &Request::ORDINARY).unwrap();
-        assert_eq!((count.total, &pieces.ids, &aligned.ids), (ids.len(), &ids, &ids));
+        let (spanned, _) = encoding.encode_with_spans(text, &Request::ORDINARY).unwrap();
+        assert_eq!((count.total, &spanned), (ids.len(), &ids));
         assert_eq!(encoding.decode_bytes(&ids).unwrap(), text.as_bytes());
     }
     outcome(result, ids)
@@ -322,68 +321,6 @@ fn single_bytes() -> Vec<Vec<u8>> {
 
 fn ids_by_place(tokens: &[Vec<u8>]) -> Vec<Token> {
     tokens.iter().cloned().zip(0..).collect()
-}
-
-/// A byte that is not a token may be part of tokens.
-#[test]
-fn tokens_of_missing_bytes_stand_side_by_side() {
-    let tokens = ids_by_place(&[b"a".to_vec(), b"ab".to_vec(), b"ba".to_vec()]);
-    let ids: HashMap<Vec<u8>, u32> = tokens.iter().cloned().collect();
-    let encoding = encoding(Vocabulary::build(tokens).expect("a vocabulary"), WHOLE);
-    for piece in ["ab".repeat(8), "ab".repeat(40), "ba".repeat(40), "aab".repeat(20)] {
-        let piece = piece.as_bytes();
-        assert_eq!(piece_ids(&encoding, piece), by_the_rule(&ids, piece), "{piece:?}");
-    }
-    assert_eq!(piece_ids(&encoding, "b".repeat(20).as_bytes()), Err(b'b'));
-}
-
-/// A character that merging cannot reach is a token only where it is a whole piece.
-#[test]
-fn characters_that_merging_cannot_reach() {
-    let character = "到".as_bytes();
-    let mut order: Vec<Vec<u8>> = single_bytes();
-    order.push(character.to_vec());
-    for more in [None, Some(character.repeat(2)), Some([b"a", character].concat())] {
-        let mut order = order.clone();
-        order.extend(more);
-        let tokens = ids_by_place(&order);
-        let pieces = ["到", "到到", "到到到", "a到", "到a", "到到到到到到", "一到"];
-        let pieces = pieces.map(|piece| piece.as_bytes().to_vec()).to_vec();
-        let encoding = encoding(Vocabulary::build(tokens.clone()).expect("a vocabulary"), WHOLE);
-        check_pieces(&encoding, &Case { tokens, pieces }).expect("the ids of the rule");
-    }
-}
-
-/// Every vocabulary of one to three tokens of up to three bytes from two, in every order, on every
-/// piece of up to five bytes and some longer pieces.
-#[test]
-fn vocabularies_of_very_few_tokens() {
-    let strings = |longest: usize| {
-        let mut strings: Vec<Vec<u8>> = vec![vec![]];
-        for from in 0..(1 << longest) - 1 {
-            let shorter: Vec<u8> = strings[from].clone();
-            strings.extend([b'a', b'b'].map(|byte| [&shorter[..], &[byte]].concat()));
-        }
-        strings.split_off(1)
-    };
-    let tokens: Vec<Vec<u8>> = strings(2).into_iter().chain([b"aab".to_vec()]).collect();
-    let mut pieces = strings(4);
-    pieces.extend([b"ab".repeat(9), b"aab".repeat(9), b"a".repeat(17), b"b".repeat(17)]);
-    let count = tokens.len() as u32;
-    for order in 0..(count + 1).pow(3) {
-        let digits =
-            [order % (count + 1), order / (count + 1) % (count + 1), order / (count + 1).pow(2)];
-        let chosen: Vec<Vec<u8>> =
-            digits.into_iter().filter_map(|digit| tokens.get(digit as usize).cloned()).collect();
-        let distinct: BTreeMap<_, _> = chosen.iter().map(|token| (token, ())).collect();
-        if chosen.is_empty() || distinct.len() < chosen.len() {
-            continue;
-        }
-        let tokens = ids_by_place(&chosen);
-        let encoding = encoding(Vocabulary::build(tokens.clone()).expect("a vocabulary"), WHOLE);
-        let case = Case { tokens, pieces: pieces.clone() };
-        check_pieces(&encoding, &case).unwrap_or_else(|error| panic!("{chosen:?}: {error}"));
-    }
 }
 
 /// Tokens longer than a byte can count, found and merged.

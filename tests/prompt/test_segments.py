@@ -409,7 +409,7 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
         ([("a", ["<|endoftext|>"])], TypeError, r"allowed_special of segments\[0\].*not list"),
         ([("a", {"<|endoftext|>": 1})], TypeError, r"allowed_special of segments\[0\].*not dict"),
         ([Segment("a", True, kind="bogus")], ValueError, r"kind of segments\[0\].*'bogus'"),  # type: ignore[arg-type]
-        ([Segment("a", True, kind=5)], ValueError, r"kind of segments\[0\].*not 5"),  # type: ignore[arg-type]
+        ([Segment("a", True, kind=5)], ValueError, r"kind of segments\[0\].*not the int 5"),  # type: ignore[arg-type]
         ([Segment("", False, None, None, "tokens", (1.5,))], TypeError, r"segments\[0\]"),  # type: ignore[arg-type]
         ([("a", True), (b"b", True)], TypeError, r"text of segments\[1\] must be a str, not bytes"),
         ([(None, True)], TypeError, r"text of segments\[0\] must be a str, not NoneType"),

@@ -19,7 +19,7 @@ use crate::pipeline::PyTokenizer;
 use crate::{gil, rows};
 
 /// Results of a share, and the error of the next input. Locked to take them out.
-type Part<T> = Mutex<(Vec<T>, Option<Error>)>;
+type ShareResult<T> = Mutex<(Vec<T>, Option<Error>)>;
 
 /// Size in bytes of text of one share of a batch.
 pub const SHARE: usize = 32 * 1024;
@@ -35,7 +35,7 @@ pub fn encode_each<T: Send>(
     let inputs = collected(read.iter().map(|read| Ok(read.input())))?;
     let total: usize = inputs.iter().map(|input| input.size()).sum();
     let shares = rows::shares(inputs.iter().map(|input| input.size()), SHARE)?;
-    let encode = |share: usize, part: &mut Part<T>| {
+    let encode = |share: usize, part: &mut ShareResult<T>| {
         let (made, failure) = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         let inputs = &inputs[shares[share].clone()];
         *failure = ask_for_encodings(inputs).err();
@@ -51,7 +51,7 @@ pub fn encode_each<T: Send>(
     };
     let mut encodings = Vec::new();
     reserve(&mut encodings, given.len()).or_raise()?;
-    let take = |part: &Part<T>| {
+    let take = |part: &ShareResult<T>| {
         let (made, failure) = &mut *part.lock().unwrap_or_else(PoisonError::into_inner);
         encodings.append(made);
         failure.take().map_or(Ok(()), |error| Err(to_python(error)))

@@ -187,9 +187,7 @@ fn words(item: &Bound<'_, PyAny>, surrogates: Surrogates) -> PyResult<Vec<String
     let words = items.map(|word| {
         let word = word?;
         let word = word.cast::<PyString>().map_err(|_| text::not_a_text("a word", &word))?;
-        let mut owned = String::new();
-        owned.push_str(&utf8(word, surrogates)?);
-        Ok(owned)
+        Ok(utf8(word, surrogates)?.to_string())
     });
     collected(words)
 }

@@ -3,16 +3,20 @@
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::decompose_canonical;
+use unicode_normalization_alignments::char::canonical_combining_class;
 
 use crate::Pipeline;
 use crate::abilities::conversation::{normalize_runs, stable_ids, stable_prefix};
+use crate::components::decode::Decoder;
+use crate::components::normalize::Normalizer;
 use crate::error::{Error, Result};
+use crate::models::LOST;
 use crate::normalize::{Normalization, starts_stretch};
 use crate::once::OnceBox;
 use crate::pipeline::segments::Prompt;
 use crate::request::Request;
 use crate::token_table::rests::{Draft, Rests};
-use crate::token_table::{Kind, TokenTable};
+use crate::token_table::{TokenKind, TokenTable};
 
 /// The character that stands for a space in SentencePiece's vocabularies.
 const MARK: char = '\u{2581}';
@@ -21,7 +25,7 @@ const MARK: char = '\u{2581}';
 const SHOWN: usize = 60;
 
 /// A prompt, and the bytes that the tokens after it must begin with.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Healed {
     /// The ids of the prompt that no later text can change.
     pub ids: Vec<u32>,
@@ -31,13 +35,6 @@ pub struct Healed {
 }
 
 impl Healed {
-    /// Copies the prompt; fails without memory.
-    pub fn try_clone(&self) -> Self {
-        let mut ids = Vec::new();
-        ids.extend_from_slice(&self.ids);
-        Self { ids, rests: self.rests.try_clone() }
-    }
-
     /// Sets the bits of the tokens that may come next and clears all others. Sets all bits once the
     /// prompt is healed.
     pub fn fill_mask(&self, table: &TokenTable, mask: &mut [u32]) -> Result<()> {
@@ -95,7 +92,7 @@ pub fn heal_prompt(pipeline: &Pipeline, prompt: Prompt) -> Result<Healed> {
 fn healed(pipeline: &Pipeline, mut ids: Vec<u32>, stable: &[u32], part: &[u8]) -> Result<Healed> {
     let table = pipeline.token_table()?;
     let known = if ids.starts_with(stable) { stable.len() } else { 0 };
-    let special = ids[known..].iter().rposition(|&id| table.kind(id) == Kind::Special);
+    let special = ids[known..].iter().rposition(|&id| table.kind(id) == TokenKind::Special);
     let known = special.map_or(known, |last| known + last + 1);
     let last = special.filter(|_| known == ids.len()).and_then(|_| ids.last().copied());
     pipeline.check_end(last, !part.is_empty())?;
@@ -371,4 +368,87 @@ impl Tables {
 /// Returns the first character of the NFC form of a character.
 fn first_of(character: char) -> char {
     std::iter::once(character).nfc().next().unwrap_or(character)
+}
+
+impl Pipeline {
+    /// Returns why the bytes of tokens may differ from the normalized text.
+    fn why_other_bytes(&self) -> Option<String> {
+        let is_byte_level = matches!(self.decoder(), Some(Decoder::ByteLevel));
+        let makes_bytes = is_byte_level || self.byte_runs().is_some();
+        let is_random = self.model().sampling().is_some();
+        let at_random = is_random.then(|| "tokens are chosen at random".into());
+        let of_model = || self.model().why_other_bytes(is_byte_level);
+        at_random.or_else(of_model).or_else(|| (!makes_bytes).then(|| LOST.into()))
+    }
+
+    /// Returns whether the token of a space spells a space. Without the token '\u{2581}', a space
+    /// may become the bytes of that character.
+    fn spells_spaces(&self) -> Result<bool> {
+        if self.byte_runs().is_none() || self.model().token_to_id("\u{2581}").is_some() {
+            return Ok(true);
+        }
+        let (mut ids, mut bytes) = (Vec::new(), Vec::new());
+        self.encode_run("a ", false, &mut ids)?;
+        ids.iter().try_for_each(|&id| self.append_token(id, &mut bytes))?;
+        Ok(bytes.ends_with(b" "))
+    }
+
+    /// Returns the form in which the tokens of a text have its bytes, possibly after a space, so
+    /// that later text changes no byte before the last character.
+    ///
+    /// Fails if tokens may have other bytes, or if later text may change more.
+    pub fn token_form(&self) -> Result<Normalization> {
+        if let Some(direct) = self.direct() {
+            return Ok(direct.normalization());
+        }
+        if let Some(why) = self.why_other_bytes() {
+            let reason = format!("the bytes of tokens are not those of the text: {why}");
+            return Err(Error::refused("heal", reason));
+        }
+        if !self.spells_spaces()? {
+            let reason =
+                "a space becomes the bytes of its mark '\u{2581}', which is no token by itself";
+            return Err(Error::refused("heal", reason));
+        }
+        self.normalizer().map_or(Ok(Normalization::None), Normalizer::token_form)
+    }
+
+    /// Fails if the tokens of a prompt may spell other bytes than its text.
+    pub(crate) fn check_text(&self, text: &str) -> Result<()> {
+        let has_name = || text.contains("<0x") || text.ends_with('<') || text.ends_with("<0");
+        if self.byte_runs().is_some() && self.model().finds_byte_names() && has_name() {
+            let reason = "the prompt has the name of a byte, such as '<0x7E>', or its beginning, and this \
+                          file takes it for the byte; end the prompt before it";
+            return Err(Error::refused("heal", reason));
+        }
+        Ok(())
+    }
+
+    /// Fails if later text may change the end of a prompt: its last token, the special token
+    /// `last`, or, with `is_inside`, the character that the prompt ends inside.
+    pub fn check_end(&self, last: Option<u32>, is_inside: bool) -> Result<()> {
+        let token = last.and_then(|id| self.added().token(id)).filter(|token| token.single_word);
+        if let Some(content) = token.map(|token| &token.content) {
+            let reason = format!(
+                "the added token '{content}' at the end of the prompt is text if a letter follows; put a \
+                 space after it"
+            );
+            return Err(Error::refused("heal", reason));
+        }
+        if is_inside && self.split().may_change_characters() {
+            let reason = "the pre-tokenizer may leave out or rewrite the character that the prompt ends \
+                          inside; end the prompt before it";
+            return Err(Error::refused("heal", reason));
+        }
+        Ok(())
+    }
+
+    /// Returns the combining class of a character in the tables of [`Pipeline::token_form`],
+    /// possibly of another Unicode version.
+    pub fn mark_class(&self, character: char) -> u8 {
+        match self.direct() {
+            Some(_) => unicode_normalization::char::canonical_combining_class(character),
+            None => canonical_combining_class(character),
+        }
+    }
 }

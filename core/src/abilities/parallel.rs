@@ -58,7 +58,7 @@ fn encode_in_shares(
     ids: &mut Vec<u32>,
 ) -> Result<()> {
     let (stretches, shares) = shares(pipeline, text, allowed, share)?;
-    let work = |share: usize, part: &mut Part| {
+    let work = |share: usize, part: &mut ShareIds| {
         part.ids.clear();
         part.error = stretches[shares[share].clone()].iter().find_map(|stretch| {
             let Range { start, end } = stretch.text;
@@ -83,7 +83,7 @@ fn encode_in_shares(
             job();
             polling::poll(1)
         },
-        |part: &Part| {
+        |part: &ShareIds| {
             append(ids, &part.ids)?;
             part.error.clone().map_or(Ok(()), Err)
         },
@@ -135,7 +135,7 @@ struct Stretch {
 
 /// The ids of a share of a text.
 #[derive(Debug, Default)]
-struct Part {
+struct ShareIds {
     ids: Vec<u32>,
     error: Option<Error>,
 }

@@ -341,7 +341,11 @@ impl PrefixCache {
         self.stats.reused += start as u64;
         let mut parent = match encoded.known.last {
             None => ROOT,
-            Some((last, serial)) if self.is_alive(last, serial) => last,
+            Some((last, serial))
+                if self.nodes.get(last as usize).is_some_and(|node| node.serial == serial) =>
+            {
+                last
+            }
             // The block was dropped meanwhile.
             Some(_) => return,
         };
@@ -361,10 +365,6 @@ impl PrefixCache {
         }
     }
 
-    fn is_alive(&self, node: u32, serial: u64) -> bool {
-        self.nodes.get(node as usize).is_some_and(|node| node.serial == serial)
-    }
-
     fn child(&self, parent: u32, hash: u64) -> Option<u32> {
         self.children.get(&(parent, hash)).copied()
     }
@@ -379,16 +379,11 @@ impl PrefixCache {
             }
             self.evict();
         }
-        let mut own = String::new();
-        own.push_str(text);
-        let moved = fixed.iter().map(|fixed| fixed.moved_back(block.text.start));
-        let fixed: Vec<Fixed> = moved.collect::<Vec<_>>();
-        let ids: Vec<u32> = ids.to_vec();
         let key = (parent, block.hash);
         self.serial += 1;
         let node = Node {
-            text: own.into(),
-            fixed: fixed.into(),
+            text: text.into(),
+            fixed: fixed.iter().map(|fixed| fixed.moved_back(block.text.start)).collect(),
             ids: ids.into(),
             key,
             serial: self.serial,

@@ -174,7 +174,6 @@ pub(crate) struct ShortPieces<'a> {
 }
 
 impl ShortPieces<'_> {
-    /// Prefetches the set of this key, and returns it.
     #[inline(always)]
     pub(crate) fn prefetch(self, key: Key) -> SetIndex {
         self.table.prefetch(key, self.seeds)

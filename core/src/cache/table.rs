@@ -176,7 +176,6 @@ pub(super) struct View<'a, const W: usize> {
 }
 
 impl<'a, const W: usize> View<'a, W> {
-    /// Prefetches the set of this key, and returns it.
     #[inline(always)]
     pub(super) fn prefetch(self, key: [u64; W], seeds: [u64; 2]) -> SetIndex {
         let index = SetIndex::of(hash(key, seeds));

@@ -37,7 +37,6 @@ pub(crate) type Stretches<'a> = &'a mut dyn FnMut(Range<usize>, Option<u32>) -> 
 const COPIES: usize = 6;
 const TOKEN: usize = 512;
 
-/// The added tokens of a tokenizer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddedTokens {
     ids: HashMap<String, u32>,
@@ -321,8 +320,11 @@ impl AddedTokens {
             let (start, end) = (name.start, name.end);
             let Some(token) = self.tokens.get(&id) else { return Ok(end) };
             let name = part.start + start..part.start + end;
-            let is_inside =
-                token.single_word && touches_word(&text[..name.start], &text[name.end..]);
+            let is_inside = token.single_word
+                && [text[..name.start].chars().next_back(), text[name.end..].chars().next()]
+                    .into_iter()
+                    .flatten()
+                    .any(is_word);
             if is_inside {
                 return Ok(end);
             }
@@ -447,11 +449,6 @@ impl Found {
         }
         start..end
     }
-}
-
-/// Whether `before` ends, or `after` begins, with a word character.
-fn touches_word(before: &str, after: &str) -> bool {
-    before.chars().next_back().is_some_and(is_word) || after.chars().next().is_some_and(is_word)
 }
 
 /// An added token, with its id in the file.

@@ -4,26 +4,26 @@ use crate::components::spec::{PostProcessor, SequenceId, TemplatePiece};
 
 /// A part of an arrangement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum RowPart {
     /// Ids without text.
     Special {
         /// The ids.
         ids: Vec<u32>,
-        /// Type of the ids.
+        /// Their type.
         type_id: u32,
     },
     /// All ids of a sequence.
     Sequence {
         /// Number of the sequence, 0 or 1.
         number: usize,
-        /// Type of the ids.
+        /// Their type.
         type_id: u32,
     },
 }
 
 /// Parts of a row, in which each sequence occurs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrangement(Vec<Part>);
+pub struct Arrangement(Vec<RowPart>);
 
 /// Arrangements for one sequence and for two, without and with added tokens.
 #[derive(Debug)]
@@ -31,20 +31,20 @@ pub(crate) struct Arrangements([Option<Arrangement>; 4]);
 
 impl Arrangement {
     /// The parts.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[RowPart] {
         &self.0
     }
 
     /// Whether a row has only the ids of one text, with type 0.
     pub(crate) fn is_plain(&self) -> bool {
-        self.0 == [Part::Sequence { number: 0, type_id: 0 }]
+        self.0 == [RowPart::Sequence { number: 0, type_id: 0 }]
     }
 
     /// Returns the numbers of ids before and after the sequences of a row.
     pub(crate) fn around(&self) -> (usize, usize) {
-        let special = |part: &Part| match part {
-            Part::Special { ids, .. } => Some(ids.len()),
-            Part::Sequence { .. } => None,
+        let special = |part: &RowPart| match part {
+            RowPart::Special { ids, .. } => Some(ids.len()),
+            RowPart::Sequence { .. } => None,
         };
         let before = self.0.iter().map_while(special).sum();
         (before, self.0.iter().rev().map_while(special).sum())
@@ -68,21 +68,21 @@ impl Arrangements {
     }
 }
 
-fn sequence(number: usize, type_id: u32) -> Part {
-    Part::Sequence { number, type_id }
+fn sequence(number: usize, type_id: u32) -> RowPart {
+    RowPart::Sequence { number, type_id }
 }
 
 /// Returns the parts of sequences without added ids.
-fn plain(is_pair: bool) -> Vec<Part> {
+fn plain(is_pair: bool) -> Vec<RowPart> {
     let mut parts = vec![sequence(0, 0)];
     parts.extend(is_pair.then(|| sequence(1, 1)));
     parts
 }
 
-fn has_each_once(parts: &[Part], is_pair: bool) -> bool {
+fn has_each_once(parts: &[RowPart], is_pair: bool) -> bool {
     let count = |wanted| {
         let is_wanted =
-            |part: &&Part| matches!(part, Part::Sequence { number, .. } if *number == wanted);
+            |part: &&RowPart| matches!(part, RowPart::Sequence { number, .. } if *number == wanted);
         parts.iter().filter(is_wanted).count()
     };
     count(0) == 1 && count(1) == usize::from(is_pair)
@@ -91,9 +91,9 @@ fn has_each_once(parts: &[Part], is_pair: bool) -> bool {
 impl PostProcessor {
     /// Returns the parts of a row; `None` if two steps of the post-processor change them, or a
     /// template cannot be filled.
-    fn parts(&self, is_pair: bool, add_special_tokens: bool) -> Option<Vec<Part>> {
+    fn parts(&self, is_pair: bool, add_special_tokens: bool) -> Option<Vec<RowPart>> {
         let special =
-            |token: &(String, u32), type_id| Part::Special { ids: vec![token.1], type_id };
+            |token: &(String, u32), type_id| RowPart::Special { ids: vec![token.1], type_id };
         Some(match self {
             Self::ByteLevel { .. } => plain(is_pair),
             Self::BertProcessing { .. } if !add_special_tokens => plain(is_pair),
@@ -109,7 +109,7 @@ impl PostProcessor {
                 let more = [special(sep, 0), sequence(1, 0), special(sep, 0)];
                 let parts = parts.into_iter().chain(more.into_iter().filter(|_| is_pair));
                 let is_kept =
-                    |part: &Part| add_special_tokens || matches!(part, Part::Sequence { .. });
+                    |part: &RowPart| add_special_tokens || matches!(part, RowPart::Sequence { .. });
                 parts.filter(is_kept).collect()
             }
             Self::TemplateProcessing { single, pair, special_tokens } => {
@@ -122,7 +122,7 @@ impl PostProcessor {
                     }
                     TemplatePiece::SpecialToken { id, type_id } => {
                         let token = special_tokens.get(id)?;
-                        Some(Part::Special { ids: token.ids.clone(), type_id: *type_id })
+                        Some(RowPart::Special { ids: token.ids.clone(), type_id: *type_id })
                     }
                 };
                 let template = if is_pair { pair } else { single };

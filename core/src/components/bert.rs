@@ -86,10 +86,6 @@ fn printable(text: &str) -> usize {
     text.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(text.len())
 }
 
-fn is_white(character: char) -> bool {
-    matches!(character, '\t' | '\n' | '\r') || character.is_whitespace()
-}
-
 /// Whether `clean_text` keeps a character.
 pub(crate) fn is_clean(character: char) -> bool {
     match character {
@@ -100,7 +96,11 @@ pub(crate) fn is_clean(character: char) -> bool {
 }
 
 fn space_of(character: char) -> char {
-    if is_white(character) { ' ' } else { character }
+    if matches!(character, '\t' | '\n' | '\r') || character.is_whitespace() {
+        ' '
+    } else {
+        character
+    }
 }
 
 pub(crate) fn space(character: char, found: &mut dyn FnMut(char)) {
@@ -142,7 +142,6 @@ pub(crate) fn is_kept_by_nmt(character: char) -> bool {
     )
 }
 
-/// Passes U+0020 to `found` for a space of `Nmt`, and any other character unchanged.
 pub(crate) fn nmt_space(character: char, found: &mut dyn FnMut(char)) {
     let is_space = matches!(
         character,

@@ -85,7 +85,6 @@ pub(crate) fn represents_byte(character: char) -> bool {
     BYTE_OF.get(character as usize).is_some_and(|&byte| byte != NONE)
 }
 
-/// Returns the length of [`text_of`] `bytes`.
 pub(crate) fn text_length(bytes: &[u8]) -> usize {
     bytes.iter().map(|&byte| CHAR_OF[usize::from(byte)].len_utf8()).sum()
 }
@@ -186,23 +185,4 @@ pub(crate) fn spaced(text: &str, is_prefixed: bool) -> Result<Cow<'_, str>> {
 
 pub(crate) fn has_marks(text: &str) -> bool {
     memmem::find(text.as_bytes(), MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn characters_represent_their_byte_or_none() {
-        for character in (0..=char::MAX as u32).filter_map(char::from_u32) {
-            let expected = CHAR_OF.iter().position(|&other| other == character);
-            let expected = expected.map(|byte| vec![b'x', byte as u8, b'y']);
-            assert_eq!(bytes_of(&format!("x{character}y")), expected, "{character:?}");
-        }
-        let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(bytes_of(&text_of(&bytes)), Some(bytes));
-        let mut kept = vec![1];
-        assert_eq!(append_bytes("a b", &mut kept), Ok(false));
-        assert_eq!(kept, [1]);
-    }
 }

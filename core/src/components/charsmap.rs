@@ -27,7 +27,7 @@ pub(crate) struct Charsmap {
 
 /// A character of a text that has a rule.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part<'a> {
+pub(crate) struct Rule<'a> {
     pub(crate) character: char,
     /// Replacement of the text up to and including the character, if that text has a rule.
     pub(crate) rule: Option<&'a str>,
@@ -124,7 +124,7 @@ impl Charsmap {
     /// many, or one is malformed.
     pub(crate) fn each_character(
         &self,
-        mut found: impl FnMut(Part<'_>) -> Result<()>,
+        mut found: impl FnMut(Rule<'_>) -> Result<()>,
     ) -> Result<bool> {
         const NONE: usize = usize::MAX;
         // Each unit is the child of one base, which its label determines.
@@ -156,7 +156,7 @@ impl Charsmap {
                     let rule = (unit >> 8 & 1 != 0).then(|| self.replacement(start));
                     let Ok(rule) = rule.transpose() else { return Ok(false) };
                     let character = text.chars().next().unwrap_or_default();
-                    found(Part { character, rule, is_first, is_last: child == NONE })?;
+                    found(Rule { character, rule, is_first, is_last: child == NONE })?;
                     (length, is_first) = (0, false);
                     if std::mem::replace(&mut is_seen[place], true) {
                         continue;

@@ -42,7 +42,6 @@ pub(crate) enum Normalizer {
     SentencePiece(Arc<sentencepiece::Normalizer>),
 }
 
-/// Returns the only character.
 fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }

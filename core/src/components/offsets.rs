@@ -26,7 +26,7 @@ pub(crate) struct Aligned {
     pub(crate) origins: Vec<(usize, usize)>,
     /// Whether an origin is everything that a character comes from; otherwise it is the origin in
     /// `tokenizers`, which can be less.
-    is_whole: bool,
+    pub(crate) is_whole: bool,
     /// Start of the original: after text that a normalizer removed if origins are whole, and 0 if
     /// they are the origins in `tokenizers`.
     pub(crate) begin: usize,
@@ -37,7 +37,6 @@ pub(crate) struct Aligned {
 pub(crate) type Change = (char, usize);
 
 impl Aligned {
-    /// Creates a part of an original.
     pub(crate) fn original(text: &str, part: Range<usize>) -> Result<Self> {
         let (start, text) = (part.start, &text[part]);
         let mut origins = with_capacity(text.len())?;
@@ -49,20 +48,10 @@ impl Aligned {
         Ok(Self { text: joined(text, "")?, origins, is_whole: false, begin: 0 })
     }
 
-    /// Returns the text with whole origins, also for all text derived from it.
-    pub(crate) fn with_whole_origins(self) -> Self {
-        Self { is_whole: true, ..self }
-    }
-
     /// Makes the rest of the text the start of the original.
     pub(crate) fn begin_here(&mut self) {
         let first = self.origins.first().filter(|_| self.is_whole);
         self.begin = first.map_or(0, |origin| origin.0);
-    }
-
-    /// Whether an origin is everything that a character comes from.
-    pub(crate) fn keeps_whole(&self) -> bool {
-        self.is_whole
     }
 
     /// Replaces the text, with an origin for each byte.
@@ -275,7 +264,6 @@ pub(crate) fn joined(first: &str, second: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Replaces ranges of `text` with `content`.
 pub(crate) fn replaced(text: &str, stretches: &[Range<usize>], content: &str) -> Result<String> {
     let old: usize = stretches.iter().map(ExactSizeIterator::len).sum();
     let mut new = String::new();

@@ -166,7 +166,6 @@ impl PostProcessor {
     }
 }
 
-/// Returns the tokens of a name in a template.
 fn named<'a>(tokens: &'a BTreeMap<String, TemplateToken>, name: &str) -> Result<&'a TemplateToken> {
     tokens.get(name).ok_or_else(|| {
         Error::Invalid(format!(

@@ -98,36 +98,3 @@ impl<T: Copy + Default + PartialEq> FromIterator<T> for Runs<T> {
         runs
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_behave_like_lists_of_values() {
-        let lists = [&[][..], &[0], &[0, 0, 1], &[1, 1, 1, 1], &[2, 0, 0, 1, 2, 2]];
-        let runs = |values: &[u8]| values.iter().copied().collect::<Runs<u8>>();
-        let values = |runs: &Runs<u8>| runs.iter().collect::<Vec<_>>();
-        for list in lists {
-            assert_eq!(values(&runs(list)), list);
-            assert_eq!(runs(list).len(), list.len());
-            for start in 0..=list.len() {
-                for end in start..=list.len() {
-                    let part = runs(list).slice(start..end);
-                    assert_eq!(values(&part), list[start..end]);
-                    assert_eq!(part, runs(&list[start..end]));
-                }
-            }
-            for other in lists {
-                let mut both = runs(list);
-                both.append(&runs(other));
-                assert_eq!(values(&both), [list, other].concat());
-            }
-            let mut more = runs(list);
-            more.prepend(7, 2);
-            assert_eq!(values(&more), [&[7, 7], list].concat());
-            more.fill(3);
-            assert_eq!(more, Runs::uniform(3, list.len() + 2));
-        }
-    }
-}

@@ -56,19 +56,19 @@ enum By {
 type Pieces<'a> = &'a mut dyn FnMut(Range<usize>) -> Result<()>;
 
 #[derive(PartialEq)]
-enum Kind {
+enum CharacterKind {
     Word,
     Space,
     Other,
 }
 
-fn kind(character: char) -> Kind {
+fn kind(character: char) -> CharacterKind {
     if is_word(character) {
-        Kind::Word
+        CharacterKind::Word
     } else if character.is_whitespace() {
-        Kind::Space
+        CharacterKind::Space
     } else {
-        Kind::Other
+        CharacterKind::Other
     }
 }
 
@@ -392,7 +392,7 @@ impl By {
                     {
                         end = at + next.len_utf8();
                     }
-                    if kind != Kind::Space {
+                    if kind != CharacterKind::Space {
                         add(start..end)?;
                     }
                 }

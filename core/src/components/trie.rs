@@ -270,20 +270,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_found_with_their_numbers() {
-        let texts = ["a", "", "ab", "abc", "é", "日", "日本", "ab", "\0", "\u{10ffff}"];
-        let trie = Trie::new(texts.into_iter().zip(0..)).unwrap();
-        for text in texts {
-            let last = texts.iter().rposition(|other| *other == text).unwrap();
-            assert_eq!(trie.find(text), Some(last as u32), "{text:?}");
-        }
-        assert!(["b", "abcd", "\u{3b1}", "本"].iter().all(|text| trie.find(text).is_none()));
-        let mut prefixes = Vec::new();
-        trie.each_prefix(Trie::ROOT, b"abx", |value, length| prefixes.push((value, length)));
-        assert_eq!(prefixes, [(0, 1), (7, 2)]);
-    }
-
-    #[test]
     fn a_trie_of_many_tokens_stays_dense() {
         let mut tokens = Vec::new();
         let mut state = 1u64;

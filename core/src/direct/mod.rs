@@ -1,7 +1,6 @@
 //! The direct path from text to ids, for pipelines of ranks: special tokens, NFC or no
 //! normalization, one pattern, and byte pair encoding by rank in one loop.
 
-mod aligned;
 mod spans;
 mod special;
 mod unstable;
@@ -13,16 +12,16 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::lookup::PieceEncoder;
 use crate::memory::reserve;
-use crate::normalize::{Alignment, Normalization};
+use crate::normalize::Normalization;
 use crate::once::OnceBox;
 use crate::polling::poll;
 use crate::pool::Pool;
 use crate::request::Request;
-use crate::sink::{Places, Sink};
+use crate::sink::{Count, Sink};
 use crate::sorted_tokens::SortedTokens;
 use crate::special_tokens::{Selection, SpecialTokens};
 use crate::split::{BATCH, Batch, Piece, Splitter};
-use crate::token_table::{Kind, TokenTable};
+use crate::token_table::{TokenKind, TokenTable};
 use crate::vocabulary::Vocabulary;
 
 /// Normalization, special tokens, pattern and vocabulary: everything needed to encode text.
@@ -120,23 +119,19 @@ impl Direct {
         self.encode_normal(&text, &request.allowed, sink)
     }
 
+    /// Returns the number of tokens of a text, or some number above `limit`.
+    pub(crate) fn count(&self, text: &str, limit: usize, request: &Request) -> Result<usize> {
+        let mut count = Count::till(limit);
+        self.encode(text, request, &mut count)?;
+        Ok(count.total)
+    }
+
     /// Checks `text` and returns its normalization.
     #[inline]
-    pub(crate) fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
+    fn prepare<'a>(&self, text: &'a str, request: &Request) -> Result<Cow<'a, str>> {
         let text = self.normalization.apply(text)?;
         request.check(&self.special_tokens, &text)?;
         Ok(text)
-    }
-
-    /// Like [`Direct::prepare`], but also returns the alignment with `text`.
-    pub(crate) fn prepare_aligned<'a>(
-        &self,
-        text: &'a str,
-        request: &Request,
-    ) -> Result<(Cow<'a, str>, Alignment)> {
-        let (normal, alignment) = self.normalization.align(text)?;
-        request.check(&self.special_tokens, &normal)?;
-        Ok((normal, alignment))
     }
 
     /// Walks normalized text into `sink`. Names in `allowed` become their special tokens; all other
@@ -162,7 +157,7 @@ impl Direct {
             let Some((found, id)) = special else { return Ok(()) };
             poll(found.end - found.start)?;
             sink.reserve(1, 1)?;
-            if S::PLACES != Places::Unwanted {
+            if S::HAS_POSITIONS {
                 sink.special(found.start..found.end);
             }
             sink.ids().push(id);
@@ -229,13 +224,22 @@ impl Direct {
         &self,
         text: &str,
         request: &Request,
+        take: impl FnMut(&str, &[Piece]) -> Result<()>,
+    ) -> Result<()> {
+        self.split_normal(&self.prepare(text, request)?, &request.allowed, take)
+    }
+
+    /// Splits normalized text.
+    fn split_normal(
+        &self,
+        text: &str,
+        allowed: &Selection,
         mut take: impl FnMut(&str, &[Piece]) -> Result<()>,
     ) -> Result<()> {
-        let text = &*self.prepare(text, request)?;
         let mut batch: Batch = [Piece::default(); BATCH];
         let mut position = 0;
         loop {
-            let special = self.special_tokens().find_allowed(text, position, &request.allowed);
+            let special = self.special_tokens().find_allowed(text, position, allowed);
             let end = special.map_or(text.len(), |(found, _)| found.start);
             let stretch = &text[position..end];
             let mut pieces = self.splitter().pieces(stretch);
@@ -271,9 +275,11 @@ impl Direct {
             let mut table = TokenTable::with_largest_id(Some(largest))?;
             for id in 0..=largest {
                 match (self.vocabulary.rank_of_id(id), self.special_tokens.name(id)) {
-                    (Some(rank), _) => table.push(self.vocabulary.token(rank), Kind::Ordinary)?,
-                    (None, Some(name)) => table.push(name.as_bytes(), Kind::Special)?,
-                    (None, None) => table.push(&[], Kind::Absent)?,
+                    (Some(rank), _) => {
+                        table.push(self.vocabulary.token(rank), TokenKind::Ordinary)?
+                    }
+                    (None, Some(name)) => table.push(name.as_bytes(), TokenKind::Special)?,
+                    (None, None) => table.push(&[], TokenKind::Absent)?,
                 }
             }
             Ok(Box::new(Arc::new(table)))
@@ -339,11 +345,10 @@ fn encode_stretch<S: Sink>(
         let size = batch[count - 1].end - batch[0].start;
         poll(size)?;
         sink.reserve(count, size)?;
-        if S::PLACES == Places::Unwanted {
+        if !S::HAS_POSITIONS {
             merger.append(bytes, &batch[..count], sink.ids())?;
         } else {
-            let are_joined = |a: &Piece, b: &Piece| S::PLACES == Places::Joined && a.end == b.start;
-            for pieces in batch[..count].chunk_by(are_joined) {
+            for pieces in batch[..count].chunk_by(|a, b| a.end == b.start) {
                 sink.piece(base + pieces[0].start..base + pieces[pieces.len() - 1].end);
                 merger.append(bytes, pieces, sink.ids())?;
             }

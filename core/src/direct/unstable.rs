@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::direct::Direct;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory::append;
 use crate::polling::poll;
 use crate::request::Request;
-use crate::sink::Pieces;
 use crate::special_tokens::Selection;
 
 impl Direct {
@@ -19,19 +19,31 @@ impl Direct {
         request: &Request,
     ) -> Result<(Vec<u32>, BTreeSet<Vec<u32>>)> {
         let text = &*self.prepare(text, request)?;
-        let mut walk = Pieces::default();
-        self.encode_normal(text, &request.allowed, &mut walk)?;
-        let mut stable = walk.ids;
-        let ends_with_special =
-            stable.last().is_some_and(|&id| self.vocabulary().rank_of_id(id).is_none());
-        let Some(&(_, first)) = walk.starts.last().filter(|_| !ends_with_special) else {
+        let mut stable = Vec::new();
+        self.encode_normal(text, &request.allowed, &mut stable)?;
+        if stable.last().is_none_or(|&id| self.vocabulary().rank_of_id(id).is_none()) {
             return Ok((stable, BTreeSet::new()));
-        };
+        }
+        let first = stable.len() - self.last_piece_size(text, &request.allowed)?;
         let from = unstable_from(self, &stable, first);
         let rest = self.decode_bytes(&stable[from..])?;
         stable.truncate(from);
         let completions = completions(self, &rest)?;
         Ok((stable, completions))
+    }
+
+    /// Returns the number of ids of the last piece of a normalized text.
+    fn last_piece_size(&self, text: &str, allowed: &Selection) -> Result<usize> {
+        let (mut last, mut ids) = (Vec::new(), Vec::new());
+        self.split_normal(text, allowed, |stretch, pieces| {
+            if let Some(piece) = pieces.last() {
+                last.clear();
+                append(&mut last, &stretch.as_bytes()[piece.start..piece.end])?;
+            }
+            Ok(())
+        })?;
+        self.encode_piece(&last, &mut ids)?;
+        Ok(ids.len())
     }
 
     /// Returns the ids of bytes that need not be UTF-8. Text up to the first invalid byte is
@@ -48,11 +60,10 @@ impl Direct {
         };
         let (valid, invalid) = bytes.split_at(error.valid_up_to());
         let text = std::str::from_utf8(valid).unwrap_or_default();
-        let mut walk = Pieces::default();
-        self.encode_normal(text, &Selection::None, &mut walk)?;
-        let mut ids = walk.ids;
-        let mut rest = Vec::new();
-        if let Some(&(_, first)) = walk.starts.last() {
+        let (mut ids, mut rest) = (Vec::new(), Vec::new());
+        self.encode_normal(text, &Selection::None, &mut ids)?;
+        if !ids.is_empty() {
+            let first = ids.len() - self.last_piece_size(text, &Selection::None)?;
             let from = unstable_from(self, &ids, first);
             rest = self.decode_bytes(&ids[from..])?;
             ids.truncate(from);
@@ -122,15 +133,11 @@ fn encode(encoding: &Direct, bytes: &[u8]) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-fn token_length(encoding: &Direct, id: u32) -> Result<usize> {
-    encoding.token_bytes(id).map(<[u8]>::len).ok_or(Error::UnknownId(id.into()))
-}
-
 /// Returns the shortest prefix of `ids` with at least `length` bytes.
 fn covering(encoding: &Direct, mut ids: Vec<u32>, length: usize) -> Result<Vec<u32>> {
     let (mut covered, mut count) = (0, 0);
     while covered < length && count < ids.len() {
-        covered += token_length(encoding, ids[count])?;
+        covered += encoding.text_size(ids[count]);
         count += 1;
     }
     ids.truncate(count);

@@ -128,7 +128,6 @@ impl<R: Resolve> SingleEncoder<'_, R> {
         }
     }
 
-    /// Appends the ids of a segment.
     fn append_segment(&mut self, text: &[u8], segment: Piece, ids: &mut Vec<u32>) -> Result<()> {
         if segment.end - segment.start <= SHORT {
             self.append_short(text, segment, ids)

@@ -10,7 +10,7 @@ use super::initial::first_parts;
 use crate::ablation::Mechanism;
 use crate::split::Piece;
 #[cfg(target_arch = "x86_64")]
-use crate::tier::Kind;
+use crate::tier::Instructions;
 use crate::tier::Tier;
 use crate::vocabulary::{NONE, PairProbe, Pairs, Vocabulary};
 
@@ -267,10 +267,10 @@ impl LaneBlock {
         match tier.kind() {
             // SAFETY: the tier guarantees the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { self.advance_avx512() },
+            Instructions::Avx512 => unsafe { self.advance_avx512() },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { self.advance_avx2() },
+            Instructions::Avx2 => unsafe { self.advance_avx2() },
             _ => self.advance_rows(),
         }
     }

@@ -34,18 +34,6 @@ pub(crate) fn merge(vocabulary: &Vocabulary, piece: &[u8], out: &mut Vec<u32>) -
     Ok(())
 }
 
-/// Merges parts and appends the result to `out`. In the table, every token ranks after the two
-/// parts it is merged from, and is merged from these alone; `width` is the number of parts that a
-/// token covers.
-pub fn merge_parts(
-    table: &impl MergeTable,
-    parts: &[u32],
-    width: impl Fn(u32) -> usize,
-    out: &mut Vec<u32>,
-) -> Result<()> {
-    windows::merge_windows(&windows::Parts { table, parts, width }, windows::WINDOW, out)
-}
-
 /// Merges parts, one per unit, by the literal rule and appends the result to `out`.
 fn merge_by_rule(
     table: &impl MergeTable,
@@ -62,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::{Index, select};
 
-    use super::{LANES_LIMIT, LaneMerger, SCAN_LIMIT, scan, windows};
+    use super::{LANES_LIMIT, LaneMerger, windows};
     use crate::Vocabulary;
     use crate::error::Result;
     use crate::rule::is_valid_pair;
@@ -101,25 +89,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(crate::test_support::config(800))]
-
-        #[test]
-        fn short_pieces_have_the_same_parts((vocabulary, pieces) in learned()) {
-            prop_assume!(vocabulary.is_ordered());
-            let pairs = vocabulary.pairs();
-            for piece in pieces {
-                let mut by_the_letter = Vec::new();
-                    merge_by_rule(pairs, &piece, &mut by_the_letter).unwrap();
-                // Existing contents of the output stay and do not matter.
-                let mut parts = vec![0];
-                windows::merge_long(&vocabulary, &piece, &mut parts).unwrap();
-                prop_assert_eq!(&parts[1..], &by_the_letter, "windows {}", piece.escape_ascii());
-                if piece.len() <= SCAN_LIMIT {
-                    let mut parts = vec![0];
-                    scan::scan(pairs, &piece, &mut parts);
-                    prop_assert_eq!(&parts[1..], &by_the_letter, "scan {}", piece.escape_ascii());
-                }
-            }
-        }
 
         #[test]
         fn pairs_are_valid_where_merging_leaves_them((vocabulary, _) in learned()) {
@@ -179,15 +148,7 @@ mod tests {
             merge_by_rule(vocabulary.pairs(), &piece, &mut by_the_letter).unwrap();
             for window in [1, 7, 64, 512] {
                 let mut parts = vec![0];
-                let bytes = windows::Bytes { vocabulary: &vocabulary, piece: &piece };
-                windows::merge_windows(&bytes, window, &mut parts).unwrap();
-                prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
-                // Bytes that are already parts.
-                let (table, width) = (vocabulary.pairs(), |part| windows::Units::width(&bytes, part));
-                let units: Vec<u32> = piece.iter().map(|&byte| table.byte(byte)).collect();
-                let units = windows::Parts { table, parts: &units, width };
-                let mut parts = vec![0];
-                windows::merge_windows(&units, window, &mut parts).unwrap();
+                windows::merge_windows(&vocabulary, &piece, window, &mut parts).unwrap();
                 prop_assert_eq!(&parts[1..], &by_the_letter, "{} {}", window, piece.escape_ascii());
             }
         }

@@ -12,7 +12,8 @@ use super::initial::FirstPart;
 use crate::error::Result;
 use crate::memory::reserve;
 use crate::polling::poll;
-use crate::rule::{MergeTable, NONE};
+use crate::rule::NONE;
+use crate::vocabulary::Pairs;
 
 /// A part and its number of repetitions. Neighboring runs have different parts.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +62,7 @@ impl Runs {
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, table: &impl MergeTable, first: FirstPart) {
+    pub(super) fn add(&mut self, table: &Pairs, first: FirstPart) {
         let runs = &mut self.runs;
         let index = runs.len() as u32;
         if let Some(last) = runs.last_mut() {
@@ -76,14 +77,15 @@ impl Runs {
         runs.push(Run { previous: index.wrapping_sub(1), ..Run::new(first.part, 1) });
     }
 
-    pub(super) fn merge_one(&mut self, table: &impl MergeTable, run: Run) -> Result<()> {
+    /// Starts again with one run.
+    pub(super) fn push(&mut self, run: Run) -> Result<()> {
         self.clear(1)?;
         self.runs.push(run);
-        self.merge_all(table)
+        Ok(())
     }
 
     /// Merges the added parts, of which there is at least one.
-    pub(super) fn merge_all(&mut self, table: &impl MergeTable) -> Result<()> {
+    pub(super) fn merge_all(&mut self, table: &Pairs) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates).into_vec();
         candidates.clear();
         reserve(&mut candidates, self.runs.len())?;
@@ -117,7 +119,7 @@ impl Runs {
     }
 
     /// Merges the parts of a run in pairs.
-    fn merge_inner(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
+    fn merge_inner(&mut self, table: &Pairs, run: u32, merged: u32) -> Result<()> {
         let Run { count, .. } = self.runs[run as usize];
         self.runs[run as usize].count = count % 2;
         self.runs[run as usize].inner = NONE;
@@ -125,7 +127,7 @@ impl Runs {
     }
 
     /// Merges the last part of a run with the first part of the next run.
-    fn merge_outer(&mut self, table: &impl MergeTable, run: u32, merged: u32) -> Result<()> {
+    fn merge_outer(&mut self, table: &Pairs, run: u32, merged: u32) -> Result<()> {
         let next = self.runs[run as usize].next;
         for run in [run, next] {
             let run = &mut self.runs[run as usize];
@@ -156,13 +158,7 @@ impl Runs {
 
     /// Inserts parts before a run, removes the run if it is empty, and finds the ranks of the new
     /// merges.
-    fn insert_before(
-        &mut self,
-        table: &impl MergeTable,
-        next: u32,
-        part: u32,
-        count: u32,
-    ) -> Result<()> {
+    fn insert_before(&mut self, table: &Pairs, next: u32, part: u32, count: u32) -> Result<()> {
         let previous = self.runs[next as usize].previous;
         let mut this = END;
         // Equal neighbors become one run.
@@ -215,7 +211,7 @@ impl Runs {
     }
 
     /// Finds the rank of the merge of a run with the next run.
-    fn find_outer(&mut self, table: &impl MergeTable, index: u32) {
+    fn find_outer(&mut self, table: &Pairs, index: u32) {
         let Run { part, next, .. } = self.runs[index as usize];
         let next = if next == END { None } else { self.runs.get(next as usize) };
         let rank = next.map_or(NONE, |next| table.merged(part, next.part));

@@ -14,12 +14,12 @@ use crate::pool::Pool;
 use crate::{SpecialTokens, Splitter, Vocabulary};
 use foldhash::fast::FixedState;
 
-use super::bpe_by_list::ListBpe;
 use super::build::{Built, Ids, Merges, Others, build, build_in_bytes};
 use super::characters::{Characters, InBytes, by_cuts, in_bytes};
 use super::header::Header;
 use super::pair_table::{Listed, Pair};
 use super::token_lists::{MergeList, TokenList};
+use super::word_bpe::WordBpe;
 use super::write_bpe::Merging;
 use super::{Barred, Found, LOST, Place, Questions, Token};
 use crate::components::bytes::{Spelling, spaced, try_bytes_of};
@@ -59,7 +59,7 @@ pub(super) struct Table {
     /// SHA-256 of the canonical form, once computed.
     digest: OnceBox<Digest>,
     /// The same lists over characters, for pieces whose characters represent no bytes.
-    pub(super) over_characters: OnceBox<ListBpe>,
+    pub(super) over_characters: OnceBox<WordBpe>,
 }
 
 impl Bpe {
@@ -133,11 +133,6 @@ impl Bpe {
         Self { core, table: Arc::new(table) }
     }
 
-    /// Whether the core does all merges, and any two tokens whose concatenation is a token merge.
-    pub(crate) fn merges_by_ranks(&self) -> bool {
-        self.table.is_core
-    }
-
     /// Copies the model for another split of text. Returns `None` if the model has to be rebuilt.
     pub(crate) fn with_split(&self, split: &Split) -> Result<Option<Self>> {
         if split.is_byte_level() != self.is_byte_level() {
@@ -204,7 +199,7 @@ impl Bpe {
             None => {
                 let make = || {
                     let (tokens, merges) = self.to_lists()?;
-                    ListBpe::new(self.header().clone(), &tokens, &merges).map(Box::new)
+                    WordBpe::new(self.header().clone(), &tokens, &merges).map(Box::new)
                 };
                 let over_characters = self.table.over_characters.get_or_try_init(make)?;
                 let found = &mut |token: Token| found(token.id, token.span.len());

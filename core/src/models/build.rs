@@ -349,7 +349,7 @@ impl General<'_> {
             buffer.extend_from_slice(a);
             buffer.extend_from_slice(b);
             let Some(&product) = self.by_bytes.get(&buffer[..]) else { continue };
-            table.add((left, right), place, product)?;
+            table.add((left, right), place, product);
             products.push(product);
         }
         if let Some((vocabulary, ids)) = self.as_ranks(&bytes, &products, &table)? {

@@ -50,10 +50,6 @@ impl Cutter {
         self.known[code / 64] >> (code % 64) & 1 != 0
     }
 
-    fn are_known(&self, ascii: &[u8]) -> bool {
-        ascii.iter().all(|&byte| self.is_known(byte.into()))
-    }
-
     /// Whether a text can be cut between these two characters.
     pub(crate) fn are_apart(&self, before: char, after: char) -> bool {
         match (self.is_known(before), self.is_known(after)) {
@@ -117,7 +113,8 @@ impl Cuts<'_> {
         let joined = &cutter.joined;
         // An ASCII byte that is not a token never joins other characters.
         let any_byte = in_bytes && cutter.is_known(' ');
-        let are_pieces = |block: &[u8]| any_byte || cutter.are_known(block);
+        let are_pieces =
+            |block: &[u8]| any_byte || block.iter().all(|&byte| cutter.is_known(byte.into()));
         let (mut start, mut at, mut count) = (self.start, self.read, 0);
         // Without an open piece, any character will do.
         let mut before = text[start..at].chars().next_back().unwrap_or('\0');

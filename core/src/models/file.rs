@@ -159,7 +159,7 @@ impl Serialize for Model {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Bpe(bpe) => write(bpe, serializer),
-            Self::ListBpe(bpe) => bpe.serialize(serializer),
+            Self::WordBpe(bpe) => bpe.serialize(serializer),
             Self::WordPiece(model) => model.serialize(serializer),
             Self::WordLevel(model) => model.serialize(serializer),
             Self::Unigram(model) => model.serialize(serializer),

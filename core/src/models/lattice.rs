@@ -116,12 +116,8 @@ impl Lattice {
         }
         let chosen = choose(&weights).unwrap_or(0);
         let Some(way) = ways.get(chosen) else { return Ok(Vec::new()) };
-        let mut path = Vec::with_capacity(way.len());
-        path.extend(way.iter().filter_map(|&node| {
-            let node = &self.nodes[node];
-            Some((node.id?, node.span.clone()))
-        }));
-        Ok(path)
+        let nodes = way.iter().map(|&node| &self.nodes[node]);
+        Ok(nodes.filter_map(|node| Some((node.id?, node.span.clone()))).collect())
     }
 
     /// Finds the best path to each node.

@@ -5,7 +5,6 @@
 //! read its fields in `file`.
 
 mod bpe;
-mod bpe_by_list;
 mod bpe_encode;
 mod build;
 mod characters;
@@ -26,6 +25,7 @@ mod token_lists;
 mod unigram;
 mod viterbi;
 mod vocab;
+mod word_bpe;
 mod word_level;
 mod word_piece;
 mod words;
@@ -48,16 +48,16 @@ use crate::components::sentencepiece::Normalizer;
 use crate::components::split::Split;
 use crate::error::{Error, Result};
 use bpe::Bpe;
-use bpe_by_list::ListBpe;
 pub(crate) use file::{ModelFile, Parts};
 use header::Header;
 pub use piece::Version;
-pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, Kind, kinds};
+pub(crate) use piece::{Algorithm, Fields as SentencePieceFields, PieceKind, kinds};
 pub(crate) use random::Sampling;
 use sentencepiece::SentencePiece;
 use token_lists::MergeList;
 pub(crate) use token_lists::TokenList;
 use unigram::Unigram;
+use word_bpe::WordBpe;
 use word_level::WordLevel;
 use word_piece::WordPiece;
 use words::Words;
@@ -68,7 +68,7 @@ pub(crate) enum Model {
     /// Byte pair encoding by the lists of a file.
     Bpe(Bpe),
     /// Byte pair encoding with merges that the core cannot express.
-    ListBpe(ListBpe),
+    WordBpe(WordBpe),
     WordPiece(WordPiece),
     WordLevel(WordLevel),
     Unigram(Unigram),
@@ -174,7 +174,7 @@ impl Deref for Model {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Bpe(bpe) => bpe,
-            Self::ListBpe(bpe) => bpe,
+            Self::WordBpe(bpe) => bpe,
             Self::WordPiece(model) => model,
             Self::WordLevel(model) => model,
             Self::Unigram(model) => model,
@@ -209,7 +209,7 @@ impl Model {
     pub(crate) fn append_word(&self, word: &str, ids: &mut Vec<u32>) -> Result<()> {
         match self {
             Self::Bpe(_) | Self::SentencePiece(_) => Ok(()),
-            Self::ListBpe(bpe) => bpe.append_word(word, ids),
+            Self::WordBpe(bpe) => bpe.append_word(word, ids),
             Self::WordPiece(model) => model.append_word(word, ids),
             Self::WordLevel(model) => model.append_word(word, ids),
             Self::Unigram(model) => model.append_word(word, ids),
@@ -264,7 +264,7 @@ impl Model {
         let as_whole = |header: &Header| header.byte_fallback && header.ignore_merges;
         match self {
             Self::Bpe(bpe) => as_whole(bpe.header()),
-            Self::ListBpe(bpe) => as_whole(bpe.header()),
+            Self::WordBpe(bpe) => as_whole(bpe.header()),
             Self::Unigram(model) => model.fields().byte_fallback,
             _ => false,
         }
@@ -292,7 +292,7 @@ impl Model {
     /// Sampling settings; `None` if encoding is deterministic.
     pub(crate) fn sampling(&self) -> Option<&Sampling> {
         match self {
-            Self::ListBpe(bpe) => bpe.sampling(),
+            Self::WordBpe(bpe) => bpe.sampling(),
             Self::Unigram(model) => model.sampling(),
             _ => None,
         }
@@ -310,7 +310,7 @@ impl Model {
                 Some(bpe) => Self::Bpe(bpe),
                 None => Self::bpe_again(bpe, bpe.header().clone(), split)?,
             },
-            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().clone(), split)?,
+            Self::WordBpe(bpe) => Self::bpe_again(bpe, bpe.header().clone(), split)?,
             Self::WordPiece(model) => Self::WordPiece(model.copied()),
             Self::WordLevel(model) => Self::WordLevel(model.copied()),
             Self::Unigram(model) => Self::Unigram(model.copied()?),
@@ -322,7 +322,7 @@ impl Model {
     pub(crate) fn with_field(&self, name: &str, value: Value, split: &Split) -> Result<Self> {
         Ok(match self {
             Self::Bpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
-            Self::ListBpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
+            Self::WordBpe(bpe) => Self::bpe_again(bpe, bpe.header().with(name, value)?, split)?,
             Self::WordPiece(model) => {
                 let fields = with_field(model.fields(), name, value)?;
                 Self::WordPiece(WordPiece::new(fields, model.vocab().clone()))
@@ -353,7 +353,7 @@ impl Model {
     pub(crate) fn fields(&self) -> Result<Value> {
         match self {
             Self::Bpe(bpe) => bpe.header().fields(),
-            Self::ListBpe(bpe) => bpe.header().fields(),
+            Self::WordBpe(bpe) => bpe.header().fields(),
             Self::WordPiece(model) => fields("WordPiece", model.fields(), None),
             Self::WordLevel(model) => fields("WordLevel", model.fields(), None),
             Self::Unigram(model) => {
@@ -380,14 +380,14 @@ impl Model {
             true => bytes_of(text).is_some_and(|bytes| !bytes.is_empty()),
             false => !text.is_empty(),
         };
-        if !ListBpe::is_needed(&header) && tokens.iter().any(|(text, _)| is_part(text)) {
+        if !WordBpe::is_needed(&header) && tokens.iter().any(|(text, _)| is_part(text)) {
             let (header, splitter) = (header.clone(), split.splitter()?);
             match Bpe::new(header, tokens, merges, split.is_byte_level(), splitter) {
                 Err(Error::Unsupported { .. }) => {}
                 bpe => return Ok(Self::Bpe(bpe?)),
             }
         }
-        Ok(Self::ListBpe(ListBpe::new(header, tokens, merges)?))
+        Ok(Self::WordBpe(WordBpe::new(header, tokens, merges)?))
     }
 
     /// Rebuilds byte pair encoding with another header or for another split.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::memory::reserve;
 use crate::polling::poll;
-use crate::rule::{HeapMerger, MergeTable, Merges, NONE};
+use crate::rule::{HeapMerger, Merges, NONE};
 use foldhash::fast::FixedState;
 
 use super::header::Header;
@@ -122,7 +122,7 @@ impl Listed {
         piece: &[u8],
         found: impl FnMut(u32, usize) -> Result<()>,
     ) -> Result<()> {
-        self.merges.merge(&self.parts(piece)?, found)
+        self.merges.merge(&self.parts(piece)?, || false, found)
     }
 }
 
@@ -132,24 +132,7 @@ pub(crate) struct PairTable {
     pairs: FastMap<Pair, (u32, u32)>,
     /// Token that each merge makes, by index in the list; [`NONE`] for skipped indices.
     products: Vec<u32>,
-    /// Origin of each id, if the list is in the order of ids: no two merges make one token, and
-    /// each makes an id above all earlier ones and above its parts. `None` for any other list.
-    origins: Option<Vec<Origin>>,
 }
-
-/// The pair that a token is merged from, or [`NONE`] twice, and the number of initial parts that
-/// the token covers.
-#[derive(Debug, Clone, Copy)]
-struct Origin {
-    pair: [u32; 2],
-    width: u32,
-}
-
-/// Origin of a token that no merge makes.
-const SINGLE: Origin = Origin { pair: [NONE; 2], width: 1 };
-/// Maximum gap between the ids of a list for a table of them: this many, and more per merge.
-const GAP: usize = 1 << 16;
-const GAP_A_MERGE: usize = 4;
 
 impl PairTable {
     /// Creates an empty table with room for `count` merges.
@@ -157,27 +140,14 @@ impl PairTable {
         let mut pairs = FastMap::default();
         let bytes = count * size_of::<(Pair, (u32, u32))>();
         pairs.try_reserve(count).map_err(|_| Error::OutOfMemory { bytes })?;
-        Ok(Self { pairs, products: Vec::with_capacity(count), origins: Some(Vec::new()) })
+        Ok(Self { pairs, products: Vec::with_capacity(count) })
     }
 
     /// Adds the merge at an index of the list above the indices added before.
-    pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) -> Result<()> {
+    pub(crate) fn add(&mut self, pair: Pair, place: u32, product: u32) {
         self.pairs.insert(pair, (place, product));
         self.products.resize(place as usize, NONE);
         self.products.push(product);
-        let Some(origins) = &mut self.origins else { return Ok(()) };
-        let index = product as usize;
-        let is_near = index <= GAP + GAP_A_MERGE * place as usize;
-        if !is_near || index < origins.len() || pair.0.max(pair.1) >= product {
-            self.origins = None;
-            return Ok(());
-        }
-        let width = |id: u32| origins.get(id as usize).map_or(1, |origin| origin.width);
-        let width = width(pair.0).saturating_add(width(pair.1));
-        reserve(origins, index + 1 - origins.len())?;
-        origins.resize(index, SINGLE);
-        origins.push(Origin { pair: pair.into(), width });
-        Ok(())
     }
 
     /// Returns the index of a pair in the list, and the token it merges into.
@@ -191,34 +161,11 @@ impl PairTable {
         self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
     }
 
-    fn origin(&self, id: u32) -> Origin {
-        let origins = self.origins.as_deref().unwrap_or_default();
-        origins.get(id as usize).copied().unwrap_or(SINGLE)
-    }
-
-    /// Merges parts, given as ids and the lengths of their texts: the pair that comes first in the
-    /// list, leftmost on ties, until no pair is left. Calls `found` with each token id and the
-    /// length of its text, until `found` fails.
+    /// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the
+    /// list, and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped`
+    /// waits for the next that is merged. Calls `found` with the id of each token and the length of
+    /// its text, until it fails.
     pub(crate) fn merge(
-        &self,
-        singles: &[(u32, usize)],
-        mut found: impl FnMut(u32, usize) -> Result<()>,
-    ) -> Result<()> {
-        // The unknown token may also be the result of a merge.
-        let are_single = || singles.iter().all(|&(id, _)| self.origin(id).pair[0] == NONE);
-        if self.origins.is_none() || !are_single() {
-            return self.merge_skipping(singles, || false, found);
-        }
-        let parts = singles.iter().map(|part| part.0).collect::<Vec<_>>();
-        let width = |id: u32| self.origin(id).width as usize;
-        let mut ids = Vec::new();
-        crate::merge::merge_parts(self, &parts, width, &mut ids)?;
-        let mut lengths = singles.iter().map(|part| part.1);
-        ids.iter().try_for_each(|&id| found(id, lengths.by_ref().take(width(id)).sum()))
-    }
-
-    /// [`Self::merge`], where a pair for which `is_skipped` waits for the next merge.
-    pub(crate) fn merge_skipping(
         &self,
         singles: &[(u32, usize)],
         is_skipped: impl FnMut() -> bool,
@@ -261,16 +208,5 @@ impl<S: FnMut() -> bool> Merges for Merging<'_, S> {
 
     fn skips(&mut self) -> bool {
         (self.is_skipped)()
-    }
-}
-
-impl MergeTable for PairTable {
-    #[inline(always)]
-    fn merged(&self, left: u32, right: u32) -> u32 {
-        self.get((left, right)).map_or(NONE, |merge| merge.1)
-    }
-
-    fn split(&self, part: u32) -> [u32; 2] {
-        self.origin(part).pair
     }
 }

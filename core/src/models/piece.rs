@@ -33,7 +33,7 @@ pub enum Algorithm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum PieceKind {
     Normal,
     Unknown,
     Control,
@@ -42,10 +42,16 @@ pub enum Kind {
     Byte,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Normal, Kind::Unknown, Kind::Control, Kind::UserDefined, Kind::Unused, Kind::Byte];
+const KINDS: [PieceKind; 6] = [
+    PieceKind::Normal,
+    PieceKind::Unknown,
+    PieceKind::Control,
+    PieceKind::UserDefined,
+    PieceKind::Unused,
+    PieceKind::Byte,
+];
 
-impl TryFrom<u64> for Kind {
+impl TryFrom<u64> for PieceKind {
     type Error = String;
 
     fn try_from(number: u64) -> std::result::Result<Self, String> {
@@ -55,8 +61,8 @@ impl TryFrom<u64> for Kind {
     }
 }
 
-impl From<Kind> for u64 {
-    fn from(kind: Kind) -> Self {
+impl From<PieceKind> for u64 {
+    fn from(kind: PieceKind) -> Self {
         kind as Self + 1
     }
 }
@@ -68,14 +74,14 @@ pub(crate) struct Fields {
     /// Whether unknown characters become one token per byte.
     pub(crate) byte_fallback: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PieceKind>,
 }
 
 /// Converts the numbers of a file to types of pieces.
-pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<Kind>> {
+pub(crate) fn kinds(numbers: impl Iterator<Item = u64>) -> Result<Vec<PieceKind>> {
     let mut kinds = Vec::new();
     for number in numbers {
-        kinds.push(Kind::try_from(number).map_err(Error::Invalid)?);
+        kinds.push(PieceKind::try_from(number).map_err(Error::Invalid)?);
     }
     Ok(kinds)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::piece::{Fields, Kind, UNKNOWN, Version};
+use super::piece::{Fields, PieceKind, UNKNOWN, Version};
 use super::scores::order_of_scores;
 use super::token_lists::TokenList;
 use super::vocab::Vocab;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Pieces with look-ups by text.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PieceKind>,
     pub(crate) version: Version,
     pub(super) vocab: Vocab,
     pub(super) scores: Vec<f32>,
@@ -47,27 +47,27 @@ impl Pieces {
             };
             return Err(invalid(&format!("the piece {text:?} {problem}")));
         }
-        let of_kind = |kind: Kind| {
+        let of_kind = |kind: PieceKind| {
             let rows = vocab.iter().zip(kinds);
             rows.filter(move |(_, other)| **other == kind).map(|(row, _)| row)
         };
-        let unknown = of_kind(Kind::Unknown).next().map(|(_, id)| id);
-        if of_kind(Kind::Unknown).count() > 1 || unknown.is_none() && !byte_fallback {
+        let unknown = of_kind(PieceKind::Unknown).next().map(|(_, id)| id);
+        if of_kind(PieceKind::Unknown).count() > 1 || unknown.is_none() && !byte_fallback {
             return Err(invalid("there must be one unknown piece"));
         }
-        if !byte_fallback && of_kind(Kind::Byte).next().is_some() {
+        if !byte_fallback && of_kind(PieceKind::Byte).next().is_some() {
             return Err(invalid("byte pieces are there without byte_fallback"));
         }
         let ids = if byte_fallback { vocab.byte_tokens() } else { Vec::new() };
-        let is_byte = |id: &u32| kinds[*id as usize] == Kind::Byte;
+        let is_byte = |id: &u32| kinds[*id as usize] == PieceKind::Byte;
         let bytes: Option<Vec<u32>> = ids.into_iter().map(|id| id.filter(is_byte)).collect();
         let bytes = bytes.ok_or_else(|| invalid("byte_fallback needs a piece for each byte"))?;
-        if let Some((text, _)) = of_kind(Kind::Byte).find(|(_, id)| !bytes.contains(id)) {
+        if let Some((text, _)) = of_kind(PieceKind::Byte).find(|(_, id)| !bytes.contains(id)) {
             return Err(invalid(&format!(
                 "the byte piece {text:?} must be one of <0x00> to <0xFF>"
             )));
         }
-        let user_defined = UserDefined::new(of_kind(Kind::UserDefined))?;
+        let user_defined = UserDefined::new(of_kind(PieceKind::UserDefined))?;
         let order = order_of_scores(&scores, version);
         let kinds = kinds.clone();
         Ok(Self { kinds, version, vocab, scores, order, user_defined, unknown, bytes })
@@ -95,20 +95,19 @@ impl Pieces {
     /// Whether SentencePiece fails on a character that is a control piece: up to version 0.2.1.
     pub(super) fn fails_on_characters(&self) -> bool {
         self.version == Version::V021
-            && self
-                .vocab
-                .iter()
-                .zip(&self.kinds)
-                .any(|((text, _), kind)| *kind == Kind::Control && text.chars().nth(1).is_none())
+            && self.vocab.iter().zip(&self.kinds).any(|((text, _), kind)| {
+                *kind == PieceKind::Control && text.chars().nth(1).is_none()
+            })
     }
 
-    pub(super) fn kind(&self, id: u32) -> Kind {
+    pub(super) fn kind(&self, id: u32) -> PieceKind {
         self.kinds[id as usize]
     }
 
     /// Returns the id of a piece that merging may make.
     pub(crate) fn mergeable(&self, piece: &str) -> Option<u32> {
-        let is_normal = |kind| matches!(kind, Kind::Normal | Kind::UserDefined | Kind::Unused);
+        let is_normal =
+            |kind| matches!(kind, PieceKind::Normal | PieceKind::UserDefined | PieceKind::Unused);
         self.vocab.id(piece).filter(|&id| is_normal(self.kind(id)))
     }
 
@@ -120,10 +119,10 @@ impl Pieces {
         }
         let other = self.vocab.id(piece).filter(|_| self.version == Version::V021);
         match other.map(|id| (id, self.kind(id))) {
-            Some((_, Kind::Control)) => Err(Error::Invalid(format!(
+            Some((_, PieceKind::Control)) => Err(Error::Invalid(format!(
                 "the text has the control piece {piece:?}, which SentencePiece 0.2.1 fails on"
             ))),
-            Some((id, Kind::Byte)) => Ok(id),
+            Some((id, PieceKind::Byte)) => Ok(id),
             _ => Ok(UNKNOWN),
         }
     }
@@ -131,7 +130,7 @@ impl Pieces {
     /// Returns the id of a character or a word.
     pub(super) fn whole_id(&self, piece: &str) -> Result<u32> {
         let id = self.final_id(piece)?;
-        let is_unused = id != UNKNOWN && self.kind(id) == Kind::Unused;
+        let is_unused = id != UNKNOWN && self.kind(id) == PieceKind::Unused;
         Ok(if is_unused && self.version == Version::V023 { UNKNOWN } else { id })
     }
 }

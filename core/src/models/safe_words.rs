@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
             Some(cut) => {
                 let count = cut.fill(batch);
                 if let Some((normalizer, words)) = words
-                    && normalizer.collapses()
+                    && normalizer.remove_extra_whitespaces
                 {
                     words.leave_out_spaces(text.as_bytes(), &mut batch[..count]);
                 }
@@ -283,7 +283,7 @@ impl Viterbi {
             |id, span| {
                 let score = match id {
                     UNKNOWN => f64::from(self.unknown_score()),
-                    _ => self.wide_score(id),
+                    _ => self.scores[id as usize],
                 };
                 let before = best[span.start];
                 best[span.end].improve(before, score, span.start as u32, id);

@@ -7,7 +7,7 @@ use crate::polling::poll;
 use crate::rule::{HeapMerger, Merges, NONE};
 
 use super::pair_table::FastMap;
-use super::piece::{Kind, UNKNOWN, Version};
+use super::piece::{PieceKind, UNKNOWN, Version};
 use super::pieces::Pieces;
 use crate::error::Result;
 
@@ -45,7 +45,7 @@ impl<F: Fn(u32, Range<usize>) -> bool> Merges for Merging<'_, F> {
         else {
             return Ok(NONE);
         };
-        if self.pieces.kinds[id as usize] == Kind::Unused {
+        if self.pieces.kinds[id as usize] == PieceKind::Unused {
             self.apart.insert(piece, cut);
         }
         Ok(!self.pieces.order_of(id).wrapping_sub(i32::MIN).cast_unsigned())
@@ -94,7 +94,7 @@ impl<'a, F: Fn(u32, Range<usize>) -> bool> Merging<'a, F> {
             let piece = &self.text[span.clone()];
             let id = self.pieces.final_id(piece)?;
             let is_new = self.pieces.version == Version::V023;
-            let is_unused = id != UNKNOWN && self.pieces.kinds[id as usize] == Kind::Unused;
+            let is_unused = id != UNKNOWN && self.pieces.kinds[id as usize] == PieceKind::Unused;
             match self.apart.get(piece) {
                 _ if !is_unused || is_new && depth > DEEPEST => found(id, span)?,
                 None => found(if is_new { UNKNOWN } else { id }, span)?,

@@ -9,7 +9,7 @@ use crate::polling::poll;
 use crate::pool::Pool;
 use serde::{Serialize, Serializer};
 
-use super::piece::{Algorithm, Fields, Kind, UNKNOWN, Version};
+use super::piece::{Algorithm, Fields, PieceKind, UNKNOWN, Version};
 use super::pieces::Pieces;
 use super::safe_words::Search as LookUp;
 use super::scored::Merging;
@@ -209,7 +209,7 @@ impl SentencePiece {
                 core.append_swapped(&self.pieces, &text, ids)?;
                 Ok(true)
             }
-            Search::Unigram(viterbi) if viterbi.is_cut_before_marks() => {
+            Search::Unigram(viterbi) if viterbi.cuts.before_mark => {
                 let Some(words) = normalizer.words()? else { return Ok(false) };
                 if let Some(text) = normalizer.bounded(words, run)?
                     && self.append_words(&text, Some((normalizer, words)), ids)?
@@ -330,14 +330,14 @@ impl Questions for SentencePiece {
 
     fn may_make(&self, id: u32) -> bool {
         let kind = self.pieces.kinds.get(id as usize);
-        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
+        kind.is_some_and(|kind| !matches!(kind, PieceKind::Control | PieceKind::Unknown))
     }
 
     fn may_fail(&self) -> bool {
         let Pieces { version, kinds, .. } = &*self.pieces;
         match self.search {
             Search::Unigram(_) => false,
-            Search::Word => *version == Version::V021 && kinds.contains(&Kind::Control),
+            Search::Word => *version == Version::V021 && kinds.contains(&PieceKind::Control),
             Search::Bpe(_) | Search::Char => self.pieces.fails_on_characters(),
         }
     }
@@ -353,7 +353,7 @@ impl Questions for SentencePiece {
     fn digest(&self, sha256: &mut dyn FnMut(&[u8]) -> Result<Digest>) -> Result<Digest> {
         let digest = || {
             let depends = self.fields.algorithm == Algorithm::Unigram
-                || self.pieces.kinds.contains(&Kind::Unused)
+                || self.pieces.kinds.contains(&PieceKind::Unused)
                 || self.may_fail();
             let version = if depends { self.fields.version } else { Version::V023 };
             let form = b"bpe_engine model 3\n".to_vec();

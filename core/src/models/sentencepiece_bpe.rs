@@ -14,7 +14,7 @@ use crate::pool::Pool;
 use super::Questions;
 use super::bpe::Bpe;
 use super::header::Header;
-use super::piece::{Kind, UNKNOWN};
+use super::piece::{PieceKind, UNKNOWN};
 use super::pieces::Pieces;
 use super::scored::Merging;
 use super::token_lists::{MergeList, TokenList};
@@ -50,7 +50,7 @@ impl Core {
         let Some(unknown) = pieces.unknown.and_then(|id| pieces.vocab.token(id)) else {
             return Ok(None);
         };
-        let is_plain = !pieces.kinds.contains(&Kind::Unused) && !pieces.fails_on_characters();
+        let is_plain = !pieces.kinds.contains(&PieceKind::Unused) && !pieces.fails_on_characters();
         if !is_plain || unknown.chars().nth(1).is_none() {
             return Ok(None);
         }
@@ -64,8 +64,11 @@ impl Core {
         let mut tokens = TokenList::default();
         for (text, id) in pieces.vocab.iter() {
             let is_kept = match pieces.kind(id) {
-                Kind::Unknown | Kind::Byte => true,
-                Kind::Normal => !(has_runs && is_run(text)) && is_reached(pieces, text),
+                PieceKind::Unknown | PieceKind::Byte => true,
+                // Merging can make it: text is cut around user-defined characters.
+                PieceKind::Normal => {
+                    !(has_runs && is_run(text)) && first_missing(pieces, text).is_none()
+                }
                 _ => false,
             };
             if is_kept {
@@ -75,7 +78,7 @@ impl Core {
         let header = Header::of_characters(unknown.to_owned(), byte_fallback);
         let merges = merges(pieces, &long)?;
         let bpe = match Bpe::new(header, &tokens, &merges, false, split.splitter()?) {
-            Ok(bpe) if bpe.merges_by_ranks() => bpe,
+            Ok(bpe) if bpe.table.is_core => bpe,
             Ok(_) | Err(Error::Unsupported { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -149,11 +152,11 @@ impl Core {
             let first = rest.chars().next().map_or(0, char::len_utf8);
             let (id, length) = match pieces.kind(id) {
                 // Each byte of the character has a token.
-                Kind::Byte => {
+                PieceKind::Byte => {
                     ids.by_ref().take(first - 1).for_each(drop);
                     (UNKNOWN, first)
                 }
-                Kind::Unknown => (UNKNOWN, unknown_length(pieces, rest)),
+                PieceKind::Unknown => (UNKNOWN, unknown_length(pieces, rest)),
                 _ => (id, pieces.vocab.token(id).map_or(0, str::len)),
             };
             poll(length)?;
@@ -185,9 +188,7 @@ impl Core {
         if !ids[from..].windows(2).any(|pair| pair == [*mark; 2]) {
             return Ok(true);
         }
-        let mut rest = Vec::new();
-        rest.extend_from_slice(&ids[from..]);
-        ids.truncate(from);
+        let rest = ids.split_off(from);
         for run in rest.chunk_by(|a, b| (*a == *mark) == (*b == *mark)) {
             match short.get(run.len()) {
                 _ if run[0] != *mark => ids.extend_from_slice(run),
@@ -232,7 +233,8 @@ impl Runs {
 fn equal_runs(pieces: &Pieces) -> Result<Option<Vec<Option<u32>>>> {
     let (mut ids, mut orders) = (Vec::new(), Vec::new());
     for (text, id) in pieces.vocab.iter() {
-        if pieces.kind(id) != Kind::Normal || !text.chars().all(|character| character == MARK) {
+        if pieces.kind(id) != PieceKind::Normal || !text.chars().all(|character| character == MARK)
+        {
             continue;
         }
         let length = text.len() / MARK.len_utf8();
@@ -269,7 +271,7 @@ fn is_run(text: &str) -> bool {
 }
 
 fn is_normal(pieces: &Pieces, text: &str) -> bool {
-    pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == Kind::Normal)
+    pieces.vocab.id(text).is_some_and(|id| pieces.kind(id) == PieceKind::Normal)
 }
 
 /// Returns the length of the characters at the start of a text that are not pieces.
@@ -287,25 +289,20 @@ fn first_missing(pieces: &Pieces, text: &str) -> Option<char> {
     text.chars().find(|character| !is_normal(pieces, character.encode_utf8(&mut [0; 4])))
 }
 
-/// Whether merging can make a normal piece: text is cut around user-defined characters.
-fn is_reached(pieces: &Pieces, text: &str) -> bool {
-    first_missing(pieces, text).is_none()
-}
-
 /// Returns the pieces of several characters that merging can make; `None` if a piece has a
 /// character that is not a piece.
 fn long_pieces(pieces: &Pieces) -> Result<Option<Vec<Long<'_>>>> {
     let mut long = Vec::new();
     for (text, id) in pieces.vocab.iter() {
         poll(text.len())?;
-        if pieces.kind(id) != Kind::Normal || text.chars().nth(1).is_none() {
+        if pieces.kind(id) != PieceKind::Normal || text.chars().nth(1).is_none() {
             continue;
         }
         match first_missing(pieces, text) {
             None => long.push((text, id)),
             Some(missing) => {
                 let id = pieces.vocab.id(missing.encode_utf8(&mut [0; 4]));
-                if id.is_none_or(|id| pieces.kind(id) != Kind::UserDefined) {
+                if id.is_none_or(|id| pieces.kind(id) != PieceKind::UserDefined) {
                     return Ok(None);
                 }
             }

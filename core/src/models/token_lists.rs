@@ -71,8 +71,7 @@ impl TokenList {
 
     /// Copies the list in the order of ids.
     pub(crate) fn sorted(&self) -> Self {
-        let mut order: Vec<usize> = Vec::with_capacity(self.ids.len());
-        order.extend(0..self.ids.len());
+        let mut order: Vec<usize> = (0..self.ids.len()).collect();
         order.sort_by_key(|&index| self.ids[index]);
         let mut sorted = Self::default();
         order.iter().for_each(|&index| sorted.push(self.get(index), self.ids[index]));
@@ -124,7 +123,6 @@ impl MergeList {
     }
 }
 
-/// The vocabulary of a file.
 #[derive(Debug)]
 pub(crate) enum VocabFile {
     /// A map of tokens to ids.
@@ -151,7 +149,7 @@ impl<'de> Visitor<'de> for VocabVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VocabFile, A::Error> {
         let mut list = TokenList::default();
         let mut text = String::new();
-        while map.next_key_seed(Part(&mut text))?.is_some() {
+        while map.next_key_seed(IntoBuffer(&mut text))?.is_some() {
             list.push(&text, map.next_value()?);
         }
         Ok(VocabFile::Map(list))
@@ -188,7 +186,7 @@ impl<'de> Visitor<'de> for Scored<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<f64, A::Error> {
-        if seq.next_element_seed(Part(self.0))?.is_some()
+        if seq.next_element_seed(IntoBuffer(self.0))?.is_some()
             && let Some(score) = seq.next_element()?
             && seq.next_element::<IgnoredAny>()?.is_none()
         {
@@ -293,8 +291,8 @@ impl<'de> Visitor<'de> for &mut MergeReader {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         self.check_form(false)?;
         let MergeReader { list, parts: [left, right], .. } = self;
-        if seq.next_element_seed(Part(left))?.is_some()
-            && seq.next_element_seed(Part(right))?.is_some()
+        if seq.next_element_seed(IntoBuffer(left))?.is_some()
+            && seq.next_element_seed(IntoBuffer(right))?.is_some()
             && seq.next_element::<IgnoredAny>()?.is_none()
         {
             list.push(left, right);
@@ -305,9 +303,9 @@ impl<'de> Visitor<'de> for &mut MergeReader {
 }
 
 /// Reads a text into a buffer.
-struct Part<'a>(&'a mut String);
+struct IntoBuffer<'a>(&'a mut String);
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for IntoBuffer<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -315,7 +313,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl Visitor<'_> for Part<'_> {
+impl Visitor<'_> for IntoBuffer<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use crate::memory::reserve;
 use crate::polling::poll;
 use crate::split::{Batch, Piece};
 
-use super::piece::{Kind, UNKNOWN, Version};
+use super::piece::{PieceKind, UNKNOWN, Version};
 use super::token_lists::TokenList;
 use crate::components::bytes::MARK;
 use crate::components::trie::Trie;
@@ -28,19 +28,19 @@ const RESET: f32 = 100_000.0;
 pub(crate) struct Viterbi {
     trie: Trie,
     /// Score of each id, including user-defined pieces, as wide as sums are compared.
-    scores: Vec<f64>,
+    pub(super) scores: Vec<f64>,
     unknown_score: f32,
     largest_score: f32,
     longest: usize,
     is_old: bool,
-    cuts: Cuts,
+    pub(super) cuts: Cuts,
 }
 
 /// Word boundaries that no token crosses.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cuts {
+pub(super) struct Cuts {
     /// Between another character and a mark.
-    before_mark: bool,
+    pub(super) before_mark: bool,
     /// Between a mark and another character.
     after_mark: bool,
 }
@@ -110,34 +110,29 @@ pub(crate) struct Walk {
     pub(crate) sum: f32,
 }
 
-impl Walk {
-    /// Takes the path of the last part.
-    fn take_path(&mut self) -> impl Iterator<Item = (u32, Range<usize>)> + '_ {
-        self.path.drain(..).rev()
-    }
-}
+impl Walk {}
 
 impl Viterbi {
     pub(crate) fn new(
         tokens: &TokenList,
         scores: &[f32],
-        kinds: &[Kind],
+        kinds: &[PieceKind],
         version: Version,
     ) -> Result<Self> {
         let is_old = version == Version::V021;
-        let normal = || scores.iter().zip(kinds).filter(|(_, kind)| **kind == Kind::Normal);
+        let normal = || scores.iter().zip(kinds).filter(|(_, kind)| **kind == PieceKind::Normal);
         let least = normal().fold(f32::MAX, |least, (&score, _)| least.min(score));
         let most = normal().fold(f32::MIN_POSITIVE, |most, (&score, _)| most.max(score));
         let (mut list, mut all) = (TokenList::default(), Vec::with_capacity(scores.len()));
         let mut cuts = Cuts { before_mark: true, after_mark: true };
         for ((text, id), (&score, &kind)) in tokens.iter().zip(scores.iter().zip(kinds)) {
             all.push(match kind {
-                Kind::UserDefined if is_old => f64::from(text.len() as f32 * most) - 0.1,
+                PieceKind::UserDefined if is_old => f64::from(text.len() as f32 * most) - 0.1,
                 // The difference of lengths is exact; only the product is rounded.
-                Kind::UserDefined => f64::from((0.1 * (text.len() as f64 - 1.0)) as f32),
+                PieceKind::UserDefined => f64::from((0.1 * (text.len() as f64 - 1.0)) as f32),
                 _ => f64::from(score),
             });
-            if matches!(kind, Kind::Normal | Kind::UserDefined) {
+            if matches!(kind, PieceKind::Normal | PieceKind::UserDefined) {
                 list.push(text, id);
                 cuts.keep_apart(text);
             }
@@ -174,7 +169,7 @@ impl Viterbi {
         while start < text.len() {
             let end = self.cuts.end(text.as_bytes(), start);
             self.walk_part(&text[start..end], start, &is_barred, walk)?;
-            for (id, span) in walk.take_path() {
+            for (id, span) in walk.path.drain(..).rev() {
                 found(id, start + span.start..start + span.end)?;
             }
             start = end;
@@ -198,10 +193,6 @@ impl Viterbi {
         if self.is_old { (score + f64::from(sum)) as f32 } else { score as f32 + sum }
     }
 
-    pub(crate) fn wide_score(&self, id: u32) -> f64 {
-        self.scores[id as usize]
-    }
-
     pub(crate) fn unknown_score(&self) -> f32 {
         self.unknown_score
     }
@@ -209,11 +200,6 @@ impl Viterbi {
     /// Returns the largest absolute score of a token or an unknown character.
     pub(crate) fn largest_score(&self) -> f32 {
         self.largest_score
-    }
-
-    /// Whether no token crosses the boundary between another character and a mark.
-    pub(crate) fn is_cut_before_marks(&self) -> bool {
-        self.cuts.before_mark
     }
 
     /// Writes the parts of a text from `start` that no token crosses, and returns their number.

@@ -30,11 +30,9 @@ impl Vocab {
     /// Fails if two tokens have one id.
     pub(crate) fn new(tokens: &TokenList) -> Result<Self> {
         let trie = Trie::new(tokens.iter())?;
-        let mut kept: Vec<usize> = Vec::with_capacity(tokens.ids().len());
-        kept.extend((0..tokens.ids().len()).filter(|&index| {
-            // A token repeated with one id is found at its first index and skipped at others.
-            trie.find(tokens.get(index)) == Some(tokens.ids()[index])
-        }));
+        // A token repeated with one id is found at its first index and skipped at others.
+        let is_last = |&index: &usize| trie.find(tokens.get(index)) == Some(tokens.ids()[index]);
+        let mut kept: Vec<usize> = (0..tokens.ids().len()).filter(is_last).collect();
         kept.sort_by_key(|&index| tokens.ids()[index]);
         let mut sorted = TokenList::default();
         for index in kept {
@@ -96,11 +94,6 @@ impl Vocab {
         self.tokens.iter()
     }
 
-    /// Whether each byte that occurs in UTF-8 is a token, by the character that represents it.
-    pub(crate) fn represents_all_bytes(&self) -> bool {
-        (0..=255).all(|byte| !is_in_utf8(byte) || self.id(&text_of(&[byte])).is_some())
-    }
-
     /// Returns [`LOST`] unless each byte has a token: represented, or in `fallback`.
     pub(crate) fn why_bytes_are_lost(
         &self,
@@ -108,7 +101,7 @@ impl Vocab {
         fallback: &[Option<u32>],
     ) -> Option<String> {
         let has_bytes = match is_byte_level {
-            true => self.represents_all_bytes(),
+            true => (0..=255).all(|byte| !is_in_utf8(byte) || self.id(&text_of(&[byte])).is_some()),
             false => !fallback.is_empty() && fallback.iter().all(Option::is_some),
         };
         (!has_bytes).then(|| LOST.into())

@@ -16,10 +16,14 @@ pub(crate) struct Fields {
     pub(crate) unk_token: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(tag = "type")]
 pub(crate) struct WordLevel {
-    fields: Fields,
+    #[serde(rename = "vocab")]
     state: State,
+    #[serde(flatten)]
+    fields: Fields,
+    #[serde(skip)]
     unknown: Option<u32>,
 }
 
@@ -73,21 +77,4 @@ impl Words for WordLevel {
 /// Error reason: the unknown token is not in the vocabulary.
 pub(crate) fn not_known(unk_token: &str) -> String {
     format!("{unk_token:?} is not in the vocabulary")
-}
-
-#[derive(Serialize)]
-struct Written<'a> {
-    r#type: &'static str,
-    vocab: &'a Vocab,
-    unk_token: &'a str,
-}
-
-impl Serialize for WordLevel {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        let (vocab, unk_token) = (&*self.state.vocab, &*self.fields.unk_token);
-        Written { r#type: "WordLevel", vocab, unk_token }.serialize(serializer)
-    }
 }

@@ -26,12 +26,17 @@ pub(crate) struct Fields {
     pub(crate) max_input_chars_per_word: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(tag = "type")]
 pub(crate) struct WordPiece {
+    #[serde(flatten)]
     fields: Fields,
+    #[serde(rename = "vocab")]
     state: State,
+    #[serde(skip)]
     unknown: Option<u32>,
     /// Trie node of the prefix; `None` if no token begins with it.
+    #[serde(skip)]
     rest: Option<Node>,
 }
 
@@ -135,23 +140,5 @@ impl Words for WordPiece {
 
     fn unknown(&self) -> Option<u32> {
         self.unknown
-    }
-}
-
-#[derive(Serialize)]
-struct Written<'a> {
-    r#type: &'static str,
-    #[serde(flatten)]
-    fields: &'a Fields,
-    vocab: &'a Vocab,
-}
-
-impl Serialize for WordPiece {
-    fn serialize<S: serde::Serializer>(
-        &self,
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        let (fields, vocab) = (&self.fields, &*self.state.vocab);
-        Written { r#type: "WordPiece", fields, vocab }.serialize(serializer)
     }
 }

@@ -13,7 +13,7 @@ use crate::polling::poll;
 use crate::pool::Pool;
 use crate::split::Piece;
 use memchr::memchr_iter;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::random::Sampling;
 use super::vocab::Vocab;
@@ -73,6 +73,13 @@ pub(crate) struct State {
     pool: Pool,
     /// Digest of the model, once computed.
     digest: OnceBox<Digest>,
+}
+
+/// Writes the vocabulary.
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.vocab.serialize(serializer)
+    }
 }
 
 impl State {

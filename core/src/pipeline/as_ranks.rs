@@ -78,7 +78,6 @@ fn refused(path: &str, what: &str) -> Error {
     Error::refused(path, format!("{what} cannot be part of an Encoding"))
 }
 
-/// Returns the Unicode form of a normalizer.
 fn form_of(normalizer: Option<&Normalizer>) -> Result<Normalization> {
     let mut parts = normalizer.map_or(&[][..], std::slice::from_ref);
     while let [Normalizer::Sequence { normalizers }] = parts {

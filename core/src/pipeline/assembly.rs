@@ -37,13 +37,13 @@ pub struct Pipeline {
     post_processor: Option<Arc<spec::PostProcessor>>,
     /// Arrangements of the post-processor.
     arrangements: Arc<Arrangements>,
-    decoder: Ready<spec::Decoder, Decoder>,
-    truncation: Option<Truncation>,
+    pub(super) decoder: Ready<spec::Decoder, Decoder>,
+    pub(super) truncation: Option<Truncation>,
     padding: Option<Padding>,
     /// Tokens that untrusted text must not produce; created on first use.
     control: Arc<OnceBox<Control>>,
     /// Bytes of every id; created on first use.
-    table: Arc<OnceBox<Tables>>,
+    pub(super) table: Arc<OnceBox<Tables>>,
     /// Cutter of runs into chunks; created on first use.
     chunks: Arc<OnceBox<Option<Chunks>>>,
     /// Special tokens that texts may contain.
@@ -78,7 +78,7 @@ pub struct Input<'a> {
 }
 
 impl Sequence<'_> {
-    /// Returns the size of the text in bytes.
+    /// The size of its text in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -88,7 +88,7 @@ impl Sequence<'_> {
 }
 
 impl Input<'_> {
-    /// Returns the size of the text in bytes.
+    /// The size of its text in bytes.
     pub fn size(&self) -> usize {
         self.first.size() + self.second.map_or(0, |second| second.size())
     }
@@ -162,10 +162,6 @@ impl Pipeline {
     /// Fails for a pipeline of ranks, whose components are fixed.
     fn check_component(&self, name: &str) -> Result<()> {
         if self.direct.is_some() { Err(fixed_component(name)) } else { Ok(()) }
-    }
-
-    pub(crate) fn table_cell(&self) -> &OnceBox<Tables> {
-        &self.table
     }
 
     /// Whether encoding is random.
@@ -322,15 +318,6 @@ impl Pipeline {
             None => None,
         };
         Ok(())
-    }
-
-    pub(crate) fn restore_decoder(&mut self, spec: spec::Decoder, decoder: Decoder) {
-        self.decoder = Some(Arc::new((spec, decoder)));
-    }
-
-    /// Sets the truncation of a file, even if [`Pipeline::set_truncation`] would refuse it.
-    pub(crate) fn restore_truncation(&mut self, truncation: Option<Truncation>) {
-        self.truncation = truncation;
     }
 
     /// Sets the truncation.

@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::memory::{ask_for, with_capacity};
+use crate::memory::{append, ask_for, with_capacity};
 use crate::once::OnceBox;
+use crate::polling::poll;
 use crate::stream_pool::StreamTables;
-use crate::token_table::{Kind, TokenTable};
+use crate::token_table::{TokenKind, TokenTable};
 
-use crate::components::decode::{Decoder, append_raw_bytes, joined_with, lossy_text};
+use crate::components::bytes::byte_of;
+use crate::components::decode::{ByteRuns, Decoder, append_raw_bytes, joined_with, lossy_text};
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
+
+/// The maximum number of ids at the beginning of which a decoder drops everything.
+const LEFT_OUT: usize = 256;
 
 /// Memory in bytes for a token in a list and the copy that a decoder makes.
 const TOKEN: usize = 128;
@@ -48,7 +53,7 @@ impl Pipeline {
         let mut bytes = with_capacity(ids.len().saturating_mul(5))?;
         for &id in ids {
             let before = bytes.len();
-            if self.append_raw_token(id, &mut bytes)? == Kind::Special && skip_special_tokens {
+            if self.append_raw_token(id, &mut bytes)? == TokenKind::Special && skip_special_tokens {
                 bytes.truncate(before);
             }
         }
@@ -65,7 +70,7 @@ impl Pipeline {
 
     /// Appends the bytes that an id adds to a text under the decoder `ByteLevel`, and returns the
     /// kind of the id; not for a tokenizer made from an encoding.
-    fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
+    fn append_raw_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
         let other = match (
             self.added().text(id),
             self.model().bpe_by_ranks().and_then(|bpe| bpe.token_bytes(id)),
@@ -73,21 +78,22 @@ impl Pipeline {
             (Some(text), _) => Cow::Borrowed(text),
             (None, Some(token)) => {
                 bytes.extend_from_slice(token);
-                return Ok(Kind::Ordinary);
+                return Ok(TokenKind::Ordinary);
             }
             (None, None) => match self.model().id_to_token(id) {
                 Some(text) => Cow::Owned(text),
-                None => return Ok(Kind::Absent),
+                None => return Ok(TokenKind::Absent),
             },
         };
         append_raw_bytes(&other, bytes)?;
-        Ok(if self.added().is_special(&other) { Kind::Special } else { Kind::Ordinary })
+        Ok(if self.added().is_special(&other) { TokenKind::Special } else { TokenKind::Ordinary })
     }
 
     /// [`Pipeline::append_raw_token`] for any other decoder.
-    fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
-        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
-        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+    fn append_decoded(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(TokenKind::Absent) };
+        let kind =
+            if self.added().is_special(&token) { TokenKind::Special } else { TokenKind::Ordinary };
         if self.decoder().is_none() {
             // Decoding joins tokens with spaces.
             bytes.extend_from_slice(b" ");
@@ -128,9 +134,10 @@ impl Pipeline {
     }
 
     /// [`Pipeline::append_raw_token`] at the start of a text, for any other decoder.
-    fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<Kind> {
-        let Some(token) = self.id_to_token(id) else { return Ok(Kind::Absent) };
-        let kind = if self.added().is_special(&token) { Kind::Special } else { Kind::Ordinary };
+    fn append_decoded_first(&self, id: u32, bytes: &mut Vec<u8>) -> Result<TokenKind> {
+        let Some(token) = self.id_to_token(id) else { return Ok(TokenKind::Absent) };
+        let kind =
+            if self.added().is_special(&token) { TokenKind::Special } else { TokenKind::Ordinary };
         let text = match self.decoder() {
             Some(decoder) => decoder.decode(vec![token])?,
             None => token,
@@ -149,7 +156,7 @@ impl Pipeline {
     }
 
     fn tables(&self) -> Result<&Tables> {
-        self.table_cell().get_or_try_init(|| {
+        self.table.get_or_try_init(|| {
             let after = self.table_of(|id, bytes| match self.decoder() {
                 Some(Decoder::ByteLevel) => self.append_raw_token(id, bytes),
                 _ => self.append_decoded(id, bytes),
@@ -161,7 +168,7 @@ impl Pipeline {
     /// Builds a table of the bytes that `append` appends for each id.
     fn table_of(
         &self,
-        append: impl Fn(u32, &mut Vec<u8>) -> Result<Kind>,
+        append: impl Fn(u32, &mut Vec<u8>) -> Result<TokenKind>,
     ) -> Result<Arc<TokenTable>> {
         let added = self.added().by_id().last().map(|&(id, _)| id);
         let largest = added.max(self.model().max_id());
@@ -182,5 +189,111 @@ impl Pipeline {
     /// Whether decoding skips ids without a token; otherwise decoding fails.
     pub fn skips_unknown_ids(&self) -> bool {
         self.direct().is_none()
+    }
+
+    /// Returns true if `id` is the id of a token.
+    pub fn has_token(&self, id: u32) -> bool {
+        if let Some(direct) = self.direct() {
+            return direct.token_bytes(id).is_some();
+        }
+        self.id_to_token(id).is_some()
+    }
+
+    /// Appends the bytes that an id adds after other ids.
+    pub fn append_token(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
+        let token = match self.direct() {
+            Some(direct) => direct.token_bytes(id).ok_or(Error::UnknownId(id.into()))?,
+            None => self.token_table()?.get(id),
+        };
+        bytes.extend_from_slice(token);
+        Ok(())
+    }
+
+    /// Returns how many of the first `bytes`, the bytes of the tokens of `ids`, decoding drops.
+    pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
+        if let Some(Decoder::ByteLevel) = self.decoder() {
+            return Ok(0);
+        }
+        let is_byte =
+            |id: &u32| self.id_to_token(*id).is_some_and(|token| byte_of(&token).is_some());
+        let (mut read, mut without_text) = (Vec::new(), 0);
+        // Decoding drops ids without a token.
+        let mut known = ids.iter().enumerate().filter(|(_, id)| self.id_to_token(**id).is_some());
+        let mut next = known.next();
+        while let Some((place, id)) = next {
+            next = known.next();
+            self.append_token(*id, &mut read)?;
+            // Adjacent bytes are decoded together.
+            if is_byte(id) && next.is_some_and(|(_, id)| is_byte(id)) {
+                continue;
+            }
+            let text = self.decode(&ids[..=place], false)?;
+            if text.is_empty() && place < LEFT_OUT {
+                without_text = read.len();
+                continue;
+            }
+            return match std::str::from_utf8(&read) {
+                Ok(all) if all.ends_with(&text) => Ok(all.len() - text.len()),
+                // Invalid bytes are shown as U+FFFD, and no part of them is dropped.
+                Err(_) => Ok(without_text),
+                Ok(_) => {
+                    Err(Error::refused("decoder", "it changes more than the beginning of a text"))
+                }
+            };
+        }
+        Ok(bytes.len())
+    }
+
+    /// Returns how decoding shows tokens of single bytes, which are decoded in runs; `None` if the
+    /// bytes of all tokens are decoded together, with U+FFFD for each incomplete character.
+    pub fn byte_runs(&self) -> Option<ByteRuns> {
+        self.decoder().and_then(Decoder::byte_runs)
+    }
+
+    /// Returns true if an id is part of a [byte run](Pipeline::byte_runs).
+    pub fn is_byte(&self, id: u32) -> Result<bool> {
+        if self.token_table()?.get(id).len() != 1 {
+            return Ok(false);
+        }
+        let decoded = self.decoder().zip(self.id_to_token(id));
+        let decoded = decoded.map(|(decoder, token)| decoder.bytes_after_others(&token));
+        Ok(decoded.transpose()?.flatten().is_some_and(|(_, is_byte)| is_byte))
+    }
+
+    /// Appends the decoded bytes of `ids`.
+    pub fn append_bytes(&self, ids: &[u32], bytes: &mut Vec<u8>) -> Result<()> {
+        if let Some(direct) = self.direct() {
+            return direct.append_bytes(ids, bytes);
+        }
+        match self.decoder() {
+            Some(Decoder::ByteLevel) => {
+                append(bytes, &self.decode_bytes(ids, false)?)?;
+                Ok(())
+            }
+            decoder if decoder.is_none_or(Decoder::keeps_tokens) => {
+                append(bytes, self.decode(ids, false)?.as_bytes())?;
+                Ok(())
+            }
+            _ => {
+                append(bytes, &self.decode_with_starts(ids)?.0)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Decodes `ids` to bytes, and returns where the bytes of each id start.
+    pub fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+        let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
+        for &id in ids {
+            poll(1)?;
+            starts.push(bytes.len());
+            self.append_token(id, &mut bytes)?;
+        }
+        let first = self.left_out(ids, &bytes)?;
+        if first > 0 {
+            bytes.drain(..first);
+            starts.iter_mut().for_each(|start| *start = start.saturating_sub(first));
+        }
+        Ok((bytes, starts))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::memory::{append, reserve};
 
-use crate::components::arrangement::{Arrangement, Part};
+use crate::components::arrangement::{Arrangement, RowPart};
 use crate::components::encoding::{Encoding, copied, kept_range};
 use crate::components::post::{self, kept_lengths, truncation_of_sequences};
 use crate::components::spec::{Truncation, TruncationStrategy};
@@ -82,7 +82,8 @@ impl Pipeline {
             return Ok(Encoded::Complete(Box::new(encoding)));
         }
         if let Input { first: Sequence::Text(text), second: None } = input
-            && self.keeps_length()
+            && self.truncation().is_none()
+            && self.padding().is_none()
             && let Some(arrangement) = self.arrangement(false, add_special_tokens)
         {
             ids.clear();
@@ -133,8 +134,8 @@ impl Pipeline {
             let mut length = 0;
             for part in arrangement.parts() {
                 match part {
-                    Part::Special { ids, .. } => row.extend_from_slice(ids),
-                    Part::Sequence { .. } => {
+                    RowPart::Special { ids, .. } => row.extend_from_slice(ids),
+                    RowPart::Sequence { .. } => {
                         let start = row.len();
                         self.append_ids(text, row)?;
                         length = row.len() - start;
@@ -161,8 +162,8 @@ impl Pipeline {
         }
         for part in arrangement.parts() {
             match part {
-                Part::Special { ids, .. } => row.extend_from_slice(ids),
-                Part::Sequence { number, .. } => {
+                RowPart::Special { ids, .. } => row.extend_from_slice(ids),
+                RowPart::Sequence { number, .. } => {
                     let range = ranges.get(*number).cloned().unwrap_or_default();
                     let ids = sequences.get(*number).and_then(|it| it.ids.get(range));
                     append(row, ids.unwrap_or_default())?;
@@ -213,11 +214,6 @@ impl Pipeline {
     pub fn pad<'a>(&self, batch: impl Iterator<Item = &'a mut Encoding>) -> Result<usize> {
         let Some(padding) = self.padding() else { return Ok(0) };
         post::pad(&mut batch.collect::<Vec<_>>(), padding)
-    }
-
-    /// Whether neither truncation nor padding is set.
-    fn keeps_length(&self) -> bool {
-        self.truncation().is_none() && self.padding().is_none()
     }
 
     /// Encodes the sequences of an input, with `early` only as far as truncation needs them. Also
@@ -279,7 +275,9 @@ impl Pipeline {
                     self.encode_detailed(text, type_id, None)?
                 } else {
                     if beginning.is_none() {
-                        self.replace_ids(text, &mut ids)?;
+                        ids.clear();
+                        reserve(&mut ids, text.len().min(SHORT))?;
+                        self.append_ids(text, &mut ids)?;
                     }
                     Encoding::new(ids, type_id, None)
                 };
@@ -309,12 +307,5 @@ impl Pipeline {
                 Ok((Encoding::new(ids, type_id, None), is_whole))
             }
         }
-    }
-
-    /// Replaces the contents of `ids` with the ids of a text.
-    fn replace_ids(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        ids.clear();
-        reserve(ids, text.len().min(SHORT))?;
-        self.append_ids(text, ids)
     }
 }

@@ -91,7 +91,8 @@ impl Pipeline {
         tokenizer.set_normalizer(normalizer)?;
         tokenizer.set_post_processor(processor)?;
         tokenizer.set_decoder(decoder)?;
-        tokenizer.restore_truncation(file.truncation);
+        // As in `tokenizers`, a file may have a truncation that cannot be set.
+        tokenizer.truncation = file.truncation;
         tokenizer.set_padding(file.padding);
         tokenizer.add_tokens(file.added_tokens.into_iter().map(|added| added.token).collect())?;
         Ok(tokenizer)

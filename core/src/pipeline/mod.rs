@@ -32,15 +32,18 @@
 //! |---|---|
 //! | `assembly` | the struct, its components, and their setters |
 //! | `of_ranks`, `as_ranks` | pipelines of ranks, and the conversion of a file to one |
-//! | `json_file`, `sentencepiece_file` | reads and writes whole files |
+//! | `json_file`, `sentencepiece_file`, `tekken_file` | reads and writes whole files |
 //! | `walk`, `tokens` | the walk; its pieces, with tokens, offsets and words |
 //! | `encode` | encodes inputs: chooses the walk, then truncates and post-processes |
 //! | `early_end` | encodes only as much of a text as truncation keeps |
 //! | `chunks` | looks up text between two spaces before normalizing |
 //! | `decode_ids` | decodes ids to text, and makes token tables |
-//! | `fingerprint` | SHA-256 of everything that decides the ids of a pipeline |
-//! | `questions` | questions that abilities ask a pipeline |
-//! | [`segments`], `trusted` | prompts of segments, and the added tokens that each segment may produce |
+//! | `fingerprint` | names a pipeline by what decides its ids |
+//! | `runs` | encodes texts, and the runs between special tokens |
+//! | `special_in_text` | finds special tokens in texts and prompts |
+//! | `spans` | the bytes of a text that each id comes from |
+//! | `cuts` | positions at which a run can be cut |
+//! | [`segments`], `trusted` | prompts of segments, and where added tokens may come from in them |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `independent`, `stable` | positions of a text at which later text changes nothing |
 //! | [`count`] | counts the words that training learns from |
@@ -50,6 +53,7 @@ mod assembly;
 mod chunks;
 mod control_tokens;
 pub mod count;
+mod cuts;
 mod decode_ids;
 mod early_end;
 mod encode;
@@ -57,10 +61,13 @@ mod fingerprint;
 pub(crate) mod independent;
 mod json_file;
 mod of_ranks;
-mod questions;
+mod runs;
 pub mod segments;
 mod sentencepiece_file;
+mod spans;
+mod special_in_text;
 pub(crate) mod stable;
+mod tekken_file;
 pub(crate) mod tokens;
 mod trusted;
 pub(crate) mod walk;

@@ -61,7 +61,7 @@ impl Pipeline {
             trim_offsets: true,
             use_regex: true,
         };
-        pipeline.restore_decoder(decoder, Decoder::ByteLevel);
+        pipeline.decoder = Some(Arc::new((decoder, Decoder::ByteLevel)));
         pipeline
     }
 

@@ -23,7 +23,6 @@ pub type EncodeRun<'a> = &'a mut dyn FnMut(Range<usize>, &mut Vec<u32>) -> Resul
 pub struct Prompt {
     text: String,
     fixed: Vec<Fixed>,
-    /// Segment of each of `fixed`.
     fixed_segments: Vec<usize>,
     /// End of each segment in the text.
     ends: Vec<usize>,

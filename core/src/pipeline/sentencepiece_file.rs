@@ -7,7 +7,7 @@ use crate::components::sentencepiece::ModelProto;
 use crate::components::spec::{self, BASE64, SentencePieceDecoder, SentencePieceNormalizer};
 use crate::components::split::Split;
 use crate::error::{Error, Result};
-use crate::models::{Algorithm, Kind, Parts, SentencePieceFields, TokenList, Version, kinds};
+use crate::models::{Algorithm, Parts, PieceKind, SentencePieceFields, TokenList, Version, kinds};
 use crate::pipeline::assembly::Pipeline;
 
 impl Pipeline {
@@ -36,21 +36,21 @@ impl Pipeline {
             byte_fallback: model.trainer.byte_fallback,
             kinds: kinds(model.pieces.iter().map(|piece| piece.kind))?,
         };
-        let of_kind = |kind: Kind| {
+        let of_kind = |kind: PieceKind| {
             let rows = model.pieces.iter().zip(&fields.kinds);
             Ok(rows
                 .filter(|(_, other)| **other == kind)
                 .map(|(row, _)| row.text.clone())
                 .collect::<Vec<_>>())
         };
-        let (control, unknown) = (of_kind(Kind::Control)?, of_kind(Kind::Unknown)?);
+        let (control, unknown) = (of_kind(PieceKind::Control)?, of_kind(PieceKind::Unknown)?);
         let normalizer = SentencePieceNormalizer {
             precompiled_charsmap: BASE64.encode(&model.normalizer.precompiled_charsmap),
             add_dummy_prefix: model.normalizer.add_dummy_prefix,
             remove_extra_whitespaces: model.normalizer.remove_extra_whitespaces,
             escape_whitespaces: model.normalizer.escape_whitespaces,
             treat_whitespace_as_suffix: model.trainer.treat_whitespace_as_suffix,
-            user_defined: of_kind(Kind::UserDefined)?,
+            user_defined: of_kind(PieceKind::UserDefined)?,
         };
         let decoder = SentencePieceDecoder {
             control: control.clone(),

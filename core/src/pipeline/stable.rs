@@ -10,12 +10,6 @@ use crate::pipeline::assembly::Pipeline;
 use crate::request::Request;
 use crate::special_tokens::Selection;
 
-/// Returns the length in bytes of a prefix whose tokens, when the prefix is encoded alone, are the
-/// first tokens of the text, whatever follows the text.
-fn stable_length(pipeline: &Pipeline, text: &str, allowed: &Selection) -> Result<usize> {
-    Ok(Stable::of(pipeline, text, allowed)?.original)
-}
-
 /// Size in bytes of the first prefix to try, and of the room for a few more tokens.
 const LEAST: usize = 1024;
 
@@ -32,7 +26,7 @@ pub(crate) fn beginning<'a>(
     let mut size = (most / 2).max(LEAST);
     while size <= text.len() / 2 {
         let window = &text[..floor(text, size)];
-        let length = stable_length(pipeline, window, &request.allowed)?;
+        let length = Stable::of(pipeline, window, &request.allowed)?.original;
         // Without a position to cut, a larger window does not help.
         if length < window.len() / 2 {
             break;

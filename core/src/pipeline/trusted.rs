@@ -267,8 +267,7 @@ impl Pipeline {
         });
         let text = Aligned::original(text, 0..text.len())?;
         let is_first = is_first && self.begins_text(&text)?;
-        let text = text.with_whole_origins();
-        self.walk_run(text, is_first, search, &mut pieces)
+        self.walk_run(Aligned { is_whole: true, ..text }, is_first, search, &mut pieces)
     }
 }
 

@@ -8,7 +8,7 @@ use super::chars::{self, LETTER, MARK, NEWLINE, NUMBER, SPACE, class_at};
 
 /// Character kinds that the third split distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterKind {
     /// `[\p{L}\p{M}]`
     Word,
     /// `[\p{P}\p{S}]`
@@ -37,19 +37,22 @@ pub(super) fn next_piece(bytes: &[u8], start: usize) -> usize {
     let next = start + width;
     let following = stretch.kind(next).map(|(kind, _)| kind);
     match (stretch.kind_of(class, start), following) {
-        (Kind::Word, _) | (Kind::Space | Kind::Other, Some(Kind::Word)) => {
-            stretch.skip(next, Kind::Word)
+        (CharacterKind::Word, _)
+        | (CharacterKind::Space | CharacterKind::Other, Some(CharacterKind::Word)) => {
+            stretch.skip(next, CharacterKind::Word)
         }
-        (Kind::Punctuation, _) => {
+        (CharacterKind::Punctuation, _) => {
             let letters = bytes[next..].iter().take_while(|byte| byte.is_ascii_alphabetic());
             match letters.count() {
                 letters @ 1.. if width == 1 => next + letters,
                 _ => stretch.punctuation(next),
             }
         }
-        (Kind::Space, Some(Kind::Punctuation)) if bytes[start] == b' ' => stretch.punctuation(next),
-        (Kind::Space | Kind::Newline, _) => stretch.whitespace(start),
-        (Kind::Other, _) => stretch.others(next),
+        (CharacterKind::Space, Some(CharacterKind::Punctuation)) if bytes[start] == b' ' => {
+            stretch.punctuation(next)
+        }
+        (CharacterKind::Space | CharacterKind::Newline, _) => stretch.whitespace(start),
+        (CharacterKind::Other, _) => stretch.others(next),
     }
 }
 
@@ -79,31 +82,31 @@ fn is_cjk(bytes: &[u8]) -> bool {
 }
 
 impl Stretch<'_> {
-    /// Returns the kind and width of the character at `at`, if the run continues there.
+    /// CharacterKind and width of the character at `at`, if the stretch goes on there.
     #[inline]
-    fn kind(&self, at: usize) -> Option<(Kind, usize)> {
+    fn kind(&self, at: usize) -> Option<(CharacterKind, usize)> {
         let (class, width) = class_at(self.bytes, at)?;
         let goes_on = class & NUMBER == 0 && is_cjk(&self.bytes[at..]) == self.is_cjk;
         goes_on.then(|| (self.kind_of(class, at), width))
     }
 
     /// Returns the kind of the character at `at`, which has class `class` and is not a digit.
-    fn kind_of(&self, class: u8, at: usize) -> Kind {
+    fn kind_of(&self, class: u8, at: usize) -> CharacterKind {
         if class & (LETTER | MARK) != 0 {
-            Kind::Word
+            CharacterKind::Word
         } else if class & NEWLINE != 0 {
-            Kind::Newline
+            CharacterKind::Newline
         } else if class & SPACE != 0 {
-            Kind::Space
+            CharacterKind::Space
         } else if chars::is_punctuation(self.bytes, at) {
-            Kind::Punctuation
+            CharacterKind::Punctuation
         } else {
-            Kind::Other
+            CharacterKind::Other
         }
     }
 
     /// Returns the first position at or after `at` whose character is of another kind.
-    fn skip(&self, mut at: usize, wanted: Kind) -> usize {
+    fn skip(&self, mut at: usize, wanted: CharacterKind) -> usize {
         while let Some((kind, width)) = self.kind(at)
             && kind == wanted
         {
@@ -114,8 +117,8 @@ impl Stretch<'_> {
 
     /// Returns the end of the punctuation that continues at `at`, with the newlines after it.
     fn punctuation(&self, at: usize) -> usize {
-        let end = self.skip(at, Kind::Punctuation);
-        self.skip(end, Kind::Newline)
+        let end = self.skip(at, CharacterKind::Punctuation);
+        self.skip(end, CharacterKind::Newline)
     }
 
     /// Returns the end of whitespace: after its last newline, at the end of the run, or before its
@@ -124,12 +127,12 @@ impl Stretch<'_> {
         let (mut end, mut last, mut after_newline) = (start, start, start);
         let is_end = loop {
             let Some((kind, width)) = self.kind(end) else { break true };
-            if !matches!(kind, Kind::Space | Kind::Newline) {
+            if !matches!(kind, CharacterKind::Space | CharacterKind::Newline) {
                 break false;
             }
             last = end;
             end += width;
-            if kind == Kind::Newline {
+            if kind == CharacterKind::Newline {
                 after_newline = end;
             }
         };
@@ -144,8 +147,8 @@ impl Stretch<'_> {
 
     /// Returns the end of the characters that no rule matches and that do not lead a word.
     fn others(&self, mut at: usize) -> usize {
-        while let Some((Kind::Other, width)) = self.kind(at)
-            && !matches!(self.kind(at + width), Some((Kind::Word, _)))
+        while let Some((CharacterKind::Other, width)) = self.kind(at)
+            && !matches!(self.kind(at + width), Some((CharacterKind::Word, _)))
         {
             at += width;
         }

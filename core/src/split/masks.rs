@@ -12,7 +12,7 @@ mod x86;
 
 use super::{Piece, chars};
 #[cfg(target_arch = "x86_64")]
-use crate::tier::Kind;
+use crate::tier::Instructions;
 use crate::tier::Tier;
 
 /// Maximum size of a window in bytes.
@@ -77,10 +77,10 @@ impl Tier {
         match self.kind() {
             // SAFETY: the tier guarantees the instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::run_avx512(kernel) },
+            Instructions::Avx512 => unsafe { x86::run_avx512(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::run_avx2(kernel) },
+            Instructions::Avx2 => unsafe { x86::run_avx2(kernel) },
             _ => kernel.run(portable::Portable),
         }
     }

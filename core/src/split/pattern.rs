@@ -28,7 +28,6 @@ impl Pattern {
         })
     }
 
-    /// Returns the matches in `text`.
     pub(super) fn matches<'a>(&'a self, text: &'a str) -> PatternPieces<'a> {
         match self {
             Pattern::Linear(linear) => PatternPieces::Linear { linear, text, position: 0 },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 ///
 /// No alternative is a prefix of another: a token that agrees with the longer one agrees with the
 /// shorter one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rests {
     /// The bytes of all alternatives.
     pool: Arc<Vec<u8>>,
@@ -58,17 +58,9 @@ impl Draft {
 impl Rests {
     /// Makes `Rests` of alternatives; without any, every token may follow.
     pub fn of<'a>(mut lists: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut first = Vec::new();
-        first.extend_from_slice(lists.next().unwrap_or_default());
-        let mut draft = Draft::new(first);
+        let mut draft = Draft::new(lists.next().unwrap_or_default().to_vec());
         lists.for_each(|list| draft.add(0, list));
         draft.finish()
-    }
-
-    /// Copies the alternatives; fails without memory. The bytes are shared.
-    pub fn try_clone(&self) -> Rests {
-        let branches = self.branches.clone();
-        Self { pool: self.pool.clone(), first: self.first.clone(), branches }
     }
 
     /// Returns true if every token may follow.
@@ -94,17 +86,11 @@ impl Rests {
 
     /// Returns all alternatives, the first one first; none once every token may follow.
     pub fn lists(&self) -> Vec<Vec<u8>> {
-        let mut lists = Vec::new();
-        if !self.is_done() {
-            let whole = Branch { at: 0, bytes: self.first.clone() };
-            for Branch { at, bytes } in std::iter::once(&whole).chain(&self.branches) {
-                let mut list = Vec::with_capacity(at + bytes.len());
-                list.extend_from_slice(&self.first()[..*at]);
-                list.extend_from_slice(&self.pool[bytes.clone()]);
-                lists.push(list);
-            }
+        if self.is_done() {
+            return Vec::new();
         }
-        lists
+        let list = |it: &Branch| [&self.first()[..it.at], &self.pool[it.bytes.clone()]].concat();
+        std::iter::once(self.first().to_vec()).chain(self.branches.iter().map(list)).collect()
     }
 
     /// Consumes the bytes of a token. Returns false, without a change, if they agree with no

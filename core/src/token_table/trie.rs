@@ -21,11 +21,11 @@ const WORD: usize = 32;
 /// bytes. Excludes special tokens, the unknown token and absent ids.
 ///
 /// ```
-/// use bpe_core::token_table::{Kind, TokenTable};
+/// use bpe_core::token_table::{TokenKind, TokenTable};
 ///
 /// let mut table = TokenTable::with_largest_id(Some(3))?;
 /// for token in ["a", "b", "ab", "abc"] {
-///     table.push(token.as_bytes(), Kind::Ordinary)?;
+///     table.push(token.as_bytes(), TokenKind::Ordinary)?;
 /// }
 /// let trie = table.trie()?;
 /// assert_eq!(trie.starting_with(b"ab"), [2, 3]);
@@ -233,7 +233,6 @@ impl<'a> TokenTrie<'a> {
     }
 }
 
-/// Sets the bits of ids.
 fn set_bits(mask: &mut [u32], ids: &[u32]) {
     for &id in ids {
         if let Some(word) = mask.get_mut(id as usize / WORD) {
@@ -247,13 +246,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::token_table::Kind;
+    use crate::token_table::TokenKind;
 
     fn table(tokens: &[(Vec<u8>, u8)]) -> TokenTable {
         let mut table = TokenTable::with_largest_id(None).unwrap();
         for (bytes, kind) in tokens {
-            let kind = [Kind::Absent, Kind::Ordinary, Kind::Special][usize::from(*kind % 3)];
-            table.push(if kind == Kind::Absent { b"" } else { bytes }, kind).unwrap();
+            let kind = [TokenKind::Absent, TokenKind::Ordinary, TokenKind::Special]
+                [usize::from(*kind % 3)];
+            table.push(if kind == TokenKind::Absent { b"" } else { bytes }, kind).unwrap();
         }
         table
     }
@@ -283,7 +283,7 @@ mod tests {
         ) {
             let table = table(&tokens);
             let trie = table.trie().unwrap();
-            let ordinary = |&id: &u32| table.kind(id) == Kind::Ordinary && !table.get(id).is_empty();
+            let ordinary = |&id: &u32| table.kind(id) == TokenKind::Ordinary && !table.get(id).is_empty();
             let ids = || (0..table.len() as u32).filter(ordinary);
             let agrees = |&id: &u32| table.get(id).starts_with(&rest) || rest.starts_with(table.get(id));
             let mut mask = vec![u32::MAX; trie.words() + 1];

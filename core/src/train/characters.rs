@@ -116,7 +116,6 @@ struct Letter {
     tokens: [Option<u32>; 4],
 }
 
-/// Returns each character of a word with its position.
 fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
     let mut characters = word.chars().peekable();
     let mut is_first = true;

@@ -47,15 +47,11 @@ impl PieceCounter {
         loop {
             let found = self.special_tokens.find_allowed(&text, position, &Selection::All);
             let end = found.as_ref().map_or(text.len(), |(found, _)| found.start);
-            self.count_ordinary(&text[position..end], table)?;
+            let mut pieces = self.splitter.pieces(&text[position..end]);
+            count_batches(&text[position..end], table, |batch| pieces.fill(batch))?;
             let Some((found, _)) = found else { return Ok(()) };
             position = found.end;
         }
-    }
-
-    fn count_ordinary(&self, text: &str, table: &mut PieceTable) -> Result<()> {
-        let mut pieces = self.splitter.pieces(text);
-        count_batches(text, table, |batch| pieces.fill(batch))
     }
 }
 

@@ -314,9 +314,7 @@ impl PieceTable {
     }
 
     pub(super) fn numbers(&self) -> Vec<u32> {
-        let mut numbers = Vec::with_capacity(self.len());
-        numbers.extend(0..self.len() as u32);
-        numbers
+        (0..self.len() as u32).collect()
     }
 
     /// Removes pieces with a count below `least`. Returns their number and their total count.

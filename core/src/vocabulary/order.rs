@@ -31,8 +31,7 @@ impl ByBytes {
             |rank: u32| &arena[starts[rank as usize] as usize..starts[rank as usize + 1] as usize];
         let count = starts.len() - 1;
         // Each entry packs a chunk, its number of bytes, and the rank.
-        let mut entries: Vec<u128> = Vec::with_capacity(count);
-        entries.extend((0..count as u32).map(u128::from));
+        let mut entries: Vec<u128> = (0..count as u32).map(u128::from).collect();
         let mut unsorted = vec![(0, count, 0)];
         while let Some((from, to, depth)) = unsorted.pop() {
             let group = &mut entries[from..to];
@@ -63,8 +62,7 @@ impl ByBytes {
                 start += same.len();
             }
         }
-        let mut ranks = Vec::with_capacity(count);
-        ranks.extend(entries.iter().map(|&entry| entry as u32));
+        let ranks: Vec<u32> = entries.iter().map(|&entry| entry as u32).collect();
         drop(entries);
 
         let mut shared = Vec::with_capacity(count);

@@ -233,8 +233,7 @@ impl Groups {
         for bucket in 0..buckets {
             starts[bucket + 1] += starts[bucket];
         }
-        let mut ends = Vec::with_capacity(buckets);
-        ends.extend_from_slice(&starts[..buckets]);
+        let mut ends = starts[..buckets].to_vec();
         let mut keys: Vec<u32> = vec![0; hashes.len()];
         let mut sorted: Vec<u64> = vec![0; hashes.len()];
         for (key, &hash) in (0..).zip(hashes) {

@@ -108,8 +108,8 @@ impl RankList {
         if self.ids.is_sorted_by(|a, b| a < b) {
             return Ok(self);
         }
-        let mut order: Vec<u64> = Vec::with_capacity(self.len());
-        order.extend(self.ids.iter().zip(0..).map(|(&id, index)| u64::from(id) << 32 | index));
+        let by_id = self.ids.iter().zip(0..).map(|(&id, index)| u64::from(id) << 32 | index);
+        let mut order: Vec<u64> = by_id.collect();
         order.sort_unstable();
         let mut sorted = Self::with_capacity(self.len(), self.bytes.len());
         for &entry in &order {

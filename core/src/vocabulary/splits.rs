@@ -61,14 +61,10 @@ fn splits_by_merging(tokens: &Tokens, bytes: &[u32], order: &[u32]) -> Result<Ve
 
 /// Returns the tokens of two or more bytes by length, then by rank.
 fn by_length(tokens: &Tokens) -> Vec<u32> {
-    let mut order: Vec<u64> = Vec::with_capacity(tokens.len());
-    let lengths = (0..tokens.len() as u32).map(|rank| (tokens.bytes(rank).len() as u64, rank));
-    let longer = lengths.filter(|&(length, _)| length > 1);
-    order.extend(longer.map(|(length, rank)| length << 32 | u64::from(rank)));
-    order.sort_unstable();
-    let mut ranks = Vec::with_capacity(order.len());
-    ranks.extend(order.iter().map(|&entry| entry as u32));
-    ranks
+    let ranks = 0..tokens.len() as u32;
+    let mut order: Vec<u32> = ranks.filter(|&rank| tokens.bytes(rank).len() > 1).collect();
+    order.sort_by_cached_key(|&rank| tokens.bytes(rank).len());
+    order
 }
 
 /// A token whose split is searched for.

@@ -21,7 +21,7 @@ pub(crate) struct Decoder {
     strips_all: bool,
 }
 
-enum Part<'a> {
+enum PieceText<'a> {
     Nothing,
     Byte(u8),
     Unknown,
@@ -40,25 +40,25 @@ impl Decoder {
         }
     }
 
-    fn part<'a>(&self, piece: &'a str) -> Part<'a> {
+    fn part<'a>(&self, piece: &'a str) -> PieceText<'a> {
         if self.unknown.as_deref() == Some(piece) {
-            return Part::Unknown;
+            return PieceText::Unknown;
         }
         if self.control.contains(piece) {
-            return Part::Nothing;
+            return PieceText::Nothing;
         }
         let is_name = |byte: &u8| self.byte_fallback && piece == format!("<0x{byte:02X}>");
-        byte_of(piece).filter(is_name).map_or(Part::Text(piece), Part::Byte)
+        byte_of(piece).filter(is_name).map_or(PieceText::Text(piece), PieceText::Byte)
     }
 
     /// Returns the bytes of a piece that follows others, and whether the piece is for one byte.
     pub(crate) fn bytes_after_others(&self, piece: &str) -> (Vec<u8>, bool) {
         let mut text = String::new();
         match self.part(piece) {
-            Part::Nothing => {}
-            Part::Byte(byte) => return (vec![byte], true),
-            Part::Unknown => text.push_str(&self.unk_surface),
-            Part::Text(piece) => push_spaced(&mut text, piece),
+            PieceText::Nothing => {}
+            PieceText::Byte(byte) => return (vec![byte], true),
+            PieceText::Unknown => text.push_str(&self.unk_surface),
+            PieceText::Text(piece) => push_spaced(&mut text, piece),
         }
         (text.into_bytes(), false)
     }
@@ -69,16 +69,16 @@ impl Decoder {
         for piece in pieces {
             poll(WORK)?;
             let part = self.part(piece);
-            if let Part::Byte(byte) = part {
+            if let PieceText::Byte(byte) = part {
                 bytes.push(byte);
                 continue;
             }
             push_bytes(&mut text, &mut bytes);
             is_first &= text.is_empty();
             match part {
-                Part::Nothing | Part::Byte(_) => {}
-                Part::Unknown => text.push_str(&self.unk_surface),
-                Part::Text(piece) => {
+                PieceText::Nothing | PieceText::Byte(_) => {}
+                PieceText::Unknown => text.push_str(&self.unk_surface),
+                PieceText::Text(piece) => {
                     let rest = piece.strip_prefix(MARK).filter(|_| is_first);
                     push_spaced(&mut text, rest.unwrap_or(piece));
                     is_first &= rest.is_none() || self.strips_all;

@@ -27,7 +27,7 @@ pub(crate) struct Normalizer {
     charsmap: Option<Charsmap>,
     user_defined: UserDefined,
     add_dummy_prefix: bool,
-    remove_extra_whitespaces: bool,
+    pub(crate) remove_extra_whitespaces: bool,
     treat_whitespace_as_suffix: bool,
     escape_whitespaces: bool,
     /// Whether an ASCII character stays unchanged before another ASCII character.
@@ -117,11 +117,6 @@ impl Normalizer {
         if self.escape_whitespaces { "\u{2581}" } else { " " }
     }
 
-    /// Whether a run of whitespace becomes one mark.
-    pub(crate) fn collapses(&self) -> bool {
-        self.remove_extra_whitespaces
-    }
-
     /// Whether a nonempty text gets a mark in front.
     pub(crate) fn prepends(&self) -> bool {
         self.add_dummy_prefix
@@ -177,7 +172,7 @@ impl Normalizer {
         let places = written.places.unwrap_or_default();
         let last = text.origins.last().map_or(0, |origin| origin.1);
         let origin = |place: usize| text.origins.get(place).map_or(last, |origin| origin.0);
-        let ends = if text.keeps_whole() { whole_ends(&places, end) } else { next(&places, end) };
+        let ends = if text.is_whole { whole_ends(&places, end) } else { next(&places, end) };
         let pairs = places.iter().zip(&ends);
         let origins = pairs.map(|(&start, &end)| (origin(start), origin(end))).collect::<Vec<_>>();
         text.set(written.text, origins);
@@ -400,7 +395,6 @@ impl Normalizer {
     }
 }
 
-/// Returns the next position after each position.
 fn next(places: &[usize], end: usize) -> Vec<usize> {
     places.iter().skip(1).copied().chain([end]).take(places.len()).collect::<Vec<_>>()
 }

@@ -141,9 +141,7 @@ fn malformed(what: &str) -> Error {
 
 fn string(bytes: &[u8]) -> Result<String> {
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("a text that is not UTF-8"))?;
-    let mut copy = String::new();
-    copy.push_str(text);
-    Ok(copy)
+    Ok(text.to_owned())
 }
 
 /// Calls `found` with the number and the value of each field of a message.

@@ -11,7 +11,7 @@ pub(crate) struct UserDefined {
     /// Whether a piece begins with each byte.
     first: [bool; 256],
     /// Whether a piece contains each ASCII character.
-    ascii: [bool; 128],
+    pub(crate) ascii: [bool; 128],
 }
 
 impl UserDefined {
@@ -28,11 +28,6 @@ impl UserDefined {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.is_empty
-    }
-
-    /// Whether a piece contains this ASCII character.
-    pub(crate) fn has_ascii(&self, character: char) -> bool {
-        self.ascii[character as usize]
     }
 
     pub(crate) fn begins_with(&self, byte: u8) -> bool {

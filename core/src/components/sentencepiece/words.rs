@@ -4,7 +4,7 @@ use crate::split::{Piece, WordRules, WordSplitter, Words as Cut};
 
 use super::user_defined::UserDefined;
 use crate::components::bytes::MARK;
-use crate::components::charsmap::{Charsmap, Part};
+use crate::components::charsmap::{Charsmap, Rule};
 use crate::components::cut_points::Bits;
 use crate::error::Result;
 
@@ -30,9 +30,9 @@ impl Words {
     ) -> Result<Option<Self>> {
         let mut unsure = vec![MARK];
         let mut spaces = [' ', '\0', '\0', '\0'];
-        let mut is_local = !SPACES.iter().any(|&space| user_defined.has_ascii(space));
-        let note = |part: Part<'_>| {
-            let Part { character, rule, is_first, is_last } = part;
+        let mut is_local = !SPACES.iter().any(|&space| user_defined.ascii[space as usize]);
+        let note = |part: Rule<'_>| {
+            let Rule { character, rule, is_first, is_last } = part;
             let is_end = |end: Option<char>| end.is_none_or(|it| matches!(it, ' ' | MARK));
             let is_unsure = rule
                 .is_some_and(|new| is_end(new.chars().next()) || is_end(new.chars().next_back()));

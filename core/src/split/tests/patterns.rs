@@ -35,7 +35,7 @@ fn linear_patterns_match_as_by_backtracking() {
             assert_eq!(matched(linear, text), matched(oracle, text), "{linear:?} {text:?}");
         }
     };
-    exhaustive(&['a', 'A', ' ', '\n', 's', '1', '!'], 4, &mut compare);
+    exhaustive("aA \ns1!", 4, &mut compare);
     let mut random = Random::new(3);
     for _ in 0..5_000 {
         compare(&random_text(&mut random, 30, 6));

@@ -4,10 +4,7 @@ use super::{ALPHABET, Random, random_text};
 use crate::split::{BATCH, Batch, Piece, WordRules, WordSplitter, Words};
 use crate::tier::Tier;
 
-const MORE: &[char] = &[
-    '«', '»', '，', '。', '“', '＄', '\u{2028}', '〉', '\u{301f}', '！', '’', '…', ' ', ' ', '\n',
-    '\r', '\t', '!', '~', '`', '\u{3400}', '\u{4dbf}', '\u{4dc0}', '\u{9fff}', 'x',
-];
+const MORE: &str = "«»，。“＄\u{2028}〉\u{301f}！’…  \n\r\t!~`\u{3400}\u{4dbf}\u{4dc0}\u{9fff}x";
 
 fn permits(character: char) -> bool {
     (character as u32).is_multiple_of(3)
@@ -37,7 +34,7 @@ fn words_are_those_of_the_rules() {
             let place = random.below(text.len() + 1);
             let place = (place..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap();
             let alphabet = if random.below(4) == 0 { ALPHABET } else { MORE };
-            text.insert(place, random.pick(alphabet));
+            text.insert(place, random.letter(alphabet));
         }
         let bits = random.below(32);
         let flag = |bit: usize| bits >> bit & 1 == 1;

@@ -17,7 +17,7 @@ use super::{Found, Token};
 use crate::error::{Error, Result};
 
 #[derive(Debug)]
-pub(crate) struct ListBpe {
+pub(crate) struct WordBpe {
     header: Header,
     state: State,
     merges: Box<PairTable>,
@@ -26,7 +26,7 @@ pub(crate) struct ListBpe {
     bytes: Vec<Option<u32>>,
 }
 
-impl ListBpe {
+impl WordBpe {
     /// Whether the fields of a file require this model.
     pub(crate) fn is_needed(header: &Header) -> bool {
         header.dropout() > 0.0
@@ -82,11 +82,9 @@ impl ListBpe {
 
 /// Returns the text of the token for a character at a position of a word.
 fn single(header: &Header, character: char, is_first: bool, is_last: bool) -> String {
-    let mut token = String::new();
-    token.push_str(if is_first { "" } else { header.prefix() });
-    token.push_str(character.encode_utf8(&mut [0; 4]));
-    token.push_str(if is_last { header.suffix() } else { "" });
-    token
+    let prefix = if is_first { "" } else { header.prefix() };
+    let suffix = if is_last { header.suffix() } else { "" };
+    [prefix, character.encode_utf8(&mut [0; 4]), suffix].concat()
 }
 
 /// Looks up the ids of the listed pairs and of the tokens they merge into.
@@ -105,12 +103,12 @@ fn pair_table(vocab: &Vocab, merges: &MergeList, prefix: usize) -> Result<PairTa
         product.clear();
         product.push_str(left);
         product.push_str(rest);
-        table.add((id(left)?, id(right)?), place as u32, id(&product)?)?;
+        table.add((id(left)?, id(right)?), place as u32, id(&product)?);
     }
     Ok(table)
 }
 
-impl Merging for ListBpe {
+impl Merging for WordBpe {
     fn header(&self) -> &Header {
         &self.header
     }
@@ -126,16 +124,9 @@ impl Merging for ListBpe {
     }
 }
 
-impl Words for ListBpe {
+impl Words for WordBpe {
     fn state(&self) -> &State {
         &self.state
-    }
-
-    fn append_word(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.each_token(piece, |_, _| false, &mut |token| {
-            ids.push(token.id);
-            Ok(())
-        })
     }
 
     fn each_token(
@@ -157,11 +148,8 @@ impl Words for ListBpe {
             start = span.end;
             found(Token::new(id, span))
         };
-        let singles = self.singles(piece)?;
-        match dropout > 0.0 {
-            true => self.merges.merge_skipping(&singles, || random::next_f32() < dropout, covers),
-            false => self.merges.merge(&singles, covers),
-        }
+        let is_skipped = || dropout > 0.0 && random::next_f32() < dropout;
+        self.merges.merge(&self.singles(piece)?, is_skipped, covers)
     }
 
     fn can_bar(&self) -> bool {
@@ -193,7 +181,7 @@ impl Words for ListBpe {
     }
 }
 
-impl Serialize for ListBpe {
+impl Serialize for WordBpe {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         write(self, serializer)
     }
