@@ -1,6 +1,6 @@
 //! Methods that decode ids.
 
-use bpe_core::abilities::shown::{self, ByteRuns};
+use bpe_core::abilities::lossy::{self, ByteRuns};
 use bpe_core::memory::reserve;
 use bpe_core::offsets::lossy_characters;
 use pyo3::buffer::PyBuffer;
@@ -179,7 +179,7 @@ impl PyPipeline {
         let ids = ids::read_iterable(tokens)?;
         let pipeline = Self::current(slf)?;
         let (bytes, offsets) = gil::run(py, ids.len(), || {
-            let (bytes, starts) = shown::decode(&pipeline, &ids, true)?;
+            let (bytes, starts) = lossy::decode(&pipeline, &ids, true)?;
             let offsets = lossy_characters(&bytes, &starts);
             Ok((bytes, offsets))
         })?;
@@ -212,11 +212,11 @@ impl PyPipeline {
     fn _settled(slf: &Bound<'_, Self>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = ids::read_iterable(tokens)?;
         let pipeline = Self::current(slf)?;
-        gil::run(tokens.py(), ids.len(), || shown::settled(&pipeline, &ids))
+        gil::run(tokens.py(), ids.len(), || lossy::settled(&pipeline, &ids))
     }
 
     /// Returns the UTF-8 of the text of `tokens[start:]`; `is_first` if the text begins with them.
-    fn _decode_shown<'py>(
+    fn _decode_lossy<'py>(
         slf: &Bound<'py, Self>,
         tokens: &Bound<'py, PyAny>,
         is_first: bool,
@@ -225,7 +225,7 @@ impl PyPipeline {
         let py = tokens.py();
         let ids = ids::read_iterable(tokens)?;
         let pipeline = Self::current(slf)?;
-        let decode = || shown::decode_from(&pipeline, &ids, is_first, start);
+        let decode = || lossy::decode_from(&pipeline, &ids, is_first, start);
         new_bytes(py, &gil::run(py, ids.len(), decode)?)
     }
 

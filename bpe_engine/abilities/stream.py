@@ -135,7 +135,7 @@ class StreamDecoder:
         ids = [*self._waiting, *ids]
         count = len(ids) if final else self._engine._settled(ids)
         now = [*(self._first or ()), *ids[:count]]
-        data = self._engine._decode_shown(now, self._first is not None, self._known)
+        data = self._engine._decode_lossy(now, self._first is not None, self._known)
         if self._first is not None:
             self._first = None if data else now
         self._waiting, self._known = ids[count:], max(self._known - count, 0)

@@ -114,7 +114,7 @@ mod whole {
     pub mod train;
 
     #[doc(hidden)]
-    pub use abilities::{conversation, heal, prefix_cache, shown};
+    pub use abilities::{conversation, heal, lossy, prefix_cache};
     pub use direct::Direct;
     pub use normalize::Normalization;
     pub use pipeline::{Pipeline, segments};

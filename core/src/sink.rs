@@ -8,7 +8,7 @@ use crate::memory::reserve;
 /// Receives the ids of a walk, batch by batch.
 pub trait Sink {
     /// Whether the sink needs the calls of [`Sink::piece`] and [`Sink::special`]. A constant, so that
-    /// positions cost nothing where they are unwanted.
+    /// unwanted positions cost nothing.
     const HAS_POSITIONS: bool = false;
 
     /// Returns the vector that the walk appends ids to.

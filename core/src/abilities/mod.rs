@@ -4,7 +4,7 @@
 pub mod conversation;
 pub mod heal;
 mod inspect;
+pub mod lossy;
 mod parallel;
 pub mod prefix_cache;
-pub mod shown;
 pub mod truncate;

@@ -28,25 +28,15 @@ impl Pipeline {
         threads: usize,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        encode(self, text, request, threads, ids)
+        let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
+        if threads <= 1 {
+            return self.encode_text(text, request, ids);
+        }
+        self.check(text, request)?;
+        let text = &*self.normalization().apply(text)?;
+        let share = text.len() / (threads * SHARES_PER_THREAD);
+        encode_in_shares(self, text, &request.allowed, threads, share, ids)
     }
-}
-
-fn encode(
-    pipeline: &Pipeline,
-    text: &str,
-    request: &Request,
-    threads: usize,
-    ids: &mut Vec<u32>,
-) -> Result<()> {
-    let threads = threads.min(cores()).min(text.len() / WORTH_A_THREAD);
-    if threads <= 1 {
-        return pipeline.encode_text(text, request, ids);
-    }
-    pipeline.check(text, request)?;
-    let text = &*pipeline.normalization().apply(text)?;
-    let share = text.len() / (threads * SHARES_PER_THREAD);
-    encode_in_shares(pipeline, text, &request.allowed, threads, share, ids)
 }
 
 fn encode_in_shares(

@@ -9,14 +9,12 @@ pub enum RowPart {
     Special {
         /// The ids.
         ids: Vec<u32>,
-        /// Their type.
         type_id: u32,
     },
     /// All ids of a sequence.
     Sequence {
         /// Number of the sequence, 0 or 1.
         number: usize,
-        /// Their type.
         type_id: u32,
     },
 }

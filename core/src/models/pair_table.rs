@@ -161,7 +161,7 @@ impl PairTable {
         self.pairs.iter().map(|(&pair, &(place, _))| (pair, place))
     }
 
-    /// Merges parts, which are ids and the lengths of their texts: the pair that comes first in the
+    /// Merges parts, given as ids and the lengths of their texts: the pair that comes first in the
     /// list, and of equal pairs the leftmost, until no pair is left. A pair for which `is_skipped`
     /// waits for the next that is merged. Calls `found` with the id of each token and the length of
     /// its text, until it fails.

@@ -78,7 +78,7 @@ pub struct Input<'a> {
 }
 
 impl Sequence<'_> {
-    /// The size of its text in bytes.
+    /// Returns the size of the text in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -88,7 +88,7 @@ impl Sequence<'_> {
 }
 
 impl Input<'_> {
-    /// The size of its text in bytes.
+    /// Returns the size of the text in bytes.
     pub fn size(&self) -> usize {
         self.first.size() + self.second.map_or(0, |second| second.size())
     }

@@ -209,7 +209,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Returns how many of the first `bytes`, the bytes of the tokens of `ids`, decoding drops.
+    /// Returns how many of the leading `bytes`, made of the tokens of `ids`, decoding drops.
     pub fn left_out(&self, ids: &[u32], bytes: &[u8]) -> Result<usize> {
         if let Some(Decoder::ByteLevel) = self.decoder() {
             return Ok(0);
@@ -281,14 +281,20 @@ impl Pipeline {
         }
     }
 
-    /// Decodes `ids` to bytes, and returns where the bytes of each id start.
-    pub fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+    /// Returns the bytes that ids append to earlier text, and where the bytes of each id start.
+    pub(crate) fn bytes_after_others(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
         let (mut bytes, mut starts) = (Vec::new(), with_capacity(ids.len())?);
         for &id in ids {
             poll(1)?;
             starts.push(bytes.len());
             self.append_token(id, &mut bytes)?;
         }
+        Ok((bytes, starts))
+    }
+
+    /// Decodes `ids` to bytes, and returns where the bytes of each id start.
+    pub fn decode_with_starts(&self, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
+        let (mut bytes, mut starts) = self.bytes_after_others(ids)?;
         let first = self.left_out(ids, &bytes)?;
         if first > 0 {
             bytes.drain(..first);

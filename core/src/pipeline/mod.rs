@@ -38,12 +38,12 @@
 //! | `early_end` | encodes only as much of a text as truncation keeps |
 //! | `chunks` | looks up text between two spaces before normalizing |
 //! | `decode_ids` | decodes ids to text, and makes token tables |
-//! | `fingerprint` | names a pipeline by what decides its ids |
+//! | `fingerprint` | SHA-256 of everything that decides the ids of a pipeline |
 //! | `runs` | encodes texts, and the runs between special tokens |
 //! | `special_in_text` | finds special tokens in texts and prompts |
 //! | `spans` | the bytes of a text that each id comes from |
 //! | `cuts` | positions at which a run can be cut |
-//! | [`segments`], `trusted` | prompts of segments, and where added tokens may come from in them |
+//! | [`segments`], `trusted` | prompts of segments, and the added tokens that each segment may produce |
 //! | `control_tokens` | the tokens that untrusted text must not produce |
 //! | `independent`, `stable` | positions of a text at which later text changes nothing |
 //! | [`count`] | counts the words that training learns from |

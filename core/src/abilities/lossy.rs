@@ -1,5 +1,5 @@
-//! Decodes ids to the text that is shown, where U+FFFD depends on the bytes that are decoded
-//! together.
+//! Decodes ids to text with U+FFFD for bytes that are not UTF-8, which depends on the bytes that are
+//! decoded together.
 
 use std::iter::repeat_n;
 
@@ -7,7 +7,6 @@ use crate::Pipeline;
 pub use crate::components::ByteRuns;
 use crate::error::Result;
 use crate::memory::reserve;
-use crate::polling::poll;
 use crate::stream_pool::is_incomplete;
 
 const BROKEN: &str = "\u{fffd}";
@@ -18,7 +17,7 @@ const BROKEN: &str = "\u{fffd}";
 pub fn decode(pipeline: &Pipeline, ids: &[u32], is_first: bool) -> Result<(Vec<u8>, Vec<usize>)> {
     let (bytes, starts) = match is_first {
         true => pipeline.decode_with_starts(ids)?,
-        false => after_others(pipeline, ids)?,
+        false => pipeline.bytes_after_others(ids)?,
     };
     let Some(runs) = pipeline.byte_runs() else { return Ok((bytes, starts)) };
     let (mut shown, mut places) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(ids.len()));
@@ -69,21 +68,10 @@ pub fn settled(pipeline: &Pipeline, ids: &[u32]) -> Result<usize> {
     if runs == ByteRuns::Whole {
         return Ok(open);
     }
-    let (bytes, starts) = after_others(pipeline, &ids[open..])?;
+    let (bytes, starts) = pipeline.bytes_after_others(&ids[open..])?;
     let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let end = if is_incomplete(last) { bytes.len() - last.len() } else { bytes.len() };
     Ok(open + starts.partition_point(|&start| start < end))
-}
-
-/// The bytes that ids append to earlier text, and where the bytes of each id start.
-fn after_others(pipeline: &Pipeline, ids: &[u32]) -> Result<(Vec<u8>, Vec<usize>)> {
-    let (mut bytes, mut starts) = (Vec::new(), Vec::with_capacity(ids.len()));
-    for &id in ids {
-        poll(1)?;
-        starts.push(bytes.len());
-        pipeline.append_token(id, &mut bytes)?;
-    }
-    Ok((bytes, starts))
 }
 
 /// The length of the run that begins `ids`.
