@@ -7,7 +7,7 @@ import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -54,6 +54,8 @@ class Part(NamedTuple):
         return data | ({"parts": [part.to_dict() for part in self.parts]} if self.parts else {})
 
 
+# `Part(...)` in half the time.
+_part: Callable[[Any], Part] = partial(tuple.__new__, Part)
 # A leaf of the tree: the group ("messages" for system messages, too), the index in it or -1, the field or "".
 _Place = tuple[str, int, str]
 
@@ -110,7 +112,7 @@ class Account:
         for (group, at), fields in sorted(items.items(), key=lambda item: item[0][1]):
             name = _name(group, at)
             parts = [
-                Part(f"{name}.{field}" if field else name, count, "", across)
+                _part((f"{name}.{field}" if field else name, count, "", across, ()))
                 for field, count, across in fields
             ]
             label = self._labels.get((group, at), "")
@@ -214,7 +216,7 @@ def _sum(name: str, parts: list[Part], label: str = "") -> Part:
     tokens = crossing = 0
     for part in parts:
         tokens, crossing = tokens + part[1], crossing + part[3]
-    return Part(name, tokens, label, crossing, tuple(parts))
+    return _part((name, tokens, label, crossing, tuple(parts)))
 
 
 def _name(group: str, at: int, field: str = "") -> str:
