@@ -15,7 +15,7 @@ from ..read.opening import open_tokenizer
 from ..texts.errors import CorpusError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     import numpy as np
     import numpy.typing as npt
@@ -125,15 +125,8 @@ class Coder:
         """Returns each control string in an Arrow column, with how often, and the first row."""
         return self._counter.count(parts_of(column))
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids, with special tokens by their names."""
-        if isinstance(self.engine, Encoding):
-            return self.engine.decode(ids)
-        return self.engine.decode(ids, skip_special_tokens=False)
-
 
 def _unknown_id(engine: Tokenizer) -> int | None:
-    """Returns the id of the token for unknown text, or None."""
     model = json.loads(engine._model_fields())
     if model.get("unk_token") is not None:
         return engine.token_to_id(model["unk_token"])

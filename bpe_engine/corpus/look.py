@@ -65,7 +65,6 @@ def _look(ends: npt.NDArray[np.int64], sample: list[str]) -> Look:
 
 
 def _shown(plan: Plan, ids: list[int]) -> list[str]:
-    """Returns the tokens of ids; a character that several share is in the first."""
     engine: Any = plan.coder().engine
     tokens = engine.decode_tokens_bytes(ids)
     return [

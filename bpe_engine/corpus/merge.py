@@ -15,22 +15,22 @@ from .formats import FORMATS
 from .formats.base import Documents, Reader
 from .manifest import MERGED, Manifest, missing_units, read_manifest, write_manifest
 from .plan import Plan, read_plan
-from .scratch import move, remove_leftovers, scratch_folder
+from .scratch import move, scratch_folder
 from .shuffle import Permutation
 
 __all__ = ["merge_parts"]
 
-#: Documents and ids that are copied at once.
+#: Maximum documents and ids of a block that is copied.
 _DOCUMENTS, _TOKENS = 1 << 14, 1 << 22
 
 
 def merge_parts(
     out: str | os.PathLike[str] | Plan, *, progress: Callable[[int, int], Any] | None = None
 ) -> Manifest:
-    """Merges the parts of a corpus that is complete, in their place: the parts are removed.
+    """Merges the parts of a complete corpus, and removes the parts and unfinished files.
 
-    With a seed in the plan, documents are in an order that depends on the seed and their number
-    only. Killed at any moment and started again, the bytes are the same.
+    With a seed in the plan, the order of the documents depends on the seed and their number only.
+    Killed at any moment and started again, the bytes are the same. Only one process may merge.
 
     Args:
         out: The folder, or its plan.
@@ -45,15 +45,9 @@ def merge_parts(
     plan = out if isinstance(out, Plan) else read_plan(out)
     merged = read_manifest(plan, MERGED)
     if merged is None:
-        try:
-            merged = _merged(plan, progress)
-        except (CorpusError, OSError):
-            # Another process may have merged them meanwhile, and removed the parts.
-            merged = read_manifest(plan, MERGED)
-            if merged is None:
-                raise
+        merged = _merged(plan, progress)
     shutil.rmtree(plan.parts_folder, ignore_errors=True)
-    remove_leftovers(plan.out, of_all=True)
+    shutil.rmtree(plan.path("unfinished"), ignore_errors=True)
     return merged
 
 
@@ -96,7 +90,6 @@ def _merged(plan: Plan, progress: Callable[[int, int], Any] | None) -> Manifest:
 
 
 def _set_ends(manifest: Manifest, reader: Reader, is_first: bool) -> None:
-    """Sets the first and the last id of merged files."""
     if reader.tokens:
         if is_first:
             manifest.first_id = int(reader.ids(0, 1)[0])
@@ -121,7 +114,7 @@ def _in_order(plan: Plan, reader: CorpusReader, first: int, stop: int) -> Iterat
     while first < stop:
         last = min(first + _DOCUMENTS, stop)
         spans = reader.spans(first, last)
-        # The number of documents that fits into memory, at least 1.
+        # As many documents as fit into memory, at least 1.
         last = first + max(int((spans[1:] - spans[0] <= _TOKENS).sum()), 1)
         yield reader.documents_of(first, last)
         first = last
@@ -145,7 +138,6 @@ def _shuffled(
 
 
 def _joined(some: list[Documents]) -> Documents:
-    """Returns documents, each alone so far, as one block."""
     import numpy as np
     import pyarrow as pa
 

@@ -156,7 +156,6 @@ def _is_mapping(value: object) -> bool:
 
 
 def _size(segments: list[Segment]) -> int:
-    """Returns the bytes of the text of segments, which has no lone surrogates."""
     try:
         return sum(len(segment.text.encode()) for segment in segments)
     except UnicodeEncodeError as error:
@@ -178,7 +177,6 @@ def _rendered(options: Options, messages: Any, others: dict[str, Any]) -> list[S
 
 
 def _tools(field: str, value: Any) -> Any:
-    """Returns the tools of a row: a list, or its JSON."""
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.strip() else None

@@ -21,7 +21,7 @@ from ..texts.errors import CorpusError
 from .corpus_reader import CorpusReader
 from .formats.base import damaged
 from .plan import Plan
-from .scratch import remove_leftovers, scratch_folder
+from .scratch import scratch_folder
 from .sealed import sum_of
 from .shuffle import Permutation
 
@@ -104,7 +104,6 @@ def pack_rows(
     reader = CorpusReader(out)
     plan = reader.plan
     name = index_name(length, method, seed)
-    remove_leftovers(plan.out)
     with scratch_folder(plan.out, "pack") as folder:
         columns = [open(os.path.join(folder, f"{at}"), "w+b") for at in range(4)]
         rows = pieces = 0

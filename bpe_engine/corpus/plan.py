@@ -12,7 +12,7 @@ from typing import Any
 
 from ..common.atomic_write import write_at_once
 from ..common.values import check_choice
-from ..texts.access import file_state, is_uri
+from ..texts.access import is_uri, size_of
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
 from ..texts.fields import Fields
@@ -165,15 +165,14 @@ class Plan:
             )
         return coder
 
-    def check_input(self, source: Input) -> tuple[int, int | None]:
-        """Returns the state of an input. Raises CorpusError if the size differs from the plan's."""
-        state = file_state(source.uri)
-        if state[0] != source.size:
+    def check_input(self, source: Input) -> None:
+        """Raises CorpusError if the size of an input differs from the plan's."""
+        size = size_of(source.uri)
+        if size != source.size:
             raise CorpusError(
-                f"{source.uri} has {state[0]:,} bytes, but had {source.size:,} when the plan was "
+                f"{source.uri} has {size:,} bytes, but had {source.size:,} when the plan was "
                 "made; restore it, or plan a new folder"
             )
-        return state
 
 
 def make_plan(
@@ -241,7 +240,6 @@ def make_plan(
 
 
 def _files(inputs: Iterable[str | os.PathLike[str]], out: str) -> list[str]:
-    """Returns the files of the inputs, folders in order, with absolute paths."""
     files = [
         path if is_uri(path) else os.path.abspath(path)
         for path in corpus_files(inputs, without=out)
@@ -259,7 +257,6 @@ def _files(inputs: Iterable[str | os.PathLike[str]], out: str) -> list[str]:
 
 
 def _checked(options: Options, coder: Coder) -> Layout:
-    """Checks options against each other and the tokenizer."""
     choices = {
         "format": tuple(FORMATS),
         "content": ("text", "segments", "messages"),
@@ -299,7 +296,6 @@ def _checked(options: Options, coder: Coder) -> Layout:
 
 
 def _check_template(options: Options) -> None:
-    """Checks the variables of a template, and the choice of messages."""
     names = [*options.template_fields, *options.template_variables]
     given = {
         "template_fields": options.template_fields,
@@ -330,7 +326,6 @@ def _check_template(options: Options) -> None:
 
 
 def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...], ...]:
-    """Groups parts of inputs, in their order, to units of about the same size."""
     # Only a whole file knows the numbers of its lines at once.
     whole = FORMATS[options.format].needs_lines
     units: list[tuple[Part, ...]] = []
@@ -356,7 +351,7 @@ def _write(plan: Plan) -> None:
     if "plan.json" in names:
         present = read_plan(plan.out)
         if present.sha256 != plan.sha256:
-            is_new = names <= {"plan.json", "unfinished", "claims"}
+            is_new = names <= {"plan.json", "unfinished"}
             way_out = "delete it, since nothing is written there yet, or " if is_new else ""
             raise CorpusError(
                 f"{path} is another plan: {_difference(present, plan)}; {way_out}choose another folder"
@@ -370,7 +365,6 @@ def _write(plan: Plan) -> None:
 
 
 def _difference(one: Plan, other: Plan) -> str:
-    """Names the fields that differ in two plans."""
     for option in fields(Options):
         before, now = getattr(one.options, option.name), getattr(other.options, option.name)
         if before != now:

@@ -155,7 +155,6 @@ class CorpusReport:
         return Part("summary", "Summary", tiles=tiles, tables=[table], charts=charts)
 
     def _lists(self) -> Iterator[Part]:
-        """Yields a part for each list that has rows."""
         base = self.base
         place = {"input": "text", "line or row": "number"}
         numbers = dict.fromkeys(("documents", "bytes", "tokens", "tokens a byte"), "number")
@@ -198,7 +197,6 @@ class CorpusReport:
 
 
 def _of_documents(look: Look | None) -> Iterator[Part]:
-    """Yields the parts on rows, and on the first document."""
     if look is None:
         return
     heads = columns(dict.fromkeys(("ids a row", "fit whole, %", "filled, %"), "number"))

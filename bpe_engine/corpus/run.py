@@ -13,7 +13,6 @@ from ..texts.errors import CorpusError
 from .coder import Coder
 from .manifest import Manifest, missing_units
 from .plan import Plan, read_plan
-from .scratch import remove_leftovers
 from .units import write_unit
 
 __all__ = ["run_plan", "run_unit", "units_of_rank"]
@@ -70,7 +69,6 @@ def run_plan(
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     units = units_of_rank(plan, rank, world_size)
-    remove_leftovers(plan.out)
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )

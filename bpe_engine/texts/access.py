@@ -21,7 +21,6 @@ from .errors import CorpusError
 __all__ = [
     "STANDARD",
     "cannot_read",
-    "file_state",
     "filesystem",
     "is_uri",
     "label",
@@ -29,6 +28,7 @@ __all__ = [
     "opened",
     "packing_of",
     "readable_again",
+    "size_of",
     "size_or_zero",
     "unpacked",
 ]
@@ -75,8 +75,8 @@ def packing_of(start: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
 
 
-def file_state(uri: str) -> tuple[int, int | None]:
-    """Returns the size of a file, and when it was changed: nanoseconds, or None for a URI.
+def size_of(uri: str) -> int:
+    """Returns the size of a file.
 
     Raises:
         CorpusError: The file cannot be found, or is not a file.
@@ -86,19 +86,19 @@ def file_state(uri: str) -> tuple[int, int | None]:
             status = os.stat(uri)
             if not stat.S_ISREG(status.st_mode):
                 raise CorpusError(f"{uri} is not a file whose size is known; write its text to one")
-            return status.st_size, status.st_mtime_ns
+            return status.st_size
         system, path = filesystem(uri)
         size = system.size(path)
     if size is None:
         raise CorpusError(f"{uri}: the server does not tell the size; copy the file first")
-    return int(size), None
+    return int(size)
 
 
 def size_or_zero(path: str | os.PathLike[str]) -> int:
     """Returns the size of a file in bytes, for progress; 0 for a pipe or standard input."""
     name = os.fspath(path)
     if name != STANDARD and (is_uri(name) or os.path.isfile(name)):
-        return file_state(name)[0]
+        return size_of(name)
     return 0
 
 
@@ -192,7 +192,6 @@ def unpacked(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _start(file: Any) -> bytes:
-    """Returns the first bytes of a file, which stay in it."""
     if hasattr(file, "peek"):
         return bytes(file.peek(4)[:4])
     if not file.seekable():

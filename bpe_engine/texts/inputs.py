@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .access import file_state, opened, packing_of
+from .access import opened, packing_of, size_of
 from .block import Block
 from .documents import text_blocks
 from .errors import CorpusError
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 def found(uri: str, kind: str | None) -> Input:
     """Looks at a file: its kind (by its name unless given), compression, size and rows."""
-    size, _ = file_state(uri)
+    size = size_of(uri)
     with opened(uri) as stream:
         start = stream.read(4)
         compression = packing_of(start)
@@ -61,7 +61,7 @@ def found(uri: str, kind: str | None) -> Input:
         kind = kind or kind_of(uri)[1]
         if compression is not None and kind in ("parquet", "arrow"):
             raise CorpusError(
-                f"{uri}: unpack the file first; Parquet and Arrow are read at any place"
+                f"{uri}: unpack the file first; Parquet and Arrow are read at any offset"
             )
         if kind in ("jsonl", "csv", "text") and start[:2] in UTF_16:
             raise CorpusError(NOT_UTF_16.format(uri))

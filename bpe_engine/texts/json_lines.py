@@ -66,8 +66,6 @@ def line_blocks(
 
 
 class _Lines(NamedTuple):
-    """Whole lines of a file."""
-
     #: The bytes of the lines, a ``pyarrow.Buffer``; None for one line that is too long.
     data: Any
     #: The end of each line.
@@ -85,7 +83,6 @@ def _next_line(stream: Any, position: int) -> tuple[int, bytes]:
 
 
 def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
-    """Yields all lines, about `AT_ONCE` bytes at a time."""
     import numpy as np
     import pyarrow as pa
 

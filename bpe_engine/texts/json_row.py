@@ -33,8 +33,6 @@ class _Fraction(str):
 
 
 class _Doubled(dict[str, Any]):
-    """An object that has a key more than once."""
-
     twice: set[str]
 
 
@@ -124,7 +122,6 @@ def _loaded(line: bytes, as_objects: bool) -> Any:
 
 
 def _others(row: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yields the fields that a row has, and that are not null."""
     for name in names:
         with contextlib.suppress(Null, _Missing):
             if (value := _dug(row, field_path(name))) is not None:
@@ -144,7 +141,6 @@ def _siblings(row: Any, fields: Fields) -> dict[str, Any]:
 
 
 def _dug(row: Any, path: list[str]) -> Any:
-    """Returns a nested field."""
     for place, name in enumerate(path):
         if type(row) is not dict or name not in row:
             _check_holder(row, path[:place], name)

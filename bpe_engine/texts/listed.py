@@ -95,7 +95,6 @@ def _of_path(path: str, without: str) -> list[str]:
 
 
 def _short(path: str) -> str:
-    """Returns a path for messages; of a text that is given in its place, the beginning."""
     return f"{path[:59]}…" if looks_like_text(path) and len(path) > 60 else path
 
 
@@ -106,7 +105,6 @@ def _matched(pattern: str, found: list[str]) -> list[str]:
 
 
 def _below(folder: str, without: str, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yields the files in a folder and below it."""
     real = os.path.realpath(folder)
     if real in above:
         raise CorpusError(f"{folder} is a link to a folder above it; remove the link")

@@ -127,7 +127,6 @@ def arrow_blocks(
 
 
 def _arrow_columns(stream: Any, columns: list[int]) -> Any:
-    """Opens an Arrow file of which only some columns are read."""
     import pyarrow as pa
 
     return pa.ipc.open_file(stream, options=pa.ipc.IpcReadOptions(included_fields=columns))
@@ -175,7 +174,6 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
 
 
 def _check_fields(schema: Any, fields: Fields, uri: str) -> None:
-    """Raises CorpusError unless a schema has the fields that are read, each once."""
     _check_field(schema, fields.text, uri, "--field")
     if fields.name is not None:
         _check_field(schema, fields.name, uri, "--id-field")
@@ -223,7 +221,6 @@ def _blocks(batch: Any, row: int, uri: str, fields: Fields) -> Iterator[Block]:
 def _object_blocks(
     batch: Any, texts: Any, names: Any, row: int, uri: str, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the rows of a record batch as Python objects, 1,024 at a time."""
     import numpy as np
     import pyarrow as pa
 

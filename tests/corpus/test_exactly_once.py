@@ -20,7 +20,6 @@ from bpe_engine.corpus import (
     Plan,
     corpus_report,
     make_plan,
-    merge,
     merge_parts,
     pack_rows,
     read_plan,
@@ -29,7 +28,6 @@ from bpe_engine.corpus import (
     units_of_rank,
     verify_corpus,
 )
-from bpe_engine.corpus.corpus_reader import CorpusReader
 
 pytest.importorskip("pyarrow")
 
@@ -50,8 +48,8 @@ def undisturbed(folder: Path, **options: Any) -> dict[str, bytes]:
     return written(Path(plan.out))
 
 
-def killed(step: str, plan: Plan, kills: int, seed: int, *timed: str) -> int:
-    command = [sys.executable, KILLED, step, plan.out, str(kills), str(seed), *timed]
+def killed(step: str, plan: Plan, kills: int, seed: int) -> int:
+    command = [sys.executable, KILLED, step, plan.out, str(kills), str(seed)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     return int(result.stdout)
@@ -63,7 +61,6 @@ def test_kills_leave_the_same_bytes(tmp_path: Path, form: str) -> None:
     plan = planned(tmp_path, format=form)
     assert killed("run", plan, 12, seed=1) >= 2
     assert written(tmp_path / "out") == expected
-    assert os.listdir(tmp_path / "out" / "unfinished") == []
 
 
 def test_kills_of_merging_and_packing(tmp_path: Path) -> None:
@@ -77,22 +74,6 @@ def test_kills_of_merging_and_packing(tmp_path: Path) -> None:
     killed("pack", plan, 4, seed=4)
     assert written(tmp_path / "out") == written(tmp_path / "undisturbed")
     assert verify_corpus(plan).problems == []
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("form", ["megatron", "datatrove", "olmo", "llm.c", "parquet"])
-def test_two_hundred_kills(tmp_path: Path, form: str) -> None:
-    write_jsonl(tmp_path / "in.jsonl", texts(4000))
-    expected = undisturbed(tmp_path, format=form, unit_bytes=20_000)
-    total = 0
-    for seed in range(100):
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        plan = planned(tmp_path, format=form, unit_bytes=20_000)
-        total += killed("run", plan, 20, seed, *["timed"] * (seed % 2))
-        assert written(tmp_path / "out") == expected
-        if total >= 40:
-            return
-    raise AssertionError(f"{total} kills in 100 runs")
 
 
 def test_threads_processes_and_ranks(tmp_path: Path) -> None:
@@ -190,10 +171,7 @@ def test_a_changed_input_is_refused(tmp_path: Path) -> None:
     assert "than its source" in verify_corpus(plan, sample=500).problems[0]
 
 
-@pytest.mark.parametrize("more, message", [(b"\n", "but had"), (b"", "changed while it was read")])
-def test_an_input_that_changes_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bytes, message: str
-) -> None:
+def test_an_input_that_grows_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bpe_engine.corpus import units
 
     plan = planned(tmp_path)
@@ -202,12 +180,11 @@ def test_an_input_that_changes_under_way(
 
     def growing(*args: Any) -> Any:
         for block in blocks(*args):
-            source.write_bytes(before + more)
-            os.utime(source, (1, 1))
+            source.write_bytes(before + b"\n")
             yield block
 
     monkeypatch.setattr(units, "blocks", growing)
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(CorpusError, match="but had"):
         run_plan(plan, processes=1)
     assert not (tmp_path / "out" / "parts").exists()
     monkeypatch.undo()
@@ -250,26 +227,6 @@ def test_faults(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
     run_plan(plan, processes=1)
     assert written(tmp_path / "out") == undisturbed(tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs limits of file sizes")
-def test_a_full_disk(tmp_path: Path) -> None:
-    import resource
-
-    plan = planned(tmp_path, unit_bytes=1 << 20)
-
-    def limited() -> None:
-        import signal
-
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
-
-    code = "import sys; from bpe_engine.corpus import run_plan; run_plan(sys.argv[1], processes=1)"
-    command = [sys.executable, "-c", code, plan.out]
-    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited)
-    assert "cannot be written: File too large; complete units are kept" in result.stderr
-    run_plan(plan, processes=1)
-    assert written(tmp_path / "out") == undisturbed(tmp_path, unit_bytes=1 << 20)
 
 
 def test_a_killed_process_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,21 +279,6 @@ def test_plans_do_not_depend_on_the_machine(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "elsewhere/plan.json").read_text())["sha256"] == plan.sha256
 
 
-def test_merges_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = planned(tmp_path)
-    run_plan(plan, processes=1)
-    check, merged = merge._check_files, []
-
-    def another_merges_first(*arguments: Any) -> None:
-        monkeypatch.setattr(merge, "_check_files", check)
-        merged.append(merge_parts(plan))
-        check(*arguments)
-
-    monkeypatch.setattr(merge, "_check_files", another_merges_first)
-    assert merge_parts(plan) == merged[0]
-    assert verify_corpus(plan).problems == []
-
-
 def changed(path: Path, place: int) -> None:
     data = bytearray(path.read_bytes())
     data[place] ^= 1
@@ -366,45 +308,3 @@ def test_a_merged_manifest_is_not_to_be_deleted(tmp_path: Path) -> None:
     changed(tmp_path / "out" / "manifests" / "merged.json", 40)
     (problem,) = verify_corpus(plan).problems
     assert "write the corpus again in a new folder" in problem and "delete" not in problem
-
-
-def test_a_merge_during_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bpe_engine.corpus import verify
-
-    plan = planned(tmp_path)
-    run_plan(plan, processes=1)
-    reader = CorpusReader(plan)
-    check = verify._check_files
-
-    def merged_before(*arguments: Any) -> int:
-        monkeypatch.setattr(verify, "_check_files", check)
-        merge_parts(plan)
-        return check(*arguments)
-
-    monkeypatch.setattr(verify, "_check_files", merged_before)
-    assert verify_corpus(plan).problems == []
-    with pytest.raises(CorpusError, match="is missing; if the corpus was merged meanwhile, open"):
-        reader.ids(0, 1)
-
-
-def test_what_is_removed_of_others(tmp_path: Path) -> None:
-    from bpe_engine.corpus import scratch
-
-    plan = planned(tmp_path)
-    run_plan(plan, processes=1)
-    with scratch.scratch_folder(plan.out, "pack") as running:
-        unfinished = Path(running).parent
-        (dead, elsewhere, unit) = [
-            unfinished / name
-            for name in (
-                f"pack-{scratch._host()}-{2**22 + 1}-a",
-                "pack-other-1-a",
-                "00001-other-1-a",
-            )
-        ]
-        for folder in (dead, elsewhere, unit):
-            folder.mkdir()
-        pack_rows(plan, 64)
-        assert not dead.exists() and elsewhere.exists() and unit.exists()
-        merge_parts(plan)
-        assert os.path.isdir(running) and elsewhere.exists() and not unit.exists()

@@ -1,10 +1,9 @@
 """Runs a step of a corpus again and again, each time killed (-9) somewhere, until it gets through.
 
-    python killed.py STEP FOLDER KILLS SEED [timed]
+    python killed.py STEP FOLDER KILLS SEED
 
-A child is a fork of this process, in which nothing has run yet. It kills itself at a random one of
-its operations on files; with `timed`, the parent kills it after a random time, which may be in the
-middle of a write.
+A child is a fork of this process, in which nothing has run yet. It kills itself at a random
+operation on files.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 
 from seeds import seeded
 
@@ -42,7 +40,7 @@ def child(step: str, folder: str, kill_at: int | None) -> None:
     STEPS[step](folder)
 
 
-def main(step: str, folder: str, kills: str, seed: str, timed: str = "") -> None:
+def main(step: str, folder: str, kills: str, seed: str) -> None:
     chance = seeded("killed", seed)
     killed = 0
     for attempt in range(1000):
@@ -51,13 +49,10 @@ def main(step: str, folder: str, kills: str, seed: str, timed: str = "") -> None
         if process == 0:
             code = 1
             try:
-                child(step, folder, None if timed or lives else chance.randrange(1, 60))
+                child(step, folder, None if lives else chance.randrange(1, 60))
                 code = 0
             finally:
                 os._exit(code)
-        if timed and not lives:
-            time.sleep(chance.random() * 0.2)
-            os.kill(process, signal.SIGKILL)
         status = os.waitpid(process, 0)[1]
         if os.WIFSIGNALED(status):
             killed += 1

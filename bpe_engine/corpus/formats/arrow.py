@@ -126,7 +126,6 @@ class _Reader(Reader):
         self.documents, self.tokens = rows, tokens
 
     def _batch(self, number: int) -> dict[str, Any]:
-        """Returns the columns of a record batch or row group; the last one is kept."""
         if number != self._number:
             if self.is_parquet:
                 table = self._file.read_row_group(number, use_threads=False)

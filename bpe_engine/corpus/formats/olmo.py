@@ -68,7 +68,6 @@ class _Writer(Writer):
 
 
 def _repeated(uri: Any, count: int) -> Any:
-    """Returns an input for each document."""
     import pyarrow as pa
 
     return pa.repeat(uri, count) if isinstance(uri, str) else uri
