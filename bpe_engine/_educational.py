@@ -138,7 +138,6 @@ def bpe_train(
 
 
 def _join(parts: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """Joins every occurrence of `pair` in `parts`, from the left."""
     joined, rest = [], iter(zip(parts, [*parts[1:], b""]))
     for both in rest:
         joined.append(b"".join(pair) if both == pair else both[0])

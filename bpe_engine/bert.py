@@ -80,7 +80,6 @@ class WordBatch:
 
 
 def _splits(given: Any, count: int) -> npt.NDArray[np.int64]:
-    """Returns row splits after checking them as a `TokenBatch` does."""
     import numpy as np
 
     return TokenBatch(np.zeros(count, np.uint32), given).row_splits

@@ -89,7 +89,6 @@ def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
 
 
 def _join(chunks: Iterable[bytes], path: str, max_bytes: int) -> bytes:
-    """Joins the chunks of a file; raises ValueError as soon as they exceed `max_bytes`."""
     contents, size = [], 0
     for chunk in chunks:
         size += len(chunk)
@@ -189,7 +188,6 @@ def _cache_directory() -> tuple[str, bool]:
 
 
 def _unpack(contents: bytes, path: str, max_bytes: int) -> bytes:
-    """Returns `contents`, unpacked if they are packed with gzip."""
     if not contents.startswith(b"\x1f\x8b"):
         return contents
     try:
@@ -220,7 +218,6 @@ def _read_ranks(
 
 
 def _refuse_other_formats(contents: bytes, path: str) -> None:
-    """Raises ValueError for files that are often mistaken for a rank file."""
     check_marks(contents, path)
     if re.match(rb"\[\w+\]\s", contents):
         raise ValueError(f"{path} {NOT_RANKS['wordpiece']}")
@@ -380,7 +377,6 @@ def _blame_files(files: list[tuple[str, bytes]]) -> None:
 def _load_json(
     path: str, special: dict[str, int], name: str, expected_hash: str | None, max_bytes: int
 ) -> Encoding:
-    """`load_encoding` for a ``tokenizer.json`` or ``tekken.json``."""
     from .hf.tokenizers import Tokenizer
 
     contents = _read_utf8(path, expected_hash, max_bytes)
@@ -491,8 +487,6 @@ def load_encoding(
 
 
 class _Own(NamedTuple):
-    """Pattern, special tokens and normalization of a rank file."""
-
     pattern: str = "cl100k_base"
     special_tokens: dict[str, int] = {}
     normalization: str | None = None

@@ -92,7 +92,6 @@ _QWEN_MODELS = {"qwen": ["Qwen-*"], "qwen2.5": ["Qwen2.5-*"], "qwen3": ["Qwen3-*
 
 
 def _qwen_encoding_name(model_name: str) -> str | None:
-    """Returns the encoding name for a Qwen model, or None for another model."""
     name = model_name.lower().removeprefix("qwen/")
     for family, encoding_name, reason in _QWEN_FAMILIES:
         if re.fullmatch(family, name):

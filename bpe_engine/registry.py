@@ -46,7 +46,6 @@ def _known_constructors() -> _Constructors | None:
 
 
 def _available_plugin_modules() -> Sequence[str]:
-    """Returns the names of the modules in `tiktoken_ext`, sorted."""
     import pkgutil
 
     try:
@@ -58,7 +57,6 @@ def _available_plugin_modules() -> Sequence[str]:
 
 
 def _find_constructors() -> _Constructors:
-    """Returns `ENCODING_CONSTRUCTORS`, and fills it the first time."""
     global ENCODING_CONSTRUCTORS
     with _lock:
         constructors = _known_constructors()

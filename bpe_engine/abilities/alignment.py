@@ -212,7 +212,6 @@ _Side = tuple[Any, Any, Any]
 
 
 def _rows(given: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequence[int] | None]:
-    """Returns the given ids of each text, or None for each."""
     if given is not None and len(given) != count:
         raise ValueError(f"there are ids of {len(given)} texts for {count} texts")
     return [None] * count if given is None else given

@@ -196,7 +196,6 @@ def _good_start(text: str, first: int, end: int) -> int:
 
 
 def _places(pattern: re.Pattern[str], text: str, first: int, last: int) -> list[int]:
-    """Returns the ends of matches from `first` to `last`."""
     # A match may begin before the first place, and looks at the character after it.
     found = pattern.finditer(text, max(first - 2, 0), last + 1)
     return [match.end() for match in found if first <= match.end() <= last]

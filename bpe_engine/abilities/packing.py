@@ -301,7 +301,6 @@ def _id(name: str, id: SupportsIndex) -> int:
 
 
 def _batch(segment: Any, place: int) -> TokenBatch:
-    """Converts a segment to a batch, and checks that its ids fit into int32."""
     batch = segment if isinstance(segment, TokenBatch) else _batch_of_rows(segment, place)
     if len(batch.values) and int(batch.values.max()) > _LARGEST:
         raise ValueError(

@@ -138,7 +138,6 @@ class TokenBatch:
         return self._gather(self._row_splits[rows], self.lengths[rows])
 
     def _gather(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> TokenBatch:
-        """Returns rows of these lengths, which begin at these indices of the values."""
         np = _numpy()
         splits = _cumulated(lengths)
         places = np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])
@@ -332,15 +331,6 @@ class TokenBatch:
             return torch.nested.nested_tensor_from_jagged(values, splits)
         return list(torch.split(values, self.lengths.tolist()))
 
-    def to_tf(self) -> Any:
-        """Returns the rows as a ``tensorflow.RaggedTensor`` of int64.
-
-        Raises:
-            ImportError: tensorflow is missing.
-        """
-        tf = _imported("tensorflow", "TokenBatch.to_tf", "pip install tensorflow")
-        return tf.RaggedTensor.from_row_splits(self._values.astype("int64"), self._row_splits)
-
 
 def _imported(module: str, what: str, how: str) -> Any:
     import importlib
@@ -360,7 +350,6 @@ def _pyarrow(what: str) -> Any:
 
 
 def _integers(name: str, values: Any) -> Any:
-    """Returns values as a one-dimensional array of integers."""
     np = _numpy()
     array = np.asarray(values)
     if array.size == 0 and array.ndim == 1:
@@ -386,7 +375,6 @@ def _ids(values: Any) -> npt.NDArray[np.uint32]:
 
 
 def _splits(row_splits: Any, count: int) -> npt.NDArray[np.int64]:
-    """Returns a read-only copy of row splits for `count` values."""
     splits = _integers("row_splits", row_splits).astype(_numpy().int64)
     _check_splits(splits, count)
     return _read_only(splits)

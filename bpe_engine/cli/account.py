@@ -133,7 +133,6 @@ def _source(
 
 
 def _requests(path: str) -> Iterator[tuple[str, Any]]:
-    """Yields the place and the value of each request."""
     contents = streams.read_bytes(path)
     try:
         text = contents.decode(json.detect_encoding(contents))

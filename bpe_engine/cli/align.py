@@ -58,7 +58,6 @@ def align(
 
 
 def _groups(aligned: Alignment, text: bytes) -> list[dict[str, object]]:
-    """Returns groups for JSON: the bytes that each covers, and the ids of both."""
     sides = (aligned.a_ids, aligned.a_splits), (aligned.b_ids, aligned.b_splits)
     rows = [[part.tolist() for part in _rows(ids, splits)] for ids, splits in sides]
     return [

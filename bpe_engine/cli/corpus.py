@@ -460,7 +460,6 @@ def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
 
 
 def _files_of(plan: Any) -> Iterator[str]:
-    """Yields the inputs and the files of a corpus."""
     yield from (source.uri for source in plan.inputs)
     for folder, _, names in os.walk(plan.out):
         yield from (os.path.join(folder, name) for name in names)

@@ -23,6 +23,7 @@ from ..abilities.visible import CONTINUED, plural, visible_bytes, whole_characte
 from ..core import Encoding
 from ..model import models_of
 from ..read.builtin import BUILTIN, RANK_FILE_SHA256
+from .report import PipedConsole
 from .tokens import DecodedToken, tokens_of
 
 # Light backgrounds for black letters; neighbors differ.
@@ -32,19 +33,14 @@ _SPECIAL = Style(bold=True, reverse=True)
 _ID = Style(dim=True)
 
 
-class _Console(Console):
-    """A console that leaves a closed pipe to the command, which ends quietly."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 def _console(color: str, width: int | None) -> Console:
     if color == "never":
-        return _Console(color_system=None, width=width, highlight=False)
+        return PipedConsole(color_system=None, width=width, highlight=False)
     if color == "always":
-        return _Console(force_terminal=True, color_system="truecolor", width=width, highlight=False)
-    return _Console(width=width, highlight=False)
+        return PipedConsole(
+            force_terminal=True, color_system="truecolor", width=width, highlight=False
+        )
+    return PipedConsole(width=width, highlight=False)
 
 
 def show_tokens(
@@ -81,7 +77,6 @@ def _print_note(console: Console, note: str) -> None:
 
 
 def _print_rows(console: Console, tokens: Iterable[DecodedToken]) -> None:
-    """Draws tokens in rows as wide as the console."""
     for row in _rows(tokens, console.width):
         above, below = Text(), Text()
         for cell in row:
@@ -215,8 +210,6 @@ def show_alignment(
 
 @dataclass(frozen=True)
 class _Group:
-    """The tokens of a group as they are shown, and their ids."""
-
     tokens: list[str]
     ids: str
 
@@ -232,14 +225,12 @@ def _grouped(tokenizer: Encoding, ids: list[int], splits: list[int]) -> list[_Gr
 
 
 def _sizes(name: str, groups: list[_Group]) -> tuple[int, int]:
-    """Returns the widths of the columns of tokens and of ids."""
     ids = max((len(group.ids) for group in groups), default=0)
     tokens = max((cell_len(" ".join(group.tokens)) for group in groups), default=0)
     return max(tokens, len(name) - ids - 2), ids
 
 
 def _add_group(line: Text, group: _Group, style: Style, tokens: int, ids: int) -> None:
-    """Adds the tokens and the ids of a group, up to the next column."""
     start = line.cell_len
     for place, token in enumerate(group.tokens):
         line.append(" " * (place > 0))

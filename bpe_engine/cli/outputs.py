@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 from ..common.atomic_write import is_special, published
 from ..texts.access import STANDARD, naming
@@ -43,10 +41,10 @@ class OutputFiles:
         self.outputs: list[str] = list(outputs)
         for number, output in enumerate(outputs):
             for given in inputs:
-                if _is_same(given, output, standard=sys.__stdin__):
+                if STANDARD not in (given, output) and _is_same(given, output):
                     raise ValueError(f"{output} is an input; write to another file")
             for other in outputs[:number]:
-                if _is_same(other, output, standard=sys.__stdout__):
+                if _is_same(other, output):
                     raise ValueError(f"{output} is given for two outputs; write them to two files")
         for output in outputs:
             if output != STANDARD:
@@ -83,34 +81,14 @@ class OutputFiles:
         return result
 
 
-def _is_same(one: str, output: str, *, standard: TextIO | None) -> bool:
-    """True if both are one file; ``-`` as ``one`` is ``standard``."""
-    if STANDARD in (one, output):
-        if one == output and standard is sys.__stdout__:
-            return True
-        read, written = _opened(one, standard), _opened(output, sys.__stdout__)
-        return read is not None and written is not None and os.path.samestat(read, written)
+def _is_same(one: str, output: str) -> bool:
+    """True if two paths are of one file."""
     if os.path.exists(one) and os.path.exists(output):
         return os.path.samefile(one, output)
     return os.path.realpath(one) == os.path.realpath(output)
 
 
-def _opened(path: str, standard: TextIO | None) -> os.stat_result | None:
-    """Returns the status of a regular file; None for anything else."""
-    try:
-        if path != STANDARD:
-            found = os.stat(path)
-        elif standard is not None:
-            found = os.fstat(standard.fileno())
-        else:
-            return None
-    except (OSError, ValueError):
-        return None
-    return found if stat.S_ISREG(found.st_mode) else None
-
-
 def _target(path: str) -> Path:
-    """Returns the file that a symbolic link leads to."""
     return Path(os.path.realpath(path))
 
 

@@ -96,7 +96,6 @@ def _worded(program: str, error: click.ClickException) -> str:
 
 
 def _complain(program: str, message: str, status: int = FAILED) -> int:
-    """Prints an error, and returns the status."""
     with contextlib.suppress(OSError):
         words = message.replace("\n  ", "\0").split()
         text = printable(f"{program}: {' '.join(words)}".replace("\0", "\n  "))

@@ -21,7 +21,7 @@ NARROWEST = 40
 ROWS_SHOWN = 20
 
 
-class _Console(Console):
+class PipedConsole(Console):
     """A console whose closed pipe ends the command."""
 
     def on_broken_pipe(self) -> None:
@@ -32,7 +32,7 @@ def console(stderr: bool = False) -> Console:
     """Returns a console that writes text as it is, and does not wrap it in a pipe."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 1 << 16
-    return _Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+    return PipedConsole(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(to: Console, text: str) -> None:

@@ -46,7 +46,6 @@ def read_text(words: Sequence[str], path: str | None, errors: str) -> str:
 
 
 def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], str]:
-    """Returns the chunks of the input, and its name."""
     if words and path is not None:
         raise click.UsageError("Give TEXT or --file, not both.")
     if words:
@@ -58,37 +57,15 @@ def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], 
 
 
 def _noticed(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
-    """Passes chunks on, and prints a note about valid UTF-8 that is probably another encoding."""
+    """Passes chunks on, and prints a note about a byte order mark."""
     first = next(chunks, b"")
-    _notice_other_encodings(first, source)
+    if first.startswith(codecs.BOM_UTF8):
+        print_note(
+            f"{source} begins with a byte order mark, which counts as text; to remove it, save the "
+            "text as UTF-8 without one"
+        )
     yield first
     yield from chunks
-
-
-def _notice_other_encodings(start: bytes, source: str) -> None:
-    note = None
-    if start.startswith(codecs.BOM_UTF8):
-        note = (
-            "begins with a byte order mark, which counts as text; to remove it, save the text as "
-            "UTF-8 without one"
-        )
-    elif encoding := _likely_utf16(start[:1024]):
-        note = (
-            "has a zero byte next to nearly every other byte, which counts as text; if it is "
-            f"UTF-16, convert it: iconv -f {encoding} -t utf-8"
-        )
-    if note is not None:
-        print_note(f"{source} {note}")
-
-
-def _likely_utf16(start: bytes) -> str | None:
-    """Returns the form of UTF-16 that a text without a byte order mark seems to have."""
-    first, second = start[::2], start[1::2]
-    mostly_zero = [half.count(0) * 4 > 3 * len(half) for half in (first, second)]
-    is_marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if is_marked or len(second) < 2 or mostly_zero[0] == mostly_zero[1]:
-        return None
-    return "utf-16be" if mostly_zero[0] else "utf-16le"
 
 
 def _chunks(path: str | None) -> Iterator[bytes]:

@@ -65,6 +65,15 @@ _PARAMETERS_OF_CALLS = (
 #: The arguments that `_encode_plus` takes in another form, and all that are not for other methods.
 _STRATEGIES = frozenset(("padding", "truncation", "max_length"))
 _OPTIONS = frozenset(_PARAMETERS_OF_CALLS[5:-2]) | {"split_special_tokens"}
+#: Options whose calls are left to transformers.
+_RARE = frozenset(
+    (
+        "is_split_into_words",
+        "return_overflowing_tokens",
+        "return_offsets_mapping",
+        "sanitize_control_tokens",
+    )
+)
 #: The packages of tensors, by what `return_tensors` calls them.
 _PACKAGES = {"np": "numpy", "pt": "torch"}
 
@@ -93,73 +102,35 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
 
     @functools.wraps(original)
     def _encode_plus(
-        self: Any,
-        text: Any,
-        text_pair: Any = None,
-        add_special_tokens: bool = True,
-        padding_strategy: Any = no_padding,
-        truncation_strategy: Any = no_truncation,
-        max_length: int | None = None,
-        stride: int = 0,
-        is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_tensors: Any = None,
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
-        verbose: bool = True,
-        split_special_tokens: bool | None = None,
-        **kwargs: Any,
+        self: Any, text: Any, text_pair: Any = None, *others: Any, **options: Any
     ) -> Any:
         tokenizer = self._tokenizer
         inputs, is_batch = _inputs(text, text_pair)
-        kind = type(self)
+        kind, get = type(self), options.get
+        add_special_tokens = get("add_special_tokens", True)
         if (
             inputs is None
+            or others
             or not isinstance(tokenizer, own)
             # `tokenizers` takes no other truth for one.
             or not isinstance(add_special_tokens, bool)
-            or is_split_into_words
-            or return_overflowing_tokens
-            or return_offsets_mapping
-            or kwargs.get("sanitize_control_tokens")
+            or not _RARE.isdisjoint(options)
+            and any(map(get, _RARE))
             or (kind._convert_encoding, kind.set_truncation_and_padding) != methods
         ):
-            return original(
-                self,
-                text,
-                text_pair,
-                add_special_tokens,
-                padding_strategy,
-                truncation_strategy,
-                max_length,
-                stride,
-                is_split_into_words,
-                pad_to_multiple_of,
-                padding_side,
-                return_tensors,
-                return_token_type_ids,
-                return_attention_mask,
-                return_overflowing_tokens,
-                return_special_tokens_mask,
-                return_offsets_mapping,
-                return_length,
-                verbose,
-                split_special_tokens,
-                **kwargs,
-            )
+            return original(self, text, text_pair, *others, **options)
+        split_special_tokens = get("split_special_tokens")
         if split_special_tokens is None:
             split_special_tokens = self.split_special_tokens
+        max_length = get("max_length")
+        lengths = max_length, get("stride", 0), get("pad_to_multiple_of")
+        strategies = get("padding_strategy", no_padding), get("truncation_strategy", no_truncation)
+        padding_side = get("padding_side")
         arguments = (
-            padding_strategy,
-            truncation_strategy,
-            max_length,
-            stride,
-            pad_to_multiple_of,
+            strategies,
+            lengths,
+            # Numbers of different types may be equal.
+            *map(type, lengths),
             padding_side,
             add_special_tokens,
             split_special_tokens,
@@ -167,21 +138,17 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
             self.truncation_side,
             str(self._special_tokens_map.get("pad_token")),
             self._pad_token_type_id,
-            # Numbers of different types may be equal.
-            max_length.__class__,
-            stride.__class__,
-            pad_to_multiple_of.__class__,
         )
         encoders: dict[Any, RowEncoder] = vars(tokenizer).setdefault("_encoders", {})
         encoder = encoders.get(arguments)
         if encoder is None or not encoder.is_current(tokenizer):
             arrange = functools.partial(
                 self.set_truncation_and_padding,
-                padding_strategy=padding_strategy,
-                truncation_strategy=truncation_strategy,
+                padding_strategy=strategies[0],
+                truncation_strategy=strategies[1],
                 max_length=max_length,
-                stride=stride,
-                pad_to_multiple_of=pad_to_multiple_of,
+                stride=lengths[1],
+                pad_to_multiple_of=lengths[2],
                 padding_side=padding_side,
             )
             # Calls of other threads would set others before these are read.
@@ -200,22 +167,15 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                     encoders[arguments] = encoder
         fields = ["input_ids"]
         model_input_names = self.model_input_names
-        if (
-            "token_type_ids" in model_input_names
-            if return_token_type_ids is None
-            else return_token_type_ids
-        ):
-            fields.append("token_type_ids")
-        if (
-            "attention_mask" in model_input_names
-            if return_attention_mask is None
-            else return_attention_mask
-        ):
-            fields.append("attention_mask")
-        if return_special_tokens_mask:
+        for name in ("token_type_ids", "attention_mask"):
+            is_asked = get(f"return_{name}")
+            if name in model_input_names if is_asked is None else is_asked:
+                fields.append(name)
+        if get("return_special_tokens_mask"):
             fields.append("special_tokens_mask")
-        if return_length:
+        if get("return_length"):
             fields.append("length")
+        return_tensors, verbose = get("return_tensors"), get("verbose", True)
         are_lists = return_tensors is None
         package = (
             None

@@ -265,7 +265,6 @@ class Component:
 
 
 def _repr(name: str, value: Any) -> str:
-    """Writes the value of a field of a component as `tokenizers` does."""
     if isinstance(value, str):
         is_bare = name in ("behavior", "prepend_scheme", "Sequence.id")
         return value if is_bare else f'"{value}"'

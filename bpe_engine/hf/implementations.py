@@ -329,7 +329,6 @@ def _mark_spaces(tokenizer: Tokenizer, mark: str, is_first: bool) -> None:
 
 
 def _normalizer(form: str | None, is_bert: bool, lowercase: bool) -> Any:
-    """Returns a normalizer of several settings; None without any."""
     if form and form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
         raise ValueError(
             f"{safe_repr(form)} is not a known unicode normalizer; take nfc, nfd, nfkc or nfkd"

@@ -92,7 +92,6 @@ def _schemas(tools: Sequence[Any] | None) -> list[Any] | None:
 
 
 def _of_row(self: Any, segments: list[Segment], row: list[int]) -> list[int]:
-    """Returns the mask of a row, which may be padded or cut on either side."""
     audit = self._tokenizer.audit_segments(segments)
     mask, ids = audit.mask(), audit.ids
     size = min(len(ids), len(row))

@@ -542,7 +542,6 @@ def _compact(vocab: dict[str, int]) -> str:
 
 
 def _shown(value: Any, most: int) -> str:
-    """Writes the value of a field as `tokenizers` does, with at most so many items of a list."""
     if isinstance(value, dict):
         some = [f'"{token}":{id}' for token, id in list(value.items())[:most]]
         return f"{{{', '.join(some + ['...'] * (len(value) > most))}}}"

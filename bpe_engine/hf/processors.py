@@ -166,7 +166,6 @@ def _tokens(given: Iterable[Any]) -> dict[str, Any]:
 
 
 def _debug(pieces: list[dict[str, Any]]) -> str:
-    """A template as `tokenizers` shows it."""
     shown = []
     for piece in pieces:
         [(kind, fields)] = piece.items()

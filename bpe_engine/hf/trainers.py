@@ -292,7 +292,6 @@ def as_trainer(trainer: Any) -> Trainer:
 
 
 def _special(tokens: Iterable[Any]) -> list[AddedToken]:
-    """Returns special tokens. Raises TypeError for another object than text or an added token."""
     made = []
     for token in [tokens] if isinstance(tokens, str) else tokens:
         if isinstance(token, str):
@@ -310,7 +309,6 @@ def _special(tokens: Iterable[Any]) -> list[AddedToken]:
 
 
 def _shown(value: Any) -> str:
-    """Writes the value of a field as `tokenizers` does."""
     if isinstance(value, _Bare):
         return str(value)
     if isinstance(value, str):

@@ -130,8 +130,6 @@ def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
 
 
 class _Bar:
-    """Shows on a terminal how far training is."""
-
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown and sys.stderr.isatty()
         self._is_open = False

@@ -295,8 +295,6 @@ def _reason(error: ValueError) -> str:
 
 
 def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `from_pretrained` of the classes, which `AutoTokenizer` calls too."""
-
     @functools.wraps(original)
     def from_pretrained(cls: type, *args: Any, **kwargs: Any) -> Any:
         if _is_patched_call.get():

@@ -274,7 +274,6 @@ def framed(html: str) -> str:
 
 
 def _made_by() -> list[tuple[str, str]]:
-    """Returns the version, and the command if there is one."""
     from click import get_current_context
 
     from .. import __version__

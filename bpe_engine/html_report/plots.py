@@ -107,7 +107,6 @@ def bar_chart(
 def _bar(
     x: float, room: float, width: float, count: int, highest: int, kind: str, title: str
 ) -> Iterator[str]:
-    """Draws a bar, and its number where there is room for it."""
     height = round(max(count / highest * (BASELINE - 32), 1.5), 1)
     label = short(count)
     # The number of the tallest bar has room above its neighbors.
@@ -134,7 +133,6 @@ def _text(text: str, x: float, y: float, anchor: str = "start", kind: str = "") 
 
 
 def _folded(counts: Mapping[int, int]) -> dict[int, int]:
-    """Counts with everything above the last bar put into it."""
     folded: dict[int, int] = {}
     for number, count in counts.items():
         place = min(number, MOST_BARS)
@@ -275,14 +273,12 @@ def _by_rank(
 
 
 def _powers(span: float) -> _Ticks:
-    """Returns the powers of ten on a logarithmic axis that ends at the power ``span``."""
     return [
         (power / span, short(10**power).replace(".0", "")) for power in range(int(span + 1e-9) + 1)
     ]
 
 
 def _ranks(count: int) -> list[int]:
-    """Returns ranks from 1 to ``count``, evenly spaced on a logarithmic axis."""
     if count < 2:
         return [1][:count]
     top = math.log10(count)

@@ -136,7 +136,6 @@ class Api:
 
 
 def _field(request: dict[str, Any], name: str, kind: type[_Value]) -> _Value:
-    """Returns a field of a request. Raises ValueError if it is missing or of another type."""
     value = request.get(name)
     if type(value) is not kind:
         found = "is missing" if value is None else f"is {type(value).__name__}"
@@ -145,7 +144,6 @@ def _field(request: dict[str, Any], name: str, kind: type[_Value]) -> _Value:
 
 
 def _text(request: dict[str, Any], name: str) -> str:
-    """Returns a short text of a request."""
     value = _field(request, name, str)
     if len(value) > _MOST_CHARACTERS:
         raise ValueError(f"{name!r} has {len(value):,} characters, more than {_MOST_CHARACTERS:,}")

@@ -106,7 +106,6 @@ def _more(message: Mapping[str, Any], make: Callable[[str], Any] = str) -> dict[
 
 
 def _made(value: Any, make: Callable[[str], Any]) -> Any:
-    """Returns JSON data with each text in it made anew; keys stay."""
     if isinstance(value, str):
         return make(value)
     if isinstance(value, list):

@@ -33,5 +33,4 @@ def template_of(path: str) -> dict[str, str] | None:
 
 
 def _text(token: Any) -> str:
-    """Returns the text of a special token; "" without one."""
     return str(getattr(token, "content", token) or "")

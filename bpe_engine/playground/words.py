@@ -56,7 +56,6 @@ def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
 
 
 def _path(vocabulary: Vocabulary, piece: bytes) -> dict[str, Any]:
-    """Returns how merging a piece goes, and which ids result."""
     if len(piece) > _LONGEST_PIECE:
         return {
             "refused": f"this piece has {len(piece)} bytes; merges are shown for at most "
@@ -113,7 +112,6 @@ def search(vocabulary: Vocabulary, kind: str, query: str) -> dict[str, Any]:
 def _matcher(
     vocabulary: Vocabulary, kind: str, query: str
 ) -> tuple[Callable[[int, bytes], bool], Callable[[int], tuple[bool, int]] | None]:
-    """Returns whether a token matches, and the order of matches."""
     if kind == "id":
         numbers = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", query, re.ASCII)
         if numbers is None:

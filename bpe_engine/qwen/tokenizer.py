@@ -257,7 +257,6 @@ def _of_ranks(ranks: dict[bytes, int]) -> Encoding:
 
 
 def _extended(encoding: Encoding, extra_vocab_file: _Path) -> Encoding:
-    """Returns the encoding with the tokens of another file."""
     path = os.fspath(extra_vocab_file)
     entries, problems = _core.parse_rank_lines(read_file(path))
     if problems:

@@ -97,7 +97,6 @@ def _of_json(path: str) -> Tokenizer:
 
 
 def _of_pair(path: str) -> Tokenizer:
-    """Opens GPT-2's two files, with the sidecar that `vocab-tools convert` wrote."""
     pair = gpt2_files.pair(path)
     assert pair is not None
     vocab, merges = gpt2_files.read_vocab(pair[0]), gpt2_files.read_merges(pair[1])

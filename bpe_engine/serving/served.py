@@ -98,27 +98,19 @@ def _served_class(base: Any) -> Any:
             return_dict: bool = True,
             **variables: Any,
         ) -> Any:
+            options: dict[str, Any] = {
+                "tools": tools,
+                "documents": documents,
+                "add_generation_prompt": add_generation_prompt,
+                "continue_final_message": continue_final_message,
+            }
             if not tokenize or return_dict:
+                how = {"chat_template": chat_template, "tokenize": tokenize}
                 return super().apply_chat_template(
-                    conversation,
-                    tools=tools,
-                    documents=documents,
-                    chat_template=chat_template,
-                    add_generation_prompt=add_generation_prompt,
-                    continue_final_message=continue_final_message,
-                    tokenize=tokenize,
-                    return_dict=return_dict,
-                    **variables,
+                    conversation, return_dict=return_dict, **how, **options, **variables
                 )
-            return self._prompt_ids(
-                conversation,
-                self.get_chat_template(chat_template, tools),
-                tools=tools,
-                documents=documents,
-                add_generation_prompt=add_generation_prompt,
-                continue_final_message=continue_final_message,
-                variables=variables,
-            )
+            template = self.get_chat_template(chat_template, tools)
+            return self._prompt_ids(conversation, template, variables=variables, **options)
 
         def _prompt_ids(self, conversation: Any, template: str, **options: Any) -> PromptIds:
             named = {

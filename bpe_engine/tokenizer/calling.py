@@ -158,15 +158,7 @@ class Calling(Decoding):
         >>> tokenizer(["hello world", "a<|endoftext|>"], allowed_special=set())["input_ids"]
         [[31373, 995], [64, 27, 91, 437, 1659, 5239, 91, 29]]
         """
-        strategies = resolve(
-            padding,
-            truncation,
-            max_length,
-            pad_to_multiple_of,
-            self.model_max_length,
-            self.pad_token,
-            verbose,
-        )
+        strategies = self._strategies(padding, truncation, max_length, pad_to_multiple_of, verbose)
         if split_special_tokens is None:
             split_special_tokens = self.split_special_tokens
         if allowed_special is None:

@@ -15,8 +15,6 @@ Tokens = Mapping[str, "str | AddedToken"]
 
 
 class _Class(NamedTuple):
-    """The defaults of a class."""
-
     #: The special tokens by their roles.
     tokens: Tokens
     #: The inputs of the model.

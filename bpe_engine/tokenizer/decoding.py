@@ -128,7 +128,6 @@ class Decoding(TokenNames):
 
 
 def _token_bytes(token: Any) -> bytes:
-    """Returns the bytes of a byte-level token, or the UTF-8 of another token."""
     if isinstance(token, bytes):
         return token
     if not isinstance(token, str):

@@ -178,7 +178,6 @@ def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _token(value: Any) -> Any:
-    """Returns a token, which files write as a string or as an object with flags."""
     if not isinstance(value, dict):
         return value
     flags = ("single_word", "lstrip", "rstrip", "normalized")
@@ -187,7 +186,6 @@ def _token(value: Any) -> Any:
 
 
 def _chat_templates(path: Path, config: Mapping[str, Any]) -> Any:
-    """Returns the template, or several by name. Files override the configuration."""
     files = _template_files(path)
     found = {_name_of_template(file): read_text(file) for file in files}
     if list(found) == ["default"]:

@@ -110,7 +110,6 @@ def _of_class(
     settings: dict[str, Any],
     added: Mapping[int, AddedToken],
 ) -> Loaded:
-    """Reads a folder as the class of transformers that its files name."""
     name = name or {"gpt2": "GPT2Tokenizer", "wordpiece": "BertTokenizer"}.get(source.format)
     options = BERT_OPTIONS if name in classes.BERT else _OPTIONS[source.format]
     given = {option: settings.pop(option) for option in options if option in settings}
@@ -146,7 +145,6 @@ def _of_class(
 
 
 def _added_tokens(config: Mapping[str, Any]) -> dict[int, AddedToken]:
-    """Returns the added tokens of a configuration, by ascending id."""
     tokens = {}
     for id, value in (config.get("added_tokens_decoder") or {}).items():
         flags = {name: bool(flag) for name, flag in value.items() if name in FLAGS}
@@ -181,7 +179,6 @@ def save(
 
 
 def _own_encoding(path: Path, own: Mapping[str, Any]) -> Encoding:
-    """Reads the encoding of a folder that `save` wrote."""
     try:
         name, pattern, special = own["name"], own["pattern"], dict(own["special_tokens"])
         normalization = own["normalization"]

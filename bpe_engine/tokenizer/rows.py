@@ -63,7 +63,6 @@ def _copied(text: Any) -> Any:
 
 
 def _wrong(value: Any) -> str:
-    """Describes the first value of a call that is not a text, and its row."""
     where = ""
     while isinstance(value, (list, tuple)) and value:
         value, where = value[0], where or " in row 0"
@@ -161,7 +160,6 @@ def _field(row: Mapping[str, Any], number: int, name: str) -> Any:
 
 
 def _framework_of(ids: Any) -> str | None:
-    """Returns the tensor type of ids or rows of ids, or None."""
     if isinstance(ids, (list, tuple)):
         ids = ids[0] if ids else None
     module = type(ids).__module__.split(".")[0]
@@ -169,7 +167,6 @@ def _framework_of(ids: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Converts tensors and arrays to lists."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value] if value and not _is_number(value[0]) else value
     if hasattr(value, "numpy") and not hasattr(value, "tolist"):

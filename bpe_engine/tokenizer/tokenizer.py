@@ -134,7 +134,6 @@ class Tokenizer(Calling):
         return hasattr(cls, name)
 
     def _add_missing(self, tokens: Sequence[AddedToken]) -> None:
-        """Adds the tokens that were not added before."""
         known = set() if self._encoding else {*self.added_tokens_encoder}
         missing = [token for token in tokens if token.content not in known]
         if missing:
@@ -197,7 +196,6 @@ class Tokenizer(Calling):
         return folders.save(Path(folder), self.backend, self._config(), self.chat_template)
 
     def _config(self) -> dict[str, Any]:
-        """Returns the fields of ``tokenizer_config.json``."""
         config: dict[str, Any] = {
             "added_tokens_decoder": {
                 str(id): {
@@ -396,7 +394,6 @@ class Tokenizer(Calling):
 
 
 def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileTokenizer]:
-    """Returns the values of `_base`, `_encoding` and `_engine` for a source."""
     if isinstance(source, Encoding) and source._file is not None:
         source = source._file
     if isinstance(source, Encoding):
@@ -414,8 +411,6 @@ def _engine_of(source: Any) -> tuple[Encoding | None, Encoding | None, FileToken
 
 
 def _template(bos: tuple[str, int] | None, eos: tuple[str, int] | None) -> Component | None:
-    """Returns a post-processor that adds these tokens to every text."""
-
     def around(sequence: str, type_id: int) -> list[dict[str, Any]]:
         pieces: list[dict[str, Any]] = [{"Sequence": {"id": sequence, "type_id": type_id}}]
         if bos:

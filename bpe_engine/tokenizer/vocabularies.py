@@ -76,7 +76,6 @@ def of_ranks(
 
 
 def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> dict[str, int]:
-    """Returns the special tokens, whose ids begin with `first`."""
     names = {id: token.content for id, token in added.items() if id >= first}
     last = max(names, default=first - 1)
     if last - first > 1_000_000:

@@ -51,32 +51,6 @@ def test_the_module_does_not_ask_for_the_gil() -> None:
     assert done.stdout == "False\n"
 
 
-def test_one_encoding_on_many_threads() -> None:
-    encoding = bpe_engine.Encoding(
-        "own", **{
-            name: getattr(bpe_engine.get_encoding("gpt2"), f"_{name}")
-            for name in ("pat_str", "mergeable_ranks", "special_tokens")
-        },
-    )  # fmt: skip
-    expected = [encoding.encode_ordinary(text) for text in TEXTS]
-
-    def work(number: int) -> None:
-        place = number % len(TEXTS)
-        assert encoding.encode_ordinary(TEXTS[place]) == expected[place]
-        assert (
-            encoding.encode_to_numpy(TEXTS[place], disallowed_special=()).tolist()
-            == expected[place]
-        )
-        assert encoding.decode(expected[place]) == TEXTS[place]
-        assert encoding.encode_ordinary_batch(TEXTS, num_threads=2) == expected
-
-    def clear(_: int) -> None:
-        encoding.clear_cache()
-        encoding.set_caching(True)
-
-    run(work, work, work, clear)
-
-
 def test_lists_that_another_thread_changes() -> None:
     encoding = bpe_engine.get_encoding("gpt2")
     known = encoding.encode("some words and more " * 20)

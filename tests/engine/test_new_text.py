@@ -59,20 +59,6 @@ def test_runs_of_chinese_of_any_length(family: Pair) -> None:
             assert family.ours.encode(text) == family.expected(text), (length, before)
 
 
-def test_similar_rulers_are_distinguished(family: Pair) -> None:
-    """Runs of one character between others differ only slightly."""
-    rulers = []
-    for run in ["-", "=", "*", " ", "\t", "\n", "é", "—", "的", "🤖"]:
-        for length in (13, 14, 15, 16, 17, 31, 32, 33, 63, 64, 70):
-            for before in ("", " ", "#", "/"):
-                for behind in ("", "\n", "\r\n", "\\", "+", "x"):
-                    rulers.append(before + run * length + behind)
-    for seed in (1, 2):
-        seeded("rulers", seed).shuffle(rulers)
-        text = "a".join(rulers)
-        assert family.ours.encode(text) == family.expected(text)
-
-
 def test_pieces_of_every_length(family: Pair) -> None:
     """Pieces have few or many ids, so that all tables of the cache are used."""
     draw = seeded("lengths")

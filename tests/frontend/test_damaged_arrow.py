@@ -33,15 +33,12 @@ def array(type: Any, length: int, *buffers: Any, **more: Any) -> Any:
     return pa.Array.from_buffers(type, length, memory, **more)
 
 
-def strings(large: bool, binary: bool = False) -> Cases:
+def strings(large: bool) -> Cases:
     import numpy as np
     import pyarrow as pa
 
     size = np.int64 if large else np.int32
-    type = {
-        (False, False): pa.string(), (True, False): pa.large_string(),
-        (False, True): pa.binary(), (True, True): pa.large_binary(),
-    }[large, binary]  # fmt: skip
+    type = pa.large_string() if large else pa.string()
 
     def of(offsets: list[int], text: bytes | None = b"ab", **more: Any) -> Any:
         length = more.pop("length", 2)
@@ -60,18 +57,17 @@ def strings(large: bool, binary: bool = False) -> Cases:
     yield "offsets missing", lambda: array(type, 2, None, None, b"ab")
     yield "short validity", lambda: of([0] * 10, length=9, validity=b"\xff", null_count=1)
     yield "offset of the array", lambda: of([0, 1, 2], offset=2)
+    yield "chunk", lambda: pa.chunked_array([of([0, 1, 2]), of([0, 1, 3])])
 
 
-def views(binary: bool = False) -> Cases:
+def views() -> Cases:
     import numpy as np
     import pyarrow as pa
-
-    type = pa.binary_view() if binary else pa.string_view()
 
     def of(size: int, buffer: int, offset: int, prefix: bytes = HIDDEN[:4]) -> Any:
         view = np.array([size], np.int32).tobytes() + prefix
         view += np.array([buffer, offset], np.int32).tobytes()
-        return array(type, 1, None, view, HIDDEN)
+        return array(pa.string_view(), 1, None, view, HIDDEN)
 
     for number in (1, 5, -1, FAR, -(2**31)):
         yield f"buffer {number}", lambda number=number: of(20, number, 0)  # type: ignore[misc]
@@ -80,7 +76,7 @@ def views(binary: bool = False) -> Cases:
     for size in (48, 4000, FAR, -1, -(2**31)):
         yield f"size {size}", lambda size=size: of(size, 0, 0)  # type: ignore[misc]
     yield "another prefix", lambda: of(20, 0, 0, b"xxxx")
-    yield "too long", lambda: array(type, 2, None, bytes(16), HIDDEN)
+    yield "too long", lambda: array(pa.string_view(), 2, None, bytes(16), HIDDEN)
 
 
 def dictionaries() -> Cases:
@@ -117,27 +113,6 @@ def run_ends() -> Cases:
     yield "too long", lambda: of([2, 3], words, FAR)
     for name, values in [*strings(False), *views()]:
         yield f"values: {name}", lambda values=values: of([3], values())  # type: ignore[misc]
-
-
-def extensions() -> Cases:
-    import pyarrow as pa
-
-    class Marked(pa.ExtensionType):  # type: ignore[misc]
-        def __init__(self, storage: Any) -> None:
-            super().__init__(storage, "marked")
-
-        def __arrow_ext_serialize__(self) -> bytes:
-            return b""
-
-    for cases in (strings(False), views(), dictionaries()):
-        for name, storage in cases:
-            yield name, lambda storage=storage: _marked(Marked, storage())  # type: ignore[misc]
-
-
-def _marked(marked: Any, storage: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.ExtensionArray.from_storage(marked(storage.type), storage)
 
 
 class Exported:
@@ -184,31 +159,6 @@ def c_structs() -> Cases:
         yield f"exported: {name}", lambda lying=lying: Exported(lying())  # type: ignore[misc]
 
 
-def chunks() -> Cases:
-    """The second chunk lies."""
-    import pyarrow as pa
-
-    for cases in (strings(False), views(), dictionaries(), run_ends()):
-        for name, lying in cases:
-            yield name, lambda lying=lying: pa.chunked_array([lying()[:0], lying()])  # type: ignore[misc]
-
-
-def other_types() -> Cases:
-    import pyarrow as pa
-
-    yield "nulls", lambda: pa.Array.from_buffers(pa.null(), 2**62, [None])
-    yield "numbers", lambda: array(pa.int32(), 2**40, None, [1])
-    yield (
-        "struct",
-        lambda: pa.Array.from_buffers(
-            pa.struct({"a": pa.string()}),
-            2,
-            [None],
-            children=[array(pa.string(), 2, None, [0, 9], b"")],
-        ),
-    )
-
-
 def lists() -> Cases:
     """For `TokenBatch.from_arrow`."""
     import numpy as np
@@ -241,16 +191,10 @@ def lists() -> Cases:
 LAYOUTS: dict[str, Callable[[], Cases]] = {
     "string": lambda: strings(False),
     "large_string": lambda: strings(True),
-    "binary": lambda: strings(False, binary=True),
-    "large_binary": lambda: strings(True, binary=True),
     "string_view": views,
-    "binary_view": lambda: views(binary=True),
     "dictionary": dictionaries,
     "run-end encoded": run_ends,
-    "extension": extensions,
-    "chunks": chunks,
     "C structs": c_structs,
-    "other types": other_types,
     "lists": lists,
 }
 

@@ -363,17 +363,12 @@ def test_decoding_damaged_batches() -> None:
 
 
 class FakeTensors:
-    """Replaces torch and tensorflow, with the calls that are needed."""
+    """Replaces torch, with the calls that are needed."""
 
     class nested:
         @staticmethod
         def nested_tensor_from_jagged(values: Any, splits: Any) -> Any:
             return "nested", values, splits
-
-    class RaggedTensor:
-        @staticmethod
-        def from_row_splits(values: Any, splits: Any) -> Any:
-            return "ragged", values, splits
 
     @staticmethod
     def from_numpy(array: Any) -> Any:
@@ -385,7 +380,7 @@ class FakeTensors:
 
 
 def test_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses the packages if they are installed, else fakes that record the calls."""
+    """Uses torch if it is installed, else a fake that records the calls."""
     batch = TokenBatch.from_lists([[1, 2], [], [2**32 - 1]])
     try:
         import torch
@@ -400,22 +395,18 @@ def test_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.tolist() for row in batch.to_torch("list")] == batch.to_lists()
     with pytest.raises(ValueError, match="layout"):
         batch.to_torch("dense")  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "tensorflow", FakeTensors)
-    kind, values, splits = batch.to_tf()
-    assert kind == "ragged" and values.tolist() == [1, 2, 2**32 - 1]
-    assert splits.tolist() == [0, 2, 2, 3]
 
 
 def test_missing_packages_are_named() -> None:
     """Runs in a process without these packages."""
     program = """
 import sys
-for name in ("torch", "tensorflow", "pyarrow"):
+for name in ("torch", "pyarrow"):
     sys.modules[name] = None
 import bpe_engine
 from bpe_engine.abilities.ragged import TokenBatch
 batch = TokenBatch.from_lists([[1]])
-for call in (batch.to_torch, batch.to_tf, batch.to_arrow, lambda: TokenBatch.from_arrow([])):
+for call in (batch.to_torch, batch.to_arrow, lambda: TokenBatch.from_arrow([])):
     try:
         call()
     except ImportError as error:
@@ -428,6 +419,6 @@ print(bpe_engine.get_encoding("gpt2").encode_batch_to_numpy(Column()).to_lists()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "torch" in lines[0] and "tensorflow" in lines[1]
-    assert all("pip install 'bpe-engine[arrays]'" in line for line in lines[2:4])
-    assert lines[4] == "[[64], [65]]"
+    assert "torch" in lines[0]
+    assert all("pip install 'bpe-engine[arrays]'" in line for line in lines[1:3])
+    assert lines[3] == "[[64], [65]]"

@@ -47,10 +47,6 @@ def test_no_output_is_an_input(tmp_path: Path, base: Path) -> None:
             assert checked.returncode == 1 and "is an input" in checked.stderr
     both = ["-o", tmp_path / "same.md", "--report", f"{tmp_path}/./same.md"]
     assert "two outputs" in run("learn", base, words, *both).stderr
-    # Under the names that a shell gives them.
-    with words.open("rb") as standard:
-        done = run("learn", base, "-", "-o", words, "--force", stdin=standard)
-    assert done.returncode == 1 and "is an input" in done.stderr
     assert contents(tmp_path) == before
 
 
