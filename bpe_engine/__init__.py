@@ -2,7 +2,7 @@
 
 `Encoding` is tiktoken's class (`get_encoding`), `hf.Tokenizer` is `tokenizers`' (a
 ``tokenizer.json``), `Tokenizer` transformers' (batches, tensors, a model's folder). All have the
-same abilities; `open_tokenizer` opens whatever you have.
+same abilities; `open_tokenizer` opens any tokenizer.
 
 >>> import bpe_engine
 >>> encoding = bpe_engine.get_encoding("o200k_base")
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .read.opening import open_tokenizer
     from .tokenizer import Tokenizer
 
-# Most programs need only the published encodings: the rest is imported when it is asked for.
+# Most programs need only the published encodings; other modules are imported on first access.
 _MODULES = {
     "TokenTrie": "abilities.healing",
     "Tokenizer": "tokenizer",

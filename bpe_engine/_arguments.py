@@ -12,7 +12,7 @@ _Key = TypeVar("_Key", str, bytes)
 
 
 def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
-    """Returns an argument that is a count."""
+    """Returns an argument after checking that it is a count."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -23,7 +23,7 @@ def whole_number(name: str, value: SupportsIndex, at_least: int = 0) -> int:
 
 
 def memory_size(name: str, value: SupportsIndex) -> int:
-    """Returns an argument that is a number of bytes."""
+    """Returns an argument after checking that it is a number of bytes."""
     try:
         return operator.index(value)
     except TypeError:
@@ -33,7 +33,7 @@ def memory_size(name: str, value: SupportsIndex) -> int:
 
 
 def truth(name: str, value: bool) -> bool:
-    """Returns an argument that is True or False, also numpy's."""
+    """Returns an argument after checking that it is a bool, Python's or numpy's."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise TypeError(f"{name} must be True or False, not {describe(value)}")
     return bool(value)
@@ -68,7 +68,7 @@ def copied_special_tokens(special_tokens: Mapping[str, int]) -> dict[str, int]:
 
 
 def numpy_for(method: str, instead: str) -> Any:
-    """Returns numpy, or raises an ImportError that names a method which does not need it."""
+    """Returns numpy, or raises an ImportError that names a method without numpy."""
     try:
         import numpy
     except ImportError as error:

@@ -27,8 +27,7 @@ class WordBatch:
 
     Args:
         words: The ids of all words, a row for each.
-        row_splits: Where the words of each row begin, and the number of words:
-            ``int64[rows + 1]``.
+        row_splits: Row boundaries in words: ``int64[rows + 1]``.
 
     >>> words = WordBatch(TokenBatch.from_lists([[7, 8], [9], [5]]), [0, 2, 2, 3])
     >>> words.to_lists(), words[0].to_lists()
@@ -42,7 +41,7 @@ class WordBatch:
     def __init__(self, words: TokenBatch, row_splits: Any):
         #: The ids of each word.
         self.words: TokenBatch = words
-        #: Where the words of each row begin.
+        #: Row boundaries in words.
         self.row_splits: npt.NDArray[np.int64] = _splits(row_splits, len(words))
 
     @property
@@ -68,7 +67,7 @@ class WordBatch:
         return (self[row] for row in range(len(self)))
 
     def flatten(self) -> TokenBatch:
-        """Returns the ids of each row, without the borders of words."""
+        """Returns the ids of each row, without word boundaries."""
         return TokenBatch(self.values, self.words.row_splits[self.row_splits])
 
     def to_lists(self) -> list[list[list[int]]]:
@@ -173,7 +172,7 @@ class BertPreprocessor:
         Args:
             texts: The texts; an Arrow column, too, unless `by_words`.
             by_words: Whether to group the ids of each text by its words, as on TF Hub.
-            num_threads: How many threads may work, or None for as many as the machine runs at once.
+            num_threads: Maximum threads; None for one per core.
 
         Raises:
             TypeError: A text is not a ``str``.
@@ -199,7 +198,7 @@ class BertPreprocessor:
         """Packs one or more segments into the inputs of the encoder.
 
         Args:
-            segments: What `tokenize` returned for the first texts, for the second ones, and so on.
+            segments: Results of `tokenize` for the first texts, the second ones, and so on.
             seq_length: The length of each row of the result.
             truncator: How to truncate rows that are too long: see `pack_inputs`.
 
@@ -228,7 +227,7 @@ class BertPreprocessor:
 
 
 def _words(ids: list[int], numbers: list[int | None]) -> list[list[int]]:
-    """Groups ids by the numbers of their words.
+    """Groups ids by word index.
 
     >>> _words([5, 6, 7], [0, 1, 1])
     [[5], [6, 7]]

@@ -55,7 +55,7 @@ class Encoding(Face, _core.Encoding):
 
     #: The tokenizer of a file that the encoding was made from.
     _file: hf.Tokenizer | None = None
-    #: Made on first use, or the dict that the instance was made from.
+    #: Built on first use, or the dict passed to the constructor.
     _mergeable_ranks: dict[bytes, int]
 
     def __init__(
@@ -72,8 +72,8 @@ class Encoding(Face, _core.Encoding):
 
         Args:
             name: The encoding's name. Encodings that differ should have different names.
-            pat_str: The regular expression that cuts text into pieces. Tokens never cross the
-                border of a piece; text that it does not match is dropped.
+            pat_str: The regular expression that cuts text into pieces. Tokens never cross a piece
+                boundary; unmatched text is dropped.
             mergeable_ranks: Token bytes and their ids, which are also the order of merging:
                 lowest first. Ids may have gaps.
             special_tokens: The names of special tokens and their ids.
@@ -97,7 +97,7 @@ class Encoding(Face, _core.Encoding):
         [3, 2, 1, 0]
         """
         check_pattern("pat_str", pat_str)
-        # Copies: later changes to the caller's dicts must not show here.
+        # Copies isolate the encoding from later changes to the caller's dicts.
         mergeable_ranks = copied_dict("mergeable_ranks", mergeable_ranks)
         special_tokens = copied_special_tokens(special_tokens)
         self._init(
@@ -152,9 +152,8 @@ class Encoding(Face, _core.Encoding):
         Args:
             tokenizer: The file.
             name: The name of the encoding.
-            any_flags: Take added tokens for special tokens whatever their flags, but leave out those
-                that merging makes under the same id: for programs that need the ranks, the pattern
-                and the ids only.
+            any_flags: Treat added tokens as special whatever their flags, and drop those that
+                merging makes under the same id: for programs that need only ranks, pattern and ids.
 
         Raises:
             UnsupportedTokenizer: The file has what ranks cannot express; the message says where.
@@ -183,8 +182,8 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _of_file(cls, tokenizer: Any, name: str) -> Encoding:
-        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also for text
-        in which no special token is found."""
+        """Returns a tokenizer file as an encoding: with ranks if the ids are the same, also where
+        special tokens are not recognized."""
         tokenizer = copy.copy(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         if all(token.special and not token.content.isspace() for token in added.values()):
@@ -208,8 +207,8 @@ class Encoding(Face, _core.Encoding):
         def __getattr__(self, name: str) -> Any:
             """Makes an attribute on first use. Raises for attributes that a file without ranks lacks.
 
-            Not `functools.cached_property`: before Python 3.12 a lock of it may be held by another
-            thread when the process forks, and stays locked in the child.
+            Replaces `functools.cached_property`, whose lock before Python 3.12 may be held by
+            another thread during a fork and stays locked in the child.
             """
             if "_core_bpe" in self.__dict__:
                 if name == "_mergeable_ranks":
@@ -285,7 +284,7 @@ class Encoding(Face, _core.Encoding):
 
     @_core_bpe.setter
     def _core_bpe(self, core: CoreBPE) -> None:
-        # Objects that receive the `__dict__` of this one find the engine there.
+        # Objects that receive this `__dict__` find the engine there.
         self.__dict__["_core_bpe"] = core
         self._share(core)
 
@@ -308,7 +307,7 @@ class Encoding(Face, _core.Encoding):
         special = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
         if (file := self._unranked) is None:
             return self._split(text, **special)
-        self.count(text, **special)  # Raises for a disallowed name.
+        self.count(text, **special)  # This raises for a disallowed name.
         return file.split(text, allowed_special=allowed_special)
 
     # ---- Batches ----
@@ -469,7 +468,7 @@ class Encoding(Face, _core.Encoding):
 
     @property
     def n_vocab(self) -> int:
-        """One more than the largest id: ``max_token_value + 1``."""
+        """The largest id plus one: ``max_token_value + 1``."""
         return self.max_token_value + 1
 
     # ---- Private in tiktoken, but used by programs ----
@@ -518,7 +517,7 @@ class Encoding(Face, _core.Encoding):
         return self
 
 
-# What `encode_batch` and `encode_ordinary_batch` call, unless it is overridden.
+# Methods that `encode_batch` and `encode_ordinary_batch` replace unless overridden.
 _NATIVE = {name: getattr(Encoding, name) for name in ("encode", "encode_ordinary")}
 
 
@@ -537,7 +536,7 @@ def _on_threads(
         return list(executor.map(encode, texts))
 
 
-# The encodings made by name, and the function that gets one.
+# The encodings made by name, and their getter.
 _named: Mapping[str, Encoding] = {}
 _get_encoding: Callable[[str], Encoding]
 
@@ -548,7 +547,7 @@ def name_encodings(named: Mapping[str, Encoding], get: Callable[[str], Encoding]
     _named, _get_encoding = named, get
 
 
-# What makes the other interfaces of an encoding.
+# Constructors of the other interfaces of an encoding.
 _make_hf: Callable[[Encoding], hf.Tokenizer]
 _make_transformers: Callable[[Encoding], Tokenizer]
 
@@ -556,8 +555,8 @@ _make_transformers: Callable[[Encoding], Tokenizer]
 def name_interfaces(
     to_hf: Callable[[Encoding], hf.Tokenizer], to_transformers: Callable[[Encoding], Tokenizer]
 ) -> None:
-    """Sets what makes the other interfaces of an encoding; called by the package, whose other modules
-    need this one."""
+    """Sets the constructors of the other interfaces of an encoding; called by the package, which
+    avoids a circular import."""
     global _make_hf, _make_transformers
     _make_hf, _make_transformers = to_hf, to_transformers
 

@@ -28,15 +28,15 @@ Names = Literal["all"] | Collection[str]
 class Face(Pipeline):
     """The base class of `Encoding`, `bpe_engine.hf.Tokenizer` and `bpe_engine.Tokenizer`.
 
-    Abilities work on what ``encode`` gives for a text before the post-processor of a tokenizer file:
-    without the special tokens around the text, and once if a template repeats the text; and without
-    the truncation and padding of the file. Places are places in the text as given, also where a
-    normalizer changes the text.
+    Abilities use the ids of ``encode`` before the post-processor of a tokenizer file: without
+    special tokens around the text, once if a template repeats the text, and without the file's
+    truncation and padding. Offsets refer to the text as given, also where a normalizer changes the
+    text.
 
     ``allowed_special`` has the names in a text that become special tokens: a collection of names, or
-    ``"all"``. ``disallowed_special`` has the names that raise ValueError, or ``"all"`` that are not
-    allowed. Other names are ordinary text. Added tokens of a file that are not special are always
-    looked for. Without these arguments:
+    ``"all"``. ``disallowed_special`` has the names that raise ValueError, or ``"all"`` for every
+    name that is not allowed. Other names are ordinary text. Added tokens of a file that are not
+    special are always looked for. Without these arguments:
 
     | | `Encoding` | the other classes |
     |---|---|---|
@@ -74,15 +74,14 @@ class Face(Pipeline):
         Args:
             texts: A list of str; a numpy array of strings; or a column of strings from pyarrow,
                 pandas, polars or another package that exports Arrow data. With the extra
-                ``arrays``, text of the types ``string`` and ``large_string`` is read where it is,
-                and no str is made of it; views and dictionaries are converted first.
-            num_threads: How many threads may work on the batch, or None for as many as the machine
-                runs at once. Small batches are left to fewer.
+                ``arrays``, text of the types ``string`` and ``large_string`` is read in place,
+                without a str; views and dictionaries are converted first.
+            num_threads: Maximum threads; None for one per core. Small batches use fewer.
             allowed_special, disallowed_special: As in `encode`.
 
         Returns:
             A `TokenBatch`: ``values``, the ids of all texts (uint32), and ``row_splits``,
-            ``len(texts) + 1`` places in it (int64). Its rows are the texts.
+            ``len(texts) + 1`` row boundaries (int64). Row ``i`` has the ids of text ``i``.
 
         Raises:
             TypeError: `texts` is neither a list nor a column of strings.
@@ -153,18 +152,17 @@ class Face(Pipeline):
 
         Args:
             text: The text.
-            max_tokens: The largest number of tokens of a chunk when it is encoded.
-            overlap: The largest number of tokens at the end of a chunk that the next one repeats,
-                from the beginning of a sentence, or else of a word.
-            ids: Whether chunks have their ids instead of their number of tokens.
-            markdown: Whether the text is Markdown: a heading that begins with ``#`` then stays with
-                what follows, and a code fence whole, where a chunk has room for them behind its
-                overlap.
+            max_tokens: Maximum tokens of a chunk.
+            overlap: Maximum tokens that the next chunk repeats from the end of a chunk, starting at
+                a sentence or else at a word.
+            ids: Return the ids of each chunk instead of the token count.
+            markdown: Treat the text as Markdown: a heading that begins with ``#`` stays with the
+                next block, and a code fence stays whole, if the chunk has room after its overlap.
             allowed_special: As in `count`.
 
         Returns:
-            For each chunk, its first character, the one after its last, and its number of tokens
-            or its ids. Without overlap, the chunks joined are the text.
+            For each chunk, the start and end index in characters, and the token count or the ids.
+            Without overlap, the joined chunks are the text.
 
         Raises:
             ValueError: As in `chunk`.
@@ -196,7 +194,7 @@ class Face(Pipeline):
     ) -> ShownTokens:
         """Returns the tokens of a text for people: colored chips in a notebook.
 
-        Hover over a chip for its id, bytes and place.
+        Hover over a chip for its id, bytes and span.
 
         Args:
             text: The text; or the segments of a prompt, as `encode_segments` takes them.
@@ -232,14 +230,14 @@ class Face(Pipeline):
     ) -> StreamDecoder:
         """Returns a `StreamDecoder`, for ids that arrive one by one.
 
-        A stream leaves out ``clean_up_tokenization_spaces``, which looks back at text.
+        A stream ignores ``clean_up_tokenization_spaces``, which rewrites earlier text.
 
         Args:
-            errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default they
-                become U+FFFD, or what `errors` of a `bpe_engine.Tokenizer` says.
-            prompt: The id or ids before the first of the stream. Their text is not part of the
+            errors: How to treat bytes that are not UTF-8, as in ``bytes.decode``. By default
+                U+FFFD, or `errors` of a `bpe_engine.Tokenizer`.
+            prompt: The id or ids before the stream. Their text is not part of the
                 stream.
-            skip_special_tokens: Whether to leave special tokens out.
+            skip_special_tokens: Drop special tokens.
 
         >>> import bpe_engine
         >>> decoder = bpe_engine.get_encoding("gpt2").stream_decoder()
@@ -264,11 +262,11 @@ class Face(Pipeline):
         Args:
             segments: Results of ``special``, ``trusted``, ``untrusted``, ``tokens``, `render_chat`
                 and `render_template` in `bpe_engine.prompt`; or tuples ``(text, allowed_special)``
-                with False, True or a set of names. Special tokens are looked for in each segment
-                by itself, before text is normalized.
+                with False, True or an unhashable set of names. Special tokens are searched in each
+                segment separately, before text is normalized.
             join: Whether to encode neighboring text as one: the ids are then those of
                 ``encode("".join(texts), allowed_special="all")`` if untrusted text is free of
-                special tokens' names. Otherwise tokens never cross the border of segments.
+                special tokens' names. Otherwise tokens never cross a segment boundary.
             on_control: How to treat control strings in untrusted text: ``"encode"`` encodes them as
                 ordinary text, ``"raise"`` raises ValueError, ``"strip"`` removes them, and a
                 function that takes a `ControlString` returns ordinary text to replace it.
@@ -319,15 +317,15 @@ class Face(Pipeline):
     ) -> Healed:
         """Prepares a prompt that ends inside a word for a model.
 
-        The ids of such a prompt end with ids that the model has never seen at that place. The result
-        has the ids that no continuation can change, and the tokens that agree with the rest of the
-        prompt: see `Healed`. The ids of every continuation are among them, except where it completes
-        the name of a special token.
+        Such a prompt ends with ids that the model has never seen there. The result has the ids that
+        no continuation changes, and the tokens compatible with the rest of the prompt: see
+        `Healed`. They cover every continuation, except one that completes the name of a special
+        token.
 
         Args:
             prompt: A text; its UTF-8, which may end inside a character; or segments, as
-                `encode_segments` takes them. Of these, a file that looks for added tokens in normalized
-                text keeps only the ids up to the last control token.
+                `encode_segments` takes them. For segments, a file that searches added tokens in
+                normalized text keeps only the ids up to the last control token.
             allowed_special, disallowed_special: As in `encode`. Segments have their own.
 
         Raises:
@@ -346,7 +344,7 @@ class Face(Pipeline):
         from .abilities.healing import Healed
 
         if isinstance(prompt, str) and "\ud800" <= prompt[-1:] <= "\udbff":
-            # It may turn out to be the first half of a character.
+            # The surrogate may be the first half of a character.
             prompt = prompt[:-1]
         elif isinstance(prompt, (bytearray, memoryview)):
             prompt = bytes(prompt)

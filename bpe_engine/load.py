@@ -46,12 +46,12 @@ __all__ = [
 ]
 
 
-# The default limit on the size of a file: 70 times the largest published one.
+# Default size limit of a file: 70 times the largest published one.
 MAX_BYTES = 1 << 28
 
 _CHUNK = 1 << 20
 
-# Seconds to wait for a connection, and then for each next part.
+# Timeouts in seconds: for the connection and for each chunk.
 _TIMEOUT = (10, 60)
 
 
@@ -141,11 +141,11 @@ def _require_hash(data: bytes, expected_hash: str | None, path: str) -> None:
 def read_file_cached(
     blobpath: str, expected_hash: str | None = None, *, max_bytes: int = MAX_BYTES
 ) -> bytes:
-    """Returns `read_file`, and keeps a copy on disk of a file that came over the network.
+    """Returns `read_file`, with a disk cache for files from the network.
 
     Copies are kept in ``TIKTOKEN_CACHE_DIR``, else in ``DATA_GYM_CACHE_DIR``, else in
-    ``data-gym-cache`` in the directory for temporary files; an empty variable turns this off. A
-    copy is named by the sha1 of its address, and fetched again if its hash is wrong.
+    ``data-gym-cache`` in the directory for temporary files; an empty variable disables the cache. A
+    copy is named by the sha1 of its address, and replaced if its hash is wrong.
 
     Args:
         blobpath: A path or an address, as in `read_file`.
@@ -180,7 +180,7 @@ def read_file_cached(
 
 
 def _cache_directory() -> tuple[str, bool]:
-    """Returns where copies are kept ("" for nowhere), and whether a variable names it."""
+    """Returns the cache folder ("" for none), and true if a variable names it."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return os.environ[variable], True
@@ -352,8 +352,7 @@ def _file_name(argument: str, path: _Path) -> str:
 
 
 def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
-    """Raises ValueError for a misspelt name of an encoding, which as a regular expression would
-    match only itself."""
+    """Raises ValueError for a misspelt encoding name given as a pattern."""
     if re.fullmatch(r"[\w.-]+", pattern) and (hint := did_you_mean(pattern, names)):
         raise ValueError(
             f"the pattern {pattern!r} is not an encoding's name.{hint} (If it is a regular "
@@ -362,13 +361,13 @@ def _refuse_misspelt_name(pattern: str, names: Iterable[str]) -> None:
 
 
 def _blame_files(files: list[tuple[str, bytes]]) -> None:
-    """Raises the ValueError that the rank files alone cause, if any, with their names in it."""
+    """Raises any ValueError of the rank files alone, with their names in the message."""
     names = " and ".join(name for name, _ in files)
     try:
         CoreBPE(files, {}, r"\w+|\W+")
     except ValueError as error:
         message = str(error)
-        # Errors in one line already name the file and the line.
+        # Errors about a line already name file and line.
         if not any(message.startswith(f"{name}, line ") for name, _ in files):
             message = f"{names}: {message}"
         raise ValueError(message) from None

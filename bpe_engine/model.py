@@ -15,7 +15,7 @@ __all__ = [
     "encoding_name_for_model",
 ]
 
-# Prefixes of names, tried in this order for a name that is not known as a whole.
+# Prefixes of names, tried in order for names without an exact match.
 MODEL_PREFIX_TO_ENCODING: dict[str, str] = {
     "o1-": "o200k_base",
     "o3-": "o200k_base",
@@ -65,9 +65,9 @@ MODEL_TO_ENCODING: dict[str, str] = {
     model: encoding for encoding, models in _MODELS_BY_ENCODING.items() for model in models.split()
 }
 
-# Qwen's models, as published with or without "Qwen/": a pattern, the encoding or None, and the
-# reason for None: a model and its encoding must have the same special tokens. The first match
-# counts. Sizes look like 7b, 1_8b or 30b-a3b, and suffixes (-instruct, -fp8) are ignored.
+# Qwen's models, published with or without "Qwen/": a pattern, and the encoding or None with the
+# reason; a model and its encoding must have the same special tokens. The first match wins. Sizes
+# look like 7b, 1_8b or 30b-a3b, and suffixes (-instruct, -fp8) are ignored.
 _SIZE = r"\d+(?:[._]\d+)?b(?:-a\d+(?:\.\d+)?b)?(?:-.*)?"
 _CHAT_ONLY = "its special tokens are <|endoftext|>, <|im_start|> and <|im_end|> only"
 _OTHER_RANKS = "its vocabulary is another"
@@ -143,8 +143,8 @@ def encoding_name_for_model(model_name: str) -> str:
 
 
 def unknown_encoding(name: str) -> str:
-    """Returns the message about a name that no encoding has, with similar names, or the encoding of
-    the model that has it.
+    """Returns the message about an unknown encoding name, with similar names or the encoding of a
+    model of that name.
 
     >>> unknown_encoding("gpt4")[:53]
     "unknown encoding 'gpt4'. Did you mean 'cl100k_base'? "

@@ -41,8 +41,8 @@ A7D2 A7D4 A7DD-A7F1 AB6C-AB6D FBC3-FBD2 FD90-FD91 FDC8-FDCE 107BB-107BF 10940-10
 1F7DA-1F7DB 1F7F1-1F7FF 1F8D0-1F8D8 1FA54-1FA57 1FA8A-1FA8E 1FAC8-1FACD 1FADD 1FAEA-1FAEF
 1FAF9-1FAFA 1FBFA 2B73A-2B73F 2B81E 2CEA2-2CEAD 323B0-3FC3F"""
 
-# Characters that the pattern sees differently: later ones as a code point that is unassigned in
-# every version, and U+0295, which Unicode 17 made caseless, as a lowercase letter.
+# Characters replaced for the pattern: later ones by a code point unassigned in every version, and
+# U+0295, caseless since Unicode 17, by a lowercase letter.
 _STAND_INS = {0x295: 0x250}
 for _range in _AFTER_UNICODE_16.split():
     _first, _, _last = _range.partition("-")

@@ -1,4 +1,4 @@
-"""Finds encodings by name, in this package and in plugins.
+"""Encodings by name, from this package and from plugins.
 
 A plugin is a module in the namespace package `tiktoken_ext`. Its dict ``ENCODING_CONSTRUCTORS``
 maps names to functions that return the arguments of `Encoding`.

@@ -35,12 +35,12 @@ __all__ = [
     "train_bpe",
 ]
 
-#: The largest number of tokens of a vocabulary, special tokens aside.
+#: Maximum tokens of a vocabulary, without special tokens.
 MAX_TOKENS = 2**21 - 512
 
 
 def encode_piece(encoding: Encoding, piece: str) -> list[int]:
-    """Encodes a piece as returned by `Encoding.split`, without splitting it again.
+    """Encodes a piece of `Encoding.split` without splitting.
 
     >>> import bpe_engine
     >>> encode_piece(bpe_engine.get_encoding("gpt2"), " world")
@@ -69,7 +69,7 @@ def make_encoding(
 def token_splits(ranks: Mapping[bytes, int]) -> dict[bytes, tuple[bytes, bytes]]:
     """Returns the last merge of each token: the two tokens that it joins, in the order of ids.
 
-    Single bytes and tokens that merging does not reach are left out.
+    Single bytes and unreachable tokens are omitted.
 
     Raises:
         ValueError: An id occurs twice, or is too large.

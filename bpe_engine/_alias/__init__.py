@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # The import system asks for methods only, and `importlib.abc` takes 5 ms to import.
+    # The import system needs only the methods, and importing `importlib.abc` takes 5 ms.
     Loader = MetaPathFinder = object
 
 __all__ = ["install", "uninstall"]
@@ -42,7 +42,7 @@ class _Loader(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has just overwritten it with the spec of the alias.
+        # The import system has just overwritten this with the alias's spec.
         module.__spec__ = self._spec
 
 
@@ -84,7 +84,7 @@ class _NamespaceLoader(Loader):
 
 
 class _DistributionFinder(MetaPathFinder):
-    """Finds the rest of tiktoken's distribution, if no other finder does."""
+    """Finds the plugin and metadata of tiktoken if no other finder does."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -113,7 +113,7 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 def _is_watching(kind: type) -> bool:
-    """True if ``sys.meta_path`` has such a finder, perhaps from an earlier import."""
+    """True if ``sys.meta_path`` has a finder of this class name, also from an earlier import."""
     return any(
         type(finder).__name__ == kind.__name__ and type(finder).__module__ == __name__
         for finder in sys.meta_path
@@ -147,7 +147,7 @@ def install() -> None:
     is compatible with.
 
     Warns if tiktoken has been imported already: an encoding that it made is no instance of
-    ``tiktoken.Encoding`` any more, and cannot be pickled. `uninstall` takes all back.
+    ``tiktoken.Encoding`` any more, and cannot be pickled. `uninstall` undoes the replacement.
 
     `Encoding` then answers as tiktoken's class: its module is ``tiktoken.core``, by which programs
     tell tokenizers apart. Pickles that are written from then on have this name, too: tiktoken reads
@@ -177,8 +177,8 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Takes `install` back: ``import tiktoken`` returns tiktoken again. Modules that have imported
-    this package under that name keep it.
+    """Undoes `install`: ``import tiktoken`` returns tiktoken again. Modules that have imported this
+    package as tiktoken keep it.
 
     >>> import bpe_engine
     >>> bpe_engine.uninstall()

@@ -28,7 +28,7 @@ def find(name: str | None) -> list[importlib.metadata.Distribution]:
     """Returns the replacement, in a search for `name` or, with None, for all distributions."""
     if name is not None and name.lower() == "tiktoken":
         return [_Distribution()]
-    # An installed tiktoken is found first, and must be the only one.
+    # An installed tiktoken must be the only distribution found.
     if name is None and isinstance(importlib.metadata.distribution("tiktoken"), _Distribution):
         return [_Distribution()]
     return []

@@ -1,4 +1,4 @@
-"""The places in Markdown where a chunk should not end: after a heading, and in a code fence."""
+"""Spans of Markdown that chunks keep whole: a heading with the next block, and a code fence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 
 
 class Whole:
-    """The parts of a Markdown text that belong together.
+    """Spans of a Markdown text that chunks keep whole.
 
     >>> text = "one\\n\\n# Two\\n\\nthree\\n```\\ncode\\n```\\n"
     >>> whole = Whole(text)
@@ -32,7 +32,7 @@ class Whole:
         self._starts: list[int] = []
         self._ends: list[int] = []
         for start, end in parts:
-            # What follows a heading at once may be a heading, or a fence.
+            # The block after a heading may be another heading or a fence.
             if self._ends and start < self._ends[-1]:
                 self._ends[-1] = max(self._ends[-1], end)
             else:
@@ -40,7 +40,7 @@ class Whole:
                 self._ends.append(end)
 
     def allows(self, place: int) -> bool:
-        """True if a chunk may end at a place."""
+        """True if a chunk may end at an offset."""
         number = bisect.bisect_left(self._starts, place) - 1
         return number < 0 or place >= self._ends[number]
 

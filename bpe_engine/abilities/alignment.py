@@ -25,24 +25,24 @@ class Alignment:
     """The ids of two tokenizers for a text, in groups that cover the same bytes.
 
     Group ``i`` has the ids ``a_ids[a_splits[i]:a_splits[i + 1]]`` and
-    ``b_ids[b_splits[i]:b_splits[i + 1]]``, and the bytes ``spans[i]``. Groups are as small as they
-    can be: one ends at each byte that no token of either tokenizer crosses.
+    ``b_ids[b_splits[i]:b_splits[i + 1]]``, and the bytes ``spans[i]``. Groups are minimal: one ends
+    at each byte boundary that no token of either tokenizer crosses.
     """
 
     #: The ids of the first tokenizer (uint32).
     a_ids: npt.NDArray[np.uint32]
     #: The ids of the second tokenizer (uint32).
     b_ids: npt.NDArray[np.uint32]
-    #: The row splits of the groups in `a_ids` (int64), one more than there are groups.
+    #: Row splits of the groups in `a_ids` (int64, groups + 1).
     a_splits: npt.NDArray[np.int64]
-    #: The row splits of the groups in `b_ids` (int64), as many.
+    #: Row splits of the groups in `b_ids` (int64, groups + 1).
     b_splits: npt.NDArray[np.int64]
-    #: The first byte of each group and the one after its last, in the UTF-8 of the text as given.
+    #: Byte range of each group, end exclusive, in the UTF-8 of the text as given.
     spans: npt.NDArray[np.int64]
-    #: The indices of `a_ids` without a place in the text, such as given ids that decode to nothing.
-    #: They are in the group of the token after them.
+    #: Indices of `a_ids` without a span in the text, such as given ids that decode to nothing; each
+    #: belongs to the group of the next token.
     a_unplaced: npt.NDArray[np.int64]
-    #: The indices of `b_ids` without a place in the text.
+    #: Indices of `b_ids` without a span in the text.
     b_unplaced: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AlignedBatch:
-    """The alignments of many texts, one after the other. ``batch[i]`` is the alignment of one text.
+    """The alignments of a batch of texts, concatenated. ``batch[i]`` is the alignment of one text.
 
     Arrays as in `Alignment`, over all texts. Spans count the bytes of each text from 0.
     """
@@ -62,7 +62,7 @@ class AlignedBatch:
     a_splits: npt.NDArray[np.int64]
     b_splits: npt.NDArray[np.int64]
     spans: npt.NDArray[np.int64]
-    #: The row splits of texts: text ``i`` has the groups ``row_splits[i]`` to ``row_splits[i + 1]``.
+    #: Row splits of texts: text ``i`` has the groups ``row_splits[i]`` to ``row_splits[i + 1]``.
     row_splits: npt.NDArray[np.int64]
     a_unplaced: npt.NDArray[np.int64]
     b_unplaced: npt.NDArray[np.int64]
@@ -112,14 +112,14 @@ def align(
 ) -> Alignment:
     """Groups the tokens of two tokenizers that cover the same bytes of a text. Needs numpy.
 
-    Tokens are placed in the text as given, so a normalizer or a space before the text does not shift
-    them: as by ``encode_with_offsets(text, unit="bytes")``, but tokens of a SentencePiece
-    ``.model`` have all bytes that they come from.
+    Spans are those of ``encode_with_offsets(text, unit="bytes")`` in the text as given, also under
+    a normalizer or a prefix space; tokens of a SentencePiece ``.model`` cover all bytes they come
+    from.
 
     Args:
         a, b: Tokenizers of any class.
         text: The text.
-        a_ids, b_ids: The ids of the text, if they are there already. They must decode to exactly
+        a_ids, b_ids: The ids of the text, if known. They must decode to exactly
             `text`.
         allowed_special, disallowed_special: As in `encode`, for both tokenizers. None allows what
             each allows by default.
@@ -161,11 +161,11 @@ def align_batch(
 
     Args:
         texts: The texts.
-        a_ids, b_ids: The ids of each text, if they are there already.
+        a_ids, b_ids: The ids of each text, if known.
         a, b, allowed_special, disallowed_special: As in `align`.
 
     Raises:
-        ValueError: As in `align`, or there are ids of more or fewer texts.
+        ValueError: As in `align`, or the number of id rows differs from the number of texts.
         TypeError: `a` or `b` is not a tokenizer, or a text is not a str.
         KeyError: A given id is not a token's.
 
@@ -206,7 +206,7 @@ def align_batch(
     return AlignedBatch(of_a, of_b, a_ends, b_ends, spans, rows, a_unplaced, b_unplaced)
 
 
-#: The ids of a text and the bytes that each covers; and the same with the ends of groups.
+#: Ids of a text with the byte span of each; the same with group ends.
 _Placed = tuple[Any, Any]
 _Side = tuple[Any, Any, Any]
 
@@ -218,7 +218,7 @@ def _rows(given: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequenc
 
 
 def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
-    """Returns the ids of a text, and the bytes of the text that each comes from."""
+    """Returns the ids of a text and the source byte span of each."""
     import numpy as np
 
     if ids is None:
@@ -235,10 +235,10 @@ def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | Non
 
 
 def _cuts(spans: Any) -> tuple[Any, Any, Any]:
-    """Returns the cuts of a sequence of tokens: the bytes that no token crosses.
+    """Returns the byte boundaries that no token of a sequence crosses.
 
     The tokens before a cut end at or before it, and all others begin at or after it. Tokens without
-    a place come after a cut, but before the last one.
+    a span come after a cut, but before the last one.
 
     Returns:
         The first and the last byte at which each cut can be, and the number of tokens before it.
@@ -259,8 +259,8 @@ def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
     """Groups the tokens of two sequences at the cuts of both.
 
     Returns:
-        For each sequence its ids, the ends of groups in them, and the indices of ids without a
-        place; and the bytes of each group.
+        For each sequence its ids, the ends of groups in them, the indices of ids without a span,
+        and the byte range of each group.
     """
     import numpy as np
 
@@ -289,8 +289,8 @@ def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
 
 
 def _joined(sides: list[_Side]) -> _Side:
-    """Joins the ids of all texts. Returns them, the row splits of groups, and the indices of ids
-    without a place."""
+    """Joins the ids of all texts. Returns the ids, the row splits of groups, and the indices of ids
+    without a span."""
     import numpy as np
 
     before = np.cumsum([0, *(len(ids) for ids, _, _ in sides)])

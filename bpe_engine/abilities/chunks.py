@@ -1,4 +1,4 @@
-"""Cuts a text into chunks for retrieval, which end at paragraphs and sentences where they can."""
+"""Cuts a text into chunks for retrieval, preferably at paragraph and sentence ends."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ __all__ = ["ChunkSpan", "EncodedChunk"]
 
 Names = Literal["all"] | Collection[str]
 
-#: Places to end a chunk, the best first: after a paragraph; after a line or sentence; after a word.
-#: Spaces go with the text after them, as in tokens, and line ends with the text before them.
+#: Patterns of chunk ends by preference: paragraph; line or sentence; word. Spaces go with the text
+#: after them, as in tokens, and line ends with the text before them.
 _ENDS = (
     re.compile(r"\n[^\S\n]*\n\s*"),
     re.compile(r"\n|[.!?…؟।۔][\"'”’»)\]]*(?=[^\S\n])|[。！？｡][”’」』）]*"),
     re.compile(r"\S(?=\s)"),
 )
 
-#: Characters that a window has for each token of a chunk, at first, and beyond what it is cut to:
-#: characters that normalization rewrites together are not cut apart.
+#: Characters of a window per token of a chunk, and the margin after it: characters that
+#: normalization rewrites together stay together.
 _WINDOW, _MARGIN = 8, 64
 
 
 class ChunkSpan(NamedTuple):
     """A chunk of a text: ``text[start:end]``."""
 
-    #: Its first character in the text.
+    #: Index of the first character.
     start: int
-    #: One past its last character.
+    #: Index after the last character.
     end: int
-    #: The number of its tokens, when it is encoded alone.
+    #: Number of tokens of the chunk encoded alone.
     tokens: int
 
 
 class EncodedChunk(NamedTuple):
     """A chunk of a text, ``text[start:end]``, with the ids that it encodes to alone."""
 
-    #: Its first character in the text.
+    #: Index of the first character.
     start: int
-    #: One past its last character.
+    #: Index after the last character.
     end: int
-    #: Its ids, without special tokens around them.
+    #: Ids of the chunk, without special tokens around them.
     ids: list[int]
 
     @property
     def tokens(self) -> int:
-        """The number of its ids."""
+        """The number of ids."""
         return len(self.ids)
 
 
@@ -87,7 +87,7 @@ def chunk_spans(
     """Returns the chunks of `Encoding.chunk_spans`, each made by `chunk` (`counted` or `encoded`).
     The arguments must have been checked."""
     made = partial(chunk, encoding, allowed_special, text)
-    # A character may not fit after the best place, but after another one.
+    # A character too large for one chunk end may fit after another.
     with suppress(ValueError):
         return list(_preferred(encoding, text, max_tokens, overlap, allowed_special, whole, made))
     spans = encoding._chunk_spans(text, max_tokens, overlap, allowed_special=allowed_special)
@@ -103,7 +103,7 @@ def _preferred(
     whole: Whole | None,
     made: Callable[[int, int], _Chunk],
 ) -> Iterator[_Chunk]:
-    """Yields chunks that end at the best places.
+    """Yields chunks that end at the preferred boundaries.
 
     Raises:
         ValueError: A character does not fit into a chunk.
@@ -132,7 +132,7 @@ def _preferred(
             if start < reached:
                 start = reached  # The overlap leaves no room for new text.
             else:
-                # No token ends where a chunk can: up to here, `first` cuts tokens apart. `longest`
+                # No token ends at a chunk boundary: up to here, `first` splits tokens. `longest`
                 # would read the whole window again for each chunk.
                 apart = start + max_tokens * _WINDOW
             continue
@@ -146,7 +146,7 @@ def _preferred(
         yield found
         reached = end
         if overlap == 0:
-            # A suffix of no tokens may have text.
+            # A suffix without tokens may hold text.
             start = end
             continue
         tail = encoding.truncate(
@@ -159,9 +159,8 @@ def _preferred(
 
 
 def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin: int) -> int:
-    """Returns where the chunk that begins at `start` ends, which `cut` returns for a part of the text.
-
-    At first it sees a `window` of characters and the `margin` after them.
+    """Returns the end of the chunk that begins at `start`, found by `cut` in a growing window:
+    first `window` characters and the `margin` after them.
     """
     window += margin
     while True:
@@ -172,9 +171,8 @@ def _reach(cut: Callable[[str], int], text: str, start: int, window: int, margin
 
 
 def _good_end(text: str, least: int, middle: int, last: int, whole: Whole | None) -> int:
-    """Returns the last of the best places to end a chunk: after a paragraph or sentence from
-    `middle` to `last`, after a word from `least` on, or `last`. A `whole` range is cut only if
-    there is no other place."""
+    """Returns the last preferred chunk end: after a paragraph or sentence from `middle` to `last`,
+    after a word from `least` on, or `last`. A `whole` range is cut only as a last resort."""
     if whole is not None:
         firsts = (middle, middle, least, least, least)
         for pattern, first in zip((*_ENDS[:2], *_ENDS), firsts):
@@ -187,7 +185,7 @@ def _good_end(text: str, least: int, middle: int, last: int, whole: Whole | None
 
 
 def _good_start(text: str, first: int, end: int) -> int:
-    """Returns the first place from `first` on where a sentence or word begins; or `end`."""
+    """Returns the first start of a sentence or word from `first` on, or `end`."""
     for pattern in _ENDS[1:]:
         for place in _places(pattern, text, first, end - 1):
             if text[place] != "\n":
@@ -196,6 +194,6 @@ def _good_start(text: str, first: int, end: int) -> int:
 
 
 def _places(pattern: re.Pattern[str], text: str, first: int, last: int) -> list[int]:
-    # A match may begin before the first place, and looks at the character after it.
+    # A match may begin before the first candidate and inspects the character after it.
     found = pattern.finditer(text, max(first - 2, 0), last + 1)
     return [match.end() for match in found if first <= match.end() <= last]

@@ -1,4 +1,4 @@
-"""Prepares columns of text for native code, which reads Arrow's columns in place."""
+"""Prepares columns of text for native code, which reads Arrow buffers in place."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_structure(array: Any) -> None:
 
 
 def _with_bytes(pa: Any, array: Any) -> Any:
-    """Returns an array with bytes in place of text, whose full check does not ask for UTF-8."""
+    """Returns the array as bytes, whose full validation skips UTF-8."""
     types, kind = pa.types, array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _with_bytes(pa, array.storage)
@@ -87,7 +87,7 @@ def _with_bytes(pa: Any, array: Any) -> Any:
 
 
 def is_string_view(pa: Any, kind: Any) -> bool:
-    """True for the type of views, which pyarrow has from version 16 on."""
+    """True for a view type, available from pyarrow 16 on."""
     return bool(getattr(pa.types, "is_string_view", lambda kind: False)(kind))
 
 
@@ -99,7 +99,7 @@ def _is_arrow(texts: Any) -> bool:
 
 
 def has_arrow_array(column: Any) -> bool:
-    """True for a column of pandas 2, which exports no Arrow, when the array inside it does:
+    """True for a column of pandas 2 that exports no Arrow while the array inside does:
     ``pyarrow.array(column)`` makes one."""
     return hasattr(getattr(column, "array", None), "__arrow_array__")
 
@@ -109,7 +109,7 @@ def _chunks(column: Any) -> list[Any] | None:
     try:
         import pyarrow as pa
     except ImportError:
-        # Without pyarrow, it is a column of another package, which can be iterated over.
+        # Without pyarrow, the column comes from another package and is iterable.
         return None
     if isinstance(column, (pa.Table, pa.RecordBatch)):
         raise TypeError(_ONE_COLUMN)
@@ -128,7 +128,7 @@ def _as_strings(pa: Any, column: Any) -> Any:
     types = pa.types
     if types.is_string(column.type) or types.is_large_string(column.type):
         return column  # The bindings check these against their buffers, row by row.
-    # pyarrow converts without a check: views and indices that lie would read other memory.
+    # pyarrow converts unchecked: false views and indices would read other memory.
     column.validate(full=True)
     if isinstance(column.type, pa.BaseExtensionType):
         return _as_strings(pa, column.cast(column.type.storage_type))
@@ -139,7 +139,7 @@ def _as_strings(pa: Any, column: Any) -> Any:
 
         return _as_strings(pa, pyarrow.compute.run_end_decode(column))
     if types.is_null(column.type):
-        # The first null is an error: memory for more, which may be any number, is not needed.
+        # The first null is an error, so memory for a huge null array is never allocated.
         return column.slice(0, 1).cast(pa.string())
     if types.is_struct(column.type):
         raise TypeError(_ONE_COLUMN)

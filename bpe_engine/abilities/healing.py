@@ -1,4 +1,4 @@
-"""`TokenTrie` and `Healed`: which tokens agree with bytes to come."""
+"""`TokenTrie` and `Healed`: tokens compatible with the next bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Healed", "TokenTrie"]
 
-#: The most bytes of a prompt that its `repr` shows.
+#: Maximum bytes of a prompt in its `repr`.
 _SHOWN = 60
 
 
 class TokenTrie:
-    """The tokens of a tokenizer in the order of their bytes. Sorted once and kept.
+    """The tokens of a tokenizer sorted by their bytes, built once.
 
     Bytes come from the token table: the text that an id adds after others. Control tokens, the
     token for unknown text and ids without a token are never found.
@@ -56,15 +56,15 @@ class TokenTrie:
 
     @property
     def words(self) -> int:
-        """The number of 32-bit words of a mask: a bit for each id of the token table."""
+        """The number of 32-bit words of a mask, one bit for each id of the token table."""
         return self._native.words()
 
     def mask(self, rest: bytes, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
-        """Returns a mask of the tokens that agree with bytes to come: those that `rest` begins with,
-        and those that begin with `rest`. Needs numpy.
+        """Returns a mask of the tokens compatible with the next bytes: prefixes of `rest` and
+        tokens that begin with `rest`. Needs numpy.
 
         Args:
-            rest: The bytes. Every ordinary token agrees with no bytes.
+            rest: The bytes; with none, every ordinary token is compatible.
             out: An array of int32 to write to, or another buffer, with at least `words` words. By
                 default a new one.
 
@@ -90,8 +90,8 @@ class TokenTrie:
 class Healed:
     """A prompt that ends inside a word, for a model to continue. Made by `Encoding.heal`.
 
-    Give the model `ids`. Of each token that it samples next, take only those that `allowed` permits,
-    and pass it to `advance`, until the prompt is `done`.
+    Give the model `ids`. Restrict sampling to the tokens that `allowed` permits, and pass each
+    sampled token to `advance`, until the prompt is `done`.
 
     >>> import bpe_engine
     >>> gpt2 = bpe_engine.get_encoding("gpt2")
@@ -113,11 +113,11 @@ class Healed:
 
     @classmethod
     def of_rests(cls, tokenizer: _core.Pipeline, rests: Iterable[bytes]) -> Healed:
-        """Returns a prompt without ids whose next tokens must begin with one of `rests`, as another
-        process has them of `Healed.rests`.
+        """Returns a prompt without ids whose next tokens must begin with one of `rests`, such as
+        the `Healed.rests` of another process.
 
         Args:
-            tokenizer: A tokenizer of any class, with the vocabulary of the prompt's.
+            tokenizer: A tokenizer of any class with the vocabulary of the prompt.
             rests: The bytes.
 
         Raises:
@@ -133,34 +133,35 @@ class Healed:
 
     @property
     def ids(self) -> list[int]:
-        """The ids of the prompt that stay whatever follows it."""
+        """The ids of the prompt that no continuation changes."""
         return self._native.ids()
 
     @property
     def rest(self) -> bytes:
-        """The bytes that the next tokens must begin with, as the token table has them. What follows may
-        still change the last character; `allowed` permits that, too."""
+        """The bytes that the next tokens must begin with, as in the token table. Later text may
+        still change the last character; `allowed` covers that case."""
         return self._native.rest()
 
     @property
     def rests(self) -> list[bytes]:
-        """All that the next tokens may begin with: `rest`, and the same with another last character
-        where what follows may change it, as a mark does under form C. Empty once the prompt is done."""
+        """Every byte string that the next tokens may begin with: `rest`, and variants with another
+        last character where later text may change that character, as a mark does under NFC. Empty
+        once the prompt is done."""
         return self._native.rests()
 
     @property
     def done(self) -> bool:
-        """True once the tokens have begun with the rest: any token may follow."""
+        """True once the rest is consumed: any token may follow."""
         return self._native.is_done()
 
     @property
     def words(self) -> int:
-        """The number of 32-bit words of a mask: a bit for each id of the token table."""
+        """The number of 32-bit words of a mask, one bit for each id of the token table."""
         return self._native.words()
 
     def allowed(self, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
-        """Returns a mask of the tokens that may come next, in the layout of `TokenTrie.mask`. Control
-        tokens never may. Once the prompt is done, every bit is set.
+        """Returns a mask of the allowed next tokens, in the layout of `TokenTrie.mask`, without
+        control tokens. Once the prompt is done, every bit is set.
 
         Args:
             out: As in `TokenTrie.mask`.
@@ -173,17 +174,17 @@ class Healed:
         return out
 
     def allowed_ids(self) -> npt.NDArray[np.int64]:
-        """Returns the ids that may come next, in ascending order. Once the prompt is done, every id
-        of the table."""
+        """Returns the allowed next ids in ascending order; once the prompt is done, every id of the
+        table."""
         np = numpy_for("heal", "encode")
         bits = np.unpackbits(self.allowed().astype("<i4").view(np.uint8), bitorder="little")
         return np.flatnonzero(bits[: self._native.ids_in_table()])  # type: ignore[no-any-return]
 
     def advance(self, id: int) -> None:
-        """Takes the next token. Once the prompt is done, any token changes nothing.
+        """Consumes the next token. A finished prompt ignores tokens.
 
         Raises:
-            ValueError: The token may not come next. Nothing has changed.
+            ValueError: The token is not allowed next; the prompt is unchanged.
         """
         self._native.advance(id)
 
@@ -210,11 +211,11 @@ class Healed:
 
 
 class Followed:
-    """A prompt and the ids that follow it, which mostly grow from call to call."""
+    """A prompt and the ids after it, which mostly grow from call to call."""
 
     def __init__(self, healed: Healed):
         self._start, self._state = healed, healed.fork()
-        #: The ids that the state has taken.
+        #: Ids consumed by the state.
         self.taken: list[int] = []
 
     def after(self, ids: list[int]) -> Healed:
@@ -234,7 +235,7 @@ class Followed:
 
 
 def refused(healed: Healed, width: int) -> npt.NDArray[np.bool_]:
-    """Returns a mask of bools with the ids that may not come next, for a row of `width` scores."""
+    """Returns a bool mask of the forbidden next ids, for a row of `width` scores."""
     np = numpy_for("heal", "encode")
     words = np.zeros(max(healed.words, -(-width // 32)), np.int32)
     bits = np.unpackbits(healed.allowed(words).astype("<i4").view(np.uint8), bitorder="little")

@@ -15,15 +15,15 @@ AnyTokenizer = Encoding | Tokenizer
 
 
 def for_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Returns a copy of a tokenizer that makes no special token of ordinary text, as the Unigram
-    models of files do of ``</s>``: such a token is left out as in segments."""
+    """Returns a copy of a tokenizer whose ordinary text never becomes a special token, as ``</s>``
+    does in Unigram models; such tokens are dropped as in segments."""
     kept = copy.copy(tokenizer)
     kept._keeps_out_control = True
     return kept
 
 
 def special_ids(tokenizer: AnyTokenizer) -> dict[str, int]:
-    """Returns the ids of the special tokens; of a tokenizer file, of all added tokens."""
+    """Returns the ids of the special tokens, or of all added tokens for a tokenizer file."""
     if isinstance(tokenizer, Encoding):
         return dict(tokenizer.special_tokens)
     return {token.content: id for id, token in tokenizer.get_added_tokens_decoder().items()}

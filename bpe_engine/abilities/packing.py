@@ -23,7 +23,7 @@ __all__ = ["pack_causal", "pack_inputs"]
 
 _LARGEST = 2**31 - 1
 
-#: The label of ids that a loss leaves out, as in torch and transformers.
+#: Label of ids that a loss ignores, as in torch and transformers.
 IGNORED = -100
 
 
@@ -102,7 +102,7 @@ def pack_inputs(
     words = np.full((rows, width), pad, np.int32)
     types = np.zeros((rows, width), np.int32)
     words[:, 0] = start
-    # Where the next segment of each row begins.
+    # Start of the next segment in each row.
     begin = np.ones(rows, np.int64)
     row_starts = np.arange(rows) * width
     for number, batch in enumerate(batches):
@@ -171,7 +171,7 @@ def pack_causal(
                 f"{batch.lengths[row]} ids; each id needs one"
             )
         learned = given.values.astype(bool)
-    # A long document is full pieces and a rest.
+    # A long document becomes full pieces and a remainder.
     counts = -(-batch.lengths // width)
     begins = np.repeat(batch.row_splits[:-1], counts)
     number = np.arange(len(begins)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -224,7 +224,7 @@ def best_fit(
 
     by_length = np.argsort(-lengths, kind="stable")
     row_of = np.empty(len(lengths), np.int64)
-    # Rows by the room that they have left, in their order, and a bit for each room that exists.
+    # Rows by remaining room, in order, and a bit for each room in use.
     rows: dict[int, deque[int]] = {}
     present = count = 0
     for piece, size in zip(by_length.tolist(), lengths[by_length].tolist()):
@@ -248,8 +248,8 @@ def _round_robin(sizes: Any, budget: int) -> Any:
     ``int64[rows, segments]``.
 
     From the smallest segment to the largest, a segment is kept whole while it fits an equal share
-    of the rest. All larger ones get that share, and the remainder of the division is given to them
-    one by one, in the order of the segments.
+    of the rest. Larger segments get that share; the remainder of the division goes to them one id
+    each, in order.
     """
     import numpy as np
 

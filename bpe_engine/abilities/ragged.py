@@ -21,14 +21,14 @@ _LARGEST_INT64 = 2**63 - 1
 
 
 class TokenBatch:
-    """Rows of token ids, one after the other in one array.
+    """Rows of token ids, concatenated in one array.
 
     Returned by `Encoding.encode_batch_to_numpy`. Slices and rows share its memory. Needs
     numpy.
 
     Args:
         values: The ids of all rows: ``uint32[n]``, or integers that numpy can convert to it.
-        row_splits: Where each row begins and the last one ends: ``int64[rows + 1]``. The ids of row
+        row_splits: Row boundaries: ``int64[rows + 1]``. The ids of row
             ``i`` are ``values[row_splits[i]:row_splits[i + 1]]``.
 
     Raises:
@@ -52,14 +52,14 @@ class TokenBatch:
 
     @classmethod
     def _of(cls, values: npt.NDArray[np.uint32], row_splits: npt.NDArray[np.int64]) -> TokenBatch:
-        """Makes a batch of arrays that are known to be valid."""
+        """Makes a batch from valid arrays, unchecked."""
         self = cls.__new__(cls)
         self._values, self._row_splits = values, _read_only(row_splits)
         return self
 
     @classmethod
     def from_lists(cls, rows: Iterable[Sequence[int]]) -> TokenBatch:
-        """Makes a batch of lists, tuples or arrays of ids.
+        """Makes a batch from lists, tuples or arrays of ids.
 
         >>> TokenBatch.from_lists([[1, 2], [], [3]]).row_splits.tolist()
         [0, 2, 2, 3]
@@ -77,7 +77,7 @@ class TokenBatch:
 
     @property
     def row_splits(self) -> npt.NDArray[np.int64]:
-        """Where each row begins and the last one ends: ``int64[rows + 1]``, read-only."""
+        """Row boundaries: ``int64[rows + 1]``, read-only."""
         return self._row_splits
 
     @property
@@ -173,7 +173,7 @@ class TokenBatch:
         Args:
             length: The number of columns; by default, the length of the longest row.
             id: The padding. It may be negative, such as -100 for labels.
-            side: Which end of a row is padded.
+            side: The end of a row to pad.
 
         Returns:
             The matrix, and a mask with 1 for ids and 0 for padding: both ``int64[rows, length]``.
@@ -259,7 +259,7 @@ class TokenBatch:
         fits = len(self._values) < 2**31
         if not fits and large is False:
             raise ValueError(f"a ListArray cannot have {len(self._values)} values; pass large=True")
-        # pyarrow reads wherever the splits point, and a caller may have made them writable.
+        # pyarrow trusts the splits, and a caller may have made them writable.
         _check_splits(self._row_splits, len(self._values))
         splits, kind = self._row_splits, pa.large_list(pa.uint32())
         if not large and fits:
@@ -272,7 +272,7 @@ class TokenBatch:
 
     @classmethod
     def from_arrow(cls, array: Any) -> TokenBatch:
-        """Makes a batch of an Arrow array or column of lists of integers, from pyarrow, polars or
+        """Makes a batch from an Arrow array or column of lists of integers, from pyarrow, polars or
         another package. The uint32 ids of a single ``ListArray`` or ``LargeListArray`` are shared,
         not copied.
 
@@ -301,7 +301,7 @@ class TokenBatch:
             )
         array.validate(full=True)
         if array.null_count:
-            raise ValueError("a row is null; put an empty list in its place first, or drop it")
+            raise ValueError("a row is null; replace it with an empty list first, or drop it")
         kind = array.type
         if pa.types.is_fixed_size_list(kind):
             array = array.cast(pa.large_list(kind.value_type))

@@ -12,27 +12,27 @@ from .visible import CONTINUED, SIGNS, visible
 
 __all__ = ["ShownToken", "ShownTokens"]
 
-#: The most tokens that are drawn.
+#: Maximum tokens drawn.
 MOST_TOKENS = 5000
 
-#: Backgrounds of neighboring chips: they show on white as on black, under letters of the page.
+#: Backgrounds of neighboring chips, readable on white and on black pages.
 _COLORS = ("59,130,246", "234,138,0", "34,160,84", "214,73,131")
 
 
 class ShownToken(NamedTuple):
-    """A token, and its place in the text."""
+    """A token and its span in the text."""
 
     id: int
-    #: Its bytes.
+    #: Bytes of the token.
     token: bytes
-    #: The characters that begin in it; "" for a token inside or at the end of a character.
+    #: Characters that begin in the token; "" for a token inside or at the end of a character.
     text: str
-    #: The first character that it covers, and the one after the last.
+    #: Character range, end exclusive.
     start: int
     end: int
     is_special: bool
-    #: Whether the first character begins in an earlier token, and whether the last one ends in a
-    #: later one.
+    #: True if the first character begins in an earlier token; true if the last one ends in a later
+    #: token.
     continues: bool
     is_continued: bool
 
@@ -40,8 +40,8 @@ class ShownToken(NamedTuple):
 class ShownTokens:
     """The tokens of a text: colored chips in a notebook, text between bars elsewhere.
 
-    A space is ``·`` and a line end ``⏎``. A character that tokens cut is shown once, in the token in
-    which it begins; ``‥`` stands for the others. Made by `Encoding.show`.
+    A space is ``·`` and a line end ``⏎``. A character that tokens cut is shown once, in its first
+    token; ``‥`` stands for the others. Made by `Encoding.show`.
     """
 
     def __init__(self, name: str, tokens: list[ShownToken]):
@@ -78,8 +78,8 @@ class ShownTokens:
 
 
 def place_tokens(tokens: list[bytes]) -> tuple[str, list[tuple[int, int]]]:
-    r"""Returns the text of tokens, with a surrogate for each byte that is not UTF-8, and the
-    characters that each covers.
+    r"""Returns the text of tokens, with a surrogate for each invalid byte, and the character span
+    of each token.
 
     >>> place_tokens([b"a\xc3", b"\xa9", b"\xff"])
     ('aé\udcff', [(0, 2), (1, 2), (2, 3)])
@@ -119,7 +119,7 @@ def shown_tokens(
 
 
 def _visible(token: ShownToken) -> str:
-    """Returns the characters of a token, where invisible ones are signs or escapes."""
+    """Returns the characters of a token, invisible ones as signs or escapes."""
     return CONTINUED * token.continues + visible(token.text, SIGNS)
 
 

@@ -14,22 +14,23 @@ __all__ = ["StreamDecoder"]
 class StreamDecoder:
     """Turns ids into text as they arrive, holding back bytes until their character is complete.
 
-    The joined pieces of text are what decoding all ids at once gives, for every `errors` and however
-    the ids are split into calls. A file with byte fallback decodes a run of byte tokens that is not
-    UTF-8 as U+FFFD for each byte, also for those that are characters: with ``errors="replace"`` such
-    a run is held back until it ends.
+    The joined pieces equal the text of decoding all ids at once, for every `errors` and any split
+    of the ids into calls. A file with byte fallback decodes a run of byte tokens that is not UTF-8
+    as U+FFFD for each byte, also for those that are characters: with ``errors="replace"`` such a
+    run is held back until it ends.
 
     The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
     character that the prompt begins and the stream completes belongs to the stream; if the stream
     does not complete it, nothing of it is returned.
 
     Args:
-        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is now.
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, in its
+            current state.
         errors: The handler for bytes that are not UTF-8, as in ``bytes.decode``. Your own handler,
             registered with `codecs.register_error`, sees only a part of the stream: it must use
             ``error.object[error.start:error.end]`` and resume at ``error.end``.
-        prompt: The id or ids before the first of the stream.
-        skipped: Ids that are left out.
+        prompt: The id or ids before the stream.
+        skipped: Ids to drop.
 
     >>> import bpe_engine
     >>> decoder = bpe_engine.get_encoding("qwen").stream_decoder()
@@ -47,14 +48,14 @@ class StreamDecoder:
         self._engine = tokenizer
         self._errors = errors
         self._skipped = skipped
-        # How U+FFFD is shown, if not for the bytes of all ids together.
+        # Text of U+FFFD where bytes are not decoded together.
         self._runs = self._engine._byte_runs if errors == "replace" else None
-        # The first ids, until they give text: decoding may leave out the space that they begin with.
+        # The first ids, until they yield text: decoding may drop their leading space.
         self._first: list[int] | None = []
-        # Ids whose text later ids may change, and how many of the first of them are the prompt's.
+        # Ids whose text later ids may change, and how many leading ones belong to the prompt.
         self._waiting: list[int] = []
         self._known = 0
-        # Bytes of an incomplete character, and whether the prompt began it.
+        # Bytes of an incomplete character; true if the prompt began the character.
         self._pending = b""
         ids = self._listed(prompt)
         if self._runs is not None:
@@ -71,10 +72,10 @@ class StreamDecoder:
         """Decodes the next id, or a sequence of ids.
 
         Returns:
-            The text that is complete; "" if a character is still incomplete.
+            The complete text; "" while a character is incomplete.
 
         Raises:
-            KeyError, OverflowError, TypeError: As in `Encoding.decode`; the ids are not taken.
+            KeyError, OverflowError, TypeError: As in `Encoding.decode`; no id is consumed.
             UnicodeDecodeError: With ``errors="strict"``, if the bytes are not UTF-8.
         """
         return self._decode(self._bytes_of(tokens), final=False)
@@ -100,7 +101,7 @@ class StreamDecoder:
         return [id for id in ids if id not in self._skipped] if self._skipped else ids
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """Returns the ids that are not left out, cut where bytes at both sides are decoded apart."""
+        """Returns the kept ids, cut at boundaries between independently decoded bytes."""
         if self._runs == "whole" or not self._skipped:
             return [self._shown(ids)]
         parts: list[list[int]] = [[]]
@@ -116,7 +117,7 @@ class StreamDecoder:
         if self._runs is not None:
             *ended, last = self._parts(ids)
             if ended:
-                self._engine._settled(ids)  # Fails on anything but an id, before any is taken.
+                self._engine._settled(ids)  # Raises for anything but an id before one is consumed.
             before = [self._settled(part, final=True) for part in ended]
             return b"".join([*before, self._settled(last, final=False)])
         ids = self._shown(ids)
@@ -128,7 +129,7 @@ class StreamDecoder:
         return data
 
     def _settled(self, ids: list[int], final: bool) -> bytes:
-        """Returns the text of ids that no later id changes, and keeps the others waiting."""
+        """Returns the text of ids that no later id changes, and holds the others back."""
         if self._runs == "whole" and not final and not self._engine._settled(ids):
             self._waiting += ids
             return b""
@@ -149,7 +150,7 @@ class StreamDecoder:
                 self._pending = data
                 return ""
             if length <= 0:
-                # It was already broken in the prompt.
+                # The character was already broken in the prompt.
                 data = data[-length:] if length else b""
         text, consumed = codecs.utf_8_decode(data, self._errors, final)
         self._pending, self._from_prompt = data[consumed:], False
@@ -166,8 +167,8 @@ def _unfinished(data: bytes, errors: str) -> bytes:
 
 
 def _first_character(data: bytes, errors: str) -> int:
-    """Returns the length of the character at the start of `data`: 0 if it is incomplete, and minus
-    the length of its valid beginning (at least 1) if it is broken."""
+    """Returns the length of the character at the start of `data`: 0 if incomplete, or minus the
+    length of the valid prefix (at least 1) if broken."""
     if not data:
         return 0
     lead = data[0]
@@ -188,6 +189,6 @@ def _first_character(data: bytes, errors: str) -> int:
     return length
 
 
-# The second byte's range where narrower than the other bytes': without overlong forms,
-# surrogates, and code points above U+10FFFF.
+# Second-byte ranges narrower than a continuation byte's: no overlong forms, surrogates or code
+# points above U+10FFFF.
 _SECOND_BYTE = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}

@@ -19,25 +19,24 @@ __all__ = [
     "with_base",
 ]
 
-#: In place of a character that a token before this one began.
+#: Sign for a character begun by an earlier token.
 CONTINUED = "‥"
 
 #: Signs for whitespace, for people.
 SIGNS = {" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍"}
 
-#: Signs that no text has, for programs: a sign in the text is an escape.
+#: Unambiguous signs, for programs: a sign in the text becomes an escape.
 ESCAPES = {" ": "·", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 ESCAPES |= {"·": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def with_base(text: str) -> str:
-    """Returns text to show alone: a mark at its start gets a dotted circle, since a mark joins the
-    character before."""
+    """Returns text for display alone: a leading combining mark gets a dotted circle."""
     return "◌" + text if unicodedata.category(text[:1] or " ").startswith("M") else text
 
 
 def joins(text: str, place: int) -> bool:
-    """True for a character that joins letters or emoji: it is part of how they look."""
+    """True for a character that joins letters or emoji."""
     around = (text[max(place - 1, 0) : place], text[place + 1 : place + 2])
     return text[place] in "\u200c\u200d" and all(
         one > "\x7f" and not "\ud800" <= one <= "\udfff" for one in around
@@ -48,7 +47,7 @@ def visible(text: str, signs: Mapping[str, str] = ESCAPES) -> str:
     """Makes all of `text` visible. With `ESCAPES`, different texts stay different.
 
     Invisible characters are escapes, and a combining mark at the start gets a dotted circle. A
-    surrogate is the escape of the byte that it is in place of.
+    surrogate becomes the escape of the byte it represents.
 
     >>> visible(" tab\\there"), visible(" end\\n\\udce4", SIGNS)
     ('·tab\\\\there', '·end⏎\\\\xe4')
@@ -84,13 +83,13 @@ def visible_bytes(token: bytes) -> str:
 
 def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
     """Yields for each token whether it continues a character of the token before, and the characters
-    that begin in it, whole. Bytes that are not UTF-8 stay where they are.
+    that begin in it, whole. Invalid bytes stay in their token.
 
     >>> list(whole_characters([b"a \\xe6", b"\\xa0", b"\\xb9!", b"\\xff"]))
     [(False, b'a \\xe6\\xa0\\xb9'), (True, b''), (True, b'!'), (False, b'\\xff')]
     """
     source, ahead = iter(tokens), deque[bytes]()
-    taken = 0  # Bytes of the next tokens that an earlier one shows.
+    taken = 0  # Bytes of later tokens that an earlier one shows.
     while (token := ahead.popleft() if ahead else next(source, None)) is not None:
         shown, continued = token[taken:], taken > 0
         taken = max(taken - len(token), 0)
@@ -105,7 +104,7 @@ def whole_characters(tokens: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
 
 
 def _unfinished(token: bytes) -> tuple[int, int]:
-    """Returns how many bytes of its last character a token has, and how many it lacks."""
+    """Returns the bytes of its last character that a token has, and the number it lacks."""
     for size, byte in enumerate(token[-1:-4:-1], 1):
         if byte & 0xC0 != 0x80:
             length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)

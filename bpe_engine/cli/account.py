@@ -33,7 +33,7 @@ from .templates import (
 )
 
 _PRICE = click.FloatRange(min=0)
-# The longest time for the template of a request: long logs of agents are rendered on busy machines.
+# Time limit for the template of a request: long logs of agents are rendered on busy machines.
 _MAX_SECONDS = 60.0
 _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
 # The errors of a request or of its template; Jinja has more.
@@ -198,8 +198,8 @@ def _is_object(value: Any) -> bool:
 
 
 def _as_served(message: dict[str, Any]) -> dict[str, Any]:
-    """Returns a message as servers give it to templates: no content is "", one text part is a string,
-    and the arguments of calls are objects."""
+    """Returns a message as servers pass it to templates: no content is "", one text part is a
+    string, and the arguments of calls are objects."""
     message = copy.deepcopy(message)
     content = message.get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):

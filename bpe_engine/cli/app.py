@@ -7,7 +7,7 @@ import click
 from .. import __version__
 from .group import Group
 
-# In the order of the help.
+# Commands in the order of the help.
 _SECTIONS = {
     "Text and tokens": ("count", "show", "encode", "decode", "split", "align", "heal"),
     "Chat templates and training data": ("account", "check-template", "audit", "corpus"),

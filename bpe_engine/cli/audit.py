@@ -88,7 +88,7 @@ def audit(
 
 
 class _Untried(click.ClickException):
-    """An error of a template that cannot be tried."""
+    """Raised when a template cannot be tried."""
 
     exit_code = 2
 

@@ -20,19 +20,19 @@ from .group import VOCABULARY, Command
 from .outputs import OutputFiles
 from .printing import printable
 
-#: The rows of a table of the report.
+#: Rows of a table of the report.
 _MOST_ROWS = 10
 
 
 class _Group(click.Group):
-    """A group that takes its arguments for inputs unless the first names a command."""
+    """A group whose arguments are inputs unless the first one names a command."""
 
     command_class: type[click.Command] | None = Command
-    #: The command without a name, whose options are in the help of the group.
+    #: The nameless default command; its options are in the help of the group.
     one_step: click.Command | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # In the order of work.
+        return list(self.commands)  # Commands in the order of work.
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self.commands.get(cmd_name) if cmd_name else self.one_step
@@ -295,7 +295,7 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """Returns a value that is JSON, or else is its text."""
+    """Returns the JSON value of a string, or the string if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -484,7 +484,7 @@ corpus.one_step = all_steps
 
 @contextlib.contextmanager
 def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """Yields a function that moves a progress bar, with an estimate, where errors are shown."""
+    """Yields a function that advances a progress bar with an estimate, on standard error."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

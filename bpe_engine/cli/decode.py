@@ -42,14 +42,14 @@ def decode(
     if ids and path is not None:
         raise click.UsageError("Give ID or --file, not both.")
     tokenizer = options.choose_tokenizer(**choice)
-    # utf-8-sig skips a byte order mark.
+    # The codec utf-8-sig skips a byte order mark.
     source = (
         " ".join(ids) if ids else streams.read_bytes(path).decode("utf-8-sig", "backslashreplace")
     )
     tokens = _parse_ids(source)
     try:
         if (file := tokenizer._unranked) is not None:
-            # Its decoder leaves out unknown ids.
+            # The file's decoder drops unknown ids.
             for id in tokens:
                 if file.id_to_token(id) is None:
                     raise KeyError(f"Invalid token for decoding: {id}")

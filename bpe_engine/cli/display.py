@@ -26,7 +26,7 @@ from ..read.builtin import BUILTIN, RANK_FILE_SHA256
 from .report import PipedConsole
 from .tokens import DecodedToken, tokens_of
 
-# Light backgrounds for black letters; neighbors differ.
+# Light backgrounds for black letters, distinct for neighbors.
 _COLORS = ["#a6cee3", "#fdbf6f", "#b2df8a", "#fb9a99", "#cab2d6", "#ffff99"]
 _STYLES = [Style(color="#000000", bgcolor=color) for color in _COLORS]
 _SPECIAL = Style(bold=True, reverse=True)
@@ -138,12 +138,12 @@ def _chop(shown: str, width: int) -> list[str]:
 def show_healed(
     tokenizer: Encoding, healed: Healed, most: int, color: str, width: int | None
 ) -> None:
-    """Draws the ids of a prompt that stay, the bytes that follow, and the tokens that may come next.
+    """Draws the stable ids of a prompt, the bytes after them, and the allowed next tokens.
 
     Args:
         tokenizer: The tokenizer.
         healed: The prompt.
-        most: The most tokens to draw that may come next.
+        most: Maximum allowed next tokens to draw.
         color, width: As in `show_tokens`.
     """
     console, table = _console(color, width), TokenTable(tokenizer)
@@ -262,11 +262,11 @@ def show_encodings(rows: Sequence[dict[str, Any]]) -> None:
     cells = [[*map(str, list(row.values())[:4]), " ".join(row["models"])] for row in rows]
     for header, *column in zip(headers, *cells):
         justify: JustifyMethod = "right" if header in headers[1:4] else "left"
-        # Only the last column shrinks.
+        # The last column alone shrinks.
         width = None if header == headers[-1] else max(map(cell_len, (header, *column)))
         table.add_column(header, justify=justify, width=width, overflow="ellipsis")
     for row_cells in cells:
-        # A row is a line: the last column is cut where the terminal ends.
+        # Each row takes one line: the last column is truncated at the terminal's width.
         *numbers, models = row_cells
         table.add_row(*numbers, Text(models, no_wrap=True, overflow="ellipsis"))
     with console.capture() as captured:

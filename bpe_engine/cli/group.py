@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     ParamType = click.ParamType[Any]
 else:
-    ParamType = click.ParamType  # Not generic in older versions.
+    ParamType = click.ParamType  # `click.Group` is not generic in older versions.
 
 __all__ = [
     "VOCABULARY",
@@ -32,8 +32,8 @@ __all__ = [
     "complete_vocabulary",
 ]
 
-#: The options that commands share, by the heading that the help lists them under. The options of
-#: one command alone come first, under "Options".
+#: Shared options by their heading in the help. Options of one command alone come first, under
+#: "Options".
 _SECTIONS = {
     "Vocabulary": "encoding model ranks tokenizer base extra pattern pattern-regex special-token "
     "special-tokens nfc from to",
@@ -45,7 +45,7 @@ _HEADINGS = {name: heading for heading, names in _SECTIONS.items() for name in n
 
 
 class Command(click.Command):
-    """A command whose help lists its options in sections."""
+    """A command with options in sections of its help."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{name: [] for name in _SECTIONS}}
@@ -113,7 +113,7 @@ class Group(click.Group):
 
 
 def complete(group: click.Group, program: str) -> int | None:
-    """Answers a shell that asks for completion; returns the status, or None if none asks."""
+    """Answers a completion request of a shell; returns the status, or None without a request."""
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
     instruction = os.environ.get(variable)
     if not instruction:
@@ -141,7 +141,7 @@ def complete_vocabulary(
     names = complete_encoding(context, parameter, incomplete)
     if not names:
         return [CompletionItem(incomplete, type="file")]
-    # In bash, an item for files would take the place of the names.
+    # In bash, an item for files would replace the names.
     return [*names, *map(CompletionItem, glob.glob(f"{glob.escape(incomplete)}*"))]
 
 
@@ -160,12 +160,12 @@ class _Vocabulary(ParamType):
         return complete_vocabulary(ctx, param, incomplete)
 
 
-#: A tokenizer as `bpe_engine.open_tokenizer` takes it.
+#: A source for `bpe_engine.open_tokenizer`.
 VOCABULARY = _Vocabulary()
 
 
 class Existing(click.Path):
-    """The path of a file or folder. One that is missing is named as the system names it."""
+    """The path of a file or folder; the error for a missing one is the system's."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exists=True, **options)

@@ -17,7 +17,7 @@ from .group import VOCABULARY, Existing, complete_encoding
 
 _DEFAULT = "o200k_base"
 
-# The rest of a model's name that needs no remark: a date or a size, or a published variant.
+# Suffixes of model names accepted without a remark: a date, a size, a published variant.
 _VARIANT = re.compile(
     r"[-.]?(\d|(mini|nano|pro|preview|latest|audio|realtime|search|transcribe|codex|chat|vision)\b)"
     r"|(turbo|instruct)(-\d|-preview|$)|:",

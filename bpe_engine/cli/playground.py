@@ -11,7 +11,7 @@ import click
 from . import streams
 from .group import Command, complete_vocabulary
 
-# The part of an address that holds a view.
+# The fragment of an address that encodes a view.
 _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
 
 
@@ -71,7 +71,7 @@ def playground(link: str | None, sources: Sequence[str], port: int, opens: bool)
 
 
 def _state(link: str) -> str:
-    """Returns the view in a link that somebody sent; the rest of it is not used."""
+    """Returns the view encoded in a shared link; the rest of the link is ignored."""
     state = _STATE.fullmatch(link)
     if state is None or ("://" in link and "#" not in link):
         raise click.UsageError(

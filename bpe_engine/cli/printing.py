@@ -9,8 +9,8 @@ from typing import TextIO
 
 __all__ = ["escape_unencodable", "for_terminal", "printable", "write"]
 
-#: Characters that a terminal would not show, but obey: control characters other than line ends,
-#: and marks of direction; and halves of surrogate pairs, which names of files can have.
+#: Characters that a terminal interprets instead of showing: control characters except line ends,
+#: and direction marks; also lone surrogates, which file names can hold.
 _OBEYED = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -47,11 +47,11 @@ def _broken(line: str, columns: int) -> str:
 def escape_unencodable() -> None:
     """Makes standard output and error escape what their encoding lacks, as in ``\\u6839``.
 
-    Without it, printing such a character raises UnicodeEncodeError. Call it once, before the first
-    line is printed: it then holds for print, click and rich alike.
+    Without this call, printing such a character raises UnicodeEncodeError. Call once, before the
+    first line is printed; covers print, click and rich.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A program that replaced a stream may have put anything there.
+        # A program may have replaced the stream with any object.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 

@@ -15,12 +15,12 @@ from .printing import escape_unencodable, for_terminal, printable
 
 __all__ = ["BAD_COMMAND_LINE", "FAILED", "INTERRUPTED", "PIPE_CLOSED", "run_program"]
 
-#: The exit statuses: 1 for bad input, for a check that finds errors, and for output that cannot be
-#: written; 2 for a wrong command line, and for a file that it names and that cannot be opened; 128
-#: and the number of the signal after Ctrl-C, and when the reader of the output is gone.
+#: Exit statuses: 1 for bad input, for a check that finds errors, and for output that cannot be
+#: written; 2 for a wrong command line and for a named file that cannot be opened; 128 plus the
+#: signal's number after Ctrl-C and after the reader of the output is gone.
 FAILED, BAD_COMMAND_LINE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
-#: Errors about a file that the command line names.
+#: Errors about a file named on the command line.
 _NOT_OPENED = (
     FileNotFoundError,
     FileExistsError,
@@ -37,9 +37,9 @@ def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
     """Runs a command, and returns its exit status.
 
     Errors that a user can mend are one line on standard error, which begins with the name of the
-    program; lines of a list that belongs to it are indented.
+    program; lines of an attached list are indented.
     """
-    # Python sets a standard stream to None if it was closed at the start.
+    # A standard stream closed at the start is None in Python.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
     if sys.stdout is None:

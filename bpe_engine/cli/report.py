@@ -14,10 +14,10 @@ from ..abilities.visible import plural, shorten
 from ..html_report.page import Page, Remark, TableView
 from .printing import printable
 
-#: The narrowest lines of a long list.
+#: Minimum line width of a long list.
 NARROWEST = 40
 
-#: The most rows of a table on the screen.
+#: Maximum rows of a table on the screen.
 ROWS_SHOWN = 20
 
 
@@ -36,7 +36,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(to: Console, text: str) -> None:
-    """Prints a line without wrapping it, so that it can be copied."""
+    """Prints an unwrapped line, for copying."""
     to.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -51,7 +51,7 @@ def print_indented(to: Console, text: Text, indent: int, most: int | None = None
     for paragraph in text.split("\n", allow_blank=True):
         first = paragraph.wrap(to, width, overflow="fold")[0]
         end = len(first)
-        # The space at which a full line ends is not in it.
+        # A full line ends before its last space.
         end += paragraph.plain[end : end + 1] == " "
         rest = paragraph[end:].wrap(to, width - indent, overflow="fold")
         others = [Text(" " * indent) + line for line in rest if line]
@@ -85,7 +85,7 @@ def print_report(
         to: the console.
         page: the report.
         most_rows: the number of rows of a table.
-        left_out: ids of parts that are not printed.
+        left_out: ids of parts to omit.
     """
     for sentence in page.conclusions:
         say_wrapped(to, sentence)
@@ -122,7 +122,7 @@ def _print_rows(to: Console, view: TableView, most_rows: int) -> None:
     if not view.rows:
         return
     table = Table(box=None, pad_edge=False)
-    # A long text would leave no room for the other columns.
+    # Long texts would crowd out the other columns.
     most = max(to.width // (3 if len(view.columns) > 2 else 2), 20)
     for column in view.columns:
         is_number = column.kind in ("number", "id")

@@ -32,8 +32,8 @@ def read_bytes(path: str | None) -> bytes:
 
 
 def read_prompt(words: Sequence[str], path: str | None, errors: str) -> str | bytes:
-    """Reads the text of a command with `options.reads_text`: with ``strict`` as bytes, which may end
-    inside a character."""
+    """Reads the text of a command with `options.reads_text`; with ``strict`` as bytes, which may
+    end inside a character."""
     if errors != "strict":
         return read_text(words, path, errors)
     return b"".join(_contents(words, path)[0])
@@ -57,7 +57,7 @@ def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], 
 
 
 def _noticed(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
-    """Passes chunks on, and prints a note about a byte order mark."""
+    """Forwards chunks, after a note about a byte order mark."""
     first = next(chunks, b"")
     if first.startswith(codecs.BOM_UTF8):
         print_note(
@@ -84,7 +84,7 @@ def _chunks(path: str | None) -> Iterator[bytes]:
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:
-    # Does not wait for a full chunk.
+    # `read1` returns before a chunk is full.
     read = getattr(file, "read1", file.read)
     while chunk := read(_CHUNK):
         yield chunk

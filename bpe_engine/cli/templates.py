@@ -43,7 +43,7 @@ def read_template(path: str) -> str:
 
 
 def open_model(name: str) -> Encoding | Tokenizer:
-    """Opens a tokenizer; of a folder, with its configuration, which names the roles of tokens."""
+    """Opens a tokenizer; for a folder, with the configuration that names the roles of tokens."""
     from ..read.opening import open_tokenizer
     from ..tokenizer import Tokenizer
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from .. import Encoding
 from .._core import TokenTable
 
-# How tokens of files write a space that they begin with.
+# Spellings of a leading space in tokens of files.
 _SPACES = (" ", "\u0120", "\u2581")
 
 
 @dataclass(frozen=True)
 class DecodedToken:
-    """A token of a text, and the span of its characters."""
+    """A token of a text and its character span."""
 
     id: int
     token: bytes
@@ -58,8 +58,7 @@ def tokens_of(
 
 
 def _is_made(tokenizer: Encoding, id: int, text: str, start: int) -> bool:
-    """True if the decoder puts a space before a token where the text has none, as BERT's does
-    before brackets."""
+    """True if the decoder inserts a space before a token, as BERT's does before brackets."""
     file = tokenizer._unranked
     if file is None or text[max(start - 1, 0) : start].isspace():
         return False

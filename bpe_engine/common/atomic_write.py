@@ -1,4 +1,4 @@
-"""Writes files in one step, and sums them."""
+"""Writes files atomically, and computes their SHA-256."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sha256(path: str) -> str:
 
 
 def sync(*paths: str) -> None:
-    """Waits until files, or folders, are on the disk."""
+    """Syncs files or folders to the disk."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -35,28 +35,28 @@ def sync(*paths: str) -> None:
 
 
 def published(source: str, target: str) -> None:
-    """Moves a complete file to its place: on the disk first, then under its name."""
+    """Publishes a complete file: syncs the file, then renames it."""
     sync(source)
     os.replace(source, target)
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """True for a device or a pipe, which is written to directly."""
+    """True for a device or a pipe, written to directly."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def write_at_once(
     path: str | os.PathLike[str], contents: bytes, scratch: str | None = None
 ) -> None:
-    """Writes a small file in one step: it has the old contents or the new ones.
+    """Writes a small file atomically: readers see the old or the new contents.
 
     Args:
         path: The file. A link is followed; a pipe or a device is written to.
-        contents: Its bytes.
+        contents: Bytes of the token.
         scratch: A folder on the same disk for the unfinished file; by default the folder of the
             file.
 
-    Raises OSError if the file cannot be written; nothing is left then.
+    Raises OSError if the file cannot be written; no partial file remains.
     """
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
@@ -71,7 +71,7 @@ def write_at_once(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         with open(unfinished, "xb") as file:
             file.write(contents)
-        with contextlib.suppress(OSError):  # The file is new, or the system has no modes.
+        with contextlib.suppress(OSError):  # The file is new, or the system lacks modes.
             shutil.copymode(path, unfinished)
         published(unfinished, path)
     except BaseException as error:
@@ -80,5 +80,5 @@ def write_at_once(
         if isinstance(error, OSError) and error.filename2 is None:
             error.filename = path
         raise
-    with contextlib.suppress(OSError):  # Not every system can sync a folder.
+    with contextlib.suppress(OSError):  # Some systems cannot sync a folder.
         sync(folder or ".")

@@ -1,4 +1,4 @@
-"""`tokenize_batch`: one function from Arrow to Arrow, for engines that have tables already."""
+"""`tokenize_batch`: Arrow tables to Arrow tables, for data engines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tokenize_batch(
         id_field: The column of names, which is kept as ``id``.
         eod, bos: Special tokens after and before each text.
         allow_special: Names that text may hold as tokens.
-        num_threads: How many threads encode; None for one a core.
+        num_threads: Encoding threads; None for one per core.
 
     Returns:
         A batch of the same kind with ``input_ids`` (list of int32) and, with `id_field`, ``id``.
@@ -70,7 +70,7 @@ def tokenize_batch(
             "allow_special": allow_special,
             "num_threads": num_threads,
         }
-        # An empty table has no batches, but a schema.
+        # An empty table has a schema but no batches.
         batches = batch.to_batches() or [pa.RecordBatch.from_pylist([], batch.schema)]
         return pa.Table.from_batches(
             [tokenize_batch(part, tokenizer, **arguments) for part in batches]

@@ -1,4 +1,4 @@
-"""`Coder`: a tokenizer as a corpus needs it, for columns of text."""
+"""`Coder`: encodes columns of text for a corpus."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Coder:
         self.engine = engine
         self._ids = special_ids(engine)
         self.name: str = engine._label
-        #: The id of the token for unknown text, or None.
+        #: Id of the unknown token, or None.
         self.unknown: int | None = None
-        #: True if the tokenizer leaves out text that it has no token for.
+        #: True if the tokenizer drops text without a token.
         self.drops_unknown: bool = False
         self.largest_id: int
         if isinstance(engine, Encoding):
@@ -76,7 +76,7 @@ class Coder:
             self.drops_unknown = self.unknown is None and _drops_unknown(self._core)
         for name in allow_special:
             self.id_of(name)
-        #: The names whose occurrences in text are counted.
+        #: Names counted in text.
         self.controls: list[str] = sorted(
             name for name in self._ids if not name.isspace() and name not in allow_special
         )
@@ -84,7 +84,7 @@ class Coder:
 
     @property
     def text_engine(self) -> Engine:
-        """The tokenizer that finds the same added tokens in text as `encode`."""
+        """A tokenizer that finds the added tokens `encode` finds."""
         return self.engine if isinstance(self.engine, Encoding) else self._core
 
     @property
@@ -108,7 +108,7 @@ class Coder:
         """Encodes a list or an Arrow column of texts.
 
         Returns:
-            The ids of all texts, and the ``len(texts) + 1`` places between them.
+            The ids of all texts, and their ``len(texts) + 1`` row splits.
 
         Raises:
             ValueError: A text is null or not UTF-8; the message has the row.
@@ -122,7 +122,7 @@ class Coder:
         return np.frombuffer(buffer, np.uint32), np.frombuffer(splits, np.int64)
 
     def count_controls(self, column: Any) -> list[tuple[str, int, int]]:
-        """Returns each control string in an Arrow column, with how often, and the first row."""
+        """Returns each control string in an Arrow column, with its count and first row."""
         return self._counter.count(parts_of(column))
 
 
@@ -134,7 +134,7 @@ def _unknown_id(engine: Tokenizer) -> int | None:
 
 
 def _drops_unknown(engine: Tokenizer) -> bool:
-    """Returns whether a character without a token, here a rune, becomes no id."""
+    """True if a character without a token, here a rune, is dropped."""
     try:
         with_rune, without = engine.encode_batch(["a\u16a0", "a"], add_special_tokens=False)
     except ValueError:  # Unknown text is an error.
@@ -145,8 +145,8 @@ def _drops_unknown(engine: Tokenizer) -> bool:
 def _with_text_tokens(engine: Tokenizer, allow_special: Collection[str]) -> Tokenizer:
     """Returns a tokenizer that finds only allowed tokens and whitespace in text.
 
-    A tokenizer file finds its added tokens that are not "special" even in text without special
-    tokens, so that flag says here which ones to find.
+    A tokenizer file always finds added tokens that are not "special", so that flag selects the
+    tokens to find.
     """
 
     def is_control(content: str) -> bool:

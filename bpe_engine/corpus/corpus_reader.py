@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusReader"]
 
-#: Files that are open at once.
+#: Maximum open files.
 _MOST_OPEN = 64
 
 
@@ -29,7 +29,7 @@ class CorpusReader(Reader):
 
     Args:
         out: The folder, or its plan.
-        as_parts: Whether to read the parts where they still are, in the order of the inputs.
+        as_parts: Read the parts, if present, in the order of the inputs.
 
     Raises:
         CorpusError: Units are missing, or a file is damaged.
@@ -49,7 +49,7 @@ class CorpusReader(Reader):
             raise CorpusError(
                 f"{plan.out} is in the order of the inputs until it is merged; merge it"
             )
-        #: Documents and ids that are held out, at the end.
+        #: Held-out documents and ids, at the end.
         self.held_out: tuple[int, int] = (0, 0)
         units: list[int | str] = [MERGED] if self.is_merged else [*range(len(plan.units))]
         self._documents, self._tokens = [0], [0]
@@ -115,7 +115,7 @@ class CorpusReader(Reader):
     def _parts(
         self, starts: list[int], first: int, last: int
     ) -> Iterator[tuple[int, Reader, int, int]]:
-        """Yields the number and the reader of each part of a range, and the part of the range in it."""
+        """Yields the index and the reader of each part of a range, and the subrange in the part."""
         number = max(bisect.bisect_right(starts, first) - 1, 0)
         while first < last and number < self.parts:
             end = min(last, starts[number + 1])
@@ -165,7 +165,7 @@ class CorpusReader(Reader):
         lines, uris = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
         for _, part, *span in self._parts(self._documents, first, last):
             found = part.sources(*span)
-            assert found is not None  # All parts have the format of the plan.
+            assert found is not None  # The format is the plan's for all parts.
             lines.append(found[0])
             uris.append(found[1])
         return np.concatenate(lines), pa.concat_arrays(uris)

@@ -1,4 +1,4 @@
-"""Looks at token files for a report: lengths, a document with its cuts, how full rows are."""
+"""Samples token files for a report: lengths, a tokenized document, fill of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "look_at"]
 
-#: The documents that are looked at, the first ones; ids of the sample; lengths of rows.
+#: Number of leading documents sampled; ids of the sample; row lengths.
 _DOCUMENTS, _SAMPLE, _ROWS = 1 << 20, 80, (512, 1024, 2048, 4096, 8192)
 
 
@@ -28,15 +28,15 @@ class Look:
     documents: int
     #: Histogram: upper bound of ids per document, a power of two, to percent of documents.
     lengths: dict[str, float]
-    #: For each row length: the percentage of documents that fit whole, and of a row that is filled
-    #: when rows hold one document each.
+    #: For each row length: the percentage of documents that fit whole, and the fill of rows with
+    #: one document each, in percent.
     rows: list[tuple[int, float, float]]
-    #: The tokens of the first document, as they are shown.
+    #: Tokens of the first document, as shown.
     sample: list[str]
 
 
 def look_at(plan: Plan) -> Look | None:
-    """Returns figures of the token files; None until they are complete, or if they are damaged."""
+    """Returns figures of the token files; None while they are incomplete or if damaged."""
     try:
         reader = CorpusReader(plan)
         count = min(reader.documents, _DOCUMENTS)

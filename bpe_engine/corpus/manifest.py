@@ -22,54 +22,54 @@ __all__ = [
     "write_manifest",
 ]
 
-#: The name of the manifest of merged files, in place of a unit's number.
+#: Name of the manifest of merged files, instead of a unit number.
 MERGED = "merged"
 
-#: Documents that the report shows.
+#: Maximum documents in the report.
 MOST_LONGEST = 5
-#: Refused rows that a manifest shows. The folder ``refused`` lists all of them.
+#: Maximum refused rows in a manifest. The folder ``refused`` lists all.
 MOST_REFUSED = 1_000
 
 
 @dataclass
 class Manifest:
-    """Counts and sums of a unit, or of merged files. It is the same however the unit was run."""
+    """Counts and sums of a unit or of merged files, whatever processes and threads wrote them."""
 
     plan: str
     unit: int | str
-    #: Rows of the inputs, and the documents that were written, with the empty ones among them.
+    #: Input rows; written documents; empty documents among them.
     rows: int = 0
     written: int = 0
     empty: int = 0
-    #: Rows that are not text: how many were left out, and how many became empty documents.
+    #: Rows that are not text: the number dropped, and the number kept as empty documents.
     left_out: int = 0
     kept_empty: int = 0
-    #: The first of them: input, line, reason, and whether an empty document was kept.
+    #: The first such rows: input, line, reason, and true if an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
     #: Bytes of text, and ids with BOS and EOD.
     bytes: int = 0
     tokens: int = 0
-    #: Documents and ids at the end of merged files that are held out.
+    #: Held-out documents and ids, at the end of merged files.
     held_out: tuple[int, int] = (0, 0)
-    #: Ids of the token for unknown text.
+    #: Occurrences of the unknown token.
     unknown: int = 0
-    #: Remarks, and the number of rows that each is about.
+    #: Remarks with their numbers of rows.
     notes: dict[str, int] = field(default_factory=dict)
     first_id: int | None = None
     last_id: int | None = None
-    #: Control strings in text: how often, and the input and line of the first. In a range of bytes,
-    #: `input[first:last]`, lines are counted from its beginning; so they are in `longest`.
+    #: Control strings in text: count, input and line of the first. For a byte range,
+    #: `input[first:last]`, lines count from the start of the range, also in `longest`.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     #: The longest documents: ids, input, line.
     longest: list[tuple[int, str, int]] = field(default_factory=list)
     #: Documents, bytes of text and ids of each input.
     sources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    #: Size and SHA-256 of each file, and of the list of all refused rows, if there are any.
+    #: Size and SHA-256 of each file, and of the list of refused rows, if any.
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
     refused_file: tuple[int, str] | None = None
 
     def add(self, other: Manifest) -> None:
-        """Adds the counts of the unit that follows. Files stay as they are."""
+        """Adds the counts of the next unit; keeps the files."""
         for name in (
             "rows",
             "written",
@@ -96,11 +96,11 @@ class Manifest:
             self.add_source(uri, documents, size, tokens)
 
     def add_refused(self, rows: list[tuple[str, int, str, bool]]) -> None:
-        """Shows refused rows, up to `MOST_REFUSED`; their counts stay as they are."""
+        """Records refused rows, up to `MOST_REFUSED`, without counting them."""
         self.refused += rows[: MOST_REFUSED - len(self.refused)]
 
     def add_longest(self, longest: list[tuple[int, str, int]]) -> None:
-        """Keeps the longest documents; of equally long ones those that come first."""
+        """Keeps the longest documents, the first ones on ties."""
         ranked = sorted([*self.longest, *longest], key=lambda document: -document[0])
         self.longest = ranked[:MOST_LONGEST]
 

@@ -34,7 +34,7 @@ def merge_parts(
 
     Args:
         out: The folder, or its plan.
-        progress: Called with the documents so far and all of them.
+        progress: Called with the documents so far and in total.
 
     Returns:
         The manifest of the merged files.

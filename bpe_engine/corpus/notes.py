@@ -1,4 +1,4 @@
-"""Notes on a corpus: ids that are right, and hardly those that its owner wants."""
+"""Notes on a corpus whose ids are correct but probably unintended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .plan import Plan
 
 __all__ = ["MANY_UNKNOWN", "notes_of", "share_of"]
 
-#: A note warns if the share of unknown tokens is at least this.
+#: Minimum share of unknown tokens for a note.
 MANY_UNKNOWN = 0.01
 
 
 def notes_of(plan: Plan, total: Manifest) -> list[str]:
     """Returns the notes on the units whose counts are in `total`.
 
-    A manifest has each of its notes with a number of rows.
+    Each note in a manifest has its number of rows.
     """
     notes = [f"{plural(rows, 'row')}: {note}" for note, rows in total.notes.items()]
     if total.unknown >= MANY_UNKNOWN * max(total.tokens, 1):

@@ -1,4 +1,4 @@
-"""Encodes rows that are not plain text: segments, and messages with a chat template."""
+"""Encodes structured rows: segments, and messages with a chat template."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ESCAPED_TWICE = "a call has its arguments as JSON in a string, which the templa
 
 
 class Row(NamedTuple):
-    """A row that is encoded."""
+    """An encoded row."""
 
     ids: npt.NDArray[np.uint32]
     #: 1 for ids of the assistant; None for segments.
@@ -40,12 +40,12 @@ class Row(NamedTuple):
 def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
     """Encodes segments or messages, row by row.
 
-    Segments are lists of ``{"text": ..., "special": true}`` or ``[text, is special]``: text of a
-    special one is the name of a token, and all other text holds none. Messages are rendered by the
+    Segments are lists of ``{"text": ..., "special": true}`` or ``[text, is special]``: a special
+    segment is the name of a token; other text holds no token names. Messages are rendered by the
     template, whose own text is trusted.
 
     Returns:
-        The block with `Row` in place of the objects. Rows that are malformed, or that the template
+        The block with `Row` in place of the objects. Malformed rows, and rows that the template
         refuses, are bad.
     """
     known = {row for row, _ in block.bad}
@@ -58,7 +58,7 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
                 row = _encoded(options, coder, *item)
             except (ImportError, MemoryError):
                 raise
-            except Exception as error:  # Templates raise errors of their own kinds.
+            except Exception as error:  # Templates raise errors of any class.
                 kind = "" if isinstance(error, CorpusError) else f"{type(error).__name__}: "
                 bad.append((number, f"{kind}{error}"))
         rows.append(row)
@@ -76,7 +76,7 @@ def empty_row(options: Options) -> Row:
 def joined(
     rows: list[Row], options: Options
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint8] | None, int]:
-    """Returns the ids of rows, the places between them, their masks, and the bytes of text."""
+    """Returns the ids of rows, the row splits, the masks, and the bytes of text."""
     import numpy as np
 
     parts = [empty_row(options), *rows]
@@ -106,7 +106,7 @@ def _encoded(options: Options, coder: Coder, value: Any, others: dict[str, Any])
 
 
 def _weighted(options: Options, messages: Any) -> list[int] | None:
-    """Returns the messages that the mask may have: those whose weight is not 0."""
+    """Returns the messages that may be in the mask: those with a nonzero weight."""
     if options.weight_key is None:
         return None
     kept = []
@@ -138,7 +138,7 @@ def _notes(
 
 
 def _escaped_arguments(messages: Any) -> Iterator[str]:
-    """Yields arguments of calls that are JSON in a string, as `tojson` would write the string."""
+    """Yields JSON string arguments of calls, as `tojson` writes a string."""
     for message in filter(_is_mapping, messages):
         calls = message.get("tool_calls")
         calls = [*calls] if isinstance(calls, (list, tuple)) else []

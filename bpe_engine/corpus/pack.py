@@ -1,4 +1,4 @@
-"""Packs documents into rows of a given length. Only writes an index; the ids stay in place.
+"""Packs documents into rows of a given length. Writes only an index; ids are not copied.
 
 The index is ``OUT/packed-LENGTH-METHOD.idx``, with a seed ``OUT/packed-LENGTH-METHOD-seedN.idx``: a
 header in JSON that is padded to 4,096 bytes, then the first piece of each row and the number of
@@ -29,15 +29,15 @@ __all__ = ["HEADER", "METHODS", "index_name", "index_sum", "pack_rows", "read_he
 
 METHODS = ("best-fit", "wrap")
 
-#: The bytes of the header.
+#: Bytes of the header.
 HEADER = 4096
 
 _FIELDS = {"plan", "length", "method", "seed", "rows", "pieces", "tokens", "sha256"}
 
-#: Documents that are packed together. Memory stays bounded; hardly any row has room left.
+#: Documents packed together: bounds memory and leaves hardly any row unfilled.
 _WINDOW = 1 << 20
 
-#: The longest row: the places between its pieces have 32 bits.
+#: Maximum row length: piece boundaries have 32 bits.
 _LONGEST = 2**31 - 1
 
 
@@ -84,7 +84,7 @@ def pack_rows(
 
     Args:
         out: The folder of a corpus that is complete, or its plan.
-        length: The most ids of a row.
+        length: Maximum ids of a row.
         method: "best-fit" puts each document into the fullest row that still takes it, the longest
             first; longer documents are cut into pieces of `length`, and no other is cut. "wrap"
             joins all documents and cuts: every row but the last is full.
@@ -151,14 +151,14 @@ def _best_fit(reader: CorpusReader, length: int) -> Iterator[_Window]:
         last = min(first + _WINDOW, count)
         spans = reader.spans(first, last)
         sizes = np.diff(spans)
-        # A long document is full pieces and a rest.
+        # A long document becomes full pieces and a remainder.
         counts = np.maximum(-(-sizes // length), 1) * (sizes > 0)
         documents = np.repeat(np.arange(first, last), counts)
         begins = np.cumsum(counts) - counts
         number = np.arange(len(documents)) - np.repeat(begins, counts)
         starts = np.repeat(spans[:-1], counts) + number * length
         lengths = np.minimum(np.repeat(spans[1:], counts) - starts, length)
-        # Its memory grows with the room; more than for all of them makes no difference.
+        # Memory grows with the room, so the room is at most the sum of all lengths.
         order, ends = best_fit(lengths, max(1, min(length, int(lengths.sum()))))
         yield ends, documents[order], starts[order], lengths[order]
 
@@ -168,7 +168,7 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
 
     count = reader.documents - reader.held_out[0]
     order = None if seed is None else Permutation(count, seed)
-    at = 0  # Ids so far, which decide where rows are cut.
+    at = 0  # Ids so far, which decide the row boundaries.
     for first in range(0, count, _WINDOW):
         last = min(first + _WINDOW, count)
         if order is None:
@@ -181,7 +181,7 @@ def _wrapped(reader: CorpusReader, length: int, seed: int | None) -> Iterator[_W
             starts, sizes = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         ends = at + np.cumsum(sizes)
         begins = ends - sizes
-        # Pieces begin where a document does, and where a row does.
+        # Pieces begin at the starts of documents and rows.
         counts = np.where(sizes > 0, (ends - 1) // length - begins // length + 1, 0)
         number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         row = np.repeat(begins // length, counts) + number

@@ -24,8 +24,8 @@ __all__ = ["PackedRows"]
 class PackedRows:
     """The rows of a corpus that was packed with `pack_rows`.
 
-    It has a length and items, so it works as a map-style data set of torch, and it can be pickled
-    for workers. Ids are read where a row is asked for.
+    Works as a map-style data set of torch: has a length and items, and can be pickled for workers.
+    Ids are read on access to a row.
 
     Args:
         out: The folder of the corpus.
@@ -53,7 +53,7 @@ class PackedRows:
         header = read_header(path)
         if header["plan"] != self._reader.plan.sha256 or header["tokens"] != self._reader.tokens:
             raise CorpusError(f"{path} belongs to another corpus; pack this one again")
-        #: The most ids of a row.
+        #: Maximum ids of a row.
         self.length: int = int(header["length"])
         self.method: str = str(header["method"])
         rows, pieces = int(header["rows"]), int(header["pieces"])
@@ -97,12 +97,12 @@ class PackedRows:
 
         Returns:
             ``input_ids`` (int64, as many as there are: at most `length`), ``position_ids`` (int64;
-            they begin again with each piece), ``cu_seqlens`` (int32; the places between pieces),
+            restarting with each piece), ``cu_seqlens`` (int32; the piece boundaries),
             and ``loss_mask`` (uint8; 1 for ids to train on), all of numpy.
 
         Raises:
             IndexError: The row does not exist.
-            CorpusError: The index has pieces for the row that cannot be.
+            CorpusError: The index has impossible pieces for the row.
         """
         import numpy as np
 

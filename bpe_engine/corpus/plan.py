@@ -1,4 +1,4 @@
-"""`Plan`: everything that decides the bytes of a corpus, and the units that write them."""
+"""`Plan`: all that determines the bytes of a corpus, and the units that write them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .sealed import read_sealed, sealed, sum_of
 
 __all__ = ["NOT_VARIABLES", "Options", "Plan", "make_plan", "read_plan"]
 
-#: Bytes of input of a unit of work.
+#: Input bytes of a unit of work.
 UNIT_BYTES = 1 << 27
 
 _VERSION = 3
@@ -35,7 +35,7 @@ _VERSION = 3
 #: Names that variables of a template cannot have: the conversation, and fields of the plan.
 NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
 
-#: Plans are UTF-8, and olmo's index has lines.
+#: Line ends would break olmo's index, and plans are UTF-8.
 _UNFIT = re.compile("[\r\n\ud800-\udfff]")
 
 #: Names of special tokens that may end a document.
@@ -47,7 +47,7 @@ class Options:
     """The choices of a plan. Each of them may change the bytes that are written."""
 
     format: str = "megatron"
-    #: The special token after each document (before it, in llm.c), and the one before each; or None.
+    #: Special tokens after each document (before it, in llm.c) and before each; or None.
     eod: str | None = None
     bos: str | None = None
     #: The field with the text, and with the name of a document.
@@ -61,12 +61,12 @@ class Options:
     tools: str | None = "tools"
     template_fields: dict[str, str] = dataclasses.field(default_factory=dict)
     template_variables: dict[str, Any] = dataclasses.field(default_factory=dict)
-    #: For messages: the assistant's messages in the mask, "every" one or the "last"; and the key of a message
-    #: whose 0 or false leaves the message out, such as "weight".
+    #: For messages: the assistant's messages in the mask, "every" or "last"; and the message key
+    #: whose 0 or false drops the message, such as "weight".
     train_on: str = "every"
     weight_key: str | None = None
-    #: For plain text: the separator of documents; None for a document a file. "auto" is that, but
-    #: for files of more than a megabyte, whose documents are between empty lines.
+    #: For plain text: the separator of documents; None for one document per file. "auto" means None
+    #: up to a megabyte, and empty lines for longer files.
     separator: str | None = AUTO
     #: For rows that are not text: "raise", "skip" or "keep-empty".
     on_error: str = "raise"
@@ -74,7 +74,7 @@ class Options:
     allow_special: tuple[str, ...] = ()
     #: The seed of the order of documents, or None for the order of the inputs.
     shuffle: int | None = None
-    #: The share of documents that merging writes to files of their own, for validation: the last.
+    #: Share of documents that merging writes to separate files, for validation: the last ones.
     held_out: float = 0.0
     unit_bytes: int = UNIT_BYTES
 
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def _fields_of_template(self) -> tuple[str, ...]:
-        """The fields that the template gets, and those that a user may have meant for it."""
+        """Fields passed to the template, and candidates that a user may have meant for it."""
         from ..prompt import ChatTemplate
 
         given = [*([] if self.tools is None else [self.tools]), *self.template_fields.values()]
@@ -104,7 +104,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Plan:
-    """A corpus to be: inputs, tokenizer, options, units. Made by `make_plan`.
+    """The inputs, tokenizer, options and units of a corpus. Made by `make_plan`.
 
     A unit is a list of parts of inputs. It is written by a pure function of the plan and its number.
     """
@@ -115,7 +115,7 @@ class Plan:
     layout: Layout
     inputs: tuple[Input, ...]
     units: tuple[tuple[Part, ...], ...]
-    #: The folder, which is outside the plan: the same plan writes the same bytes anywhere.
+    #: The folder, no part of the plan: the same plan writes the same bytes anywhere.
     out: str = field(compare=False)
 
     @property
@@ -317,7 +317,7 @@ def _check_template(options: Options) -> None:
             _ = options.fields
         except ImportError:
             raise
-        except Exception as error:  # Of jinja2, which is imported only for messages.
+        except Exception as error:  # An error of jinja2, imported only for messages.
             raise CorpusError(f"the chat template is broken: {error}") from error
     try:
         json.dumps(options.template_variables)
@@ -326,7 +326,7 @@ def _check_template(options: Options) -> None:
 
 
 def _units(inputs: Sequence[Input], options: Options) -> tuple[tuple[Part, ...], ...]:
-    # Only a whole file knows the numbers of its lines at once.
+    # Line numbers are known at once only for a whole file.
     whole = FORMATS[options.format].needs_lines
     units: list[tuple[Part, ...]] = []
     unit: list[Part] = []
@@ -357,7 +357,7 @@ def _write(plan: Plan) -> None:
                 f"{path} is another plan: {_difference(present, plan)}; {way_out}choose another folder"
             )
         return
-    # A process that was killed while it planned leaves only this.
+    # A planning process that was killed leaves only this folder.
     if names - {"unfinished"}:
         raise CorpusError(f"{plan.out} is not empty and has no plan.json; choose another folder")
     with scratch_folder(plan.out, "plan") as folder:

@@ -17,7 +17,7 @@ from .plan import Plan, read_plan
 
 __all__ = ["CorpusReport", "corpus_report"]
 
-#: Inputs in the chart, the characters of their names, and the percentage at which a row is full.
+#: Maximum inputs in the chart, maximum characters of their names, and the percentage of a full row.
 _SOURCES, _NAME, _FULL = 10, 18, 90
 
 
@@ -30,7 +30,7 @@ class CorpusReport:
     tokenizer: str
     fingerprint: str
     eod: str | None
-    #: Units of the plan, and those that exist.
+    #: Units in the plan, and units written.
     units: int
     done: int
     is_merged: bool
@@ -41,15 +41,15 @@ class CorpusReport:
     empty: int = 0
     text_bytes: int = 0
     tokens: int = 0
-    #: Ids of the token for unknown text.
+    #: Occurrences of the unknown token.
     unknown: int = 0
     #: Warnings, one sentence each.
     notes: list[str] = field(default_factory=list)
-    #: Rows that are not text, left out or kept as empty documents; ``OUT/refused`` lists them.
+    #: Rows that are not text, dropped or kept as empty documents; ``OUT/refused`` lists them.
     rows_refused: int = 0
-    #: The first of them: input, line, reason, and whether an empty document was kept.
+    #: The first such rows: input, line, reason, and true if an empty document was kept.
     refused: list[tuple[str, int, str, bool]] = field(default_factory=list)
-    #: The count, and the input and line of the first occurrence.
+    #: Count, input and line of the first occurrence.
     controls: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     #: Ids, input, line.
     longest: list[tuple[int, str, int]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class CorpusReport:
 
     @property
     def base(self) -> str:
-        """The folder of all inputs that were read, with its last slash; tables leave it out."""
+        """The common folder of all inputs, with a trailing slash; omitted in tables."""
         prefix = os.path.commonprefix([*self.sources])
         return prefix[: prefix.rfind("/") + 1]
 
@@ -175,7 +175,7 @@ class CorpusReport:
             (
                 "controls",
                 "Control strings",
-                "They are text, not tokens. Each is named with the first place that has it.",
+                "They are text, not tokens. Each is listed with its first occurrence.",
                 {**place, "name": "text", "times": "number"},
                 [(uri, line, name, count) for name, (count, uri, line) in self.controls.items()],
             ),

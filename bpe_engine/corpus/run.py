@@ -17,7 +17,7 @@ from .units import write_unit
 
 __all__ = ["run_plan", "run_unit", "units_of_rank"]
 
-#: Called with the manifest of each unit that was written.
+#: Called with the manifest of each written unit.
 Progress = Callable[[Manifest], Any]
 
 
@@ -28,7 +28,7 @@ def units_of_rank(
 
     Args:
         out: The folder of the plan, or the plan.
-        rank, world_size: Which of how many machines this is.
+        rank, world_size: The index of this machine, and the number of machines.
 
     Raises:
         CorpusError: The rank is not from 0 to before the world size.
@@ -53,12 +53,12 @@ def run_plan(
 
     Args:
         out: The folder of the plan, or the plan.
-        processes: How many processes work; by default one a core, but not more than units. Programs
-            that use more than one need ``if __name__ == "__main__":``, as for `multiprocessing`.
-        num_threads: How many threads encode in each; by default as many as there are cores left.
-        rank, world_size: Which of how many machines this is, as in Slurm.
-        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
-        progress: Called with the manifest of each unit, as they are written.
+        processes: Number of processes; by default one per core and at most one per unit. With
+            several, programs need ``if __name__ == "__main__":``, as for `multiprocessing`.
+        num_threads: Encoding threads per process; by default the remaining cores.
+        rank, world_size: The index of this machine, and the number of machines, as in Slurm.
+        tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
+        progress: Called with the manifest of each written unit.
 
     Returns:
         The number of units that were written.
@@ -95,7 +95,7 @@ def _manifests(
         return
     import multiprocessing
 
-    # This process works, too: the others take a while to start.
+    # This process works, too, while the others start.
     others = processes - 1
     pool = ProcessPoolExecutor(
         others, multiprocessing.get_context("spawn"), _start, (plan, tokenizer, num_threads)
@@ -104,7 +104,7 @@ def _manifests(
         running: set[Future[Manifest]] = set()
         while True:
             ours = [*itertools.islice(ahead, 1)]
-            # Few at a time: an error ends the run soon.
+            # Few tasks at a time, so that an error ends the run soon.
             some = itertools.islice(ahead, 2 * others - len(running))
             running |= {pool.submit(_work, unit) for unit in some}
             if not ours and not running:
@@ -116,11 +116,11 @@ def _manifests(
                 yield future.result()
     except BrokenProcessPool as error:
         raise CorpusError(
-            "a process that wrote a unit was killed, perhaps for want of memory; complete units "
+            "a process that wrote a unit was killed, perhaps out of memory; complete units "
             "are kept, so run again, with fewer --processes"
         ) from error
     except KeyboardInterrupt:
-        # A unit may take minutes, and nothing of it is kept.
+        # A unit may take minutes, and a partial unit is worthless.
         for process in pool._processes.values():
             process.terminate()
         raise
@@ -143,8 +143,8 @@ def run_unit(
     Args:
         out: The folder of the plan, or the plan.
         unit: A number of `units_of_rank`.
-        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
-        num_threads: How many threads encode.
+        tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
+        num_threads: Encoding threads.
 
     Returns:
         The manifest of the unit.
@@ -173,7 +173,7 @@ def _start(plan: Plan, tokenizer: str | None, num_threads: int) -> None:
     import signal
     import threading
 
-    # Ctrl-C is for the parent. If that is killed, nobody else would end this process.
+    # Ctrl-C is for the parent. After the parent is killed, this process must end itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""Folders for unfinished files, which are moved to their places when they are complete."""
+"""Folders for unfinished files, which are moved when complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["move", "scratch_folder"]
 
 @contextlib.contextmanager
 def scratch_folder(out: str, what: str) -> Iterator[str]:
-    """Yields a new folder on the disk of the corpus, and removes it afterwards.
+    """Yields a new folder on the disk of the corpus, removed afterwards.
 
     Errors of writing, such as a full disk, become CorpusError with the path.
     """

@@ -1,4 +1,4 @@
-"""JSON files with a sum: any part of one that was changed is found when it is read."""
+"""JSON files with a checksum that detects any change on reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["read_sealed", "sealed", "sum_of"]
 
 
 def sum_of(plain: dict[str, Any]) -> str:
-    """Returns the SHA-256 of a value as JSON, however it is spaced.
+    """Returns the SHA-256 of a value as canonical JSON.
 
     >>> sum_of({"a": 1, "b": (2,)}) == sum_of({"b": [2], "a": 1})
     True
@@ -22,7 +22,7 @@ def sum_of(plain: dict[str, Any]) -> str:
 
 
 def sealed(plain: dict[str, Any]) -> bytes:
-    """Returns a value as JSON for a file, with its sum."""
+    """Returns a value as JSON with its checksum."""
     whole = {**plain, "sha256": sum_of(plain)}
     return f"{json.dumps(whole, ensure_ascii=False, indent=1)}\n".encode()
 
@@ -32,11 +32,11 @@ def read_sealed(path: str, way_out: str) -> dict[str, Any]:
 
     Args:
         path: The file.
-        way_out: What to do if it is damaged, for the error.
+        way_out: The remedy named in the error for a damaged file.
 
     Raises:
         FileNotFoundError: It does not exist.
-        CorpusError: It was changed, or cannot be read.
+        CorpusError: The file was changed, or cannot be read.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""`Permutation`: an order of numbers by a seed, without a table."""
+"""`Permutation`: a seeded permutation without a table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ROUNDS = 6
 
 
 class Permutation:
-    """A permutation of 0 to before `count`, which depends on the seed and the count only.
+    """A permutation of ``range(count)``, determined by the seed and the count.
 
-    It is a Feistel network over the next power of four; numbers outside the range walk on. So it
-    needs no memory, and each place can be asked for by itself.
+    A Feistel network over the next power of four, with cycle walking for numbers outside the range:
+        constant memory, random access.
 
     Args:
-        count: How many numbers there are.
+        count: The number of elements.
         seed: Any integer.
 
     >>> import numpy as np
@@ -40,11 +40,11 @@ class Permutation:
         ]
 
     def of(self, numbers: Any) -> npt.NDArray[np.int64]:
-        """Returns the number at each place."""
+        """Returns the number at each index."""
         return self._walked(numbers, self.keys, False)
 
     def inverse(self, numbers: Any) -> npt.NDArray[np.int64]:
-        """Returns the place of each number."""
+        """Returns the index of each number."""
         return self._walked(numbers, self.keys[::-1], True)
 
     def _walked(self, numbers: Any, keys: list[int], is_inverse: bool) -> npt.NDArray[np.int64]:

@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 __all__ = ["encoded", "part_blocks", "with_ends", "write_unit"]
 
-#: Characters of a reason: a template's may hold a document.
+#: Maximum characters of a reason: a template's may quote a document.
 _LONGEST_REASON = 400
 
-_DROPS = "the tokenizer has no token for unknown text, and leaves out such characters"
+_DROPS = "the tokenizer has no token for unknown text, and drops such characters"
 
 
 def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> Manifest:
     """Writes a unit unless it exists, and returns its manifest.
 
-    The files get temporary names, are checked and moved to their places; then the manifest is
-    written. Two processes that write the same unit write the same bytes.
+    The files are written under temporary names, checked and moved; then the manifest is written.
+    Two processes that write the same unit write the same bytes.
 
     Args:
         plan: The plan.
         unit: The number of the unit.
         coder: The tokenizer of the plan.
-        threads: How many threads encode; None for one a core.
+        threads: Encoding threads; None for one per core.
 
     Raises:
         CorpusError: An input cannot be read, has another size than in the plan, or has a row that
-            is not text; or a file cannot be written. Nothing is left.
+            is not text; or a file cannot be written. No partial file remains.
     """
     present = read_manifest(plan, unit)
     if present is not None:
@@ -66,7 +66,7 @@ def write_unit(plan: Plan, unit: int, coder: Coder, threads: int | None = 1) -> 
                 writer.add(documents)
         paths = writer.close()
         with ThreadPoolExecutor(1) as disk:
-            # The disk works while the files are read again.
+            # Syncing overlaps with the check.
             synced = disk.submit(sync, *paths)
             reader = form.reader(files, stem, plan.layout)
             if (reader.documents, reader.tokens) != (manifest.written, manifest.tokens):
@@ -109,7 +109,7 @@ def _documents(
     offset: int | None = None
     for block in part_blocks(plan, part, coder):
         if block.bad and offset is None:
-            # Lines before a range of bytes are counted only where one must be named.
+            # Lines before a byte range are counted only to name one.
             offset = first_line(source, part)
         if block.bad:
             block = _settled(plan, source, block, offset or 0, manifest, folder)
@@ -128,7 +128,7 @@ def _refused_path(folder: str, unit: int | str) -> str:
 def _settled(
     plan: Plan, source: Input, block: Block, offset: int, manifest: Manifest, folder: str
 ) -> Block:
-    """Raises for rows that are not text, or leaves them out, or keeps them empty."""
+    """Applies `on_error` to rows that are not text: raises, drops them or keeps them empty."""
     policy = plan.options.on_error
     manifest.rows += len(block.texts)
     if policy == "raise":
@@ -146,7 +146,7 @@ def _settled(
     manifest.left_out += 0 if keeps else len(refused)
     manifest.kept_empty += len(refused) if keeps else 0
     manifest.add_refused(refused)
-    # A file, since there may be more of them than fit into memory.
+    # A file, because the refused rows may exceed memory.
     with open(_refused_path(folder, manifest.unit), "a", encoding="utf-8", newline="\n") as file:
         for input, row, reason, _ in refused:
             line = {"input": input, "row": row, "reason": reason}
@@ -161,7 +161,7 @@ def _shortened(reason: str) -> str:
 
 
 def without_bad(plan: Plan, block: Block) -> Block:
-    """Returns a block in which bad rows are left out, or empty if the plan keeps them."""
+    """Returns a block without bad rows, or with empty rows if the plan keeps them."""
     import numpy as np
     import pyarrow as pa
 
@@ -208,7 +208,7 @@ def with_ends(
     bos: int | None,
     eod_first: bool,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Puts EOD and BOS into rows of ids.
+    """Inserts EOD and BOS into rows of ids.
 
     >>> import numpy as np
     >>> ids, splits = with_ends(np.array([5, 6, 7], "u4"), np.array([0, 2, 2, 3]), 0, 1, False)
@@ -246,7 +246,7 @@ def _count(
     import numpy as np
 
     source = plan.inputs[part.input]
-    # Lines of a range of bytes are counted from its beginning: those before may be many.
+    # Lines of a byte range are counted from its start: the lines before may be many.
     is_range = source.kind == "jsonl" and part.first > 0
     name_of_part = f"{source.uri}[{part.first}:{part.last}]" if is_range else source.uri
     ids, ends = documents.ids, documents.ends

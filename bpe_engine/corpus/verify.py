@@ -22,20 +22,20 @@ from .units import encoded, part_blocks, without_bad
 
 __all__ = ["Verification", "verify_corpus"]
 
-#: Documents and ids that are looked at at once.
+#: Maximum documents and ids per check.
 _DOCUMENTS, _TOKENS = 1 << 16, 1 << 22
 
 
 @dataclass
 class Verification:
-    """The checks that were made, in words, and the problems that they found."""
+    """The checks made, in words, and the problems found."""
 
     checks: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """True if nothing is wrong."""
+        """True without problems."""
         return not self.problems
 
 
@@ -51,8 +51,8 @@ def verify_corpus(
     Args:
         out: The folder, or its plan.
         sample: How many documents are encoded again, to compare with their source.
-        tokenizer: Where the tokenizer is on this machine, if not where the plan says.
-        progress: Called with the documents so far and all of them.
+        tokenizer: The tokenizer's path on this machine, if it differs from the plan's.
+        progress: Called with the documents so far and in total.
 
     Raises:
         CorpusError: The plan is missing or was changed, or the tokenizer is a different one.
@@ -91,7 +91,7 @@ def _check_sums(plan: Plan, is_merged: bool, result: Verification) -> None:
             continue
         if manifest.rows != manifest.written + manifest.left_out:
             result.problems.append(
-                f"unit {unit} read {manifest.rows:,} rows, wrote {manifest.written:,} and left out "
+                f"unit {unit} read {manifest.rows:,} rows, wrote {manifest.written:,} and dropped "
                 f"{manifest.left_out:,}"
             )
         total.add(manifest)
@@ -227,7 +227,7 @@ def _check_sample(
             continue
         block = without_bad(plan, block) if block.bad else block
         rows = _chosen(plan, list(range(len(block.texts))), max(1, sample // len(units)))
-        # A file that was split into parts has its first documents first.
+        # The first part of a split file holds its first documents.
         documents, _ = encoded(plan, coder, block, plan.inputs[part.input].uri, 1)
         bounds = np.concatenate([[0], documents.ends])
         for row in rows:
@@ -250,7 +250,7 @@ def _written(plan: Plan, unit: int) -> int:
 
 
 def _chosen(plan: Plan, items: list[int], count: int) -> list[int]:
-    """Chooses some items by the plan's sum, always the same ones."""
+    """Chooses a deterministic sample by the plan's SHA-256."""
 
     def key(item: int) -> bytes:
         return hashlib.blake2b(f"{plan.sha256}/{item}".encode(), digest_size=8).digest()

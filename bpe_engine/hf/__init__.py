@@ -54,7 +54,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when asked for: transformers takes seconds to import.
+    # Imported on first access: transformers takes seconds to import.
     if name in ("as_transformers", "patch_transformers", "unpatch_transformers"):
         from . import transformers
 

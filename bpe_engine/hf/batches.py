@@ -16,7 +16,7 @@ from .tokenizers import Tokenizer
 
 __all__ = ["with_plain_calls", "with_rows"]
 
-#: Held by the thread that sets a tokenizer's truncation and padding. A forked process has another.
+#: Held while truncation and padding of a tokenizer are set; replaced in a forked process.
 _lock = threading.Lock()
 
 
@@ -28,12 +28,12 @@ def _new_lock() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)
 
-#: The most encoders that a tokenizer keeps.
+#: Maximum encoders kept by a tokenizer.
 _MOST = 16
-#: The key under which transformers notes that it has warned of a long text.
+#: The key of transformers' record that a long text caused a warning.
 _TOO_LONG = "sequence-length-is-longer-than-the-specified-maximum"
 
-#: Parameters that both methods have in a row.
+#: Consecutive parameters shared by both methods.
 _SHARED = (
     "max_length",
     "stride",
@@ -49,23 +49,23 @@ _SHARED = (
     "return_length",
     "verbose",
 )
-#: The parameters of `_encode_plus` in the versions that are known. Others are left as they are.
+#: Parameters of `_encode_plus` in known versions. Unknown versions stay unpatched.
 _PARAMETERS = (
     *("self", "text", "text_pair", "add_special_tokens", "padding_strategy", "truncation_strategy"),
     *_SHARED,
     *("split_special_tokens", "kwargs"),
 )
-#: The parameters of `__call__` in the versions that are known.
+#: Parameters of `__call__` in known versions.
 _PARAMETERS_OF_CALLS = (
     *("self", "text", "text_pair", "text_target", "text_pair_target"),
     *("add_special_tokens", "padding", "truncation"),
     *_SHARED,
     *("tokenizer_kwargs", "kwargs"),
 )
-#: The arguments that `_encode_plus` takes in another form, and all that are not for other methods.
+#: Arguments that `_encode_plus` takes in another form, and all arguments it takes.
 _STRATEGIES = frozenset(("padding", "truncation", "max_length"))
 _OPTIONS = frozenset(_PARAMETERS_OF_CALLS[5:-2]) | {"split_special_tokens"}
-#: Options whose calls are left to transformers.
+#: Options handled by transformers.
 _RARE = frozenset(
     (
         "is_split_into_words",
@@ -74,13 +74,13 @@ _RARE = frozenset(
         "sanitize_control_tokens",
     )
 )
-#: The packages of tensors, by what `return_tensors` calls them.
+#: Tensor packages by their names in `return_tensors`.
 _PACKAGES = {"np": "numpy", "pt": "torch"}
 
 
 def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any]:
     """Wraps `_encode_plus` of transformers' tokenizers, which makes an object for each text and lists
-    of numbers for each tensor. Results are the same; rows as objects are made when they are asked for.
+    of numbers for each tensor. Results are the same; row objects are made on access.
 
     Args:
         base: The class of transformers.
@@ -112,7 +112,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
             inputs is None
             or others
             or not isinstance(tokenizer, own)
-            # `tokenizers` takes no other truth for one.
+            # `tokenizers` accepts only a bool here.
             or not isinstance(add_special_tokens, bool)
             or not _RARE.isdisjoint(options)
             and any(map(get, _RARE))
@@ -129,7 +129,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
         arguments = (
             strategies,
             lengths,
-            # Numbers of different types may be equal.
+            # Distinguishes equal numbers of different types.
             *map(type, lengths),
             padding_side,
             add_special_tokens,
@@ -151,7 +151,7 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 pad_to_multiple_of=lengths[2],
                 padding_side=padding_side,
             )
-            # Calls of other threads would set others before these are read.
+            # Another thread could change the settings before they are read.
             with _lock:
                 arrange()
                 if tokenizer.encode_special_tokens != split_special_tokens:
@@ -159,7 +159,8 @@ def with_rows(base: Any, result: Any, own: type[Tokenizer]) -> Callable[..., Any
                 encoder = RowEncoder.of_settings(
                     tokenizer, add_special_tokens, bool(split_special_tokens)
                 )
-                # Methods of transformers may have done so all the same: then this changes them back.
+                # Methods of transformers may have changed the settings without the lock: restore
+                # them.
                 arrange()
                 if encoder.is_current(tokenizer):
                     if len(encoders) >= _MOST:
@@ -232,7 +233,7 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
             or not _OPTIONS.issuperset(options)
             or not isinstance(self._tokenizer, own)
             or getattr(self._encode_plus, "__func__", None) is not encode_plus
-            # Methods that choose the language of texts.
+            # These methods choose the language of texts.
             or getattr(type(self), "_switch_to_input_mode", None) is not None
             or "_switch_to_input_mode" in self.__dict__
         ):
@@ -261,7 +262,7 @@ def with_plain_calls(base: Any, own: type[Tokenizer]) -> Callable[..., Any]:
 
 
 def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
-    """Returns the inputs of a call, and whether they are a batch; None for rare kinds, and for others
+    """Returns the inputs of a call, and true for a batch; None for rare kinds and for inputs other
     than text."""
     if isinstance(text, str):
         if text_pair is None or text_pair == "":
@@ -282,8 +283,8 @@ def _inputs(text: Any, text_pair: Any) -> tuple[list[Any] | None, bool]:
 
 
 def _lazy(result: Any) -> Any:
-    """Returns a subclass of transformers' `BatchEncoding` that makes rows as objects when they are
-    asked for. A pickle of it is one of the class itself."""
+    """Returns a subclass of transformers' `BatchEncoding` that makes row objects on access, and is
+    pickled as the base class."""
 
     class BatchEncoding(result):  # type: ignore[misc]
         __doc__ = result.__doc__

@@ -30,8 +30,8 @@ class _Owner(Protocol):
     def _part_changed(self, part: Component) -> None: ...
 
 
-#: For each kind, the module of `tokenizers`, the name of its base class, and the field of a
-#: ``Sequence`` that has its parts.
+#: For each kind: the module of `tokenizers`, the base class, and the field of a ``Sequence`` that
+#: lists the parts.
 _KINDS = {
     "normalizer": ("tokenizers.normalizers", "Normalizer", "normalizers"),
     "pre_tokenizer": ("tokenizers.pre_tokenizers", "PreTokenizer", "pretokenizers"),
@@ -73,7 +73,7 @@ class Component:
         spec: The JSON, as text.
 
     Raises:
-        UnsupportedTokenizer: The JSON has a type that is not known.
+        UnsupportedTokenizer: The JSON has an unknown type.
         ValueError: The JSON is malformed.
 
     >>> lower = Component("normalizer", '{"type":"Lowercase"}')
@@ -88,12 +88,12 @@ class Component:
 
     _kind: ClassVar[str] = ""
     _classes: ClassVar[dict[tuple[str, str], type[Component]]] = {}
-    #: The attributes by the names of their arguments.
+    #: Attributes by argument name.
     _attributes: ClassVar[dict[str, Field]] = {}
-    #: Whether the constructor takes any other argument, too, which has no effect.
+    #: True if the constructor also accepts and ignores other arguments.
     _takes_others: ClassVar[bool] = False
     __signature__: ClassVar[inspect.Signature]
-    #: The values of the JSON; a sequence has parts instead.
+    #: Values of the JSON; a sequence has parts instead.
     _fields: dict[str, Any]
     _parts: list[Component]
     _owners: list[weakref.ref[_Owner]]
@@ -139,7 +139,7 @@ class Component:
         object.__setattr__(self, name, value)
 
     def _check(self) -> None:
-        """Raises ValueError for values that do not go together; for subclasses."""
+        """Raises ValueError for contradictory values; for subclasses."""
 
     @staticmethod
     def _of_json(kind: str, spec: dict[str, Any]) -> Component:
@@ -164,7 +164,7 @@ class Component:
         return self
 
     def _owned(self, part: Any) -> Component:
-        """A part of this sequence, which it will be told of changes of."""
+        """Returns a part of this sequence, whose changes notify the sequence."""
         if isinstance(part, Component):
             owned = part
         else:
@@ -187,7 +187,7 @@ class Component:
         if any(each is part for each in self._parts):
             self._tell_owners()
 
-    # Read by `isinstance`. The type checker sees a plain attribute.
+    # Read by `isinstance`; a plain attribute to type checkers.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         own = type(self)
@@ -197,7 +197,7 @@ class Component:
 
     @property
     def type(self) -> str:
-        """The type, as in the file."""
+        """The type as in the file."""
         return type(self).__name__
 
     @property
@@ -212,7 +212,7 @@ class Component:
         return json.dumps(self._json, separators=(",", ":"), ensure_ascii=False)
 
     def to_tokenizers(self) -> Any:
-        """Returns the same component as an object of `tokenizers`, which must be installed.
+        """Returns the component as an object of `tokenizers`, which must be installed.
 
         Raises:
             ImportError: That package is not installed.
@@ -278,7 +278,7 @@ def _repr(name: str, value: Any) -> str:
         return f"{{{items}}}"
     if "type" in value:
         return f"{value['type']}({_shown(value)})"
-    # One of several kinds, as in {"Regex": "a+"} and {"Sequence": {"id": "A", "type_id": 0}}.
+    # A tagged value, such as {"Regex": "a+"} or {"Sequence": {"id": "A", "type_id": 0}}.
     [(kind, inner)] = value.items()
     return f"{kind}({_shown(inner, kind) if isinstance(inner, dict) else _repr('', inner)})"
 
@@ -293,7 +293,7 @@ def _shown(fields: dict[str, Any], kind: str = "") -> str:
 
 
 def component_of_tokenizers(kind: str, spec: str) -> Any:
-    """Makes the component of `tokenizers`, which must be installed."""
+    """Builds the component of `tokenizers`, which must be installed."""
     import tokenizers
 
     model = '{"type":"BPE","vocab":{},"merges":[]}'

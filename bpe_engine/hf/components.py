@@ -1,4 +1,4 @@
-"""Added tokens of a tokenizer, and tokens that a model gives."""
+"""Added tokens of a tokenizer, and tokens of a model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class AddedToken:
     Args:
         content: The text to find.
         single_word: Found only between characters that are not part of words.
-        lstrip: Whitespace before it belongs to it.
-        rstrip: Whitespace after it belongs to it.
-        normalized: Its normalized form is looked for in the normalized text. By default that is
-            so unless the token is special.
-        special: Decoding can leave it out.
+        lstrip: The token includes whitespace before it.
+        rstrip: The token includes whitespace after it.
+        normalized: The normalized form is searched in the normalized text. By default true unless
+            the token is special.
+        special: Decoding can skip the token.
     """
 
     content: str = ""
@@ -39,7 +39,7 @@ class AddedToken:
     normalized: bool | None = None
     special: bool = False
 
-    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         found: type = getattr(sys.modules.get("tokenizers"), "AddedToken", type(self))
@@ -68,12 +68,12 @@ class AddedToken:
 
 @dataclass(frozen=True)
 class Token:
-    """A token of a model, with its place in the text.
+    """A token of a model with its span in the text.
 
     Args:
         id: The id.
         value: The token.
-        offsets: The bytes of the text that it stands for.
+        offsets: The byte span in the text.
     """
 
     id: int
@@ -81,5 +81,5 @@ class Token:
     offsets: tuple[int, int]
 
     def as_tuple(self) -> tuple[int, str, tuple[int, int]]:
-        """The three of them."""
+        """Returns id, value and offsets."""
         return self.id, self.value, self.offsets

@@ -135,8 +135,8 @@ class Strip(Decoder):
 
     Args:
         content: The character.
-        left: How many of them are removed at the beginning, at most.
-        right: How many at the end.
+        left: Maximum characters removed at the beginning.
+        right: Maximum characters removed at the end.
     """
 
     content: str = fields.character(default=" ")
@@ -145,7 +145,7 @@ class Strip(Decoder):
 
 
 class WordPiece(Decoder):
-    """Joins tokens with the prefix to those before them, and puts a space before others.
+    """Joins tokens with the prefix to the previous token, and puts a space before the others.
 
     Args:
         prefix: The prefix.
@@ -157,7 +157,7 @@ class WordPiece(Decoder):
 
 
 class Sequence(Decoder):
-    """Runs decoders one after the other.
+    """Runs decoders in sequence.
 
     Args:
         decoders: The decoders.

@@ -41,11 +41,11 @@ class Field:
         check: Returns the JSON of a value, or raises.
         show: Returns the value of the JSON.
         default: The default of the argument; without one it is required.
-        of_none: The value in place of an argument None.
+        of_none: The value for an argument None.
         init: Whether the constructor takes the attribute.
-        alias: The name of the argument, if it is not the name of the attribute.
-        name: The name in the JSON, if it is not the name of the attribute.
-        is_hidden: Whether the attribute can be neither read nor set, as in `tokenizers`.
+        alias: The argument's name, if different from the attribute's.
+        name: The name in the JSON, if different from the attribute's.
+        is_hidden: True if the attribute can be neither read nor set, as in `tokenizers`.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ def behavior(**options: Any) -> Any:
 
 
 def prepend_scheme(**options: Any) -> Any:
-    """The texts that get a mark before them."""
+    """The texts that a mark precedes."""
     return Field(lambda value: _one_of(value, ["first", "never", "always"]), **options)
 
 
@@ -197,7 +197,7 @@ def pattern(**options: Any) -> Any:
         if isinstance(value, Regex):
             return {"Regex": value.pattern}
         if type(value).__name__ == "Regex":
-            # `tokenizers.Regex` shows its pattern only as a part of others.
+            # `tokenizers.Regex` reveals its pattern only inside another component.
             import tokenizers
 
             state: bytes = tokenizers.normalizers.Replace(value, "").__getstate__()

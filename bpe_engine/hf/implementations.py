@@ -1,6 +1,5 @@
-"""Tokenizers of known models to train or to fill, as in `tokenizers.implementations`.
-
-Each is a `bpe_engine.hf.Tokenizer` with the pipeline of its model, and trains with its defaults.
+"""Tokenizers with the pipelines of known models, as in `tokenizers.implementations`. Each is a
+`bpe_engine.hf.Tokenizer` that trains with its model's defaults.
 
 >>> tokenizer = BertWordPieceTokenizer(lowercase=True)
 >>> tokenizer.train_from_iterator(["Some words to learn"], min_frequency=1, show_progress=False)
@@ -33,9 +32,9 @@ _Merges = Iterable[tuple[str, str]]
 
 
 class _Implementation(Tokenizer):
-    """A tokenizer that makes its trainer itself."""
+    """A tokenizer with a built-in trainer."""
 
-    #: The trainer, and the arguments of `train` with their defaults, in their order.
+    #: The trainer, and the arguments of `train` with their defaults, in order.
     _TRAINER: ClassVar[type[trainers.Trainer]]
     _DEFAULTS: ClassVar[dict[str, Any]]
 
@@ -78,7 +77,7 @@ class _Implementation(Tokenizer):
         return self.model.save(directory, prefix)
 
     def normalize(self, sequence: str) -> str:
-        """Returns a text as the normalizer makes it."""
+        """Returns the normalized text."""
         return sequence if self.normalizer is None else self.normalizer.normalize_str(sequence)
 
 
@@ -156,10 +155,10 @@ class ByteLevelBPETokenizer(_OfMerges):
         vocab, merges: The lists of the model, or the paths of their files; both or none.
         add_prefix_space: Whether text begins with a space, even if it does not.
         lowercase: Whether text is lowercased.
-        dropout: The share of merges that are left out at random.
+        dropout: The probability of skipping a merge.
         unicode_normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
         continuing_subword_prefix, end_of_word_suffix: Affixes of the lists.
-        trim_offsets: Whether offsets leave out whitespace.
+        trim_offsets: Exclude whitespace from offsets.
     """
 
     _TRAINER = trainers.BpeTrainer
@@ -220,7 +219,7 @@ class CharBPETokenizer(_OfMerges):
         vocab, merges: The lists of the model, or the paths of their files; both or none.
         unk_token: Replaces characters that are not tokens.
         suffix: Ends the tokens that end a word.
-        dropout: The share of merges that are left out at random.
+        dropout: The probability of skipping a merge.
         lowercase: Whether text is lowercased.
         unicode_normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.
         bert_normalizer: Whether text is cleaned as for BERT.
@@ -261,8 +260,8 @@ class SentencePieceBPETokenizer(_OfMerges):
         unk_token: Replaces characters that are not tokens.
         replacement: The mark.
         add_prefix_space: Whether a text begins with a mark.
-        dropout: The share of merges that are left out at random.
-        fuse_unk: Whether one token replaces several unknown characters in a row.
+        dropout: The probability of skipping a merge.
+        fuse_unk: Fuse consecutive unknown characters into one token.
     """
 
     _TRAINER = trainers.BpeTrainer

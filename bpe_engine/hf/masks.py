@@ -13,7 +13,7 @@ __all__ = ["with_masks"]
 
 
 def with_masks(original: Callable[..., Any], own: type) -> Callable[..., Any]:
-    """Wraps `apply_chat_template`, so that it gives masks for templates without tags, too.
+    """Wraps `apply_chat_template` to return masks for templates without tags, too.
 
     Args:
         original: The method of transformers.
@@ -61,7 +61,7 @@ def _masked(self: Any, template: Any, original: Any, bound: inspect.BoundArgumen
 
 
 def _segments(template: Any, messages: Any, given: Mapping[str, Any], self: Any) -> list[Segment]:
-    """Renders a conversation as transformers does, which trusts everything."""
+    """Renders a conversation as transformers does, trusting every message."""
     messages = getattr(messages, "messages", messages)
     variables = {**self.special_tokens_map, **given.get("kwargs", {})}
     segments = template.render(

@@ -29,15 +29,15 @@ __all__ = [
     "restore_scores",
 ]
 
-#: The characters that `tokenizers` leaves out at the end of a line of a ``vocab.txt``.
+#: Characters that `tokenizers` strips at the end of a line of a ``vocab.txt``.
 _WHITE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
     "\u200a\u2028\u2029\u202f\u205f\u3000"
 )
-#: The fields that are numbers, not whole ones.
+#: Fields with floating-point values.
 _NUMBERS = {"dropout": "from 0 to 1", "alpha": "finite"}
 _MOST_ID = 2**32 - 1
-#: The prefix of errors about JSON.
+#: Prefix of errors about JSON.
 _NO_FILE = "not a tokenizer file: "
 
 _Own = TypeVar("_Own", bound="Model")
@@ -46,17 +46,17 @@ _Own = TypeVar("_Own", bound="Model")
 class Model:
     """A separate model, or the model of a tokenizer, which changes with it.
 
-    `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its classes. ``seed`` is of BPE with ``dropout``
-    and of Unigram with ``alpha``: with a seed, one text always becomes the same tokens.
+    `BPE`, `WordPiece`, `WordLevel` and `Unigram` are its classes. ``seed`` applies to BPE with
+    ``dropout`` and to Unigram with ``alpha``: with a seed, tokenization is deterministic.
     """
 
     _tokenizer: Pipeline
-    #: The fields that can be set.
+    #: Settable fields.
     _FIELDS: ClassVar[tuple[str, ...]] = ()
-    #: The most tokens, and the most merges, that a repr shows.
+    #: Maximum tokens and merges in a repr.
     _MOST_SHOWN: ClassVar[int] = 5
 
-    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         module = sys.modules.get("tokenizers.models")
@@ -70,8 +70,7 @@ class Model:
         return self
 
     def _make(self, fields: Mapping[str, Any], **lists: str) -> None:
-        """Builds the model of its fields, of which those that are None are left out, and of lists in
-        JSON."""
+        """Builds the model from fields, skipping None, and from lists in JSON."""
         later = {name: fields[name] for name in ("alpha", "nbest_size", "seed") if name in fields}
         given = {
             name: value
@@ -85,7 +84,7 @@ class Model:
             tokenizer = Pipeline()
             tokenizer._read_json(f'{{"model":{{{contents}}}}}')
         except ValueError as error:
-            # The message would name a file.
+            # The original message would name a file.
             raise with_text(error, str(error).removeprefix(_NO_FILE)) from None
         object.__setattr__(self, "_tokenizer", tokenizer)
         for name, value in later.items():
@@ -93,7 +92,7 @@ class Model:
                 setattr(self, name, value)
 
     def tokenize(self, sequence: str) -> list[Token]:
-        """Returns the tokens of a piece, with their bytes in it."""
+        """Returns the tokens of a piece with their byte spans."""
         return [Token(*token) for token in self._tokenizer._tokenize(sequence)]
 
     def token_to_id(self, token: str) -> int | None:
@@ -177,19 +176,19 @@ class BPE(Model):
 
     Args:
         vocab: The tokens and their ids, or the path of a ``vocab.json``.
-        merges: The pairs of tokens that merge, the first ones first, or the path of a ``merges.txt``.
+        merges: The pairs of tokens to merge, by priority, or the path of a ``merges.txt``.
         cache_capacity: Ignored; `Tokenizer.set_cache_size` sets the size of the cache.
-        dropout: The share of merges that are left out at random.
+        dropout: The probability of skipping a merge.
         unk_token: Replaces characters that are not tokens.
         continuing_subword_prefix: Begins the tokens that do not begin a word.
         end_of_word_suffix: Ends the tokens that end a word.
-        fuse_unk: Whether one token replaces several unknown characters in a row.
+        fuse_unk: Fuse consecutive unknown characters into one token.
         byte_fallback: Whether unknown characters become tokens of their bytes.
         ignore_merges: Whether a word that is a token is not merged.
-        seed: Makes ``dropout`` leave out the same merges of a text each time.
+        seed: Makes ``dropout`` deterministic.
 
     Raises:
-        ValueError: A merge is not of tokens, or a field has a wrong value.
+        ValueError: A merge names an unknown token, or a field has a wrong value.
 
     >>> from bpe_engine import hf
     >>> model = hf.BPE({"l": 0, "o": 1, "w</w>": 2, "lo": 3, "low</w>": 4},
@@ -285,12 +284,11 @@ class BPE(Model):
 
 
 class WordPiece(Model):
-    """WordPiece, of BERT: the longest token that a word begins with, then the longest that its rest
-    begins with.
+    """WordPiece, of BERT: repeatedly takes the longest token that the rest of a word begins with.
 
     Args:
         vocab: The tokens and their ids, or the path of a ``vocab.txt``.
-        unk_token: Replaces a word that cannot be made of tokens.
+        unk_token: Replaces a word that tokens cannot spell.
         max_input_chars_per_word: A word of more characters is unknown.
         continuing_subword_prefix: Begins the tokens for the rest of a word.
 
@@ -324,8 +322,8 @@ class WordPiece(Model):
 
     @staticmethod
     def read_file(vocab: str | os.PathLike[str]) -> dict[str, int]:
-        """Reads the tokens of a ``vocab.txt``: a line for each id. Whitespace at the end of a line
-        does not count, and of lines that are the same the last one does.
+        """Reads the tokens of a ``vocab.txt``: one line per id. Trailing whitespace is ignored, and
+        the last of equal lines counts.
 
         Raises:
             OSError: The file cannot be read.
@@ -403,16 +401,15 @@ class WordLevel(Model):
 
 
 class Unigram(Model):
-    """Unigram, of SentencePiece: of all ways to cut a piece into tokens, the one with the highest sum
-    of scores.
+    """Unigram, of SentencePiece: the segmentation of a piece with the highest sum of scores.
 
     Args:
         vocab: The tokens and their scores, by id.
         unk_id: The id for unknown characters.
         byte_fallback: Whether unknown characters become tokens of their bytes.
-        alpha: Chooses at random, by the scores times this number.
-        nbest_size: The number of best ways to choose from.
-        seed: Makes the same choice for a text each time.
+        alpha: Samples a segmentation by scores times this number.
+        nbest_size: The number of best segmentations to sample from.
+        seed: Makes the choice deterministic.
 
     Raises:
         ValueError: ``unk_id`` is not an id, or a field has a wrong value.
@@ -441,7 +438,7 @@ class Unigram(Model):
         if vocab is None:
             raise ValueError("`vocab` and `unk_id` must be both specified")
         scores, tokens = [], []
-        # Not a list or a tuple for each token, which would start collections of garbage.
+        # A list or tuple per token would trigger garbage collections.
         quoted = json.encoder.encode_basestring_ascii
         for token, score in checked(vocab):
             scores.append(float(score))
@@ -453,7 +450,7 @@ class Unigram(Model):
             "nbest_size": nbest_size,
             "seed": seed,
         }
-        # JSON rounds scores, and has no number that is not finite.
+        # JSON rounds scores and lacks non-finite numbers.
         self._make(fields, vocab=f"[{','.join(tokens)}]")
         self._tokenizer._set_scores(scores)
 
@@ -466,7 +463,7 @@ class SentencePiece(Model):
 
     Attributes:
         algorithm: ``"Unigram"``, ``"BPE"``, ``"Word"`` or ``"Char"``.
-        version: The version of SentencePiece whose ids it gives, ``"0.2.1"`` or ``"0.2.3"``.
+        version: The emulated version of SentencePiece, ``"0.2.1"`` or ``"0.2.3"``.
         byte_fallback: Whether unknown characters become tokens of their bytes.
         unk_id: The id for unknown characters.
     """
@@ -480,7 +477,7 @@ _CLASSES: dict[str, type[Model]] = {
 
 
 def model_of(tokenizer: Pipeline) -> Model:
-    """Returns the model of a tokenizer, which changes with it."""
+    """Returns the model of a tokenizer, a live view."""
     return _CLASSES[json.loads(tokenizer._model_fields())["type"]]._of(tokenizer)
 
 
@@ -497,8 +494,8 @@ def model_json(value: Any) -> str:
 
 
 def restore_scores(tokenizer: Pipeline, contents: str) -> None:
-    """Sets the scores of a Unigram model exactly as its file has them. Reading a file rounds some, as
-    `tokenizers` does; classes of transformers do not."""
+    """Sets the exact scores of a Unigram model. Reading a file rounds some, as `tokenizers` does;
+    classes of transformers keep them exact."""
     if json.loads(tokenizer._model_fields())["type"] != "Unigram":
         return
     scores: list[Any] = [score for _, score in json.loads(contents)["model"]["vocab"]]
@@ -518,7 +515,7 @@ def _restore(kind: type[Model], contents: str, later: dict[str, Any]) -> Model:
 
 
 def _field_json(name: str, value: Any) -> str:
-    """Returns the value of a field in JSON, which has no number that is not finite."""
+    """Returns the value of a field in JSON, which lacks non-finite numbers."""
     if name in ("max_input_chars_per_word", "nbest_size") and type(value) is int and value < 0:
         raise OverflowError(f"{name} must be at least 0, not {value}")
     if name in _NUMBERS and isinstance(value, (bool, int, float)):

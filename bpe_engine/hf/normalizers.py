@@ -62,7 +62,7 @@ class BertNormalizer(Normalizer):
     """Prepares text for BERT.
 
     Args:
-        clean_text: Removes control characters, and makes each whitespace a space.
+        clean_text: Removes control characters, and turns each whitespace character into a space.
         handle_chinese_chars: Puts spaces around Chinese characters.
         strip_accents: Decomposes characters, and removes accents; by default as `lowercase`.
         lowercase: Lowers each character.
@@ -83,23 +83,24 @@ class Lowercase(Normalizer):
 
 
 class NFC(Normalizer):
-    """Unicode's form C: composed."""
+    """Normalization form C: composed."""
 
 
 class NFD(Normalizer):
-    """Unicode's form D: decomposed."""
+    """Normalization form D: decomposed."""
 
 
 class NFKC(Normalizer):
-    """Unicode's form KC: composed, with compatible characters replaced."""
+    """Normalization form KC: composed, with compatibility characters replaced."""
 
 
 class NFKD(Normalizer):
-    """Unicode's form KD: decomposed, with compatible characters replaced."""
+    """Normalization form KD: decomposed, with compatibility characters replaced."""
 
 
 class Nmt(Normalizer):
-    """Removes control characters, and makes some others spaces, as SentencePiece's ``nmt`` does."""
+    """Removes control characters, and turns some others into spaces, as SentencePiece's ``nmt``
+    does."""
 
 
 class Precompiled(Normalizer):
@@ -119,7 +120,7 @@ class Precompiled(Normalizer):
 
 
 class Prepend(Normalizer):
-    """Puts a text before each text that is not empty.
+    """Prepends a text to each nonempty text.
 
     Args:
         prepend: The text.
@@ -147,7 +148,8 @@ class Replace(Normalizer):
 
 
 class SentencePiece(Normalizer):
-    """The normalizer of a ``.model``: the longest rule, marks for spaces, and one before the text.
+    """The normalizer of a ``.model``: longest-match rules, marks for spaces, and a mark before the
+    text.
 
     `bpe_engine.hf.Tokenizer.from_sentencepiece` makes it. Its attributes are the fields of the file.
     """
@@ -175,7 +177,7 @@ class StripAccents(Normalizer):
 
 
 class Sequence(Normalizer):
-    """Runs normalizers one after the other.
+    """Runs normalizers in sequence.
 
     Args:
         normalizers: The normalizers.
@@ -184,7 +186,7 @@ class Sequence(Normalizer):
     _list: list[Any] = fields.parts(alias="normalizers")
 
 
-#: The normalizers of Unicode's forms.
+#: Normalizers by normalization form.
 NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
     "nfc": NFC,
     "nfd": NFD,
@@ -194,7 +196,7 @@ NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
 
 
 def unicode_normalizer_from_str(normalizer: str) -> Normalizer:
-    """Returns the normalizer of a form of Unicode.
+    """Returns the normalizer of a normalization form.
 
     Args:
         normalizer: ``"nfc"``, ``"nfd"``, ``"nfkc"`` or ``"nfkd"``.

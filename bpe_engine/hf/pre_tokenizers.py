@@ -37,7 +37,7 @@ class PreTokenizer(Component):
     _kind = "pre_tokenizer"
 
     def pre_tokenize_str(self, sequence: str) -> list[tuple[str, tuple[int, int]]]:
-        """Cuts a text into pieces, with their places in it."""
+        """Cuts a text into pieces with their offsets."""
         return hf_pre_tokenize(self._spec, sequence)
 
     def pre_tokenize(self, pretok: Any) -> None:
@@ -58,8 +58,8 @@ class ByteLevel(PreTokenizer):
     """Cuts by GPT-2's pattern, and replaces each byte by the character that represents it.
 
     Args:
-        add_prefix_space: Whether a space comes before a text that begins with none.
-        trim_offsets: Whether places leave out whitespace, if a post-processor of this type asks.
+        add_prefix_space: Prepend a space to a text without one.
+        trim_offsets: Exclude whitespace from offsets in a post-processor of this type.
         use_regex: Whether text is cut.
     """
 
@@ -80,7 +80,7 @@ class ByteLevel(PreTokenizer):
 
 
 class CharDelimiterSplit(PreTokenizer):
-    """Cuts at every occurrence of one character, and removes it.
+    """Cuts at every occurrence of a character, which is removed.
 
     Args:
         delimiter: The character.
@@ -100,7 +100,7 @@ class Digits(PreTokenizer):
 
 
 class FixedLength(PreTokenizer):
-    """Cuts after each so many characters.
+    """Cuts into pieces of a fixed length.
 
     Args:
         length: The number of characters.
@@ -128,7 +128,7 @@ class Punctuation(PreTokenizer):
     """Cuts at punctuation marks.
 
     Args:
-        behavior: What becomes of them, as in `Split`.
+        behavior: The treatment of the marks, as in `Split`.
     """
 
     behavior: str = fields.behavior(default="isolated")
@@ -139,9 +139,9 @@ class Split(PreTokenizer):
 
     Args:
         pattern: A text, or a `Regex`.
-        behavior: What becomes of the matches: ``"removed"``, ``"isolated"``,
+        behavior: The treatment of matches: ``"removed"``, ``"isolated"``,
             ``"merged_with_previous"``, ``"merged_with_next"`` or ``"contiguous"``.
-        invert: Whether the text between matches takes their place.
+        invert: Swap the roles of matches and the text between them.
 
     Raises:
         ValueError: The pattern is malformed.
@@ -168,7 +168,7 @@ class WhitespaceSplit(PreTokenizer):
 
 
 class Sequence(PreTokenizer):
-    """Runs pre-tokenizers one after the other, on each piece of the one before.
+    """Runs pre-tokenizers in sequence, each on the pieces of the previous one.
 
     Args:
         pre_tokenizers: The pre-tokenizers.

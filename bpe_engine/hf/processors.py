@@ -59,11 +59,11 @@ class BertProcessing(PostProcessor):
 
 
 class ByteLevel(PostProcessor):
-    """Leaves whitespace out of places in the text.
+    """Excludes whitespace from offsets.
 
     Args:
         add_prefix_space: Whether a single space at the beginning was added, and stays.
-        trim_offsets: Whether it does so.
+        trim_offsets: Enables the exclusion.
         use_regex: Not used.
     """
 
@@ -75,12 +75,12 @@ class ByteLevel(PostProcessor):
 
 class RobertaProcessing(PostProcessor):
     """Puts a token before the first sequence, another one after each and before the second, and
-    leaves whitespace out of places in the text.
+    excludes whitespace from offsets.
 
     Args:
         sep: The token after a sequence, and its id.
         cls_token: The token before the first one, and its id.
-        trim_offsets: Whether places leave out whitespace.
+        trim_offsets: Exclude whitespace from offsets.
         add_prefix_space: Whether a single space at the beginning was added, and stays.
     """
 
@@ -176,7 +176,7 @@ def _debug(pieces: list[dict[str, Any]]) -> str:
 
 
 class Sequence(PostProcessor):
-    """Runs post-processors one after the other.
+    """Runs post-processors in sequence.
 
     Args:
         processors: The post-processors.

@@ -14,7 +14,7 @@ _BROKEN = "\ufffd"
 
 
 def _checked(ids: Iterable[Any]) -> list[int]:
-    """The ids, before any of them is taken: a wrong one leaves a stream as it is."""
+    """Returns the checked ids; a wrong one leaves the stream unchanged."""
     if isinstance(ids, (str, Set, Mapping)):
         raise TypeError(f"expected a list of ids, not a {type(ids).__name__}")
     checked = [operator.index(id) for id in listed(ids)]
@@ -35,36 +35,36 @@ def _of_step(given: Any) -> list[int]:
 
 
 class DecodeStream:
-    """Turns ids into text as they arrive; the same steps as the class of this name in `tokenizers`.
+    """Decodes ids as they arrive, in the steps of the class of this name in `tokenizers`.
 
     Args:
-        ids: Ids before the first of the stream. Their text is not given out.
-        skip_special_tokens: Whether special tokens are left out.
+        ids: Ids before the stream, whose text is not returned.
+        skip_special_tokens: Drop special tokens.
     """
 
     def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool = False):
         self._ids = _checked(ids) if ids is not None else []
         self._skip = skip_special_tokens
-        # The text of the first `_prefix_length` ids, which was given out.
+        # Text already returned; covers the first `_prefix_length` ids.
         self._prefix = ""
         self._prefix_length = 0
 
     def step(self, tokenizer: Any, id: int | Sequence[int]) -> str | None:
-        """Takes the next id, or the next ids.
+        """Consumes the next id or ids.
 
         Args:
             tokenizer: The tokenizer of the ids.
-            id: An id, or several. One of no token gives nothing.
+            id: An id, or several. Unknown ids yield no text.
 
         Returns:
-            The text that is certain now, or None.
+            The new final text, or None.
 
         Raises:
             TypeError: The argument is not an id.
-            Exception: The text so far is no longer what it was.
+            Exception: The text already returned changed.
         """
         ids = _of_step(id)
-        # Objects of transformers are taken, too.
+        # Accepts objects of transformers, too.
         tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
         if not self._prefix and self._ids:
             prefix = tokenizer.decode(self._ids, self._skip)

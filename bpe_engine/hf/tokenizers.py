@@ -31,23 +31,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Tokenizer", "is_ours"]
 
-#: The first byte of a ``.model``: a list of pieces.
+#: First byte of a ``.model``: the tag of its list of pieces.
 _PIECES = b"\n"
 
 
 class Tokenizer(Face, _core.Tokenizer):
     """A tokenizer read from a ``tokenizer.json``, with the methods of `tokenizers.Tokenizer`.
 
-    Any number of threads may use one at once, and change it meanwhile: a call sees it as it was
-    when the call began.
+    Threads may share and change a tokenizer: a call uses the state at its start.
 
     Args:
-        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also one of
-            `tokenizers`, of which the tokenizer has a copy.
+        json: The contents of a ``tokenizer.json``, as text or as bytes; or a model, also of
+            `tokenizers`, which is copied.
 
     Raises:
-        UnsupportedTokenizer: The file asks for what cannot be done exactly; the message names it
-            with its JSON path.
+        UnsupportedTokenizer: The file requires an unsupported feature; the message names it with
+            its JSON path.
         ValueError: The file is malformed.
     """
 
@@ -58,7 +57,7 @@ class Tokenizer(Face, _core.Tokenizer):
             made._read_json(contents)
             restore_scores(made, contents)
             return made
-        # A copy of a model as it is: its JSON would round scores.
+        # Copies the model itself: its JSON would round scores.
         source = json._tokenizer if issubclass(type(json), Model) else json
         if issubclass(type(source), Pipeline):
             made._copy(source, *args)
@@ -81,7 +80,7 @@ class Tokenizer(Face, _core.Tokenizer):
             raise
         return made
 
-    # Read by `isinstance`: where `tokenizers` is imported, it is true with its class as well.
+    # Read by `isinstance`, which also accepts the class of an imported `tokenizers`.
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         found: type = getattr(sys.modules.get("tokenizers"), "Tokenizer", type(self))
@@ -106,7 +105,8 @@ class Tokenizer(Face, _core.Tokenizer):
 
         Raises:
             OSError: The file cannot be read.
-            UnsupportedTokenizer: It cannot be reproduced exactly; the message names the place.
+            UnsupportedTokenizer: The file cannot be reproduced exactly; the message names the JSON
+                path.
             ValueError: It is malformed.
 
         >>> from bpe_engine.hf import Tokenizer
@@ -135,8 +135,7 @@ class Tokenizer(Face, _core.Tokenizer):
         Args:
             path: The file, or its contents as bytes.
             version: ``"0.2.3"`` gives the ids of SentencePiece from 0.2.2 on, ``"0.2.1"`` the ids
-                of older versions, which differ where paths of a Unigram model have nearly the same
-                score.
+                of older versions, which differ for nearly equal path scores of a Unigram model.
 
         Raises:
             OSError: The file cannot be read.
@@ -218,7 +217,7 @@ class Tokenizer(Face, _core.Tokenizer):
             vocab: The file, a token in each line.
             lowercase: Whether text is lowercased. The file does not say; False for cased models.
             strip_accents: Whether accents are removed; by default if text is lowercased.
-            handle_chinese_chars: Whether Chinese characters are words of their own.
+            handle_chinese_chars: Treat each Chinese character as a word.
             clean_text: Whether control characters are removed.
             unk_token, sep_token, pad_token, cls_token, mask_token: Special tokens. Those that are
                 missing in the file are added.
@@ -263,7 +262,7 @@ class Tokenizer(Face, _core.Tokenizer):
             return cls.from_files(vocab, merges)
         model, words = (os.path.join(folder, name) for name in ("tokenizer.model", "vocab.txt"))
         if not os.path.exists(model) and os.path.exists(words):
-            # How to normalize is in another file.
+            # The normalization is in another file.
             raise FileNotFoundError(
                 f"{path} does not exist; bpe_engine.open_tokenizer reads the vocab.txt in that folder"
             )
@@ -326,11 +325,11 @@ class Tokenizer(Face, _core.Tokenizer):
     def train_from_iterator(
         self, iterator: Iterable[Any], trainer: Any = None, length: int | None = None
     ) -> None:
-        """Trains the model on texts. Raises as `train` does, and what the iterator raises.
+        """Trains the model on texts. Raises the errors of `train` and of the iterator.
 
         Args:
-            iterator: Gives texts or lists of texts.
-            trainer: As of `train`.
+            iterator: Yields texts or lists of texts.
+            trainer: As in `train`.
             length: Ignored: the number of texts.
         """
         from .training import texts_of_iterator, train
@@ -347,7 +346,7 @@ class Tokenizer(Face, _core.Tokenizer):
         """
         write_at_once(path, self.to_str(pretty).encode())
 
-    # ---- What `Face` needs; it has the other abilities ----
+    # ---- The interface that `Face` needs ----
 
     @property
     def _label(self) -> str:
@@ -361,7 +360,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @property
     def special_tokens_set(self) -> set[str]:
-        """The added tokens, which text from outside must not become."""
+        """The added tokens, forbidden for untrusted text."""
         return {token.content for token in self.get_added_tokens_decoder().values()}
 
     @property
@@ -371,7 +370,7 @@ class Tokenizer(Face, _core.Tokenizer):
     def split(
         self, text: str, *, allowed_special: Literal["all"] | Collection[str] = ()
     ) -> list[str]:
-        """Returns the pieces of a text, normalized, into which the pre-tokenizer cuts it. The names of
+        """Returns the pieces of a text after normalization and pre-tokenization. The names of
         special tokens are ordinary text.
 
         Raises:
@@ -393,7 +392,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
     @property
     def encoding(self) -> Encoding:
-        """The tokenizer as it is now with tiktoken's interface, over the same vocabulary.
+        """A snapshot of the tokenizer with tiktoken's interface, over the same vocabulary.
 
         >>> import bpe_engine
         >>> bpe_engine.get_encoding("gpt2").hf.encoding.encode("hello world")
@@ -411,7 +410,7 @@ class Tokenizer(Face, _core.Tokenizer):
         spec = self._component(kind)
         if spec is None:
             return None
-        # One object, so that a change of it is seen by all who have it.
+        # One shared object, so that all holders see its changes.
         known = vars(self).setdefault("_parts", {}).get(kind)
         if known is None or known._spec != spec:
             known = Component(kind, spec)
@@ -501,7 +500,7 @@ class Tokenizer(Face, _core.Tokenizer):
 
 
 def _reason(error: ValueError, contents: bytes) -> str:
-    """Says why a file is not read, and which call reads it if it is one of another kind."""
+    """Explains why a file is not read, and names the call for a file of another kind."""
     start = contents.lstrip()[:1]
     if b'"token_bytes"' in contents and b'"default_vocab_size"' in contents:
         return " is a tekken.json, which bpe_engine.open_tokenizer reads"

@@ -19,14 +19,14 @@ from .components import AddedToken
 
 __all__ = ["BpeTrainer", "Trainer", "UnigramTrainer", "WordLevelTrainer", "WordPieceTrainer"]
 
-#: Called with the work done of a step and the whole work.
+#: Called with the work done and the total work of a step.
 Progress = Callable[[int, int], object]
 
 
 class Trainer:
-    """Base of all trainers: arguments are attributes, which can be set."""
+    """Base of all trainers: arguments are settable attributes."""
 
-    #: The type of the models that it trains.
+    #: Type of the trained models.
     _MODEL: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
     show_progress: bool
@@ -48,7 +48,8 @@ class Trainer:
         return [str(token) for token in self.special_tokens]
 
     def _learn(self, counts: WordCounts, model: dict[str, Any], progress: Progress) -> Any:
-        """Puts the lists of a trained model into its JSON. Returns scores that JSON would round."""
+        """Inserts the lists of a trained model into its JSON. Returns scores that JSON would
+        round."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -96,21 +97,19 @@ class _OfCharacters(_OfWords):
 
 @dataclass(repr=False)
 class BpeTrainer(_OfCharacters):
-    """Trains `BPE`: merges the most frequent pair of tokens, again and again, beginning with
-    characters.
+    """Trains `BPE`: repeatedly merges the most frequent pair of tokens, starting from characters.
 
     Args:
-        vocab_size: The number of tokens. Special tokens and the alphabet are in the vocabulary even if
-            they are more.
-        min_frequency: Pairs that occur less often are not merged.
-        show_progress: Whether a terminal shows how far the work is.
+        vocab_size: The number of tokens; at least the special tokens and the alphabet.
+        min_frequency: Minimum frequency of a merged pair.
+        show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
-        limit_alphabet: The most characters of the alphabet: the most frequent ones.
+        limit_alphabet: Maximum characters of the alphabet, the most frequent ones.
         initial_alphabet: Characters of the alphabet that need not occur, such as
             `bpe_engine.hf.pre_tokenizers.ByteLevel.alphabet`.
         continuing_subword_prefix: Begins tokens that do not begin a word.
         end_of_word_suffix: Ends tokens that end a word.
-        max_token_length: Tokens of more than two characters have fewer than this.
+        max_token_length: Exclusive limit on characters of a token longer than two.
 
     >>> from bpe_engine import hf
     >>> tokenizer = hf.Tokenizer(hf.BPE())
@@ -145,9 +144,9 @@ class WordPieceTrainer(_OfCharacters):
     """Trains `WordPiece` as `BpeTrainer` trains BPE, with a prefix for the rest of words.
 
     Args:
-        vocab_size, min_frequency, show_progress, special_tokens: As of `BpeTrainer`.
-        limit_alphabet, initial_alphabet: As of `BpeTrainer`.
-        continuing_subword_prefix, end_of_word_suffix: As of `BpeTrainer`.
+        vocab_size, min_frequency, show_progress, special_tokens: As in `BpeTrainer`.
+        limit_alphabet, initial_alphabet: As in `BpeTrainer`.
+        continuing_subword_prefix, end_of_word_suffix: As in `BpeTrainer`.
 
     >>> from bpe_engine import hf
     >>> tokenizer = hf.Tokenizer(hf.WordPiece(unk_token="[UNK]"))
@@ -176,9 +175,9 @@ class WordLevelTrainer(_OfWords):
     """Trains `WordLevel`: the most frequent words, equal ones in the order of their bytes.
 
     Args:
-        vocab_size: The most tokens.
-        min_frequency: Words that occur less often are left out.
-        show_progress: Whether a terminal shows how far the work is.
+        vocab_size: Maximum tokens.
+        min_frequency: Minimum frequency of a word.
+        show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
     """
 
@@ -197,18 +196,18 @@ class WordLevelTrainer(_OfWords):
 
 @dataclass(repr=False)
 class UnigramTrainer(Trainer):
-    """Trains `Unigram`: begins with very many pieces, and drops those that cost the least.
+    """Trains `Unigram`: starts from many pieces, and drops the least valuable ones.
 
     Args:
         vocab_size: The number of tokens.
-        show_progress: Whether a terminal shows how far the work is.
+        show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
-        initial_alphabet: Characters that become pieces though they do not occur.
-        shrinking_factor: The part of the pieces that is left each time.
+        initial_alphabet: Characters that become pieces even without occurring.
+        shrinking_factor: The share of pieces kept in each round.
         unk_token: The token for unknown characters; the first one if it is no special token.
-        max_piece_length: The most characters of a piece, up to 255.
-        n_sub_iterations: How often scores are estimated before pieces are dropped.
-        seed_size: The number of pieces to begin with.
+        max_piece_length: Maximum characters of a piece, up to 255.
+        n_sub_iterations: Estimations of scores per round.
+        seed_size: The initial number of pieces.
 
     >>> from bpe_engine import hf
     >>> tokenizer = hf.Tokenizer(hf.Unigram())
@@ -260,7 +259,7 @@ class UnigramTrainer(Trainer):
 
 
 class _Bare(str):
-    """A name that is shown without quotes."""
+    """A name whose repr has no quotes."""
 
 
 _TRAINERS: dict[str, type[Trainer]] = {
@@ -278,7 +277,7 @@ def trainer_of(kind: str) -> Trainer:
 
 
 def as_trainer(trainer: Any) -> Trainer:
-    """Returns a trainer of this module: the same, or a copy of one of `tokenizers`."""
+    """Returns a trainer of this module unchanged, or converts one of `tokenizers`."""
     if isinstance(trainer, Trainer):
         return trainer
     state = getattr(trainer, "__getstate__", lambda: None)()

@@ -16,7 +16,7 @@ from .trainers import Trainer, as_trainer, trainer_of
 
 __all__ = ["count_texts", "texts_of_files", "texts_of_iterator", "train"]
 
-#: Bytes, or characters, of text that are counted at a time.
+#: Bytes or characters of text counted per block.
 BLOCK = 1 << 20
 
 
@@ -27,8 +27,8 @@ def train(
     lines: str,
     num_threads: int | None = None,
 ) -> Trainer:
-    """Replaces the model of a tokenizer by one that is learned from texts. If an exception is raised,
-    the tokenizer is unchanged. Returns the trainer that was used."""
+    """Replaces the model of a tokenizer by one learned from texts. On an exception the tokenizer is
+    unchanged. Returns the trainer used."""
     model = json.loads(tokenizer._model_json(False))
     chosen: Trainer = trainer_of(model["type"]) if trainer is None else as_trainer(trainer)
     if chosen._MODEL != model["type"]:
@@ -56,8 +56,8 @@ def count_texts(
     progress: Any = None,
     num_threads: int | None = None,
 ) -> None:
-    """Counts the words of blocks of texts on threads. An exception waits only for blocks that are
-    being counted."""
+    """Counts the words of blocks of texts on threads. After an exception, only running blocks are
+    awaited."""
     threads = num_threads or os.cpu_count() or 1
     done = 0
     with ThreadPoolExecutor(threads) as pool:
@@ -111,7 +111,7 @@ def _text(block: bytes, path: str | os.PathLike[str], at: int) -> str:
 
 
 def texts_of_iterator(iterator: Iterable[Any]) -> Iterator[list[str]]:
-    """Yields the texts of an iterator, which gives texts or lists of them, in blocks."""
+    """Yields blocks of the texts of an iterator over texts or lists of texts."""
     if isinstance(iterator, (str, bytes)):
         raise TypeError(f"iterator gives texts, and is not one itself: {describe(iterator)}")
     block: list[str] = []

@@ -28,14 +28,14 @@ except ImportError as _error:
 
 __all__ = ["as_transformers", "patch_transformers", "unpatch_transformers"]
 
-# `Any`, because their attributes are replaced.
+# Typed `Any`: their attributes are replaced.
 _decoders: Any = tokenizers.decoders
 _backend: Any = transformers.TokenizersBackend
 _backends: Any = sys.modules[_backend.__module__]
 
 _logger = logging.getLogger(__name__)
 _lock = threading.RLock()
-# The attributes that `patch_transformers` replaced.
+# Attributes replaced by `patch_transformers`.
 _replaced: dict[str, Any] = {}
 
 
@@ -45,7 +45,7 @@ class _Backend(Tokenizer):
     Its added tokens are objects of `tokenizers`, and `tokenizers.decoders.DecodeStream` takes it.
     """
 
-    # Counts changes that affect decoding; the twin has the number of the change it was made after.
+    # Counts changes that affect decoding; the twin records the count at its creation.
     _changes = 0
     _twin: tuple[int, Any] | None = None
 
@@ -64,7 +64,7 @@ class _Backend(Tokenizer):
         self._changes += 1
 
     def decoding_twin(self) -> Any:
-        """Returns a `tokenizers.Tokenizer` that decodes as this one. It has no merges."""
+        """Returns a `tokenizers.Tokenizer` with the same decoding and no merges."""
         changes = self._changes
         if self._twin is None or self._twin[0] != changes:
             twin = tokenizers.Tokenizer(
@@ -96,24 +96,24 @@ def _step_of_both(self: Any, tokenizer: Any, id: Any) -> str | None:
     return step
 
 
-# Stays when `unpatch_transformers` is called: tokenizers of this module may still be in use.
+# Survives `unpatch_transformers`: tokenizers of this module may still be in use.
 _decoders.DecodeStream.step = _step_of_both
 
 
-# All stay for the same reason; they change nothing for tokenizers that are not ours.
+# These survive for the same reason, without effect on other tokenizers.
 _backend.apply_chat_template = with_masks(_backend.apply_chat_template, _Backend)
 _backend._encode_plus = with_rows(_backend, transformers.BatchEncoding, _Backend)
 _backend.__call__ = with_plain_calls(_backend, _Backend)
 
 
 def _with_training(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps `train_new_from_iterator`, which makes the tokenizer to train of JSON."""
+    """Wraps `train_new_from_iterator`, which builds the tokenizer to train from JSON."""
 
     @functools.wraps(original)
     def train_new_from_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
         is_ours = isinstance(self._tokenizer, _Backend)
         if is_ours and not isinstance(_backends.TokenizerFast, _Reader):
-            # Stays: for other tokenizers it changes nothing.
+            # Survives: no effect on other tokenizers.
             _backends.TokenizerFast = _Reader(_backends.TokenizerFast)
         token = _is_training.set(is_ours)
         try:
@@ -136,7 +136,7 @@ def _swap(tokenizer: Any) -> Any:
     """Replaces the `tokenizers.Tokenizer` of a transformers tokenizer with our object.
 
     Raises:
-        UnsupportedTokenizer: It asks for what cannot be done exactly.
+        UnsupportedTokenizer: It requires an unsupported feature.
     """
     inner = tokenizer._tokenizer
     if is_theirs(inner):
@@ -149,7 +149,7 @@ def _swap(tokenizer: Any) -> Any:
         own.encode_special_tokens = inner.encode_special_tokens
         restore_scores(own, contents)
         tokenizer._tokenizer = own
-        # CLIP's class puts spaces where words end, by a wrapper around the object that was swapped.
+        # CLIP's class restores spaces at word ends through a wrapper around the swapped object.
         if wrap := getattr(tokenizer, "_wrap_decode_method_backend_tokenizer", None):
             wrap()
     return tokenizer
@@ -168,7 +168,7 @@ def as_transformers(tokenizer_or_folder: Any, **kwargs: Any) -> Any:
         A ``transformers.PreTrainedTokenizerFast``.
 
     Raises:
-        UnsupportedTokenizer: It asks for what cannot be done exactly.
+        UnsupportedTokenizer: It requires an unsupported feature.
         TypeError: It is something else.
         ImportError: transformers is not installed.
     """
@@ -198,19 +198,19 @@ def _log_once(name: str, reason: str) -> None:
         _logger.warning("%s keeps the tokenizer of transformers: %s", name, reason)
 
 
-# While a patched `from_pretrained` runs: why ours does not read a file.
+# During a patched `from_pretrained`: reasons why ours refuses a file.
 _loading: ContextVar[list[str] | None] = ContextVar("_loading", default=None)
-# Whether a `from_pretrained` is running whose result is looked at: one inside it is not.
+# True during the outermost `from_pretrained`, whose result is checked.
 _is_patched_call: ContextVar[bool] = ContextVar("_is_patched_call", default=False)
-# Whether a `train_new_from_iterator` of our tokenizer is running.
+# True during `train_new_from_iterator` of our tokenizer.
 _is_training: ContextVar[bool] = ContextVar("_is_training", default=False)
 
 
 class _File:
     """A ``tokenizer.json`` that transformers asked `tokenizers` to read.
 
-    The constructor of transformers' tokenizers replaces it by ours; a class that builds the object
-    of `tokenizers` itself has the file read.
+    The constructor of transformers' tokenizers replaces this by ours; a class that builds the
+    object of `tokenizers` itself triggers the reading.
     """
 
     def __init__(self, path: str, original: Any):
@@ -232,7 +232,7 @@ class _File:
 
 
 class _Reader:
-    """`tokenizers.Tokenizer` as transformers sees it, whose files are read when they are needed."""
+    """`tokenizers.Tokenizer` for transformers, with files read lazily."""
 
     def __init__(self, original: Any):
         self._original = original
@@ -264,21 +264,20 @@ def _read(path: str, refused: list[str]) -> Tokenizer | None:
 
 
 def _patched_init(original: Callable[..., None]) -> Callable[..., None]:
-    """Wraps the constructor of transformers' tokenizers, which then gets our object for the file
-    that `tokenizers` would read."""
+    """Wraps the constructor of transformers' tokenizers to receive our object for the file."""
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         refused, path = _loading.get(), kwargs.get("tokenizer_file")
         given = kwargs.get("tokenizer_object")
         if isinstance(given, _File):
-            # Versions up to 5.20 have the file read before.
+            # Versions up to 5.20 read the file earlier.
             ours = None if refused is None else _read(given.path, refused)
             kwargs["tokenizer_object"] = given.whole if ours is None else ours
         elif refused is not None and given is None and self._tokenizer is None:
             if path is not None and os.path.isfile(path):
                 kwargs["tokenizer_object"] = _read(path, refused)
-        # Other files that are read from here on are read by `tokenizers`.
+        # From here on, `tokenizers` reads files.
         token = _loading.set(None)
         try:
             original(self, *args, **kwargs)
@@ -306,8 +305,8 @@ def _patched(original: Callable[..., Any]) -> Callable[..., Any]:
             cls = _class_for(cls, args, kwargs)
             tokenizer = original(cls, *args, **kwargs)
         except (AttributeError, ImportError, NotImplementedError, TypeError):
-            # Transformers repairs some files by changing parts of the object in place. The
-            # ImportError is what 5.0 makes of any other error where protobuf is not installed.
+            # Transformers repairs some files by changing parts of the object in place. Without
+            # protobuf, 5.0 turns any other error into ImportError.
             _loading.set(None)
             tokenizer = original(cls, *args, **kwargs)
         finally:
@@ -364,10 +363,10 @@ def patch_transformers() -> None:
     """Makes ``from_pretrained`` of transformers give tokenizers around ours: on ``AutoTokenizer``,
     and on the classes that have a ``tokenizer.json``.
 
-    Where a file is not supported, transformers' tokenizer is returned, and the reason is logged
-    once. ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes
-    both kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory
-    for ours. Does nothing when it was done before. `is_ours` tells which tokenizers are ours.
+    For an unsupported file, transformers' tokenizer is returned, and the reason is logged once.
+    ``tokenizers.decoders.DecodeStream`` becomes `bpe_engine.hf.DecodeStream`, which takes both
+    kinds; the class of `tokenizers` takes both, too, but needs a second vocabulary in memory for
+    ours. Repeated calls do nothing. `is_ours` tells which tokenizers are ours.
     """
     with _lock:
         if _replaced:
@@ -383,7 +382,7 @@ def patch_transformers() -> None:
 
 
 def unpatch_transformers() -> None:
-    """Undoes `patch_transformers`. Tokenizers that it gave stay as they are."""
+    """Undoes `patch_transformers`; existing tokenizers are unaffected."""
     with _lock:
         if _replaced:
             inherited = _replaced.pop("from_pretrained")
@@ -396,8 +395,7 @@ def unpatch_transformers() -> None:
             _backends.TokenizerFast = _replaced.pop("TokenizerFast")
 
 
-# A fork waits for what another thread is replacing: its child would have a half of that, and a
-# lock that nobody frees.
+# A fork waits for a running replacement: the child would inherit a partial one and a held lock.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_lock.acquire, after_in_child=_lock.release, after_in_parent=_lock.release

@@ -1,4 +1,4 @@
-"""A report: its parts, and how it becomes an HTML page in one file, Markdown or text."""
+"""The parts of a report, rendered as one HTML file, Markdown or text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 from ..abilities.visible import CONTINUED
 from .plots import Figure
 
-#: Rows in the page itself, for browsers without scripts; the others are data from which
-#: the script makes the rows of each leaf.
+#: Rows in the HTML itself, for browsers without scripts; the script builds further rows from
+#: embedded data.
 ROWS_WITHOUT_SCRIPT = 200
 
-#: A word of a script that is written from right to left.
+#: A word in a right-to-left script.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
 
-#: Bytes and invisible characters as escapes, which are written from left to right.
+#: Escapes of bytes and invisible characters, always left to right.
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+")
 
 #: A cell: text, a number, a list of tokens (a text; or a text, an id, and "forged" for a frame), a
@@ -37,7 +37,7 @@ def best(value: Cell) -> Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and what kind of cells it has."""
+    """A column: heading and kind of cells."""
 
     title: str
     #: "text", "number", "id", "token", "tokens", "path", or "cut", a whole text in tokens.
@@ -51,14 +51,14 @@ def columns(titles: Mapping[str, str]) -> list[Column]:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table that sorts, filters and turns leaves."""
+    """A table with sorting, filtering and paging."""
 
     id: str
     columns: Sequence[Column]
     rows: list[list[Cell]]
     #: The number of rows on a page of the table.
     leaf: int = 100
-    #: True for a few narrow columns, which stay a table on a phone.
+    #: True if narrow enough to stay a table on a phone.
     is_matrix: bool = False
 
     @property
@@ -73,9 +73,9 @@ class TableView:
 
     @property
     def data(self) -> str:
-        """All rows as JSON that is safe inside a page."""
+        """All rows as JSON, safe inside HTML."""
         text = json.dumps(self.rows, ensure_ascii=False, separators=(",", ":"))
-        # Nothing in it can end the element, or be taken for markup.
+        # Escapes prevent markup and the end of the element.
         for character in "<>&\u2028\u2029":
             text = text.replace(character, f"\\u{ord(character):04x}")
         return text
@@ -83,7 +83,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number of the summary."""
+    """A figure of the summary."""
 
     value: str
     label: str
@@ -101,9 +101,9 @@ class Remark:
     examples: Sequence[str] = ()
     hidden: int = 0
     code: str = ""
-    #: The count, in words.
+    #: The count in words.
     counted: str = ""
-    #: Why it matters, and what to do.
+    #: The consequence and the remedy.
     why: str = ""
     remedy: str = ""
 
@@ -118,12 +118,12 @@ class Part:
     tiles: Sequence[Tile] = ()
     remarks: Sequence[Remark] = ()
     tables: Sequence[TableView] = ()
-    #: Figures; None for a figure without anything to show.
+    #: Figures; None for an empty figure.
     charts: Sequence[Figure | None] = ()
 
     @property
     def figures(self) -> list[Figure]:
-        """The figures that show something."""
+        """The nonempty figures."""
         return [chart for chart in self.charts if chart is not None]
 
 
@@ -134,9 +134,9 @@ class Page:
     title: str
     subtitle: str
     parts: list[Part] = field(default_factory=list)
-    #: Sentences that say what the report finds.
+    #: Sentences with the findings.
     conclusions: Sequence[str] = ()
-    #: Names and values: what the report was made of.
+    #: Names and values of the report's inputs.
     provenance: Sequence[tuple[str, str]] = ()
     #: False if the conclusions are errors.
     is_good: bool = True
@@ -160,10 +160,10 @@ def plain(cell: Cell, kind: str = "text") -> str:
     return "" if cell is None else str(cell)
 
 
-#: Rows of a table in Markdown; HTML and JSON have all of them.
+#: Maximum rows of a table in Markdown; HTML and JSON have all.
 MOST_ROWS = 1000
 
-#: Characters that are markup in the cell of a Markdown table; HTML is escaped before.
+#: Markup characters in cells of Markdown tables; HTML is escaped earlier.
 _MARKUP = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "⏎", "\r": "␍"})
 
 
@@ -195,7 +195,7 @@ def _escaped(text: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Returns a share with as many digits as it needs.
+    """Returns a share in percent with adaptive precision.
 
     >>> percent(0.1234), percent(0.00123), percent(0)
     ('12.3%', '0.12%', '0.0%')
@@ -204,8 +204,8 @@ def percent(share: float) -> str:
 
 
 def isolated(text: str) -> str:
-    """Returns text as HTML, with each word that is written from right to left isolated, and so
-    escapes: otherwise a list of them would be reordered.
+    """Returns text as HTML, with right-to-left words and escapes isolated against reordering in
+    lists.
 
     >>> isolated("a < \u05d0\u05d1, \u05d2")
     'a &lt; <bdi>\u05d0\u05d1</bdi>, <bdi>\u05d2</bdi>'
@@ -214,8 +214,7 @@ def isolated(text: str) -> str:
 
 
 def with_escapes(markup: str) -> str:
-    r"""Returns HTML with escapes isolated, from left to right, and so the sign of a character that
-    goes on at its start.
+    r"""Returns HTML with escapes, and a leading continuation sign, isolated left to right.
 
     >>> with_escapes(r"\xd7\x9c"), with_escapes("‥\u0e33")
     ('<bdi dir="ltr">\\xd7\\x9c</bdi>', '<bdi>‥</bdi>\u0e33')
@@ -226,7 +225,7 @@ def with_escapes(markup: str) -> str:
 
 
 def require_jinja2() -> Any:
-    """Returns the package jinja2. Raises ImportError, with the extra that has it."""
+    """Returns the package jinja2. Raises ImportError that names the extra."""
     try:
         import jinja2
     except ImportError as error:
@@ -262,7 +261,7 @@ def rendered(page: Page) -> str:
 
 
 def framed(html: str) -> str:
-    """Returns a page in a frame for a notebook, whose style and scripts stay inside.
+    """Returns a page in a notebook frame that isolates styles and scripts.
 
     >>> framed("<p>").startswith('<iframe srcdoc="&lt;p&gt;"')
     True

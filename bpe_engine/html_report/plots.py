@@ -11,22 +11,22 @@ from html import escape
 #: The size of a figure in units of the drawing; the page scales the figure to its width.
 WIDTH, BAR_HEIGHT, LINE_HEIGHT = 640, 216, 320
 
-#: The height at which upright bars stand.
+#: Baseline of vertical bars.
 BASELINE = 180
 
-#: Bars of a chart; larger numbers are put into the last one.
+#: Maximum bars of a chart; the last one takes all larger numbers.
 MOST_BARS = 12
 
-#: The width of a digit above a bar, and the part of the gaps around a bar that a number may take.
+#: Width of a digit above a bar, and the usable share of the gaps around a bar.
 DIGIT, GAPS = 8, 8
 
-#: The axes of a line plot.
+#: Axes of a line plot.
 LEFT, TOP, RIGHT, BOTTOM = 64, 12, 626, 272
 
-#: Points of a line, colors of series, and groups of bars, the largest first.
+#: Maximum points of a line, colors of series, and groups of bars (largest first).
 POINTS, COLORS, MOST_GROUPS = 120, 6, 14
 
-#: The left end of bars that lie.
+#: Left end of horizontal bars.
 BARS_LEFT = 140
 
 
@@ -39,7 +39,7 @@ class Figure:
     drawn: str
     #: The CSS classes and the names of series.
     legend: Sequence[tuple[str, str]] = ()
-    #: "bars" or "plot": the CSS class.
+    #: The CSS class, "bars" or "plot".
     kind: str = "plot"
     height: int = LINE_HEIGHT
     width: int = WIDTH
@@ -72,7 +72,7 @@ def short(count: int) -> str:
 def bar_chart(
     title: str, axis: str, noun: str, series: Mapping[str, Mapping[int, int]]
 ) -> Figure | None:
-    """Draws bars for one or two counts by a small number; None when there is nothing to show.
+    """Draws bars of one or two counts by a small number; None without data.
 
     >>> chart = bar_chart("Tokens of words", "tokens", "words", {"before": {2: 5}, "after": {1: 5}})
     >>> "<title>5 words, 1 tokens, after</title>" in chart.drawn
@@ -141,7 +141,7 @@ def _folded(counts: Mapping[int, int]) -> dict[int, int]:
 
 
 def group_bars(title: str, x_name: str, series: Mapping[str, Mapping[str, float]]) -> Figure | None:
-    """Draws bars for each group, one for each series; None when there is nothing to show.
+    """Draws one bar per series and group; None without data.
 
     >>> plot = group_bars("Tokens", "per word", {"a": {"latin": 1.5}, "b": {"latin": 3.0}})
     >>> plot.legend, ">3.00</text>" in plot.drawn
@@ -186,7 +186,7 @@ def _legend(series: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(f"s{number % COLORS}", name) for number, name in enumerate(series)]
 
 
-#: Points of a line, in shares of the axes; places on an axis, and their labels.
+#: Points of a line in shares of the axes; tick positions and labels.
 _Points = Mapping[str, Sequence[tuple[float, float]]]
 _Ticks = Sequence[tuple[float, str]]
 
@@ -227,9 +227,9 @@ def _marks(highest: int) -> list[int]:
 def rank_frequency(
     series: Mapping[str, Sequence[int]],
     title: str = "Frequency of each token",
-    x_name: str = "tokens, the most frequent first",
+    x_name: str = "tokens by descending frequency",
 ) -> Figure | None:
-    """Plots the count of the most frequent token, the next, and so on; both axes are logarithmic.
+    """Plots token counts by rank on logarithmic axes.
 
     >>> [f">{count}</text>" in rank_frequency({"a": [100, 10, 1]}).drawn for count in (10, 100)]
     [True, True]
@@ -243,7 +243,7 @@ def rank_frequency(
 
 
 def cumulative_cover(series: Mapping[str, Sequence[int]]) -> Figure | None:
-    """Plots the share of the text's tokens that are among the most frequent ones.
+    """Plots the cumulative share of the text by rank of its tokens.
 
     >>> ">100%</text>" in cumulative_cover({"a": [3, 1]}).drawn
     True
@@ -252,9 +252,9 @@ def cumulative_cover(series: Mapping[str, Sequence[int]]) -> Figure | None:
         name: [covered / sum(counts) for covered in itertools.accumulate(counts)]
         for name, counts in series.items()
     }
-    title = "Share of the text in the most frequent tokens"
+    title = "Share of the text by token rank"
     y_ticks = [(share / 100, f"{share}%") for share in range(0, 101, 20)]
-    return _by_rank(title, "tokens, the most frequent first", heights, y_ticks)
+    return _by_rank(title, "tokens by descending frequency", heights, y_ticks)
 
 
 def _by_rank(

@@ -1,5 +1,4 @@
-"""A prompt rendered and encoded safely, and in the naive way: join everything, allow every special
-token."""
+"""A prompt encoded safely, and naively: joined, with every special token allowed."""
 
 from __future__ import annotations
 
@@ -27,18 +26,18 @@ def prompt(
 
     Args:
         vocabulary: The tokenizer.
-        messages: ``role``, ``content``, and ``trusted``, whether the program wrote the message; an
+        messages: ``role``, ``content``, and ``trusted``, true for messages of the program; an
             assistant's may have ``reasoning`` and ``tool_calls``.
         format: A format of `render_chat`; or None for `template`.
         template: The text of a chat template.
         tools: JSON schemas of functions, which only templates take.
-        generation: Whether the prompt ends with the beginning of an answer.
-        variables: Of the template, such as ``bos_token``: the program's own, so they are trusted.
+        generation: End the prompt with the start of an answer.
+        variables: Trusted variables of the template, such as ``bos_token``.
 
     Returns:
         ``safe``, the tokens of `encode_segments` with their origins and the assistant's mask;
-        ``naive``, the tokens of ``encode(text, allowed_special="all")``, where the origin "forged"
-        marks special tokens that untrusted text made; and ``controls``, the control strings in
+        ``naive``, the tokens of ``encode(text, allowed_special="all")``, with the origin "forged"
+        for special tokens made by untrusted text; and ``controls``, the control strings in
         untrusted text; ``parts``, the tokens of each part.
     """
     if tools and template is None:
@@ -61,7 +60,7 @@ def prompt(
     owners = [index for index, segment in enumerate(segments) for _ in segment.text]
     naive = []
     for id, (start, end) in zip(ids, spans):
-        # Tokens without characters belong to the text before.
+        # Tokens without characters belong to the preceding text.
         touched = {_origin(segments[owner]) for owner in owners[start : max(end, start + 1)]}
         if vocabulary.is_special(id):
             naive.append("forged" if "untrusted" in touched else "control")
@@ -84,7 +83,7 @@ def prompt(
 
 
 def _origin(segment: Segment) -> str:
-    """Returns "untrusted", or for trusted text who wrote it: "template", or "trusted" for content."""
+    """Returns the origin of text: "untrusted", "template", or "trusted" for trusted content."""
     if segment.allowed_special is False:
         return "untrusted"
     return "trusted" if (segment.source or "").startswith("messages[") else "template"
@@ -100,7 +99,7 @@ def _chat(messages: Sequence[Mapping[str, Any]], format: str, generation: bool) 
 
 
 def _more(message: Mapping[str, Any], make: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Returns the reasoning and the calls of a message, with each text of them made anew."""
+    """Returns the reasoning and the calls of a message, with every str copied."""
     fields = {"reasoning": "reasoning_content", "tool_calls": "tool_calls"}
     return {name: _made(message[key], make) for key, name in fields.items() if message.get(key)}
 
@@ -133,7 +132,7 @@ def _template(
     for index, message in enumerate(messages):
         role, mark = message["role"], trusted if message["trusted"] else untrusted
         make = functools.partial(mark, role=role, source=f"messages[{index}]")
-        # The page's menu chose the role, not the text from outside.
+        # The role comes from the page's menu, not from outside text.
         content = {"role": trusted(role), "content": make(message["content"])}
         given.append({**content, **_more(message, make)})
     known = vocabulary.tokenizer.special_tokens_set

@@ -16,11 +16,11 @@ from .api import Api
 
 __all__ = ["MAX_BODY", "Server"]
 
-#: The largest request, in bytes: a text of the largest size, every character an escape.
+#: Maximum request bytes: a text of maximum size with every character escaped.
 MAX_BODY = 1 << 24
-# Seconds that a connection may be silent.
+# Idle timeout of a connection, in seconds.
 _PATIENCE = 60
-# For every answer: nothing is kept, embedded elsewhere, or told to other sites.
+# Headers of every answer: no caching, embedding or referrer.
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """Names of this server. Any other means that a name of a stranger leads here."""
+        """Allowed Host headers; any other one indicates DNS rebinding."""
         return frozenset(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
 
 
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answers a request of the page."""
-        # Until its body is read, the connection cannot be used again.
+        # A connection with an unread body cannot be reused.
         self.close_connection = True
         path = self._allowed_path()
         if path is None:
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             return self._error(411, "the request needs its Content-Length")
-        # Python refuses to read very long numbers.
+        # Python refuses very long numbers.
         if len(length.lstrip("0")) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
             return self._error(413, f"the request is larger than {MAX_BODY} bytes")
         body = self.rfile.read(int(length))
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, contents, "application/json")
 
     def _allowed_path(self) -> str | None:
-        """Returns the path after the secret; or refuses the request and returns None."""
+        """Returns the path after the secret; refuses other requests and returns None."""
         host, origin = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
         site = self.headers.get("Sec-Fetch-Site", "none")
         try:
@@ -160,10 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(contents)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Keeps quiet: the lines would have the secret."""
+        """Logs nothing: the lines would reveal the secret."""
 
     def handle(self) -> None:
-        """Handles the connection; a page that was closed meanwhile is not an error."""
+        """Handles the connection; ignores a closed page."""
         try:
             super().handle()
         except (ConnectionError, TimeoutError):

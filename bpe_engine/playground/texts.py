@@ -9,9 +9,9 @@ from .vocabularies import Vocabulary
 
 __all__ = ["MAX_ENCODINGS", "MAX_TEXT", "piece_at", "tokens_of"]
 
-#: Encodings side by side.
+#: Maximum encodings side by side.
 MAX_ENCODINGS = 4
-#: The longest text, in characters.
+#: Maximum characters of a text.
 MAX_TEXT = 1 << 20
 
 
@@ -23,12 +23,12 @@ def tokens_of(
     Args:
         text: The text; lone surrogates become U+FFFD.
         vocabularies: The encodings by name.
-        special: Whether the names of special tokens become special tokens.
+        special: Turn names of special tokens into special tokens.
 
     Returns:
-        For each encoding the ``ids``; ``pieces``, the bytes of each id in hexadecimal and whether the
-        id is special; and ``exact``, False if the tokenizer normalizes or drops some of the text, so
-        that places in tokens and text differ.
+        For each encoding the ``ids``; ``pieces``, the bytes of each id in hexadecimal with true for
+        special ids; and ``exact``, False if the tokenizer normalizes or drops text, which shifts
+        offsets.
     """
     if not 1 <= len(vocabularies) <= MAX_ENCODINGS:
         raise ValueError(f"choose 1 to {MAX_ENCODINGS} encodings, not {len(vocabularies)}")
@@ -53,7 +53,8 @@ def tokens_of(
 
 
 def piece_at(vocabulary: Vocabulary, text: str, place: int, special: bool) -> str:
-    """Returns the piece with the byte `place` of all tokens' bytes, or "" after the last."""
+    """Returns the piece at the byte offset `place` of the concatenated tokens, or "" after the
+    last."""
     allowed = set(vocabulary.tokenizer.special_tokens_set) if special else set()
     position = 0
     for piece in vocabulary.tokenizer.split(text, allowed_special=allowed):

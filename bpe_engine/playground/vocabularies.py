@@ -37,7 +37,7 @@ class Vocabulary:
         return self._table.kind(id) == "special"
 
     def joined(self, ids: Sequence[int]) -> bytes:
-        """Returns the bytes of ids, one after the other."""
+        """Returns the concatenated bytes of ids."""
         return b"".join(self.tokenizer.decode_tokens_bytes(ids))
 
     @functools.cached_property
@@ -48,7 +48,7 @@ class Vocabulary:
 
     @functools.cached_property
     def _encoding(self) -> Encoding | str:
-        """The ranks as an encoding, or why there are none."""
+        """The ranks as an encoding, or the reason for their absence."""
         try:
             return (
                 self.tokenizer
@@ -60,13 +60,13 @@ class Vocabulary:
 
     @functools.cached_property
     def ranks(self) -> dict[bytes, int] | str:
-        """The rank of each token, special tokens left out; or why there are none."""
+        """The rank of each ordinary token, or the reason for their absence."""
         found = self._encoding
         return found if isinstance(found, str) else dict(found.mergeable_ranks)
 
     def audit(self, id: int) -> tuple[str, str]:
-        """Returns the round-trip class of an id, and "reached" or the reason why merging misses the
-        token, as in `vocab-tools check`. Without ranks, the reason is ""."""
+        """Returns the round-trip class of an id, and "reached" or the reason that merging misses
+        the token, as in `vocab-tools check`. Without ranks, the reason is ""."""
         if isinstance(self._encoding, Encoding):
             return self._audits[id]
         if self.is_special(id):
@@ -94,8 +94,8 @@ class Vocabulary:
 
 
 class Vocabularies:
-    """Encodings by name. Built-in ones open by themselves, files only by `open`: a link
-    that somebody sent cannot read a file."""
+    """Encodings by name. Built-in ones open on demand, files only through `open`: a shared link
+    cannot read a file."""
 
     def __init__(self) -> None:
         self._opened: dict[str, Vocabulary] = {}

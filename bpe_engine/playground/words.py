@@ -1,4 +1,4 @@
-"""Merges step by step, and the pages of the vocabulary."""
+"""Stepwise merges, and the pages of the vocabulary."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .vocabularies import Vocabulary
 
 __all__ = ["merge_steps", "search", "steps", "token_page"]
 
-#: The longest piece whose merges are shown, in bytes: each step has all its parts.
+#: Maximum bytes of a piece with shown merges: each step lists all parts.
 _LONGEST_PIECE = 200
 _MOST_PIECES = 500
 _MOST_FOUND = 200
-#: Seconds for a search, which then returns the matches so far.
+#: Time limit of a search, in seconds, which then returns partial results.
 _SECONDS = 3.0
 _NEIGHBORS = 4
 
 
 def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any]]:
-    """Yields the parts before each merge with the ranks of their pairs, and the pair that is taken:
-    the one with the lowest rank, leftmost on ties. The last step takes None.
+    """Yields the parts before each merge, the ranks of their pairs, and the merged pair: lowest
+    rank, leftmost on ties. The last step has None.
 
     >>> ranks = {b"a": 0, b"b": 1, b"ab": 2}
     >>> [(step["parts"], step["ranks"], step["taken"]) for step in merge_steps(b"aba", ranks)]
@@ -41,7 +41,7 @@ def merge_steps(piece: bytes, ranks: dict[bytes, int]) -> Iterator[dict[str, Any
 
 
 def steps(vocabulary: Vocabulary, text: str, index: int = 0) -> dict[str, Any]:
-    """Returns the pieces of a short text, and the merges of one piece step by step."""
+    """Returns the pieces of a short text, and the stepwise merges of one piece."""
     pieces = vocabulary.tokenizer.split(text[:10_000])
     if not pieces:
         return {"pieces": [], "more": 0}
@@ -65,7 +65,7 @@ def _path(vocabulary: Vocabulary, piece: bytes) -> dict[str, Any]:
     if isinstance(ranks, str):
         return {"refused": ranks}
     path = list(merge_steps(piece, ranks))
-    # The engine looks a piece up before it merges.
+    # The engine looks up a piece before merging.
     whole = ranks.get(piece)
     ends = path[-1]["parts"]
     return {
@@ -90,7 +90,7 @@ def search(vocabulary: Vocabulary, kind: str, query: str) -> dict[str, Any]:
     Args:
         kind: "text", "bytes" in hexadecimal, "id" (one, or a range 10-20), or "regex" in the
             language of split patterns, matched inside tokens that are UTF-8.
-        query: What to find.
+        query: The search term.
     """
     if not query:
         return {"total": 0, "tokens": [], "complete": True}
@@ -119,7 +119,7 @@ def _matcher(
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
         return lambda id, token: first <= id <= last, None
     if kind == "regex":
-        # The engine's own regular expressions: no pattern of a user can hang the server.
+        # The engine's linear-time regular expressions: no user pattern can hang the server.
         letters = {bytes([byte]): byte for byte in range(256)}
         finder = make_encoding("search", letters, query, {})
 
@@ -140,7 +140,7 @@ def _matcher(
     else:
         raise ValueError(f"search by text, bytes, id or regex, not {kind!r}")
     tokens = vocabulary.tokens
-    # Exact and short ones first.
+    # Exact and short matches first.
     return (
         lambda id, token: wanted in token,
         lambda id: (not tokens[id].startswith(wanted), len(tokens[id])),
@@ -153,8 +153,8 @@ def _row(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
 
 
 def token_page(vocabulary: Vocabulary, id: int) -> dict[str, Any]:
-    """Returns all facts about a token: how merging reaches it, what it is part of, its
-    neighbors, and its class in `vocab-tools check`."""
+    """Returns all facts about a token: merge path, longer tokens that contain it, neighbors, and
+    class in `vocab-tools check`."""
     tokens = vocabulary.tokens
     if id not in tokens:
         raise ValueError(f"{vocabulary.name} has no token {id}; its largest id is {max(tokens)}")

@@ -37,12 +37,12 @@ class QwenTokenizer(Tokenizer):
     """The tokenizer of Qwen-7B. Special tokens are ``str``, all other tokens are ``bytes``.
 
     Text is normalized to NFC before special tokens are looked for. Names of special tokens in a
-    text are special tokens unless a call forbids it: pass ``allowed_special=set()`` for text from
-    outside.
+    text become special tokens unless a call forbids this: pass ``allowed_special=set()`` for text
+    from outside.
 
     Args:
         vocab_file: A ``qwen.tiktoken``; by default the vocabulary inside the package.
-        errors: How to decode bytes that are not UTF-8, as in ``bytes.decode``.
+        errors: The handler for invalid UTF-8, as in ``bytes.decode``.
         extra_vocab_file: A rank file with more tokens, as ``vocab-tools learn`` writes it. Tokens
             that exist already are skipped with a warning. Gaps between ids count in
             ``len(tokenizer)``.
@@ -189,7 +189,7 @@ class QwenTokenizer(Tokenizer):
         return dict(self.mergeable_ranks)
 
     def add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
-        """Accepts only special tokens that exist. To add others, pass ``extra_vocab_file``.
+        """Accepts only existing special tokens. Add others with ``extra_vocab_file``.
 
         Raises:
             ValueError: A token is not one of Qwen's special tokens.
@@ -278,7 +278,7 @@ def _extended(encoding: Encoding, extra_vocab_file: _Path) -> Encoding:
         ranks[token], owners[id] = id, token
     if known:
         warnings.warn(
-            f"{path}: {len(known)} tokens exist already and are left out: {_shown(known)}",
+            f"{path}: {len(known)} tokens exist already and are skipped: {_shown(known)}",
             stacklevel=4,
         )
     return _of_ranks(ranks)

@@ -11,7 +11,7 @@ __all__ = ["ORDER", "bytes_of", "text_of", "try_bytes_of"]
 _PRINTABLE = [byte for byte in range(256) if chr(byte).isprintable() and byte != 0x20]
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 
-#: All bytes, in the order of their ids in such vocabularies.
+#: All bytes, in the order of ids in byte-level vocabularies.
 ORDER = _PRINTABLE + _OTHERS
 
 _CHARACTER_OF = {byte: chr(byte) for byte in _PRINTABLE}

@@ -22,7 +22,7 @@ NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
 def pair(path: str | os.PathLike[str]) -> tuple[Path, Path] | None:
-    """Returns the paths of both files, from the path of either; None for another name.
+    """Returns the paths of both files, given either; None for another name.
 
     >>> [file.name for file in pair("a/gpt2-merges.txt")]
     ['gpt2-vocab.json', 'gpt2-merges.txt']
@@ -38,7 +38,7 @@ def pair(path: str | os.PathLike[str]) -> tuple[Path, Path] | None:
 
 
 def read_vocab(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Returns the tokens, as the file spells them, and their ids.
+    """Returns the tokens, in the file's spelling, and their ids.
 
     Raises:
         ValueError: The file is not a JSON object that maps tokens to ids.
@@ -61,8 +61,8 @@ def parse_vocab(contents: str, path: str) -> dict[str, int]:
 
 
 def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """Returns the merges, as the file spells them. Skips empty lines and the version, as
-    tokenizers does.
+    """Returns the merges in the file's spelling. Skips empty lines and the version, as tokenizers
+    does.
 
     Raises:
         ValueError: A line is not two tokens with a space between them.
@@ -81,7 +81,7 @@ def read_merges(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 
 def looks_special(vocab: Mapping[str, int], merges: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Returns the tokens in brackets that no merge makes, and their ids.
+    """Returns bracketed tokens that no merge yields, and their ids.
 
     >>> looks_special({"<": 0, ">": 1, "<>": 2, "<end>": 3}, [("<", ">")])
     {'<end>': 3}

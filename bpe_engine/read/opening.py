@@ -34,8 +34,9 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
         The tokenizer with tiktoken's methods: lists of ids, without the special tokens that the
         post-processor of a file adds, and ValueError for the name of a special token in a text. Files
         without ranks, such as WordPiece and Unigram, have no `mergeable_ranks`, `pattern`,
-        `encode_single_token` and `encode_with_unstable`: these raise, and say why. `Encoding.hf` and
-        `Encoding.transformers` are the tokenizer with the methods of those packages.
+        `encode_single_token` and `encode_with_unstable`: these raise an error with the reason.
+        `Encoding.hf` and `Encoding.transformers` are the tokenizer with the methods of those
+        packages.
 
     Raises:
         FileNotFoundError: Neither a file nor an encoding has this name; similar names are in the
@@ -66,8 +67,7 @@ def encoding_of_ranks(opened: Encoding) -> Encoding:
 
 
 def _open(source: Source) -> Encoding | Tokenizer:
-    """Opens a tokenizer as the class that its format has: a `Tokenizer` for a file of Hugging
-    Face."""
+    """Opens a tokenizer as the class of its format: a `Tokenizer` for a file of Hugging Face."""
     path, format, folder = source
     if format in NOT_OPENED:
         raise ValueError(f"{path} {NOT_OPENED[format]}")

@@ -9,15 +9,15 @@ from ..registry import get_encoding
 
 __all__ = ["may_be_published", "published_name"]
 
-#: The encodings whose published ranks are recognized.
+#: Encodings with recognizable published ranks.
 PUBLISHED = ("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "qwen")
 
-#: An id that all of them have, with different tokens in most: it rules out the others at once.
+#: An id present in all encodings, with mostly different tokens: rules out most candidates at once.
 _PROBE_ID = 50000
 
 
 def published_name(ranks: Mapping[bytes, int]) -> str | None:
-    """Returns the encoding whose ranks these are, or begin with; None if they are no published ones.
+    """Returns the encoding whose ranks these are or extend; None for unpublished ranks.
 
     >>> published_name(get_encoding("p50k_base").mergeable_ranks)
     'p50k_base'
@@ -28,7 +28,7 @@ def published_name(ranks: Mapping[bytes, int]) -> str | None:
         if ranks.get(encoding.decode_single_token_bytes(_PROBE_ID)) != _PROBE_ID:
             continue
         published = dict(encoding.mergeable_ranks)
-        # The longest counts: one published vocabulary begins with another.
+        # The longest match wins: one published vocabulary is a prefix of another.
         longer = found is None or len(published) > found[0]
         if longer and published.items() <= ranks.items():
             found = (len(published), name)

@@ -33,17 +33,17 @@ __all__ = [
     "recognize",
 ]
 
-#: ``encoding`` is one that is known by name, and has no file. ``gguf`` is recognized so that errors can
-#: name it.
+#: Formats: ``encoding`` is known by name, without a file. ``gguf`` is recognized for error
+#: messages.
 Format = Literal[
     "encoding", "tiktoken", "tokenizer.json", "tekken", "gpt2", "gguf", "sentencepiece", "wordpiece"
 ]
 
-#: The configuration in the folder of a pretrained tokenizer.
+#: Configuration file in the folder of a pretrained tokenizer.
 CONFIG = "tokenizer_config.json"
 
-#: For each kind of file: its names, in lower case, and the names that are looked for in a folder.
-#: If a folder has several of these files, the first counts.
+#: For each kind of file: names in lower case, and names searched in a folder. The first present
+#: file counts.
 KINDS: tuple[tuple[Format, str, tuple[str, ...]], ...] = (
     ("tokenizer.json", r"(?!.*(tekken|vocab\.|encoder\.)).*\.json", ("tokenizer.json",)),
     ("tekken", r".*tekken.*\.json", ("tekken.json",)),
@@ -68,19 +68,19 @@ RENUMBERED = (
     "spm.model",
 )
 
-#: Names of files that many tokenizers share.
+#: File names shared by many tokenizers.
 _PLAIN_NAMES = {name for _, _, names in KINDS for name in names}
 
-#: The names that tell the format.
+#: File names that determine the format.
 _SURE_NAMES = _PLAIN_NAMES - {"tokenizer.model"}
 
-#: Why the package does not open a format, and the way out.
+#: Reasons that a format is not opened, and the way out.
 NOT_OPENED: dict[Format, str] = {
     "gguf": "is a GGUF file; `vocab-tools convert` makes a tokenizer.json of its byte-level BPE or "
     "SentencePiece model",
 }
 
-#: Why a format has no ranks, for readers that need them.
+#: Reasons that a format has no ranks, for readers that need ranks.
 NOT_RANKS: dict[Format, str] = {
     **NOT_OPENED,
     "sentencepiece": "is a model of SentencePiece, which has no ranks; bpe_engine.open_tokenizer reads it",
@@ -89,11 +89,11 @@ NOT_RANKS: dict[Format, str] = {
 
 
 class Source(NamedTuple):
-    """A recognized tokenizer: a file, or two that belong together; or the name of an encoding."""
+    """A recognized tokenizer: a file, a pair of files, or the name of an encoding."""
 
     path: str
     format: Format
-    #: The folder that was given in place of the file.
+    #: The folder given instead of the file.
     folder: str | None = None
 
     @property
@@ -192,12 +192,12 @@ def not_found(path: str) -> FileNotFoundError:
 
 
 def in_folder(folder: str | os.PathLike[str]) -> list[Source]:
-    """Returns every tokenizer file in a folder; the first one counts."""
+    """Returns every tokenizer file in a folder by precedence."""
     return [source for group in _groups(os.fspath(folder)) for source in group]
 
 
 def _groups(folder: str) -> Iterator[list[Source]]:
-    """Yields the files of a folder in the order in which they count, alike ones together."""
+    """Yields the files of a folder by precedence, equal kinds together."""
     for format, _, names in KINDS:
         for name in names:
             files = [str(file) for file in sorted(Path(folder).glob(name)) if file.is_file()]
@@ -230,7 +230,7 @@ def _only_one(folder: str) -> Source:
 
 
 def format_of_name(path: str) -> Format | None:
-    """Returns the format that the name of a file tells; None if it tells none.
+    """Returns the format implied by a file name, or None.
 
     >>> format_of_name("a/gpt2-merges.txt"), format_of_name("tekken_240911.json")
     ('gpt2', 'tekken')
@@ -240,7 +240,8 @@ def format_of_name(path: str) -> Format | None:
 
 
 def _format_of_contents(path: str, named: Format | None) -> Format:
-    """Returns the format of a file; a pipe or a device, which may be read only once, is as named."""
+    """Returns the format of a file; for a pipe or a device, which can be read only once, by the
+    name."""
     if not os.path.isfile(path):
         return named or "tiktoken"
     with open(path, "rb") as file:
@@ -255,14 +256,14 @@ def _format_of_contents(path: str, named: Format | None) -> Format:
         contents = start + file.read()
     if b'"token_bytes"' in start:
         return "tekken"
-    # In a vocab.json, "model" is a token with an id.
+    # In a vocab.json, "model" may be a token.
     if re.search(rb'"model"\s*:\s*\{', contents):
         return "tokenizer.json"
     raise ValueError(f"{path} {_other_json(contents)}")
 
 
 def _other_json(contents: bytes) -> str:
-    """Says why a JSON file is not a tokenizer."""
+    """Explains why a JSON file is not a tokenizer."""
     try:
         found = json.loads(contents)
     except (ValueError, RecursionError) as error:

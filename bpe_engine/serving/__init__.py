@@ -1,4 +1,4 @@
-"""A cache of a server's conversations, and plug-ins for servers.
+"""A conversation cache for servers, and server plug-ins.
 
 `vllm` and `sglang` are found by their servers through entry points, and change nothing until the
 operator asks for them. Each needs its server.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BYTES", "ROLES", "PromptEncoder", "PromptIds", "render_request"]
 
-#: The memory of a server's conversations, in bytes.
+#: Memory limit of a server's conversations, in bytes.
 MAX_BYTES = 256 << 20
 
 #: Roles of the chat APIs. A template may build a control token from such a role; from any other
@@ -45,8 +45,8 @@ def render_request(
     continue_final_message: bool | str = False,
     variables: Mapping[str, Any],
 ) -> list[Segment]:
-    """Renders a request of a client to segments. Everything of the request is untrusted, but for
-    roles of `ROLES`.
+    """Renders a request of a client to segments. The whole request is untrusted, except roles in
+    `ROLES`.
 
     Args:
         template: The model's chat template.
@@ -85,7 +85,7 @@ def _with_known_role(message: Any) -> Any:
 
 
 class PromptEncoder:
-    """Encodes prompts with the conversations of one server. Copies are the object itself.
+    """Encodes prompts with the conversations of one server. Copying returns the same object.
 
     Servers copy their tokenizers, once for each thread: all copies share the conversations.
     """
@@ -109,7 +109,7 @@ class PromptEncoder:
             return PromptIds(tokenizer.encode_segments(segments), text)
         with self._lock:
             if state != self._state:
-                # A cache has the tokens of the time when it was made.
+                # A cache keeps the tokens of its creation.
                 self._cache = ConversationCache(self._tokenizer, max_bytes=MAX_BYTES)
                 self._state = state
             cache = self._cache
@@ -122,7 +122,7 @@ class PromptEncoder:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process has other conversations.
+        # Each process has separate conversations.
         return PromptEncoder, (copy.copy(self._tokenizer),)
 
 

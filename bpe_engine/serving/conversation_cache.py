@@ -25,41 +25,41 @@ _Prompt = str | Iterable[Segment | tuple[Any, ...]]
 class CacheStats(NamedTuple):
     """The counts and the size of a `ConversationCache`."""
 
-    #: The prompts that were encoded.
+    #: Encoded prompts.
     prompts: int
-    #: The ids of all prompts.
+    #: Ids of all prompts.
     tokens: int
-    #: Ids that came from the cache.
+    #: Ids taken from the cache.
     reused_tokens: int
-    #: The blocks of text in the cache.
+    #: Blocks of text in the cache.
     blocks: int
-    #: The blocks that were dropped to make room.
+    #: Blocks evicted.
     evicted_blocks: int
-    #: The bytes of memory that the blocks take.
+    #: Memory of the blocks, in bytes.
     memory: int
-    #: The limit of `memory`.
+    #: Limit of `memory`.
     max_bytes: int
 
 
 class ConversationCache:
-    """Encodes prompts, the beginnings that they share once.
+    """Encodes prompts, each shared prefix once.
 
     For servers: each turn of a conversation comes as a whole prompt again, and conversations share
     system prompts, tools and documents. Prompts need no session: a tree of blocks of text finds the
     longest beginning that any earlier prompt had, and only the rest is encoded. The ids equal the
     ids of encoding the whole; blocks are compared in full, not by hash alone.
 
-    Blocks of about 1 KB end where ids can be cut whatever follows: with published patterns after
-    words, else after special tokens. Text without such places is one block, and so is known only as a
-    whole. The blocks that were not used for longest are dropped first. Any number of threads may use
-    a cache, and a forked process has a separate copy.
+    Blocks of about 1 KB end at stable boundaries of ids: after words for published patterns, else
+    after special tokens. Text without a boundary is one block, reused only as a whole. The least
+    recently used blocks are evicted first. Any number of threads may use a cache, and a forked
+    process has a separate copy.
 
     Args:
         tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is
             now: later changes have no effect.
-        max_bytes: The most memory for blocks: some 9 bytes for each token of distinct text.
-        allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`, whose
-            defaults they have.
+        max_bytes: Maximum memory for blocks: some 9 bytes per token of distinct text.
+        allowed_special, disallowed_special: For texts, with the meaning and defaults of the
+            tokenizer's `encode`.
 
     Raises:
         TypeError, ValueError: An argument is not as described.

@@ -21,12 +21,12 @@ _lock = threading.RLock()
 
 _ENCODER = "_bpe_engine_prompts"
 
-#: Attributes in which some classes of transformers keep their vocabulary and merges.
+#: Attributes with the vocabulary and merges in some classes of transformers.
 _MADE_FROM = frozenset(("_vocab", "_merges"))
 
 
 def load_with_ours(load: Callable[[], Any]) -> Any:
-    """Loads a tokenizer while `patch_transformers` is in force, which then is as it was before.
+    """Loads a tokenizer under `patch_transformers`, and restores the previous state.
 
     Files of DeepSeek are read as they are under any version of transformers.
     """
@@ -34,7 +34,7 @@ def load_with_ours(load: Callable[[], Any]) -> Any:
         decoders: Any = tokenizers.decoders
         was_patched = decoders.DecodeStream is DecodeStream
         patch_transformers()
-        # The plug-in says itself, in one line, why a tokenizer is not ours.
+        # The plug-in itself logs, in one line, why a tokenizer is not ours.
         logger = logging.getLogger(patch_transformers.__module__)
         logger.addFilter(_is_other_news)
         try:
@@ -50,7 +50,7 @@ def _is_other_news(record: logging.LogRecord) -> bool:
 
 
 def is_served(tokenizer: Any) -> bool:
-    """True for a tokenizer that `served` returned, and its copies."""
+    """True for a result of `served`, and for copies."""
     return isinstance(getattr(tokenizer, _ENCODER, None), PromptEncoder)
 
 
@@ -65,7 +65,7 @@ def served(tokenizer: Any) -> Any:
         tokenizer: A ``TokenizersBackend``, which is changed and returned.
 
     Raises:
-        UnsupportedTokenizer: It asks for what cannot be done exactly; it is as it was.
+        UnsupportedTokenizer: It requires an unsupported feature; it is unchanged.
         TypeError: It is something else.
     """
     tokenizer = as_transformers(tokenizer)
@@ -122,7 +122,7 @@ def _served_class(base: Any) -> Any:
             segments = render_request(template, conversation, named, **options)
             return encoder.encode(segments, self._tokenizer)
 
-        # A class that a server derives from this one keeps its name and what it remembers.
+        # A server's subclass of this class keeps its name and state.
         def __copy__(self) -> Any:
             other: Any = object.__new__(type(self))
             vars(other).update(vars(self))
@@ -131,7 +131,7 @@ def _served_class(base: Any) -> Any:
         def __deepcopy__(self, memo: dict[int, Any]) -> Any:
             other: Any = object.__new__(type(self))
             memo[id(self)] = other
-            # Copies share these: they are large, and never change.
+            # Copies share these large, immutable objects.
             made_from = {name: vars(self)[name] for name in _MADE_FROM & vars(self).keys()}
             memo.update((id(value), value) for value in made_from.values())
             vars(other).update(copy.deepcopy(vars(self), memo))

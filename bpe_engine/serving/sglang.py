@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["TRIED", "register", "use_ours"]
 
-#: The releases of SGLang that it was tried with.
+#: Tested releases of SGLang.
 TRIED = "0.5.22 and 0.5.23"
 
 _NAME = "bpe_engine"
@@ -19,8 +19,8 @@ _logger = logging.getLogger(__name__)
 def register() -> None:
     """Adds a hook after `get_tokenizer`, if the variable ``SGLANG_PLUGINS`` names ``bpe_engine``.
 
-    SGLang calls this in each of its processes, through the entry point ``sglang.srt.plugins``; it
-    calls all installed plug-ins if the variable is not set, and then nothing changes.
+    SGLang calls this in each of its processes, through the entry point ``sglang.srt.plugins``;
+    without the variable, all installed plug-ins are called, and this one changes nothing.
     """
     names = os.environ.get("SGLANG_PLUGINS", "").split(",")
     if _NAME not in (name.strip() for name in names):
@@ -43,8 +43,7 @@ def register() -> None:
 def use_ours(tokenizer: Any, name: Any = "", *args: Any, **kwargs: Any) -> Any:
     """Puts ours into a tokenizer that SGLang loaded, after SGLang has repaired it.
 
-    Where that cannot be done exactly, the tokenizer stays as it is, and one line in the log says
-    why.
+    If the result would be inexact, the tokenizer is unchanged, and one log line gives the reason.
     """
     from .. import __version__
     from .._core import UnsupportedTokenizer

@@ -11,14 +11,14 @@ __all__ = ["HealingLogitsProcessor"]
 
 
 class HealingLogitsProcessor:
-    """A logits processor of transformers that lets only tokens come next that heal their prompt.
+    """A logits processor of transformers that permits only tokens that heal the prompt.
 
     Give ``healed.ids`` as the prompts, padded on the left. Sequences may be sampled, or reordered by a
     beam search: a row whose ids do not continue the last call's by one begins anew.
 
     Args:
         healed: The healed prompt of each row of the inputs, or the only one.
-        prompt_length: The number of columns of the inputs.
+        prompt_length: The number of prompt columns.
 
     >>> import bpe_engine
     >>> healed = bpe_engine.get_encoding("gpt2").heal("hello wor")
@@ -33,9 +33,9 @@ class HealingLogitsProcessor:
         self._rows: list[Followed] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Returns the scores, with minus infinity for tokens that may not come next. A row that
-        went on with such a token, as a beam search fills up its beams with tokens of probability 0,
-        has no other scores.
+        """Returns the scores, with minus infinity for forbidden next tokens. A row that continued
+        with a forbidden token, as when a beam search fills beams with tokens of probability 0, has
+        only minus infinity.
 
         Raises:
             ValueError: The rows are not a multiple of the prompts, there is not a row of scores for each

@@ -1,4 +1,4 @@
-"""Texts: the one room that lists, opens and reads files of text.
+"""Listing, opening and reading files of text.
 
 `listed` has the files of a corpus, `access` opens and unpacks them. `json_row` reads one line of JSON,
 `json_lines` many of them, `tables` Parquet, Arrow and CSV, `documents` plain text between separators,

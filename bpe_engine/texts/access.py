@@ -33,10 +33,10 @@ __all__ = [
     "unpacked",
 ]
 
-#: Standard input and standard output.
+#: Path of standard input and standard output.
 STANDARD = "-"
 
-#: A file of Zstandard may begin with a frame that is skipped, as pzstd's do.
+#: A Zstandard file may begin with a skippable frame, as pzstd writes.
 _MAGIC = {
     re.compile(rb"\x1f\x8b"): "gzip",
     re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"): "zstd",
@@ -71,7 +71,7 @@ def label(path: str | os.PathLike[str]) -> str:
 
 
 def packing_of(start: bytes) -> str | None:
-    """Returns how a file is packed, by its first four bytes: "gzip", "zstd" or None."""
+    """Returns the packing of a file, by its first four bytes: "gzip", "zstd" or None."""
     return next((name for magic, name in _MAGIC.items() if magic.match(start)), None)
 
 
@@ -104,7 +104,7 @@ def size_or_zero(path: str | os.PathLike[str]) -> int:
 
 @contextlib.contextmanager
 def cannot_read(uri: str) -> Iterator[None]:
-    """Makes every error of reading a CorpusError that names the file."""
+    """Converts every reading error to a CorpusError that names the file."""
     try:
         yield
     except (CorpusError, ImportError):
@@ -119,10 +119,10 @@ def cannot_read(uri: str) -> Iterator[None]:
         raise CorpusError(f"{uri} is damaged: a name in it is not UTF-8 ({error})") from error
     except OSError as error:
         reason = error.strerror or str(error).strip()
-        if str(error) == uri:  # So fsspec says it of HTTP.
+        if str(error) == uri:  # fsspec's error for HTTP.
             reason = "the server does not have it, or does not answer"
         raise CorpusError(f"{uri} cannot be read: {reason}") from error
-    except Exception as error:  # Each file system of fsspec raises other errors.
+    except Exception as error:  # File systems of fsspec raise errors of any class.
         if type(error).__module__.startswith("pyarrow"):
             raise CorpusError(f"{uri}: {str(error).strip()}") from error
         if not is_uri(uri):
@@ -218,7 +218,7 @@ def _zstandard(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[BinaryI
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Makes errors name ``path``: the file that was given, not a temporary one."""
+    """Makes errors name ``path``, the given file, instead of a temporary one."""
     try:
         yield
     except BrokenPipeError:
@@ -229,7 +229,7 @@ def naming(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable_again(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yields paths that can be read more than once: the contents of pipes are copied to files.
+    """Yields rereadable paths: the contents of pipes are copied to files.
 
     The paths keep their order and their endings. Raises OSError, naming the folder, if it has no
     room for the copies.

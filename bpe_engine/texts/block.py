@@ -1,4 +1,4 @@
-"""`Block`: some rows of an input as an Arrow column, and those that are not text."""
+"""`Block`: rows of an input as an Arrow column, and the bad rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_ONCE", "LONGEST", "Block", "block_of", "check_field", "checked_names"]
 
-#: Bytes of input that are read at once, and about as many of text that are encoded at once. An eighth
-#: of it takes a quarter longer, twice as much no less.
+#: Bytes read, and roughly bytes of text encoded, per block. An eighth is a quarter slower; double
+#: is no faster.
 AT_ONCE = 1 << 21
 
-#: The longest document in bytes. Memory stays below a gigabyte even if each of them is an id.
+#: Maximum bytes of a document. Memory stays below a gigabyte even with an id per byte.
 LONGEST = 24 << 20
 
 
@@ -27,18 +27,18 @@ _NO_NAMES = NameCounter([])
 
 
 class Block(NamedTuple):
-    """Rows that follow one another in an input."""
+    """Consecutive rows of an input."""
 
-    #: The texts, as a ``large_string`` array; null where a row is bad. For segments and messages,
-    #: a list of pairs: the value of the field, and the values of `Fields.others` by field; None where
-    #: a row is bad.
+    #: The texts as a ``large_string`` array, null for bad rows. For segments and messages, a list
+    #: of pairs: the value of the field, and the values of `Fields.others` by field; None for bad
+    #: rows.
     texts: Any
-    #: Their names, as a ``string`` array, or None.
+    #: Names as a ``string`` array, or None.
     names: Any
-    #: Their lines, records or rows in the file, from 1; counted from the part's beginning if
-    #: `Reader.is_relative`.
+    #: Lines, records or rows in the file, from 1; counted from the start of the part for a byte
+    #: range.
     lines: npt.NDArray[np.int64]
-    #: Rows that are not text: their place in the block, and the reason.
+    #: Rows that are not text: index in the block, and reason.
     bad: list[tuple[int, str]]
 
 
@@ -69,8 +69,8 @@ def block_of(texts: Any, names: Any, lines: Any, uri: str, fields: Fields) -> Bl
         if texts.null_count:
             texts.validate(full=True)
         else:
-            _NO_NAMES.count(parts_of(texts))  # A check of UTF-8 that is several times as fast.
-    except ValueError:  # A row is not UTF-8.
+            _NO_NAMES.count(parts_of(texts))  # Validates UTF-8 several times faster.
+    except ValueError:  # Some row is not UTF-8.
         texts, bad = _checked(texts)
     if texts.null_count > len(bad):
         known = {place for place, _ in bad}
@@ -95,12 +95,11 @@ def check_field(array: Any, uri: str, field: str) -> None:
 
 
 def checked_names(names: Any, uri: str, fields: Fields) -> tuple[Any, list[tuple[int, str]]]:
-    """Returns a column of names or numbers as strings, and the rows where they are not UTF-8.
-
-    Null stays null; so does None, for no names.
+    """Returns a column of names or numbers as strings, and the rows with invalid UTF-8. Null stays
+    null; None stays None.
 
     Raises:
-        CorpusError: The column is damaged, or has a type of which no name can be made.
+        CorpusError: The column is damaged, or has a type without names.
     """
     import pyarrow as pa
     import pyarrow.compute as compute

@@ -1,4 +1,4 @@
-"""Reads plain text: a document a file, or documents between separators."""
+"""Reads plain text: one document per file, or documents between separators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .utf8 import NOT_UTF_16, UTF_16
 __all__ = ["AUTO", "text_blocks"]
 
 
-#: The separator of files that need one: none, or empty lines where a file is longer than this.
+#: Automatic separator: none up to this size, empty lines for longer files.
 AUTO = "auto"
 _ONE_DOCUMENT = 1 << 20
 _EMPTY_LINES = "\n\n"
@@ -29,7 +29,7 @@ def text_blocks(stream: Any, uri: str, separator: str | None, fields: Fields) ->
         separator: The text between two documents, in which ``\n`` is a line end of any system; None if
             the file is one; `AUTO` if it is one up to a megabyte, and else has documents between
             empty lines, none longer than that. The last separator may end the file.
-        fields: Whether documents have names.
+        fields: True if documents have names.
     """
     data = stream.read(3)
     if data[:2] in UTF_16:
@@ -67,7 +67,7 @@ def _read(stream: Any, size: int) -> bytes:
 
 
 def _whole(stream: Any, start: bytes) -> bytes | None:
-    """Returns a file, or None if it is longer than a document may be."""
+    """Returns the contents of a file, or None beyond the maximum document size."""
     parts, size = [start], len(start)
     while data := stream.read(AT_ONCE):
         size += len(data)
@@ -77,7 +77,7 @@ def _whole(stream: Any, start: bytes) -> bytes | None:
 
 
 def _splitter(separator: str) -> Callable[[bytes], list[bytes]]:
-    """Returns a function that splits at a separator. Line ends may be Windows'."""
+    """Returns a function that splits at a separator, also with Windows line ends."""
     plain = separator.encode()
     if b"\n" not in plain or b"\r" in plain:
         return lambda data: data.split(plain)
@@ -86,7 +86,7 @@ def _splitter(separator: str) -> Callable[[bytes], list[bytes]]:
 
 
 def _between(stream: Any, rest: bytes, separator: str, limit: int) -> Iterator[list[bytes | None]]:
-    """Yields the documents between separators, in lists; None for a document that is too long."""
+    """Yields lists of the documents between separators; None for an oversized document."""
     split, reach = _splitter(separator), len(separator.encode()) + separator.count("\n")
     is_dropped = is_last = False
     while not is_last:

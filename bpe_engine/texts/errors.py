@@ -1,4 +1,4 @@
-"""`CorpusError`: what stops a corpus from being written or read."""
+"""`CorpusError`: a corpus cannot be written or read."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["CorpusError"]
 
 
 class CorpusError(ValueError):
-    """A plan, an input or an output is not as it must be. The message names it and the way out."""
+    """Raised for an invalid plan, input or output. The message names the object and the way out."""

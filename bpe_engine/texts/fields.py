@@ -1,4 +1,4 @@
-"""`Fields`: which fields of a row are read."""
+"""`Fields`: the fields read from a row."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Fields", "field_path", "joined_path"]
 
 
 class Fields(NamedTuple):
-    """Which fields of a row are read."""
+    """The fields read from a row."""
 
     text: str
     name: str | None = None
-    #: Whether rows are read as Python objects: segments and messages.
+    #: True to read rows as Python objects: segments and messages.
     as_objects: bool = False
-    #: Other fields that are read with messages, where a row has them.
+    #: Optional fields read with messages.
     others: tuple[str, ...] = ()
     #: Whether all fields of the object that holds the messages are read.
     siblings: bool = False

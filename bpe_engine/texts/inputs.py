@@ -36,7 +36,7 @@ class Input(NamedTuple):
     compression: str | None
     #: Bytes.
     size: int
-    #: Rows, where the file tells.
+    #: Number of rows, if the file states it.
     rows: int | None
 
 
@@ -46,12 +46,12 @@ class Part(NamedTuple):
     #: The index of the input in the plan.
     input: int
     first: int
-    #: None for the end of the input.
+    #: End of the part; None for the end of the input.
     last: int | None
 
 
 def found(uri: str, kind: str | None) -> Input:
-    """Looks at a file: its kind (by its name unless given), compression, size and rows."""
+    """Inspects a file: kind (by name unless given), compression, size and rows."""
     size = size_of(uri)
     with opened(uri) as stream:
         start = stream.read(4)
@@ -121,7 +121,7 @@ def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> 
 
     with opened(source.uri) as file:
         stream = file
-        if source.compression is not None:  # Faster than what `unpacked` has without pyarrow.
+        if source.compression is not None:  # Faster than `unpacked` without pyarrow.
             stream = pa.CompressedInputStream(file, source.compression)
         if source.kind == "text":
             yield from text_blocks(stream, source.uri, separator, fields)
@@ -132,8 +132,7 @@ def blocks(source: Input, part: Part, fields: Fields, separator: str | None) -> 
 
 
 def first_line(source: Input, part: Part) -> int:
-    """Returns what to add to the lines of a part's blocks, which are counted from its beginning
-    where it is a range of bytes."""
+    """Returns the line offset of a part's blocks, nonzero for a byte range."""
     if source.kind != "jsonl" or part.first == 0:
         return 0
     with opened(source.uri) as stream:
@@ -141,5 +140,5 @@ def first_line(source: Input, part: Part) -> int:
 
 
 def row_name(kind: str) -> str:
-    """Returns what a row of a kind of input is called in messages."""
+    """Returns the word for a row of a kind of input, for messages."""
     return {"jsonl": "line", "csv": "record", "text": "document"}.get(kind, "row")

@@ -21,7 +21,7 @@ _TOO_LONG = f"the line is longer than {LONGEST:,} bytes"
 
 
 def lines_before(stream: Any, end: int) -> int:
-    """Returns how many lines end before a byte of a file."""
+    """Returns the number of lines that end before a byte offset."""
     count = position = 0
     while position < end:
         data = stream.read(min(AT_ONCE, end - position))
@@ -35,17 +35,17 @@ def lines_before(stream: Any, end: int) -> int:
 def line_blocks(
     stream: Any, uri: str, start: int, end: int | None, fields: Fields
 ) -> Iterator[Block]:
-    """Yields the lines that begin in a range of bytes. Lines of whitespace are no rows.
+    """Yields the lines that begin in a byte range, without blank lines.
 
     Args:
-        stream: The file, at byte ``start``, or one byte before it if that is not 0.
+        stream: The file at byte ``max(start - 1, 0)``.
         uri: Its name.
         start, end: The range; None is the end of the file.
         fields: What to read.
     """
     line, begins, rest = 1, start, b""
     if start > 0:
-        # A line that begins before the range is read by the part before.
+        # The previous part reads a line that begins before the range.
         begins, rest = _next_line(stream, start - 1)
     for lines in _whole_lines(stream, rest):
         if end is not None and begins >= end:
@@ -55,7 +55,7 @@ def line_blocks(
         else:
             ends = lines.ends
             if end is not None and begins + lines.size > end:
-                # The last line is the one that holds the byte before the end.
+                # The last line contains the byte before the end.
                 ends = ends[: ends.searchsorted(end - begins - 1) + 1]
             has_mark = begins == 0 and lines.data[:3].to_pybytes() == b"\xef\xbb\xbf"
             block = _parsed(lines.data, 3 * has_mark, ends, line, uri, fields)
@@ -86,9 +86,9 @@ def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
     import numpy as np
     import pyarrow as pa
 
-    dropped, count = 0, 1  # Bytes of a line that is too long, and bytes read.
+    dropped, count = 0, 1  # Bytes of an oversized line, and bytes read.
     while count:
-        # pyarrow reuses its memory; memory for bytes would come from the system each time.
+        # pyarrow reuses memory that bytes would request from the system each time.
         room = max(AT_ONCE, min(len(rest), LONGEST - len(rest)))
         buffer = pa.allocate_buffer(len(rest) + room)
         view = memoryview(buffer).cast("B")
@@ -106,7 +106,7 @@ def _whole_lines(stream: Any, rest: bytes) -> Iterator[_Lines]:
         rest = bytes(view[cut:size])
         if dropped or len(rest) > LONGEST:
             rest, dropped = b"", dropped + len(rest)
-        del view, buffer  # Who gets the lines may be the last one that holds them.
+        del view, buffer  # The consumer may hold the last reference to the lines.
         if cut > first:
             yield whole.pop()
     last = np.array([len(rest)])
@@ -133,7 +133,7 @@ def _parsed(
     uri: str,
     fields: Fields,
 ) -> Block:
-    """Parses the lines that begin at `first` and after each of the ends."""
+    """Parses the lines that begin at `first` and after each end."""
     import numpy as np
 
     starts = np.empty_like(ends)
@@ -156,7 +156,7 @@ def _parsed(
 
 
 def _look_like_objects(data: Any, starts: Any, ends: Any) -> npt.NDArray[np.bool_]:
-    """Tells which lines begin with an opening brace and end with a closing one."""
+    """Returns a mask of the lines in braces."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
@@ -166,18 +166,18 @@ def _look_like_objects(data: Any, starts: Any, ends: Any) -> npt.NDArray[np.bool
 
 
 def _have_ink(data: Any, starts: Any, end: int) -> npt.NDArray[np.bool_]:
-    """Tells which lines have more than whitespace. A line reaches to the start of the next."""
+    """Returns a mask of the nonblank lines. A line ends at the start of the next."""
     import numpy as np
 
     has_ink = np.ones(256, bool)
     has_ink[list(b" \t\r\n")] = False
-    # A byte more, for a last line that has none.
+    # One extra byte for an empty last line.
     ink = np.append(has_ink[np.frombuffer(data, np.uint8, end)], False)
     return np.logical_or.reduceat(ink, starts)
 
 
 def _arrow_columns(part: Any, count: int, fields: Fields) -> tuple[Any, Any] | None:
-    """Returns the columns of texts and of names, or None if pyarrow refuses a line."""
+    """Returns the columns of texts and names, or None if pyarrow refuses a line."""
     import pyarrow as pa
 
     for kind in [None] if fields.name is None else [pa.string(), pa.int64()]:
@@ -191,7 +191,7 @@ def _arrow_columns(part: Any, count: int, fields: Fields) -> tuple[Any, Any] | N
 
 
 def _explained(block: Block, data: Any, spans: list[tuple[int, int]], fields: Fields) -> Block:
-    """Gives bad rows the reason that they have in `_judged`: a field that is missing or null."""
+    """Gives bad rows the reasons of `_judged`: a missing or null field."""
     view = memoryview(data)
     bad = [
         (row, _judge(bytes(view[slice(*spans[row])]), fields)[2] or reason)
@@ -247,7 +247,7 @@ def _column(table: Any, path: list[str]) -> Any:
 
 
 def _judged(data: Any, spans: list[tuple[int, int]], lines: Any, uri: str, fields: Fields) -> Block:
-    """Parses each line by itself: as objects, or where pyarrow refuses a line."""
+    """Parses each line separately: for objects, and after a refusal by pyarrow."""
     import pyarrow as pa
 
     view = memoryview(data)
@@ -263,14 +263,14 @@ def _judged(data: Any, spans: list[tuple[int, int]], lines: Any, uri: str, field
 
 
 def _judge(line: bytes, fields: Fields) -> tuple[Any, Any, str | None]:
-    """Returns the value and the name of a line, or None for both and why it is refused."""
+    """Returns the value and name of a line, or None for both and the reason."""
     try:
         return (*row_of(line, fields), None)
     except Refused as error:
         reason = str(error)
     except RecursionError:
         reason = "broken JSON: it is nested too deeply"
-    # pyarrow has no limit of depth, and reads "Inf".
+    # pyarrow has no depth limit and accepts "Inf".
     if not fields.as_objects and (b"Inf" in line or "deeply" in reason):
         return _arrow_row(line, fields, reason)
     return None, None, reason

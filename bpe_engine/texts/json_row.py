@@ -1,4 +1,4 @@
-"""Reads the row of one line of JSON: its text and its name, or why it has none."""
+"""Reads the row of a line of JSON: text and name, or the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Null", "Refused", "row_of"]
 
 
 class Refused(Exception):
-    """A line of which no row can be made, and why."""
+    """Raised for a line without a valid row, with the reason."""
 
 
 class Null(Refused):
-    """A field, or what holds it, is null."""
+    """Raised for a null field or container."""
 
 
 class _Missing(Refused):
-    """A field is not there."""
+    """Raised for a missing field."""
 
 
 class _Whole(str):
-    """A whole number as it is written, of any length."""
+    """A whole number as written, of any length."""
 
 
 class _Fraction(str):
@@ -58,7 +58,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-#: Reads text: numbers, which are not read, may have any size.
+#: Decoder for text; numbers, which are ignored, may have any size.
 _TEXT = json.JSONDecoder(
     object_pairs_hook=_object, parse_int=_Whole, parse_float=_Fraction, parse_constant=_Fraction
 )
@@ -69,7 +69,7 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     """Returns the value of the text field, with the other fields if rows are objects, and the name or
     None.
 
-    Fields that are not read may hold anything that is JSON, keys twice and lone surrogates as well.
+    Ignored fields may hold any JSON, also duplicate keys and lone surrogates.
 
     Args:
         line: A line, with or without its end.
@@ -149,7 +149,7 @@ def _dug(row: Any, path: list[str]) -> Any:
 
 
 def _check_holder(row: Any, above: list[str], name: str) -> None:
-    """Raises Refused unless a value is an object with a field, once."""
+    """Raises Refused unless a value is an object with exactly one such field."""
     here = ".".join([*above, name])
     if row is None and above:
         raise Null(f"the field {'.'.join(above)!r} is null")
@@ -187,7 +187,7 @@ def _check_text(value: Any, field: str, wanted: str, line: bytes) -> None:
 
 
 def _not_text(value: str, wrong: str, line: bytes) -> str:
-    """Says why text cannot be encoded: it is not UTF-8, or an escape is half of a character."""
+    """Explains why text cannot be encoded: invalid UTF-8 or a lone surrogate."""
     try:
         line.decode()
     except UnicodeDecodeError:

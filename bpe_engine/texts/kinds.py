@@ -19,12 +19,12 @@ KINDS = {
     ".md": "text",
 }
 
-#: The ending of a packed file.
+#: Suffix of a packed file.
 PACKED = re.compile(r"\.(gz|zst|zstd)$", re.IGNORECASE)
 
 
 def kind_of(path: str) -> tuple[str, str]:
-    """Returns the ending of a name without the ending of its packing, and the kind of file.
+    """Returns the suffix of a name before the packing suffix, and the kind of file.
 
     >>> kind_of("a.JSONL.gz"), kind_of("b.py"), kind_of("s3://c/d.csv?version=1")
     (('.jsonl', 'jsonl'), ('.py', 'text'), ('.csv', 'csv'))

@@ -15,7 +15,7 @@ from .errors import CorpusError
 
 __all__ = ["Paths", "corpus_files", "given_paths", "looks_like_text"]
 
-#: A path, or several.
+#: One path or several.
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
@@ -43,7 +43,7 @@ def given_paths(paths: Paths) -> list[str]:
 
 
 def looks_like_text(path: str) -> bool:
-    """True if a string is hardly the name of a file, but the text itself.
+    """True if a string is probably a text instead of a file name.
 
     >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
     (True, False, True)
@@ -55,13 +55,13 @@ def looks_like_text(path: str) -> bool:
 def corpus_files(paths: Paths, *, without: str = "") -> list[str]:
     """Expands a path or several, folders, globs and URIs, to files, in a fixed order.
 
-    A folder becomes all regular files below it, also through symbolic links, but for those
-    whose names begin with a dot or an underscore. A path that does not exist and has ``*``, ``?`` or
-    ``[`` becomes the files that it matches; ``**`` matches any folders.
+    A folder becomes all regular files below it, also through symbolic links, except names that
+    begin with a dot or an underscore. A path that does not exist and has ``*``, ``?`` or ``[``
+    becomes the files that it matches; ``**`` matches any folders.
 
     Args:
         paths: Files, folders, globs, and URIs of fsspec; ``-`` is standard input.
-        without: A folder whose files are left out.
+        without: A folder to exclude.
 
     Raises:
         FileNotFoundError: A file does not exist, or a glob matches none.
@@ -122,8 +122,8 @@ def _below(folder: str, without: str, above: tuple[str, ...] = ()) -> Iterator[s
 
 
 def _is_text_file(path: str) -> bool:
-    """True if a path that was found, not given, belongs to the corpus: a regular file, since a pipe
-    may never end; or a broken link, which fails when it is opened."""
+    """True if a discovered path belongs to the corpus: a regular file, since a pipe may never end;
+    or a broken link, which fails on opening."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

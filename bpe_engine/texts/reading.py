@@ -15,7 +15,7 @@ from .stretches import BLOCK_CHARACTERS, stretches
 
 __all__ = ["ERRORS", "has_rows", "read_rows", "read_texts"]
 
-#: How to handle bytes that are not UTF-8.
+#: Handling of invalid UTF-8.
 ERRORS = ("strict", "replace")
 
 
@@ -28,16 +28,16 @@ def read_texts(
 ) -> Iterator[list[str]]:
     """Returns the texts of a file, in blocks of some 250,000 characters.
 
-    A plain file is one text; it is cut where every published pattern cuts, at most line ends. In
+    A plain file is one text, cut at boundaries of every published pattern, mostly line ends. In
     files of JSON lines, Parquet, Arrow and CSV every row is a text; null rows are skipped.
 
     Args:
-        path: A file or a URI in UTF-8; one that is packed with gzip or Zstandard is known by its
-            first bytes. ``-`` is standard input, which is plain text, packed or not.
+        path: A file or a URI in UTF-8; gzip and Zstandard are recognized by the first bytes. ``-``
+            is standard input, which is plain text, packed or not.
         field: The field that has the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        inside_lines: Cut long stretches between a word and a space or a full stop of Chinese, too,
-            where every published pattern cuts.
+        inside_lines: Also cut long runs between a word and a space or a Chinese full stop, where
+            every published pattern cuts.
 
     Raises:
         ValueError: The file is not UTF-8, or a line is not a JSON object or lacks the field.
@@ -81,7 +81,7 @@ def _json_rows(path: str | os.PathLike[str], field: str, errors: str) -> Iterato
             except Null:
                 continue
             except Refused as error:
-                way_out = "; --errors replace has U+FFFD in its place"
+                way_out = "; --errors replace reads it as U+FFFD"
                 hint = way_out if "UTF-8" in str(error) or "surrogate" in str(error) else ""
                 raise CorpusError(f"{label(path)}, line {number}: {error}{hint}") from None
             except RecursionError:

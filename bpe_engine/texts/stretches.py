@@ -1,4 +1,4 @@
-"""Reads plain text in stretches: it is cut only where every published pattern cuts."""
+"""Reads plain text in parts, cut only at boundaries of every published pattern."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .utf8 import decoded
 
 __all__ = ["BEHIND_WORDS", "BLOCK_CHARACTERS", "stretches"]
 
-#: Text comes in blocks of about this many characters, to bound memory.
+#: Approximate characters of a block, to bound memory.
 BLOCK_CHARACTERS = 1 << 18
 
-#: The characters that decide whether a text is cut at a line end, and those round it.
+#: Characters around a line end that decide about a cut.
 _CONTEXT = 4
 
-#: Letters and digits that every published pattern, of any version of Unicode, takes for such.
+#: Letters and digits in every published pattern and version of Unicode.
 _WORD_CHARACTERS = (
     "0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0391-\u03a1\u03a3-\u03c9\u0410-\u044f"
     "\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u0904-\u0939\u0e01-\u0e30\u3041-\u3096\u4e00-\u9fa5"
@@ -25,28 +25,26 @@ _WORD_CHARACTERS = (
 )
 _IN_WORD = re.compile(f"[{_WORD_CHARACTERS}]")
 
-#: Characters that end a word inside a line, and are never in its piece.
+#: Characters that end a word inside a line and are never in its piece.
 BEHIND_WORDS = " \u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 
-#: The text up to the last end of a word.
+#: Matches up to the last word end.
 _WORD_END = re.compile(f".*[{_WORD_CHARACTERS}](?=[{BEHIND_WORDS}])", re.DOTALL)
 
-#: After this many blocks without a line end to cut at, text is cut inside a line.
+#: Blocks without a cut at a line end before text is cut inside a line.
 _MOST_UNCUT = 4
 
 
 def stretches(
     path: str | os.PathLike[str], errors: str = "strict", *, inside_lines: bool = False
 ) -> Iterator[str]:
-    """Yields the text of a file in stretches of about `BLOCK_CHARACTERS`.
-
-    A stretch without a place to cut, such as paragraphs that end in full stops with empty lines
-    between them, stays one.
+    """Yields the text of a file in parts of about `BLOCK_CHARACTERS`. A part without a safe cut,
+    such as paragraphs that end in full stops with empty lines between them, stays whole.
 
     Args:
         path: A file, a URI or ``-``, packed or not.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        inside_lines: Cut long stretches after a word, too.
+        inside_lines: Also cut long runs after a word.
 
     Raises:
         CorpusError: The file is not UTF-8, or its packing is broken.

@@ -69,8 +69,8 @@ def parquet_blocks(
         names = _read_fields(file.schema_arrow, fields)
         wanted = [".".join(field_path(name)) for name in names]
         row = 1 + sum(metadata.row_group(number).num_rows for number in range(first))
-        # The share of the wanted columns, as the last group had it: pyarrow ends the process where it
-        # tells the size of a column whose metadata are damaged.
+        # The share of the wanted columns in the last group: pyarrow ends the process on reading the
+        # size of a column with damaged metadata.
         share = 1.0
         for number in range(first, last):
             group = metadata.row_group(number)
@@ -115,7 +115,7 @@ def arrow_blocks(
     _check_fields(schema, fields, uri)
     roots = {field_path(name)[0] for name in _read_fields(schema, fields)}
     wanted = [at for at, name in enumerate(schema.names) if name in roots]
-    # Rows of the batches before are counted by a column of numbers, if there is one.
+    # Rows of earlier batches are counted through a numeric column, if any.
     numbers = [at for at, kind in enumerate(schema.types) if pa.types.is_primitive(kind)]
     before = _arrow_columns(stream, (numbers or wanted)[:1])
     row += sum(before.get_batch(number).num_rows for number in range(first))
@@ -133,7 +133,7 @@ def _arrow_columns(stream: Any, columns: list[int]) -> Any:
 
 
 def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
-    """Yields the records of a CSV file whose first one has the names. Values may hold line ends."""
+    """Yields the records of a CSV file with a header. Values may hold line ends."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -163,7 +163,7 @@ def csv_blocks(stream: Any, uri: str, fields: Fields) -> Iterator[Block]:
     except (KeyError, pa.ArrowKeyError) as error:
         raise CorpusError(f"{uri}: {str(error).strip()}; name the field with --field") from error
     except pa.ArrowInvalid as error:
-        # The quoted record may be a document.
+        # The quoted record may be a whole document.
         wrong = _WRONG_COUNT.search(str(error))
         if wrong is None:
             raise
@@ -255,7 +255,7 @@ def _object_blocks(
 
 
 def _without_nulls(value: Any) -> Any:
-    """Leaves null members of structs out: a column has all members that any row has."""
+    """Drops null members of structs: a column has the members of all rows."""
     if isinstance(value, dict):
         return {name: _without_nulls(it) for name, it in value.items() if it is not None}
     return [_without_nulls(it) for it in value] if isinstance(value, list) else value
@@ -321,6 +321,6 @@ def _column(batch: Any, field: str, uri: str) -> Any:
 
     path = field_path(field)
     column = batch.column(path[0])
-    # Even the size of a column is read by its offsets.
+    # Even reading the size of a column follows its offsets.
     check_field(column, uri, field)
     return compute.struct_field(column, path[1:]) if path[1:] else column

@@ -1,4 +1,4 @@
-"""Decodes UTF-8 as it arrives; errors say where it ends, and the way out."""
+"""Decodes UTF-8 incrementally; errors give the byte offset and the way out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import CorpusError
 
 __all__ = ["NOT_UTF_16", "UTF_16", "decoded"]
 
-#: The byte order marks of UTF-16, and the error for a file that begins with one.
+#: Byte order marks of UTF-16, and the error for such a file.
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 NOT_UTF_16 = "{} is UTF-16, not UTF-8; convert it: iconv -f utf-16 -t utf-8"
 
@@ -18,7 +18,7 @@ def decoded(chunks: Iterable[bytes], source: str, errors: str) -> Iterator[str]:
     """Yields the text of chunks of bytes.
 
     Args:
-        chunks: The bytes, cut anywhere.
+        chunks: The bytes, in chunks of any size.
         source: Their name in errors.
         errors: "strict", "replace" or "ignore".
 

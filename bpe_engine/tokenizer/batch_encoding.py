@@ -34,7 +34,7 @@ class BatchEncoding(UserDict[str, Any]):
 
     Args:
         data: The fields: ``input_ids``, ``attention_mask`` and so on.
-        encoding: The rows as objects, or a function that makes them.
+        encoding: The row objects, or their factory.
         tensor_type: ``"np"``, ``"pt"`` or ``"tf"`` to convert the fields to tensors.
     """
 
@@ -44,7 +44,7 @@ class BatchEncoding(UserDict[str, Any]):
         encoding: list[HfEncoding] | Callable[[], list[HfEncoding]] | None = None,
         tensor_type: str | None = None,
     ):
-        # As the base does, whose call takes longer than encoding a sentence.
+        # Inlines the base class's method, whose call takes longer than encoding a sentence.
         self.data: dict[str, Any] = dict(data or {})
         self._encodings = encoding
         self.convert_to_tensors(tensor_type)
@@ -53,7 +53,7 @@ class BatchEncoding(UserDict[str, Any]):
     def of(
         cls, data: dict[str, Any], encoding: Callable[[], list[HfEncoding]] | None
     ) -> BatchEncoding:
-        """Wraps fields, without a copy, and a function that makes the rows as objects."""
+        """Wraps fields without a copy, and a factory of row objects."""
         made = cls.__new__(cls)
         made.data = data
         made._encodings = encoding

@@ -24,10 +24,9 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 def _planned(read: _Call) -> _Call:
-    """Makes a call of a method that reads its keyword arguments into a plan.
-
-    A tokenizer keeps its plans by the arguments that were given: filling in the defaults of the others
-    takes longer than encoding a few words. To type checkers and people, the method is the call.
+    """Turns a method that reads keyword arguments into a plan into a call. A tokenizer caches plans
+    by the given arguments: filling in defaults takes longer than encoding a few words. Type
+    checkers and readers see the method as the call.
     """
 
     @functools.wraps(read)
@@ -41,12 +40,12 @@ def _planned(read: _Call) -> _Call:
     ) -> BatchEncoding:
         if text is None and text_target is None:
             raise ValueError("You need to specify either `text` or `text_target`.")
-        # Numbers of different types may be equal.
+        # Distinguishes equal numbers of different types.
         given = (*options.items(), *map(type, options.values())) if options else ()
         plans = self._plans
         try:
             plan = plans.get(given)
-        except TypeError:  # a set of names
+        except TypeError:  # an unhashable set of names
             plan = read(self, **options)
         else:
             if (
@@ -71,7 +70,7 @@ def _planned(read: _Call) -> _Call:
 
 
 class Calling(Decoding):
-    """Texts to rows of ids, and rows to padded rows."""
+    """Encodes texts to rows of ids, and pads rows."""
 
     padding_side: str
     truncation_side: str
@@ -114,7 +113,7 @@ class Calling(Decoding):
             text: A text or a list of texts; lists of words with `is_split_into_words`.
             text_pair: The second texts of pairs.
             text_target, text_pair_target: Texts whose ids are returned as ``"labels"``.
-            add_special_tokens: Whether to add special tokens around each text.
+            add_special_tokens: Add special tokens around each text.
             padding: True or ``"longest"`` pads rows to the longest, ``"max_length"`` to
                 `max_length`.
             truncation: True or ``"longest_first"``, ``"only_first"`` or ``"only_second"`` truncates
@@ -122,25 +121,25 @@ class Calling(Decoding):
                 without `padding`.
             max_length: The length of rows; by default `model_max_length`.
             stride: The overlap, in tokens, of the rows of `return_overflowing_tokens`.
-            is_split_into_words: Whether texts are lists of words.
+            is_split_into_words: Treat texts as lists of words.
             pad_to_multiple_of: Rounds the length of padded rows up to a multiple.
             padding_side: The side for this call, instead of the class's.
             return_tensors: ``"np"``, ``"pt"`` or ``"tf"``; None for lists.
-            return_token_type_ids, return_attention_mask: Whether to return these fields; by default
-                those in `model_input_names`.
-            return_overflowing_tokens: Whether to return truncated tokens as further rows; the field
+            return_token_type_ids, return_attention_mask: Return these fields; by default those in
+                `model_input_names`.
+            return_overflowing_tokens: Return truncated tokens as further rows; the field
                 ``overflow_to_sample_mapping`` has the index of each row's text.
-            return_special_tokens_mask: Whether to return ``special_tokens_mask``: 1 for added tokens
+            return_special_tokens_mask: Return ``special_tokens_mask``: 1 for added tokens
                 and padding.
-            return_offsets_mapping: Whether to return ``offset_mapping``: each token's characters.
-            return_length: Whether to return ``length``: the number of ids of each row.
+            return_offsets_mapping: Return ``offset_mapping``: the character span of each token.
+            return_length: Return ``length``: the number of ids of each row.
             allowed_special: The special tokens to look for in texts: ``"all"``, the default, or
                 names. A tokenizer file supports only ``"all"`` and none.
-            disallowed_special: The names that raise an error, or ``"all"`` that are not allowed.
+            disallowed_special: The names that raise an error, or ``"all"`` for every name that is
+                not allowed.
             split_special_tokens: True means ``allowed_special=set()``.
-            num_threads: How many threads may work on a batch, or None for as many as the machine
-                runs at once.
-            verbose: Whether to warn about rows that are too long for the model.
+            num_threads: Maximum threads for a batch; None for one per core.
+            verbose: Warn about rows too long for the model.
 
         Returns:
             The fields, as lists or tensors: for a text ``input_ids`` is a row, for a batch a list
@@ -250,7 +249,7 @@ class Calling(Decoding):
         """Returns the tokens of a text. Takes the arguments of a call."""
         made = self(text, pair, add_special_tokens=add_special_tokens, **kwargs)
         if self._encoding is None:
-            # The token of a file may take whitespace of the text along.
+            # A file's token may include adjacent whitespace.
             return made.tokens()
         return list(self.convert_ids_to_tokens(made["input_ids"]))
 
@@ -299,12 +298,12 @@ class Calling(Decoding):
 
     @property
     def max_len_single_sentence(self) -> int:
-        """The largest number of ids of a text, without added tokens, that fit the model."""
+        """Maximum ids of a text, without added tokens, that fit the model."""
         return self.model_max_length - self.num_special_tokens_to_add(False)
 
     @property
     def max_len_sentences_pair(self) -> int:
-        """The largest number of ids of a pair, without added tokens, that fit the model."""
+        """Maximum ids of a pair, without added tokens, that fit the model."""
         return self.model_max_length - self.num_special_tokens_to_add(True)
 
     def get_special_tokens_mask(

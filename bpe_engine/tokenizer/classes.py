@@ -1,4 +1,4 @@
-"""The classes of transformers: what each one takes where the files of a folder do not say."""
+"""Classes of transformers, and their defaults for settings missing in a folder."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Tokens = Mapping[str, "str | AddedToken"]
 
 
 class _Class(NamedTuple):
-    #: The special tokens by their roles.
+    #: Special tokens by role.
     tokens: Tokens
-    #: The inputs of the model.
+    #: Inputs of the model.
     input_names: tuple[str, ...] = ("input_ids", "attention_mask")
     padding_side: str = "right"
     #: Special tokens without a role.
@@ -147,7 +147,7 @@ _CLASSES: dict[str, _Class] = {
         extra=("<eop>", "<eod>"),
     ),
 }
-# Classes that are others under one more name.
+# Aliases of classes.
 _SAME = {
     **dict.fromkeys(
         """ElectraTokenizer LayoutLMTokenizer LxmertTokenizer MobileBertTokenizer
@@ -159,13 +159,13 @@ _SAME = {
     ),
 }
 
-#: The classes that set BERT's normalizer by the configuration.
+#: Classes that set BERT's normalizer by the configuration.
 BERT = frozenset(name for name, known in _CLASSES.items() if known.tokens is _BERT) | {
     "FunnelTokenizer",
     "MPNetTokenizer",
 }
 
-#: The classes that take the vocabulary of a ``tokenizer.json`` and make the model themselves.
+#: Classes that take only the vocabulary of a ``tokenizer.json`` and build the model themselves.
 BUILDERS = frozenset(_CLASSES) - {
     "ConvBertTokenizer",
     "DPRContextEncoderTokenizer",
@@ -173,12 +173,12 @@ BUILDERS = frozenset(_CLASSES) - {
     "FNetTokenizer",
 }
 
-#: The classes that a Tokenizer does not reproduce, and what they do that no file of the folder says.
+#: Classes that a Tokenizer does not reproduce, with their extra behavior.
 _REFUSED = {
     **dict.fromkeys(
         """LayoutLMv2Tokenizer LayoutLMv3Tokenizer LayoutXLMTokenizer MarkupLMTokenizer TapasTokenizer
         UdopTokenizer""".split(),
-        "takes words with their places on a page",
+        "takes words with their positions on a page",
     ),
     **dict.fromkeys(
         """M2M100Tokenizer MBart50Tokenizer MBartTokenizer MarianTokenizer NllbTokenizer PLBartTokenizer
@@ -186,7 +186,7 @@ _REFUSED = {
         "puts the language of a translation around each text",
     ),
     **dict.fromkeys(
-        ("LukeTokenizer", "MLukeTokenizer"), "takes the places of entities in each text"
+        ("LukeTokenizer", "MLukeTokenizer"), "takes the spans of entities in each text"
     ),
     **dict.fromkeys(
         """BartphoTokenizer BertGenerationTokenizer BertJapaneseTokenizer BertweetTokenizer
@@ -199,7 +199,7 @@ _REFUSED = {
         "splits texts in Python",
     ),
 }
-# The types of models whose folders transformers 5.24 reads as the file says, whatever class they name.
+# Model types whose folders transformers 5.24 reads by ``tokenizer.json``, ignoring the named class.
 _BY_FILE = frozenset(
     """EvollaModel arctic aria beam bigbird_pegasus canary chatlm cohere_asr ernie4_5 ernie4_5_moe
     flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 gpt_bigcode
@@ -211,7 +211,7 @@ _BY_FILE = frozenset(
     persimmon phi3 phi3_v phimoe pix2struct pixtral pocket_tts smolvlm stablelm step3_vl umt5 vipllava
     voxtral voxtral_realtime xlm-roberta-xl""".split()
 )
-#: The class that reads a folder as its ``tokenizer.json`` says.
+#: The class that follows ``tokenizer.json``.
 FILE_CLASS = "PreTrainedTokenizerFast"
 
 _AS_IT_IS = (
@@ -245,8 +245,8 @@ _OF_MODELS = {
 
 
 def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
-    """Returns the class of a folder, without ``Fast``, from ``tokenizer_config.json`` or ``config.json``,
-    or else for its type of model; None where no file says.
+    """Returns the class of a folder, without ``Fast``, from ``tokenizer_config.json`` or
+    ``config.json``, or else by model type; None if unspecified.
 
     Raises:
         ValueError: ``config.json`` does not hold a JSON object.
@@ -262,7 +262,7 @@ def class_name(path: Path, config: Mapping[str, Any]) -> str | None:
 
 
 def check_known(name: str | None, path: Path) -> None:
-    """Raises ValueError for a class that does more with a text than the files of the folder say."""
+    """Raises ValueError for a class with behavior beyond the folder's files."""
     if name in _REFUSED:
         raise ValueError(
             f"{path}: {name} {_REFUSED[name]}, which a Tokenizer does not; use "
@@ -271,8 +271,8 @@ def check_known(name: str | None, path: Path) -> None:
 
 
 def defaults(name: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of `Tokenizer` that a class takes if no file says otherwise. A role that
-    is null in the configuration has no token.
+    """Returns the default arguments of `Tokenizer` for a class. A role that is null in the
+    configuration has no token.
 
     >>> defaults("XLNetTokenizer", {})["padding_side"], defaults("SomeTokenizer", {})
     ('left', {})

@@ -1,4 +1,4 @@
-"""`Decoding`: how a `Tokenizer` turns ids and tokens into each other and into text."""
+"""`Decoding`: converts ids, tokens and text of a `Tokenizer`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Decoding"]
 
 
 class Decoding(TokenNames):
-    """Ids, tokens and text of a `Tokenizer`."""
+    """Conversions between ids, tokens and text."""
 
     clean_up_tokenization_spaces: bool
-    #: The end of a word in decoded text, where the class makes a space of it.
+    #: Word-end marker that the class turns into a space on decoding.
     _word_end: str | None
 
     def decode(
@@ -33,11 +33,10 @@ class Decoding(TokenNames):
         Args:
             token_ids: An int, a list or array of ids, a list of rows, a `TokenBatch`, or the result
                 of a call.
-            skip_special_tokens: Whether to leave special tokens out.
-            clean_up_tokenization_spaces: Whether to remove spaces before punctuation and in
-                contractions; by default as in the class. Ignored with BPE, whose tokens contain their
-                spaces.
-            errors: How to decode bytes that are not UTF-8; by default as in the class.
+            skip_special_tokens: Drop special tokens.
+            clean_up_tokenization_spaces: Remove spaces before punctuation and in contractions; by
+                default as in the class. Ignored with BPE, whose tokens contain their spaces.
+            errors: The handler for invalid UTF-8; by default the class's.
 
         Returns:
             The text; a list of texts for several rows.

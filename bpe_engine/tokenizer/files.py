@@ -34,7 +34,7 @@ _SPECIAL_TOKENS = "special_tokens_map.json"
 _TEMPLATE = "chat_template.jinja"
 _MORE_TEMPLATES = "additional_chat_templates"
 
-#: Fields of a configuration that a constructor takes unchanged.
+#: Configuration fields passed to the constructor unchanged.
 SETTINGS = (
     "padding_side",
     "truncation_side",
@@ -70,8 +70,8 @@ def check_stale_files(path: Path, chat_template: Any, has_tokenizer_file: bool) 
 
     Args:
         path: The folder.
-        chat_template: The template that is going to be written, or several by name.
-        has_tokenizer_file: Whether a ``tokenizer.json`` is going to be written.
+        chat_template: The template to write, or several by name.
+        has_tokenizer_file: True if a ``tokenizer.json`` will be written.
 
     Raises:
         FileExistsError: The folder holds a file of another tokenizer, which would be read as well.
@@ -104,7 +104,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return contents
 
 
-# The types of fields of a configuration.
+# Types of configuration fields.
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("padding_side", "truncation_side", "errors", "tokenizer_class"), (str,)),
     **dict.fromkeys(("model_max_length", "max_len"), (int, float)),
@@ -162,7 +162,7 @@ def settings_of(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         if name in given:
             settings[name] = given[name]
     if given.get("max_len") is not None:
-        # The name in old files.
+        # Name in old files.
         settings.setdefault("model_max_length", given["max_len"])
     extra = given.get("extra_special_tokens") or given.get("additional_special_tokens")
     if isinstance(extra, list):

@@ -36,7 +36,7 @@ from .vocabularies import (
 
 __all__ = ["Loaded", "is_qwen", "load", "save"]
 
-#: The key of this package in a configuration.
+#: Key of this package in a configuration.
 _OWN = "bpe_engine"
 _RANKS = "tokenizer.tiktoken"
 _QWEN = "QWenTokenizer"
@@ -48,9 +48,9 @@ class Loaded(NamedTuple):
     source: Encoding | FileTokenizer
     #: The arguments of `Tokenizer`.
     settings: dict[str, Any]
-    #: Tokens to add to the tokenizer. Those that are not special stay in decoded text.
+    #: Tokens to add. Non-special ones stay in decoded text.
     added: list[AddedToken]
-    #: The class of transformers that reads the folder, or None.
+    #: Class of transformers that reads the folder, or None.
     name: str | None = None
 
 
@@ -67,11 +67,11 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     Args:
         path: The folder.
         config: Its configuration.
-        arguments: The caller's, which override the files.
+        arguments: The caller's arguments, which override the files.
 
     Raises:
         IsADirectoryError: The folder holds no vocabulary.
-        ValueError: A file is malformed, or the class of the folder does more than its files say.
+        ValueError: A file is malformed, or the folder's class has behavior beyond its files.
     """
     name = classes.class_name(path, config)
     classes.check_known(name, path)
@@ -92,7 +92,7 @@ def load(path: Path, config: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     return Loaded(encoding, settings, list(added.values()))
 
 
-# Further arguments of the classes of each format.
+# Extra arguments of the classes of each format.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "tokenizer.json": (),
     "gpt2": ("add_prefix_space", "trim_offsets"),
@@ -124,7 +124,8 @@ def _of_class(
     else:
         file = FileTokenizer.from_file(source.path)
         if file.encode_special_tokens:
-            # A model of SentencePiece that `save` wrote: transformers finds special tokens.
+            # A SentencePiece model written by `save`: special tokens in text are recognized, as in
+            # transformers.
             file.encode_special_tokens = False
         file.add_tokens(list(added.values()))
         if name in classes.BUILDERS:
@@ -134,8 +135,7 @@ def _of_class(
         if name == "RemBertTokenizer":
             # transformers' `save_pretrained` writes another.
             put_typed(file, settings)
-        # The post-processor of the file adds tokens around a text, and the file says the side of its
-        # padding.
+        # The file's post-processor adds tokens around a text, and the file sets the padding side.
         fixed = ["add_bos_token", "add_eos_token"]
         fixed += ["padding_side"] if file.padding and "padding_side" not in config else []
         for field in fixed:

@@ -1,4 +1,5 @@
-"""Computes how a call truncates and pads, from `padding`, `truncation`, `max_length` and others."""
+"""Resolves truncation and padding of a call from `padding`, `truncation`, `max_length` and
+others."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ __all__ = [
     "resolve",
 ]
 
-#: The `model_max_length` of a tokenizer without a limit.
+#: `model_max_length` of a tokenizer without a limit.
 NO_LIMIT = int(1e30)
-#: The largest length for native code. No row is longer.
+#: Maximum length for native code; no row is longer.
 LARGEST = 2**63 - 1
 # A larger `model_max_length` means no limit.
 _LARGE = int(1e20)
@@ -31,7 +32,7 @@ _TRUNCATIONS = ("longest_first", "only_first", "only_second", "do_not_truncate")
 
 
 class RowTruncation(NamedTuple):
-    """How native code truncates rows."""
+    """Truncation settings for native code."""
 
     max_length: int
     stride: int
@@ -40,9 +41,9 @@ class RowTruncation(NamedTuple):
 
 
 class RowPadding(NamedTuple):
-    """How native code pads rows."""
+    """Padding settings for native code."""
 
-    #: None for the length of the longest row.
+    #: Target length; None for the longest row.
     length: int | None
     direction: str
     pad_to_multiple_of: int | None
@@ -52,19 +53,19 @@ class RowPadding(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How the rows of a call are truncated and padded."""
+    """Truncation and padding of the rows of a call."""
 
     truncation: RowTruncation | None = None
     padding: RowPadding | None = None
 
 
 class Strategies(NamedTuple):
-    """Which rows are padded and truncated, and to which length."""
+    """The padding and truncation strategies, and the length."""
 
     padding: str
     truncation: str
     max_length: int | None
-    #: Whether the arguments caused a warning.
+    #: True if the arguments caused a warning.
     warned: bool = False
 
 
@@ -87,7 +88,7 @@ def resolve(
     padding, truncation = _plain(padding), _plain(truncation)
     max_length = _length("max_length", max_length)
     multiple = _length("pad_to_multiple_of", pad_to_multiple_of)
-    # Compared by value, as the keys of plans are: 0 is False.
+    # Compared by value, like the keys of plans: 0 equals False.
     if max_length is not None and padding == 0 and truncation is None:
         truncation = "longest_first"
     warned = False

@@ -1,4 +1,4 @@
-"""`Plan`: what calls of a `Tokenizer` with the same arguments share."""
+"""`Plan`: the shared state of `Tokenizer` calls with the same arguments."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .options import LARGEST, Layout, RowPadding, RowTruncation, Strategies, che
 
 __all__ = ["MOST", "Plan", "layout_of"]
 
-#: The most plans that a tokenizer keeps.
+#: Maximum plans kept by a tokenizer.
 MOST = 64
 
 
 class Plan(NamedTuple):
-    """The arguments of a call, read once."""
+    """The parsed arguments of a call."""
 
     encoder: RowEncoder
-    #: The names of the fields.
+    #: Names of the fields.
     names: tuple[str, ...]
-    #: The `model_input_names` that they depend on.
+    #: The `model_input_names` that the field names depend on.
     input_names: list[str]
-    #: The package of the tensors, or None.
+    #: Tensor package, or None.
     module: Any
     is_pretokenized: bool
     has_offsets: bool
     has_overflow: bool
-    #: The number of ids above which a row causes a warning, or None.
+    #: Number of ids above which a row causes a warning, or None.
     limit: int | None
-    #: Whether the next call with these arguments may do without reading them.
+    #: True if the plan may be reused.
     is_kept: bool
 
 
@@ -40,10 +40,10 @@ def layout_of(
     sides: tuple[str, str],
     pad_token: tuple[str | None, int | None],
 ) -> Layout:
-    """Returns how rows are truncated and padded.
+    """Returns the layout of rows.
 
     Args:
-        strategies: Which rows are, and to which length.
+        strategies: The strategies and the length.
         stride, pad_to_multiple_of: As in a call.
         sides: The side that is truncated, and the side that is padded.
         pad_token: The token that pads, and its id.

@@ -15,7 +15,7 @@ from .options import Layout
 
 __all__ = ["arranged", "inputs_of", "make_tensors", "padded", "plain_ids", "result"]
 
-# The fields with a number for each id.
+# Fields with a number per id.
 _PER_ID = ("input_ids", "token_type_ids", "attention_mask", "special_tokens_mask")
 _NO_TEXT = (
     "text input must be of type `str` (single example), `list[str]` (batch or single pretokenized "
@@ -58,7 +58,7 @@ def inputs_of(text: Any, text_pair: Any, is_pretokenized: bool) -> tuple[list[An
 
 
 def _copied(text: Any) -> Any:
-    """Returns words that their owner may change later as they are now."""
+    """Returns a copy of words that their owner may change later."""
     return text.copy() if type(text) is list else text
 
 
@@ -70,7 +70,7 @@ def _wrong(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """True if a value looks like a text, words, or a batch of texts, words or pairs."""
+    """True if a value has the form of a text, words, or a batch of texts, words or pairs."""
     for _ in range(4):
         if isinstance(value, str):
             return True
@@ -93,7 +93,7 @@ def result(rows: EncodedRows, names: tuple[str, ...], module: Any, is_batch: boo
 
 
 def make_tensors(module: Any, fields: dict[str, Any], count: int) -> None:
-    """Makes tensors of a package of the fields of `count` rows, lists and matrices."""
+    """Converts the fields of `count` rows, lists and matrices, to tensors of a package."""
     for name, value in fields.items():
         if type(value) is tuple:
             fields[name] = matrix_as_tensor(module, value[0], (count, value[1]))
@@ -146,7 +146,7 @@ def padded(
     if return_attention_mask and "attention_mask" not in data:
         names.append("attention_mask")
     if not return_attention_mask and "attention_mask" in names:
-        # Stays unpadded, as in transformers.
+        # Left unpadded, as in transformers.
         names.remove("attention_mask")
         fields.pop("attention_mask")
     made = result(arranged(fields, layout), tuple(names), None, is_batch)

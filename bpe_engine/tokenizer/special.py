@@ -10,10 +10,10 @@ from ..hf.components import AddedToken
 
 __all__ = ["EXTRA", "ROLES", "SpecialTokens", "content_of", "plain_token"]
 
-#: The roles that every tokenizer knows.
+#: Roles of every tokenizer.
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
-#: The attribute of the tokens without a role.
+#: Attribute of the tokens without a role.
 EXTRA = "extra_special_tokens"
 
 
@@ -32,7 +32,7 @@ class SpecialTokens:
         roles: Tokens by the names of their attributes, such as ``pad_token``.
         extra: A list of more tokens, or a dict of attribute names and tokens.
         reserved: Returns True for the names of the tokenizer's attributes.
-        check: Raises ValueError if a token may not have a role.
+        check: Raises ValueError if a token must not have a role.
 
     Raises:
         TypeError, ValueError: A name or a token is not as described.
@@ -67,7 +67,7 @@ class SpecialTokens:
             name: None if token is None else content_of(token) for name, token in given.items()
         }
         self.extra: list[str] = [content_of(token) for token in listed]
-        #: The tokens as they were given, with their flags.
+        #: The tokens as given, with their flags.
         self.given: list[AddedToken] = [
             plain_token(token, True) for token in (*given.values(), *listed) if token is not None
         ]
@@ -145,7 +145,7 @@ class SpecialTokens:
 
 
 def plain_token(token: Any, is_special: bool) -> AddedToken:
-    """Returns a token as an `AddedToken`; a special one if it is, or if `is_special`."""
+    """Returns a token as an `AddedToken`, special if the token is or `is_special` is true."""
     if isinstance(token, str):
         return AddedToken(token, special=is_special)
     flags = {flag: bool(getattr(token, flag)) for flag in ("single_word", "lstrip", "rstrip")}

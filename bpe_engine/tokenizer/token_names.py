@@ -1,4 +1,4 @@
-"""`TokenNames`: what a `Tokenizer` says of its tokens, and the roles of special ones."""
+"""`TokenNames`: the vocabulary of a `Tokenizer`, and the roles of special tokens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TokenNames(Face):
     _encoding: Encoding | None
     _engine: FileTokenizer
     _special: SpecialTokens
-    #: The arguments of earlier calls, read; until an attribute changes.
+    #: Plans of earlier calls; cleared when an attribute changes.
     _plans: dict[Any, Plan]
     errors: str
     split_special_tokens: bool
@@ -47,7 +47,7 @@ class TokenNames(Face):
         try:
             self._set(name, value)
         finally:
-            # After the change, so that no thread keeps a plan of what was before.
+            # Cleared after the change, so that no thread keeps an outdated plan.
             self.__dict__["_plans"] = {}
 
     def _set(self, name: str, value: Any) -> None:
@@ -135,7 +135,7 @@ class TokenNames(Face):
 
     @property
     def encoding(self) -> Encoding:
-        """The tokenizer as it is now with tiktoken's interface, over the same vocabulary."""
+        """A snapshot of the tokenizer with tiktoken's interface, over the same vocabulary."""
         return self._engine.encoding if self._encoding is None else self._encoding
 
     @property

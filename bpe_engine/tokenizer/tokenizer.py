@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tokenizer"]
 
-#: Subclasses that read folders in a format of their own. The package fills it.
+#: Subclasses for special folder formats, registered by the package.
 SUBCLASSES: dict[str, Callable[[], type[Tokenizer]]] = {}
 
 _CLIP = "CLIPTokenizer"
@@ -55,7 +55,7 @@ class Tokenizer(Calling):
         model_max_length: The default of `max_length` for ``truncation=True`` and
             ``padding="max_length"``.
         model_input_names: The fields of a result, ``input_ids`` first.
-        errors: How to decode bytes that are not UTF-8, as in ``bytes.decode``.
+        errors: The handler for invalid UTF-8, as in ``bytes.decode``.
         chat_template: A Jinja template, or a dict of names and templates.
         add_bos_token, add_eos_token: Whether to add `bos_token` before every text and `eos_token`
             after it. By default the tokenizer file decides.
@@ -146,8 +146,8 @@ class Tokenizer(Calling):
         The vocabulary comes from ``tokenizer.json``, else from ``*.tiktoken`` or a
         ``tokenizer.model`` in tiktoken's format, else from ``vocab.json`` and ``merges.txt``, else
         from ``vocab.txt``. Everything else comes from ``tokenizer_config.json``,
-        ``special_tokens_map.json`` and ``chat_template.jinja``; what they do not say, such as the
-        pad token, is as in the class of transformers that they or ``config.json`` name.
+        ``special_tokens_map.json`` and ``chat_template.jinja``; missing settings, such as the pad
+        token, default to those of the class of transformers named there or in ``config.json``.
 
         Args:
             folder: The folder. Nothing is downloaded.
@@ -330,7 +330,7 @@ class Tokenizer(Calling):
             tools: JSON schemas of functions.
             documents: Mappings for the template.
             chat_template: A template, or the name of one of the tokenizer's.
-            add_generation_prompt: Whether the prompt ends with the beginning of an answer.
+            add_generation_prompt: End the prompt with the start of an answer.
             continue_final_message: Whether to leave the last message open, or the name of its field
                 that is left open.
             tokenize: Whether to return ids rather than text.
@@ -373,7 +373,7 @@ class Tokenizer(Calling):
         if return_assistant_tokens_mask:
             audits = [self.audit_segments(prompt) for prompt in prompts]
             fields["input_ids"] = [audit.ids for audit in audits]
-            # Truncated and padded as the ids are; type ids are padded with 0.
+            # Truncated and padded like the ids; type ids are padded with 0.
             fields["token_type_ids"] = [audit.mask(mixed=audit.has_tags) for audit in audits]
         else:
             fields["input_ids"] = [self.encode_segments(prompt) for prompt in prompts]

@@ -37,7 +37,7 @@ __all__ = [
     "set_bert_normalizer",
 ]
 
-#: The fields of a configuration that set BERT's normalizer.
+#: Configuration fields that set BERT's normalizer.
 BERT_OPTIONS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 # The pattern of transformers for every ``tokenizer.model`` in tiktoken's format.
@@ -86,14 +86,14 @@ def _special_tokens(first: int, added: Mapping[int, AddedToken], extra: Any) -> 
     return special
 
 
-#: The classes of transformers that put tokens around a text by themselves: whether bos and eos.
+#: Classes of transformers that add tokens around a text: flags for bos and eos.
 _AROUND = {
     "CodeLlamaTokenizer": (True, False),
     "GemmaTokenizer": (True, False),
     "LlamaTokenizer": (True, False),
     "T5Tokenizer": (False, True),
 }
-#: The usual names of roles in a model of SentencePiece.
+#: Usual names of roles in a SentencePiece model.
 _PIECES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
@@ -102,14 +102,14 @@ def of_pieces(
 ) -> FileTokenizer:
     """Reads a model of SentencePiece.
 
-    Special tokens in a text are found, as transformers does. Roles that nothing names are the pieces
-    with their usual names.
+    Special tokens in a text are recognized, as in transformers. Unnamed roles get the pieces with
+    the usual names.
 
     Args:
         path: The file.
         name: The class of transformers.
         added: The added tokens of the configuration by id.
-        settings: The arguments of `Tokenizer`, to which those that the class determines are added.
+        settings: The arguments of `Tokenizer`, extended by those the class determines.
 
     Raises:
         ValueError: The file is malformed.
@@ -215,7 +215,7 @@ def _of_gpt1(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# The parts of each class.
+# Components of each class.
 _PARTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "GPT2Tokenizer": _byte_level,
     "RobertaTokenizer": _byte_level,
@@ -301,9 +301,9 @@ def _content_of_role(settings: Mapping[str, Any], role: str) -> str:
 
 
 def id_of(tokenizer: FileTokenizer, token: str) -> int:
-    """Returns the id of a token that the tokenizer has."""
+    """Returns the id of a token of the tokenizer."""
     id = tokenizer.token_to_id(token)
-    assert id is not None  # It was added.
+    assert id is not None  # Always present: the token was added.
     return id
 
 

@@ -374,12 +374,12 @@ def test_models_whose_class_does_not_count(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("LayoutLMv2Tokenizer", "takes words with their places on a page"),
-        ("MarkupLMTokenizer", "takes words with their places on a page"),
-        ("TapasTokenizer", "takes words with their places on a page"),
+        ("LayoutLMv2Tokenizer", "takes words with their positions on a page"),
+        ("MarkupLMTokenizer", "takes words with their positions on a page"),
+        ("TapasTokenizer", "takes words with their positions on a page"),
         ("NllbTokenizerFast", "puts the language of a translation around each text"),
         ("MBart50Tokenizer", "puts the language of a translation around each text"),
-        ("MLukeTokenizer", "takes the places of entities in each text"),
+        ("MLukeTokenizer", "takes the spans of entities in each text"),
         ("RoFormerTokenizer", "splits texts in Python"),
         ("BertJapaneseTokenizer", "splits texts in Python"),
         ("SiglipTokenizer", "splits texts in Python"),

@@ -190,7 +190,7 @@ def test_extra_tokens_that_exist(tmp_path: Path, extra: Path) -> None:
     dump_tiktoken_bpe({known: 151900}, str(file))
     lines = extra.read_text() + file.read_text()
     file.write_text(lines)
-    with pytest.warns(UserWarning, match="1 tokens exist already and are left out"):
+    with pytest.warns(UserWarning, match="1 tokens exist already and are skipped"):
         tokenizer = QwenTokenizer(extra_vocab_file=file)
     assert len(tokenizer) == 151857 and tokenizer.get_vocab()[known] != 151900
     file.write_text(extra.read_text() * 2)

@@ -1,4 +1,4 @@
-"""The formats of token files. Each is a file with a writer and a reader that checks."""
+"""Formats of token files, each a module with a writer and a checking reader."""
 
 from __future__ import annotations
 

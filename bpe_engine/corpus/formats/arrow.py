@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ARROW", "PARQUET", "batch_of", "schema_of"]
 
-#: Ids of a record batch or row group at most, but for a longer document.
+#: Maximum ids of a record batch or row group, unless one document is longer.
 _GROUP = 1 << 22
 
 
@@ -46,7 +46,7 @@ def batch_of(documents: Documents, schema: Any) -> Any:
         buffers = [None, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(pa.list_(kind), len(offsets) - 1, buffers, children=[flat])
 
-    # Ids are below 2**31, so 32 bits are the same with a sign.
+    # Ids below 2**31 have the same bits as int32.
     columns = [lists(np.ascontiguousarray(documents.ids, np.uint32).view(np.int32), pa.int32())]
     if documents.loss is not None:
         columns.append(lists(np.ascontiguousarray(documents.loss), pa.uint8()))
@@ -75,7 +75,7 @@ class _Writer(Writer):
             self._write()
 
     def _write(self) -> None:
-        # Blocks of the input are small: a group of rows has several, whatever their sizes.
+        # Input blocks are small: a row group takes several, whatever their sizes.
         import pyarrow as pa
 
         batches = [batch_of(documents, self.schema) for documents in self.waiting]

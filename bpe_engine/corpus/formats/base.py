@@ -18,51 +18,49 @@ __all__ = ["Array", "Documents", "Format", "Layout", "Reader", "Writer", "damage
 
 
 class Layout(NamedTuple):
-    """The facts about ids that a format needs."""
+    """The id layout that a format needs."""
 
-    #: The largest id there can be, added tokens included: it decides the width of ids.
+    #: Largest possible id, added tokens included; decides the width of ids.
     largest_id: int
     eod: int | None
     bos: int | None
-    #: Whether each id has a mask: 1 for those to train on.
+    #: True if each id has a loss mask: 1 for ids to train on.
     has_loss: bool
-    #: Whether documents have names.
+    #: True if documents have names.
     has_names: bool
-    #: Whether a chat template, not `eod` and `bos`, begins and ends documents.
+    #: True if a chat template, instead of `eod` and `bos`, delimits documents.
     is_templated: bool
-    #: The name of the tokenizer.
+    #: Name of the tokenizer.
     tokenizer: str
 
     def uint(self) -> str:
-        """Returns the smallest of numpy's types ``uint16`` and ``uint32`` that holds every id."""
+        """Returns ``uint16`` if it holds every id, else ``uint32``."""
         return "<u2" if self.largest_id < 1 << 16 else "<u4"
 
 
 class Documents(NamedTuple):
-    """Encoded documents that follow one another, with their BOS and EOD."""
+    """Consecutive encoded documents, with their BOS and EOD."""
 
     ids: npt.NDArray[np.uint32]
-    #: The end of each document in `ids`.
+    #: End of each document in `ids`.
     ends: npt.NDArray[np.int64]
     #: One byte an id, or None.
     loss: npt.NDArray[np.uint8] | None = None
     #: A ``string`` array of pyarrow, or None.
     names: Any = None
-    #: Their lines in the input, or None; and the input, or an array with the input of each.
+    #: Lines of the documents in the input, or None; the input, or an array with the input of each
+    #: document.
     lines: npt.NDArray[np.int64] | None = None
     uri: Any = ""
 
 
 def damaged(path: str, why: str) -> CorpusError:
-    """Returns the error of a file that is not as its format says."""
+    """Returns the error for a file that violates its format."""
     return CorpusError(f"{path} is damaged: {why}; `bpe-engine corpus verify` says what to do")
 
 
 class Array:
-    """Numbers in a file, read where they are asked for, so that memory stays small.
-
-    It can be pickled, and used after a fork.
-    """
+    """Numbers in a file, read on demand to bound memory. Picklable, and usable after a fork."""
 
     def __init__(self, path: str, dtype: str, offset: int = 0, count: int | None = None):
         import numpy as np
@@ -84,7 +82,7 @@ class Array:
         return self._count
 
     def read(self, first: int, last: int) -> npt.NDArray[Any]:
-        """Returns the numbers from `first` to before `last`."""
+        """Returns the numbers ``[first, last)``."""
         import numpy as np
 
         if not 0 <= first <= last <= self._count:
@@ -116,7 +114,7 @@ class Array:
 class Writer(ABC):
     """Writes the files of a format under a folder and a stem."""
 
-    #: The number of documents and of ids so far.
+    #: Documents and ids so far.
     documents: int = 0
     tokens: int = 0
 
@@ -143,11 +141,11 @@ class Reader(ABC):
 
     @abstractmethod
     def ends(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """Returns the ends of the documents from `first` to before `last`, in ids."""
+        """Returns the ends of the documents ``[first, last)``, in ids."""
 
     @abstractmethod
     def ids(self, first: int, last: int) -> npt.NDArray[Any]:
-        """Returns the ids from place `first` to before `last`."""
+        """Returns the ids ``[first, last)``."""
 
     def loss(self, first: int, last: int) -> npt.NDArray[np.uint8] | None:
         """Returns the loss mask of these ids, or None."""
@@ -158,11 +156,11 @@ class Reader(ABC):
         return None
 
     def sources(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], Any] | None:
-        """Returns the lines and the inputs of documents, where the format records them."""
+        """Returns the lines and the inputs of documents, if the format records them."""
         return None
 
     def spans(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """Returns the ``last - first + 1`` places between documents."""
+        """Returns the ``last - first + 1`` document boundaries."""
         import numpy as np
 
         before = self.ends(first - 1, first) if first else np.zeros(1, np.int64)
@@ -173,14 +171,14 @@ class Format(ABC):
     """A format of token files."""
 
     name: str
-    #: Whether the format stores loss masks, and names of documents.
+    #: True if the format stores loss masks; true if it stores names of documents.
     has_loss = False
     has_names = False
-    #: Whether EOD comes before a document, as in llm.c.
+    #: True if EOD precedes a document, as in llm.c.
     eod_first = False
-    #: Whether the format stores the line of each document.
+    #: True if the format stores the line of each document.
     needs_lines = False
-    #: The largest id it can hold.
+    #: Largest id the format can hold.
     largest_id = 2**31 - 1
 
     def check_layout(self, layout: Layout) -> None:
@@ -192,26 +190,26 @@ class Format(ABC):
             )
         if layout.has_loss and not self.has_loss:
             raise CorpusError(
-                f"{self.name} has no place for loss masks; choose datatrove, olmo, parquet or arrow"
+                f"{self.name} cannot store loss masks; choose datatrove, olmo, parquet or arrow"
             )
         if layout.has_names and not self.has_names:
             raise CorpusError(
-                f"{self.name} has no place for the names of documents; choose olmo, parquet or "
+                f"{self.name} cannot store the names of documents; choose olmo, parquet or "
                 "arrow, or leave --id-field out"
             )
 
     @abstractmethod
     def stem(self, number: int | None) -> str:
-        """Returns the beginning of the names of a part's files, or of the merged ones'."""
+        """Returns the name prefix of the files of a part, or of the merged files."""
 
     @property
     def held_out_stem(self) -> str:
-        """The prefix of the names of merged files with held-out documents."""
+        """Name prefix of merged files with held-out documents."""
         return re.sub("^(corpus|train|part)", "val", self.stem(None))
 
     @abstractmethod
     def writer(self, folder: str, stem: str, layout: Layout, *, is_merged: bool = False) -> Writer:
-        """Creates the files of a part, or of all parts in one."""
+        """Creates the files of a part, or the merged files."""
 
     @abstractmethod
     def reader(self, folder: str, stem: str, layout: Layout) -> Reader:
@@ -219,7 +217,7 @@ class Format(ABC):
 
 
 def lengths_of(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns the lengths of documents with these ends."""
+    """Returns document lengths from their ends."""
     import numpy as np
 
     return np.diff(ends, prepend=0)
@@ -240,7 +238,7 @@ def check_ends(path: str, ends: Any, tokens: int) -> None:
 
 
 def write_ids(file: Any, ids: npt.NDArray[np.uint32], dtype: str) -> None:
-    """Writes ids as a type that holds them, without a copy of all of them."""
+    """Writes ids in another width, converted block by block."""
     at_once = 1 << 20
     for first in range(0, len(ids), at_once):
         file.write(ids[first : first + at_once].astype(dtype).data)

@@ -32,7 +32,7 @@ __all__ = ["FORMAT"]
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQQ")
 _TYPES = {4: "<i4", 8: "<u2"}
-#: Megatron's own writer takes 16 bits up to this many ids.
+#: Megatron's writer uses 16 bits up to this vocabulary size.
 _FEW_IDS = 65_500
 _AT_ONCE = 1 << 20
 
@@ -43,7 +43,7 @@ class _Writer(Writer):
         self.paths = [f"{path}.bin", f"{path}.idx"]
         self.bin = open(self.paths[0], "wb")
         self.idx = open(self.paths[1], "w+b")
-        # The counts of the header are known at the end.
+        # The header's counts are known at the end.
         self.idx.write(b"\0" * _HEADER.size)
 
     def _add(self, documents: Documents) -> None:

@@ -29,7 +29,7 @@ class _Writer(Writer):
             f"{path}.label_mask.npy"
         ] * layout.has_loss
         self.raw = [open(name, "wb") for name in self.paths]
-        # No time and no name: the same bytes every time.
+        # Neither time nor name, for reproducible bytes.
         self.csv = gzip.GzipFile("", "wb", 6, self.raw[1], mtime=0)
 
     def _add(self, documents: Documents) -> None:
@@ -74,7 +74,7 @@ def _repeated(uri: Any, count: int) -> Any:
 
 
 class _Reader(Reader):
-    """Reads the index once to check it, and again where its columns are asked for."""
+    """Checks the index once, and rereads it when a column is needed."""
 
     def __init__(self, path: str, layout: Layout):
         self._ids = Array(f"{path}.npy", layout.uint())
@@ -116,7 +116,7 @@ class _Reader(Reader):
 
     @functools.cached_property
     def _index(self) -> Any:
-        """Ends, names, inputs and lines of all documents."""
+        """The ends, names, inputs and lines of all documents."""
         import pyarrow as pa
 
         batches = [batch.select(["end", "id", "src", "loc"]) for batch in self._batches()]

@@ -6,10 +6,10 @@ import logging
 
 __all__ = ["MODE", "TRIED", "register"]
 
-#: The name that ``--tokenizer-mode`` takes.
+#: Value of ``--tokenizer-mode``.
 MODE = "bpe_engine"
 
-#: The releases of vLLM that it was tried with.
+#: Tested releases of vLLM.
 TRIED = "0.32 and 0.33"
 
 _CLASSES = {
@@ -35,7 +35,7 @@ def register() -> None:
             error,
         )
         return
-    # Registering twice would log a warning.
+    # A second registration would log a warning.
     if TokenizerRegistry.tokenizers.get(MODE) != _CLASSES["tokenizers"]:
         TokenizerRegistry.register(MODE, *_CLASSES["tokenizers"])
     if RENDERER_REGISTRY.renderers.get(MODE) != _CLASSES["renderers"]:

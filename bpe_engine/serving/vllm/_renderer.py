@@ -21,8 +21,8 @@ _logger = init_logger("vllm.plugins.bpe_engine")
 #: Parts of a message that are text.
 _TEXT_PARTS = frozenset(("text", "input_text", "output_text", "refusal", "thinking"))
 
-#: Arguments of transformers' `apply_chat_template` that are not the template's. vLLM's own
-#: renderer, which asks for text, makes no use of them.
+#: Arguments of transformers' `apply_chat_template` other than template variables; vLLM's own
+#: renderer, which asks for text, ignores them.
 _NOT_OF_THE_TEMPLATE = frozenset(
     """max_length padding return_assistant_tokens_mask return_dict return_tensors
     tokenizer_kwargs truncation""".split()
@@ -30,10 +30,10 @@ _NOT_OF_THE_TEMPLATE = frozenset(
 
 
 class SegmentRenderer(HfRenderer):  # type: ignore[misc]
-    """Renders conversations to segments, and hands over their ids.
+    """Renders conversations to segments and passes on their ids.
 
     Control strings in messages are text, and conversations are encoded once. vLLM's own renderer
-    takes over for tokenizers that are not ours, and for messages with images, audio or video.
+    handles tokenizers that are not ours, and for messages with images, audio or video.
     """
 
     def __new__(cls, config: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ class SegmentRenderer(HfRenderer):  # type: ignore[misc]
         if not isinstance(ids, PromptIds):
             return prompt
         if getattr(params, "do_lower_case", False):
-            # Models whose prompts vLLM changes to lower case: it encodes the text itself.
+            # For models with lowercased prompts, vLLM encodes the text itself.
             return {key: value for key, value in prompt.items() if key != "prompt_token_ids"}
         whole = list(ids)
         if params.add_special_tokens:
@@ -105,7 +105,7 @@ class SegmentRenderer(HfRenderer):  # type: ignore[misc]
 
 
 def _listed(messages: Any) -> list[Any]:
-    """Copies messages whose parts can be read only once, as pydantic's."""
+    """Copies messages with single-pass parts, as in pydantic."""
     return [
         {**message, "content": list(message["content"])}
         if isinstance(message, Mapping)
@@ -133,8 +133,8 @@ def _asking_for_ids(params: Any) -> Any:
 
 
 def _as_asked(prompt: Any, params: Any) -> Any:
-    """Returns the prompt as vLLM's own renderer: requests for text get the text as well, and may
-    get the tokens around it."""
+    """Returns the prompt as vLLM's own renderer does: with the text for requests for text, and
+    optionally the tokens around it."""
     ids = prompt.get("prompt_token_ids")
     if not isinstance(ids, PromptIds):
         return prompt

@@ -1,4 +1,4 @@
-"""The tokenizer mode that vLLM would choose itself."""
+"""The tokenizer mode of vLLM's automatic choice."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 __all__ = ["ARCHITECTURES", "mode_of_model"]
 
-#: The modes that vLLM chooses by the architecture of a model. All others have its mode "hf", or
-#: "mistral" where the folder has the files for it.
+#: Modes that vLLM chooses by model architecture. Other models get "hf", or "mistral" if the folder
+#: has its files.
 ARCHITECTURES = {
     "Alpamayo2Super": "alpamayo2_super",
     "MoonshotKimiaForCausalLM": "kimi_audio",
@@ -38,7 +38,7 @@ def mode_of_model(name: Any, **arguments: Any) -> str:
             revision=arguments.get("revision"),
         )
     except (ValueError, OSError):
-        config = None  # The folder of a tokenizer alone.
+        config = None  # A folder with only a tokenizer.
     for architecture in getattr(config, "architectures", None) or ():
         mode = ARCHITECTURES.get(architecture)
         if mode in registry.TokenizerRegistry.tokenizers:

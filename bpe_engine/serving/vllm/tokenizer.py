@@ -14,14 +14,14 @@ from .modes import mode_of_model
 
 __all__ = ["ServedTokenizer"]
 
-# vLLM prints the records of loggers below ``vllm``.
+# vLLM prints records of loggers below ``vllm``.
 _logger = init_logger("vllm.plugins.bpe_engine")
 
 
 class ServedTokenizer:
     """Loads tokenizers for vLLM: as its mode "hf" does, with our object inside.
 
-    Where that cannot be exact, vLLM's tokenizer is returned, and one line in the log says why.
+    If the result would be inexact, vLLM's tokenizer is returned, and one log line gives the reason.
     """
 
     @classmethod
@@ -49,8 +49,7 @@ class ServedTokenizer:
 
     @staticmethod
     def _with_ours(name: Any, cached: Any) -> Any:
-        # vLLM remembers the vocabulary in a class around the tokenizer, which its `__reduce__`
-        # names with the function that makes the class.
+        # vLLM caches the vocabulary in a wrapper class, named in `__reduce__` with its factory.
         make, (inner,) = cached.__reduce__()[:2]
         tokenizer = make(served(inner))
         tokenizer.name_or_path = getattr(cached, "name_or_path", str(name))
