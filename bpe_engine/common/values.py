@@ -99,8 +99,8 @@ def describe(value: object) -> str:
 
 
 def with_text(error: ValueError, text: str) -> ValueError:
-    """Returns an error of the same class with another text; a class that takes more than a text, such
-    as JSONDecodeError, becomes ValueError."""
+    """Returns an error of the same class with another text; a class whose constructor takes more
+    than a text, such as JSONDecodeError, becomes ValueError."""
     try:
         return type(error)(text)
     except TypeError:

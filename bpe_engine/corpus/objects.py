@@ -124,7 +124,7 @@ def _weighted(options: Options, messages: Any) -> list[int] | None:
 def _notes(
     options: Options, messages: Any, others: dict[str, Any], segments: list[Segment]
 ) -> tuple[str, ...]:
-    """Returns remarks on a row whose ids are hardly those that its owner wants."""
+    """Returns remarks on a row whose ids are probably unintended."""
     notes = [*unused_fields(options, messages, others)]
     notes += [
         f"the field {field!r}, which is to be {name!r} in the template, is not there"

@@ -32,7 +32,7 @@ UNIT_BYTES = 1 << 27
 
 _VERSION = 3
 
-#: Names that variables of a template cannot have: the conversation, and fields of the plan.
+#: Names reserved for the conversation and fields of the plan, forbidden for template variables.
 NOT_VARIABLES = {"messages", "tools", "self", "bos_token", "eos_token", "add_generation_prompt"}
 
 #: Line ends would break olmo's index, and plans are UTF-8.

@@ -17,7 +17,7 @@ __all__ = [
     "read_vocab",
 ]
 
-#: The names of the two files, or how they end: ``gpt2-vocab.json`` goes with ``gpt2-merges.txt``.
+#: Names of the two files, or suffixes: ``gpt2-vocab.json`` pairs with ``gpt2-merges.txt``.
 NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 
