@@ -64,6 +64,13 @@ class CoreBPE(_core.Encoding):
             text, allowed_special=allowed_special, disallowed_special=disallowed_special or ()
         )
 
+    def encode_single_token(self, piece: str | bytes) -> int:
+        """Same as `Encoding.encode_single_token`."""
+        return super().encode_single_token(piece)
+
     def encode_single_piece(self, piece: str | bytes) -> list[int]:
         """Encodes a text as one piece, without special tokens."""
         return self._encode_single_piece(piece)
+
+    def _encode_bytes(self, bytes: bytes) -> list[int]:
+        return super()._encode_bytes(bytes)
