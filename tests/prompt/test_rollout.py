@@ -297,15 +297,13 @@ def test_hostile_texts_add_no_special_token(name: str) -> None:
 def test_drift(qwen: bpe_engine.Encoding) -> None:
     rollout = Rollout(CHATML, qwen, [USER])
     assert rollout.drift() == []
-    broken, fine = qwen.encode_single_token(b"\xff"), of(qwen, " and so on")
-    rollout.sampled([broken, *fine, *of(qwen, " hel"), *of(qwen, "lo")])
-    start = len(rollout.prompt_ids)
-    replaced = Drift(start, start + 1, [broken], of(qwen, "\ufffd"))
+    broken, split = qwen.encode_single_token(b"\xff"), of(qwen, " hel") + of(qwen, "lo")
+    rollout.sampled([*split, broken, *of(qwen, " and so on"), *split])
+    start, hello = len(rollout.prompt_ids), of(qwen, " hello")
     assert rollout.drift() == [
-        replaced,
-        Drift(
-            len(rollout) - 2, len(rollout), of(qwen, " hel") + of(qwen, "lo"), of(qwen, " hello")
-        ),
+        Drift(start, start + 2, split, hello),
+        Drift(start + 2, start + 3, [broken], of(qwen, "\ufffd")),
+        Drift(len(rollout) - 2, len(rollout), split, hello),
     ]
     cut = Rollout(CHATML, qwen, [USER])
     cut.sampled([qwen.mergeable_ranks["🙂".encode()[:1]]])
