@@ -174,7 +174,7 @@ class Encoding(Face, _core.Encoding):
 
     @classmethod
     def _described(cls, name: str, core: CoreBPE) -> Encoding:
-        """Wraps a native encoding, which says its pattern, special tokens and normalization."""
+        """Wraps a native encoding, which supplies pattern, special tokens and normalization."""
         pattern, special, normalization = core._description()
         return cls._from_core(
             name, core, pat_str=pattern, special_tokens=special, normalization=normalization
@@ -360,7 +360,6 @@ class Encoding(Face, _core.Encoding):
         )
 
     def _overrides(self, name: str) -> bool:
-        """True if a subclass or this instance overrides a method."""
         return name in self.__dict__ or getattr(type(self), name, None) is not _NATIVE[name]
 
     @property

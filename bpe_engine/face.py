@@ -148,7 +148,7 @@ class Face(Pipeline):
 
         A chunk ends after the last paragraph that ends in its second half, or else after the last
         line or sentence there, or else after the last word, or else where `chunk` would cut. The
-        ids of a chunk are those of its text alone.
+        ids of a chunk equal its text encoded alone.
 
         Args:
             text: The text.
@@ -264,7 +264,7 @@ class Face(Pipeline):
                 and `render_template` in `bpe_engine.prompt`; or tuples ``(text, allowed_special)``
                 with False, True or an unhashable set of names. Special tokens are searched in each
                 segment separately, before text is normalized.
-            join: Whether to encode neighboring text as one: the ids are then those of
+            join: Encode neighboring text as one: the ids then equal
                 ``encode("".join(texts), allowed_special="all")`` if untrusted text is free of
                 special tokens' names. Otherwise tokens never cross a segment boundary.
             on_control: How to treat control strings in untrusted text: ``"encode"`` encodes them as
@@ -329,7 +329,7 @@ class Face(Pipeline):
             allowed_special, disallowed_special: As in `encode`. Segments have their own.
 
         Raises:
-            UnsupportedTokenizer: The bytes of tokens are not those of the text, as under a
+            UnsupportedTokenizer: The bytes of tokens differ from the text, as under a
                 normalizer that lowercases, in a model of words, or where characters become the
                 unknown token.
             ValueError: The bytes are not UTF-8, the text has a disallowed name, or as of `TokenTable`.

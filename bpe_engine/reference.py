@@ -195,7 +195,7 @@ class Encoding:
         return unicodedata.normalize(self._normalization, text) if self._normalization else text
 
     def _encode_stretch(self, text: str) -> list[int]:
-        """Encodes text without special tokens, which the pattern sees as a whole text."""
+        """Encodes text without special tokens, as a whole text for the pattern."""
         tokens = [
             token for piece in self.split(text) for token in merge(piece.encode(), self._ranks)
         ]

@@ -41,7 +41,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _known_constructors() -> _Constructors | None:
-    """Returns `ENCODING_CONSTRUCTORS`, or None if it was not read or set so far."""
     return globals().get("ENCODING_CONSTRUCTORS")
 
 

@@ -84,8 +84,6 @@ class _NamespaceLoader(Loader):
 
 
 class _DistributionFinder(MetaPathFinder):
-    """Finds the plugin and metadata of tiktoken if no other finder does."""
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -133,7 +131,6 @@ _replaced: dict[str, ModuleType] = {}
 
 
 def _take_aliases() -> dict[str, ModuleType]:
-    """Removes and returns the modules with tiktoken's names."""
     names = [name for name in sys.modules if name.partition(".")[0] == _ALIAS]
     return {name: sys.modules.pop(name) for name in names}
 

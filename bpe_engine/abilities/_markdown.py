@@ -46,7 +46,6 @@ class Whole:
 
 
 def _fences(text: str) -> list[tuple[int, int]]:
-    """Returns the span of each fenced code block, up to the end of its last line."""
     fences: list[tuple[int, int]] = []
     opened: re.Match[str] | None = None
     for found in _FENCE.finditer(text):

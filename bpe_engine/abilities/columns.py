@@ -151,7 +151,6 @@ def _as_strings(pa: Any, column: Any) -> Any:
 
 
 def _buffers(array: Any) -> list[tuple[Any, ...]]:
-    """Returns the buffers of a string array as `Column` in the bindings takes them."""
     if len(array) == 0:
         return []
     validity, offsets, values = (

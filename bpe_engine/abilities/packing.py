@@ -244,8 +244,8 @@ def best_fit(
 
 
 def _round_robin(sizes: Any, budget: int) -> Any:
-    """Returns how many ids of each segment to keep: `sizes` and the result are
-    ``int64[rows, segments]``.
+    """Returns the number of ids to keep of each segment; `sizes` and the result are ``int64[rows,
+    segments]``.
 
     From the smallest segment to the largest, a segment is kept whole while it fits an equal share
     of the rest. Larger segments get that share; the remainder of the division goes to them one id

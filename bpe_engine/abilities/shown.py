@@ -119,7 +119,6 @@ def shown_tokens(
 
 
 def _visible(token: ShownToken) -> str:
-    """Returns the characters of a token, invisible ones as signs or escapes."""
     return CONTINUED * token.continues + visible(token.text, SIGNS)
 
 

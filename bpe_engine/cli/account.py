@@ -49,7 +49,9 @@ _TEMPLATE_KEYS = ("documents", "add_generation_prompt")
 @takes_tokenizer("The model's tokenizer; a folder may have the template")
 @click.option("-m", "--model", metavar="NAME", help="A chat model of OpenAI, such as gpt-4o.")
 @click.option("--price-in", type=_PRICE, metavar="N", help="The price of a million tokens.")
-@click.option("--price-cached", type=_PRICE, metavar="N", help="The same, of cached tokens.")
+@click.option(
+    "--price-cached", type=_PRICE, metavar="N", help="The price of a million cached tokens."
+)
 @JSON
 def account(
     path: str,
@@ -212,7 +214,6 @@ def _as_served(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show_log(steps: Iterable[Step], prices: Any, as_json: bool) -> None:
-    """Prints a row for each request as it is read, and at the end the sums of all."""
     lost, sums, rows = Counter[str](), Counter[str](), []
     groups: dict[str, Counter[str]] = {}
     with Console(stderr=True).status("") as status:

@@ -166,7 +166,7 @@ _PLAN = [
     click.option(
         "--input-kind",
         type=click.Choice(["jsonl", "text", "parquet", "arrow", "csv"]),
-        help="The kind of all inputs, where their names do not tell.",
+        help="Kind of all inputs, if the names do not determine it.",
     ),
     click.option(
         "--separator",
@@ -180,7 +180,7 @@ _PLAN = [
         type=click.Choice(["raise", "skip", "keep-empty"]),
         default="raise",
         show_default=True,
-        help="What to do with a row that is not text.",
+        help="Handling of rows that are not text.",
     ),
     click.option(
         "--allow-special",
@@ -214,7 +214,7 @@ _RUN = [
         "--processes",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Processes; one a core by default.",
+        help="Processes; by default one per core.",
     ),
     click.option(
         "--threads",
@@ -319,18 +319,16 @@ def plan(**choices: Any) -> None:
     )
 
 
-@corpus.command(short_help="Write the units that do not exist yet.")
+@corpus.command(short_help="Write the missing units.")
 @_OUT
 @partial(options.with_options, _RUN)
 @click.option(
-    "--rank", type=click.IntRange(min=0), default=0, help="Which machine this is, from 0."
+    "--rank", type=click.IntRange(min=0), default=0, help="Index of this machine, from 0."
 )
-@click.option(
-    "--world-size", type=click.IntRange(min=1), default=1, help="How many machines there are."
-)
-@click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
+@click.option("--world-size", type=click.IntRange(min=1), default=1, help="Number of machines.")
+@click.option("--tokenizer", metavar="PATH", help="Path of the tokenizer on this machine.")
 def run(out: str, **choices: Any) -> None:
-    """Write the units that do not exist yet. The bytes are the same however often it is killed.
+    """Write the missing units. The bytes are the same after any number of kills.
 
     \b
     bpe-engine corpus run out
@@ -368,7 +366,7 @@ def _run(plan: Any, rank: int = 0, world_size: int = 1, **choices: Any) -> None:
 @corpus.command(short_help="Check the files against the plan and the source.")
 @_OUT
 @_SAMPLE
-@click.option("--tokenizer", metavar="PATH", help="Where the tokenizer is on this machine.")
+@click.option("--tokenizer", metavar="PATH", help="Path of the tokenizer on this machine.")
 @options.JSON
 def verify(out: str, as_json: bool, **choices: Any) -> None:
     """Check structure, sums, ids and ends of documents, and compare a sample with its source.
@@ -422,7 +420,7 @@ def _merge(plan: Any) -> None:
     type=click.Choice(["best-fit", "wrap"]),
     default="best-fit",
     show_default=True,
-    help="Whole documents, or all of them joined and cut.",
+    help="Keep documents whole, or join and cut them.",
 )
 @click.option("--seed", type=int, help="Shuffle rows (best-fit) or documents (wrap).")
 def pack(out: str, **choices: Any) -> None:
@@ -434,13 +432,13 @@ def pack(out: str, **choices: Any) -> None:
     streams.print_line(f"{len(rows):,} rows of up to {rows.length:,} ids: {path}")
 
 
-@corpus.command(short_help="Tell what a corpus has.")
+@corpus.command(short_help="Report the contents of a corpus.")
 @_OUT
 @click.option("--report", "--html", "html", metavar="FILE", help="Write the report as a page.")
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @options.JSON
 def report(out: str, html: str | None, force: bool, as_json: bool) -> None:
-    """Tell tokens a byte by source, longest documents and control strings."""
+    """Report tokens per byte by source, longest documents and control strings."""
     from ..corpus import corpus_report, read_plan
     from .report import console, print_report
 
@@ -516,7 +514,6 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[..., None]]:
 
 @contextlib.contextmanager
 def _documents() -> Iterator[Callable[[int, int], None]]:
-    """Yields a function that is called with the documents so far and all of them."""
     with _progress("documents", None) as advance:
         done = 0
 

@@ -21,9 +21,9 @@ from .group import Command
     type=click.Choice(["replace", "ignore", "strict", "backslashreplace"]),
     default="replace",
     show_default=True,
-    help="What to do with bytes that are not UTF-8.",
+    help="Handling of bytes that are not UTF-8.",
 )
-@click.option("--raw", is_flag=True, help="Write the bytes as they are, UTF-8 or not.")
+@click.option("--raw", is_flag=True, help="Write raw bytes, UTF-8 or not.")
 @options.JSON
 def decode(
     ids: Sequence[str], path: str | None, errors: str, raw: bool, as_json: bool, **choice: Any

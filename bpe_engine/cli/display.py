@@ -126,7 +126,6 @@ def _rows(tokens: Iterable[DecodedToken], width: int) -> Iterator[list[_Cell]]:
 
 
 def _chop(shown: str, width: int) -> list[str]:
-    """Splits `shown` into parts that are at most `width` cells wide."""
     parts = [""]
     for character in shown:
         if cell_len(parts[-1] + character) > width:

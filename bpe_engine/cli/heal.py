@@ -25,7 +25,7 @@ from .tokens import described
     default=24,
     show_default=True,
     metavar="N",
-    help="Show at most N of the tokens that may come next. JSON has all.",
+    help="Show at most N allowed next tokens. JSON has all.",
 )
 @options.draws
 @options.JSON

@@ -39,7 +39,7 @@ INPUT_ERRORS = click.option(
     type=click.Choice(["strict", "replace", "ignore"]),
     default="strict",
     show_default=True,
-    help="What to do with bytes in the input that are not UTF-8.",
+    help="Handling of input bytes that are not UTF-8.",
 )
 _LOOK = [
     click.option(
@@ -47,7 +47,7 @@ _LOOK = [
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
-        help="Whether to color; auto: on a terminal.",
+        help="Color the output; auto: on a terminal.",
     ),
     click.option(
         "--width",

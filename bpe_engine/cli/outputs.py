@@ -82,7 +82,6 @@ class OutputFiles:
 
 
 def _is_same(one: str, output: str) -> bool:
-    """True if two paths are of one file."""
     if os.path.exists(one) and os.path.exists(output):
         return os.path.samefile(one, output)
     return os.path.realpath(one) == os.path.realpath(output)

@@ -27,8 +27,10 @@ _STATE = re.compile(r"[^#]*#?([A-Za-z0-9_.-]+)")
     help="An encoding or model by its name, a .tiktoken file, tokenizer.json, tekken.json, or a"
     " folder with one. Up to four.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default free.")
-@click.option("--open/--no-open", "opens", default=True, help="Whether to open the browser.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one."
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open the browser.")
 def playground(link: str | None, sources: Sequence[str], port: int, opens: bool) -> None:
     """Open a local page that shows tokens, merges, prompts and vocabularies.
 

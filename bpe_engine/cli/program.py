@@ -104,7 +104,7 @@ def _complain(program: str, message: str, status: int = FAILED) -> int:
 
 
 def _drop_output() -> None:
-    """Discards the rest of the output, so that closing a stream does not fail again at exit."""
+    """Discards the remaining output, to keep closing a stream at exit from failing again."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.close(nothing)

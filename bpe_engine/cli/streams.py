@@ -57,7 +57,6 @@ def _contents(words: Sequence[str], path: str | None) -> tuple[Iterator[bytes], 
 
 
 def _noticed(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
-    """Forwards chunks, after a note about a byte order mark."""
     first = next(chunks, b"")
     if first.startswith(codecs.BOM_UTF8):
         print_note(

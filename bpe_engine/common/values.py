@@ -108,7 +108,7 @@ def with_text(error: ValueError, text: str) -> ValueError:
 
 
 class _Repr(reprlib.Repr):
-    """Shortens containers, and names the type of an object that is not plain data."""
+    """Shortens containers, and shows other objects by type."""
 
     def __init__(self) -> None:
         super().__init__()

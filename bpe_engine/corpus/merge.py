@@ -106,7 +106,6 @@ def _check_files(plan: Plan, part: Manifest) -> None:
 
 
 def _in_order(plan: Plan, reader: CorpusReader, first: int, stop: int) -> Iterator[Documents]:
-    """Yields the documents from `first` to before `stop` of the final order."""
     if plan.options.shuffle is not None:
         order = Permutation(reader.documents, plan.options.shuffle)
         yield from _shuffled(reader, order, first, stop)

@@ -45,7 +45,7 @@ def encode_objects(options: Options, coder: Coder, block: Block) -> Block:
     template, whose own text is trusted.
 
     Returns:
-        The block with `Row` in place of the objects. Malformed rows, and rows that the template
+        The block with `Row` instead of the objects. Malformed rows, and rows that the template
         refuses, are bad.
     """
     known = {row for row, _ in block.bad}

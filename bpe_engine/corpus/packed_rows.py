@@ -29,9 +29,9 @@ class PackedRows:
 
     Args:
         out: The folder of the corpus.
-        length: The length of rows; may be left out if the corpus was packed once.
-        method: "best-fit" or "wrap"; may be left out if the corpus was packed once.
-        seed: The seed of the shuffle, None for none; may be left out if the corpus was packed once.
+        length: The length of rows; optional if the corpus was packed once.
+        method: "best-fit" or "wrap"; optional if the corpus was packed once.
+        seed: The seed of the shuffle, None for none; optional if the corpus was packed once.
 
     Raises:
         CorpusError: The index is missing, more than one fits, or it belongs to another plan.

@@ -14,8 +14,6 @@ __all__ = ["unused_fields"]
 
 
 class _Names(NamedTuple):
-    """Names in a chat template."""
-
     variables: frozenset[str]
     #: Keys that the template reads of objects, and texts.
     keys: frozenset[str]
@@ -72,7 +70,7 @@ def _names(template: str) -> _Names:
 def _reason(
     options: Options, name: str, value: Any, others: dict[str, Any], names: _Names
 ) -> str | None:
-    """Returns how to render a field; None for a field that is no part of a conversation."""
+    """Returns the way to render a field; None outside conversations."""
     if value in (None, "", [], {}):
         return None
     path = field_path(name)
@@ -100,7 +98,7 @@ def _reason(
 
 
 def _describes_functions(value: Any) -> bool:
-    """True for one or several functions that a model may call, as objects or as JSON in a string."""
+    """True for function descriptions, as objects or as a JSON string."""
     if isinstance(value, str):
         if value.lstrip()[:1] not in ("[", "{"):
             return False

@@ -111,7 +111,7 @@ class Replace(Decoder):
 
     Args:
         pattern: A text, or a `Regex`.
-        content: The text in place of each match.
+        content: The replacement of each match.
 
     Raises:
         ValueError: The pattern is malformed.

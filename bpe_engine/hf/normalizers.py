@@ -134,7 +134,7 @@ class Replace(Normalizer):
 
     Args:
         pattern: A text, or a `Regex`.
-        content: The text in place of each match.
+        content: The replacement of each match.
 
     Raises:
         ValueError: The pattern is malformed, or cannot be replaced exactly.

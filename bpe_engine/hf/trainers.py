@@ -104,7 +104,7 @@ class BpeTrainer(_OfCharacters):
         min_frequency: Minimum frequency of a merged pair.
         show_progress: Show progress on a terminal.
         special_tokens: Tokens with the first ids.
-        limit_alphabet: Maximum characters of the alphabet, the most frequent ones.
+        limit_alphabet: Maximum characters of the alphabet, by frequency.
         initial_alphabet: Characters of the alphabet that need not occur, such as
             `bpe_engine.hf.pre_tokenizers.ByteLevel.alphabet`.
         continuing_subword_prefix: Begins tokens that do not begin a word.

@@ -255,7 +255,6 @@ class _Reader:
 
 
 def _read(path: str, refused: list[str]) -> Tokenizer | None:
-    """Reads a file into our object. If that fails, adds the reason to `refused`."""
     try:
         return _Backend.from_file(path)
     except ValueError as error:

@@ -260,7 +260,6 @@ def cumulative_cover(series: Mapping[str, Sequence[int]]) -> Figure | None:
 def _by_rank(
     title: str, x_name: str, heights: Mapping[str, Sequence[float]], y_ticks: _Ticks
 ) -> Figure | None:
-    """Plots heights, in shares of the axis, over the logarithm of their rank."""
     longest = max(map(len, heights.values()), default=0)
     if longest < 2:
         return None

@@ -91,7 +91,6 @@ class Api:
         return {"columns": tokens_of(text, chosen, _field(request, "special", bool))}
 
     def _steps(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the merges of a short text; or the piece at a byte of a text."""
         vocabulary = self._vocabulary(request)
         if "place" in request:
             text, special = _whole(_field(request, "text", str)), _field(request, "special", bool)

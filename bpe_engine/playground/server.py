@@ -61,8 +61,6 @@ class Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one connection."""
-
     server: Server
     server_version = "bpe-engine"
     sys_version = ""

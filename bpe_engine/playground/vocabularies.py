@@ -48,7 +48,6 @@ class Vocabulary:
 
     @functools.cached_property
     def _encoding(self) -> Encoding | str:
-        """The ranks as an encoding, or the reason for their absence."""
         try:
             return (
                 self.tokenizer

@@ -56,7 +56,7 @@ def open_tokenizer(source: str | os.PathLike[str]) -> Encoding:
 
 def encoding_of_ranks(opened: Encoding) -> Encoding:
     """Returns an opened tokenizer as ranks, a pattern and added tokens. The flags of a file's added
-    tokens are ignored, and added tokens that merging makes under the same id are left out.
+    tokens are ignored, and added tokens that merging makes under the same id are dropped.
 
     Raises:
         UnsupportedTokenizer: The file has no ranks, or more than one pattern; the message says where.

@@ -55,8 +55,8 @@ class ConversationCache:
     process has a separate copy.
 
     Args:
-        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`, as it is
-            now: later changes have no effect.
+        tokenizer: An `Encoding`, a `bpe_engine.hf.Tokenizer` or a `bpe_engine.Tokenizer`; later
+            changes have no effect.
         max_bytes: Maximum memory for blocks: some 9 bytes per token of distinct text.
         allowed_special, disallowed_special: For texts, with the meaning and defaults of the
             tokenizer's `encode`.

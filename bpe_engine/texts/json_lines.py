@@ -133,7 +133,6 @@ def _parsed(
     uri: str,
     fields: Fields,
 ) -> Block:
-    """Parses the lines that begin at `first` and after each end."""
     import numpy as np
 
     starts = np.empty_like(ends)
@@ -247,7 +246,6 @@ def _column(table: Any, path: list[str]) -> Any:
 
 
 def _judged(data: Any, spans: list[tuple[int, int]], lines: Any, uri: str, fields: Fields) -> Block:
-    """Parses each line separately: for objects, and after a refusal by pyarrow."""
     import pyarrow as pa
 
     view = memoryview(data)

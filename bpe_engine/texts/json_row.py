@@ -74,7 +74,7 @@ def row_of(line: bytes, fields: Fields, errors: str = "strict") -> tuple[Any, st
     Args:
         line: A line, with or without its end.
         fields: What to read.
-        errors: "strict"; "replace" for U+FFFD in place of invalid UTF-8, and "?" in place of lone
+        errors: "strict"; "replace" for U+FFFD instead of invalid UTF-8, and "?" instead of lone
             surrogates; or "ignore".
 
     Raises:
@@ -129,7 +129,7 @@ def _others(row: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
 
 
 def _siblings(row: Any, fields: Fields) -> dict[str, Any]:
-    """Returns the fields next to the text, but those that are given twice."""
+    """Returns the fields next to the text, without duplicate keys."""
     *above, name = field_path(fields.text)
     holder = _dug(row, above) if fields.siblings else {}
     twice = holder.twice if isinstance(holder, _Doubled) else ()

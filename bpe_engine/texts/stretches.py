@@ -50,7 +50,7 @@ def stretches(
         CorpusError: The file is not UTF-8, or its packing is broken.
         OSError: The file cannot be read.
     """
-    # Text that waits for a place to cut, and its end, where a place may depend on what follows.
+    # Text pending a cut, and its end, where a cut may depend on later text.
     parts: list[str] = []
     rest = ""
     with unpacked(path) as file:
@@ -71,7 +71,7 @@ def stretches(
 
 
 def _cut(text: str) -> int:
-    """Returns the last place where every published pattern cuts, or 0.
+    """Returns the last boundary of every published pattern, or 0.
 
     It follows a line end between text and text (a slash may belong to the punctuation before the
     line end); or else, for line ends of Windows, it is between a word and a line end.
@@ -89,6 +89,7 @@ def _cut(text: str) -> int:
 
 
 def _end_of_word(text: str) -> int:
-    """Returns the last end of a word inside a line where every published pattern cuts, or 0."""
+    """Returns the last word end inside a line that is a boundary of every published pattern, or
+    0."""
     found = _WORD_END.match(text)
     return found.end() if found else 0

@@ -20,7 +20,7 @@ _WRONG_COUNT = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 #: The longest CSV record, in bytes.
 _RECORD = 1 << 24
 
-#: The most rows to read at once, as text and as objects.
+#: Maximum rows per read, as text and as objects.
 _MOST_ROWS, _OBJECTS = 1 << 16, 1 << 10
 
 
@@ -200,7 +200,6 @@ def _check_field(schema: Any, field: str, uri: str, option: str) -> None:
 
 
 def _blocks(batch: Any, row: int, uri: str, fields: Fields) -> Iterator[Block]:
-    """Yields the rows of a record batch, about `AT_ONCE` bytes of text at a time."""
     import numpy as np
 
     _check_fields(batch.schema, fields, uri)
@@ -267,7 +266,6 @@ def _read_fields(schema: Any, fields: Fields) -> list[str]:
 
 
 def _other_fields(schema: Any, fields: Fields) -> list[str]:
-    """Returns the fields of a schema that are read with messages."""
     found = [name for name in fields.others if _has_field(schema, name)]
     if fields.siblings:
         *above, text = field_path(fields.text)
@@ -285,7 +283,7 @@ def _other_fields(schema: Any, fields: Fields) -> list[str]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """False for pictures and vectors of numbers, which are large and no fields of templates."""
+    """False for images and numeric vectors, which are large and useless to templates."""
     import pyarrow as pa
 
     types = pa.types

@@ -127,7 +127,7 @@ class BatchEncoding(UserDict[str, Any]):
         return self._rows()[batch_index].word_ids
 
     def token_to_sequence(self, first: int, second: int | None = None) -> int | None:
-        """Returns the text of a token. The arguments are the row (0 if left out) and the token."""
+        """Returns the text of a token. The arguments are the row (default 0) and the token."""
         encoding, token = self._row(first, second)
         return encoding.token_to_sequence(token)
 
@@ -145,7 +145,7 @@ class BatchEncoding(UserDict[str, Any]):
     def word_to_tokens(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> TokenSpan | None:
-        """Returns the tokens of a word. The arguments are the row (0 if left out) and the word."""
+        """Returns the tokens of a word. The arguments are the row (default 0) and the word."""
         row, word = (0, first) if second is None else (first, second)
         span = self._rows()[row].word_to_tokens(word, sequence_index)
         return None if span is None else TokenSpan(*span)
@@ -161,8 +161,8 @@ class BatchEncoding(UserDict[str, Any]):
     def char_to_token(
         self, first: int, second: int | None = None, sequence_index: int = 0
     ) -> int | None:
-        """Returns the token that holds a character. The arguments are the row (0 if left out) and
-        the character."""
+        """Returns the token that holds a character. The arguments are the row (default 0) and the
+        character."""
         row, character = (0, first) if second is None else (first, second)
         return self._rows()[row].char_to_token(character, sequence_index)
 

@@ -42,7 +42,7 @@ class Decoding(TokenNames):
             The text; a list of texts for several rows.
 
         Raises:
-            KeyError: An id is not a token's. (With a tokenizer file, such ids are left out.)
+            KeyError: An id is not a token's. (With a tokenizer file, such ids are dropped.)
             UnicodeDecodeError: The bytes are not UTF-8, and `errors` is ``"strict"``.
 
         >>> import bpe_engine

@@ -170,7 +170,6 @@ def of_merges(
 
 
 def _byte_level(config: Mapping[str, Any], use_regex: bool = True) -> dict[str, Any]:
-    """Returns the pre-tokenizer and the decoder of GPT-2."""
     level = {
         "type": "ByteLevel",
         "add_prefix_space": bool(config.get("add_prefix_space", False)),

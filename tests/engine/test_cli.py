@@ -655,9 +655,8 @@ def test_the_table_of_encodings_on_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each row is one line; only the last column, the models, shrinks."""
-    monkeypatch.setattr(
-        display, "_console", lambda *_: display.PipedConsole(width=60, highlight=False)
-    )
+    console = display.PipedConsole(width=60, highlight=False)
+    monkeypatch.setattr(display, "_console", lambda *_: console)
     lines = run("encodings")[1].splitlines()
     assert len(lines) == 1 + len(bpe_engine.list_encoding_names())
     assert lines[-1].split() == ["qwen3", "151643", "26", "151668", "Qwen3-*", "QwQ-32B"]

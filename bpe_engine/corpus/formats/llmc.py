@@ -30,7 +30,6 @@ _TYPES = {"<u2": (20240520, 1), "<u4": (20240801, 7)}
 
 
 def _shards(folder: str, stem: str) -> list[str]:
-    """Returns the shards of merged files in their order: validation first."""
     pattern = re.compile(rf"{re.escape(stem)}_(val|train)_\d+\.bin")
     names = [name for name in os.listdir(folder) if pattern.fullmatch(name)]
     return sorted(names, key=lambda name: ("_val_" not in name, name))

@@ -116,7 +116,6 @@ class _Reader(Reader):
 
     @functools.cached_property
     def _index(self) -> Any:
-        """The ends, names, inputs and lines of all documents."""
         import pyarrow as pa
 
         batches = [batch.select(["end", "id", "src", "loc"]) for batch in self._batches()]
