@@ -144,6 +144,14 @@ class Pipeline:
         allowed_special: _Names | None = None,
         disallowed_special: _Names | None = None,
     ) -> int: ...
+    def _count_each(
+        self,
+        parts: list[Any],
+        num_threads: int | None,
+        *,
+        allowed_special: _Names | None = None,
+        disallowed_special: _Names | None = None,
+    ) -> list[int]: ...
     def count_till_limit(
         self,
         text: str,

@@ -110,6 +110,38 @@ class Face(Pipeline):
 
     # ---- Counting, cutting, searching ----
 
+    def count_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        num_threads: int | None = None,
+        allowed_special: Names | None = None,
+        disallowed_special: Names | None = None,
+    ) -> list[int]:
+        """Returns `count` of each text.
+
+        Args:
+            texts, num_threads: As in `encode_batch_to_numpy`; numpy is not needed.
+            allowed_special, disallowed_special: As in `count`.
+
+        Raises:
+            TypeError: `texts` is neither a list nor a column of strings.
+            ValueError: A row is null, a row of a column is not UTF-8, a column's buffers do not fit
+                together, or a text holds a disallowed name.
+
+        >>> import bpe_engine
+        >>> bpe_engine.get_encoding("gpt2").count_batch(["hello world", "", "goodbye"])
+        [2, 0, 2]
+        """
+        from .abilities.columns import parts_of
+
+        return self._count_each(
+            parts_of(texts),
+            num_threads,
+            allowed_special=allowed_special,
+            disallowed_special=disallowed_special,
+        )
+
     @overload
     def chunk_spans(
         self,

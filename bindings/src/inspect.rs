@@ -1,5 +1,6 @@
 //! Counts and searches texts and checks ids: methods of `Pipeline`.
 
+use bpe_core::memory::reserve;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -8,7 +9,7 @@ use crate::objects::{check_signals, new_list, new_named_span};
 use crate::pipeline::PyPipeline;
 use crate::request::Gives;
 use crate::truncate::whole_number;
-use crate::{gil, ids, text};
+use crate::{gil, ids, int_cache, rows, text};
 
 #[pymethods]
 impl PyPipeline {
@@ -30,6 +31,26 @@ impl PyPipeline {
         let (pipeline, request) =
             Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
         Self::shared(slf)?.run(text, |text| pipeline.count(text, usize::MAX, &request))
+    }
+
+    /// Returns the number of tokens of each text, on up to `num_threads` threads. A part is an
+    /// iterable of `str`, or a tuple with the buffers of a column.
+    #[pyo3(signature = (parts, num_threads, *, allowed_special=None, disallowed_special=None))]
+    fn _count_each<'py>(
+        slf: &Bound<'py, Self>,
+        parts: &Bound<'py, PyList>,
+        num_threads: &Bound<'py, PyAny>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let asked = Self::ask(slf, allowed_special, disallowed_special, Gives::Counts)?;
+        let (read, mut counts) = (rows::TextBatch::read_all(parts)?, Vec::new());
+        rows::encode_parts(Self::shared(slf)?, &read, num_threads, &asked, |rows, _| {
+            reserve(&mut counts, rows.ends.len()).or_raise()?;
+            counts.extend(rows.rows().map(|ids| ids.len() as u32));
+            Ok(())
+        })?;
+        int_cache::list(parts.py(), &counts)
     }
 
     /// Returns the number of tokens of a text, or None if it is over `limit`.

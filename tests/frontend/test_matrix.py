@@ -115,6 +115,19 @@ def test_batches(case: Case) -> None:
         assert [row.tolist() for row in batch] == [ids_of(case, text) for text in given]
 
 
+def test_counts_of_batches(case: Case) -> None:
+    given = texts(30, "batches of counts")
+    pyarrow = pytest.importorskip("pyarrow")
+    expected = [len(ids_of(case, text)) for text in given]
+    for column in (given, iter(given), pyarrow.array(given), np.array(given)):
+        assert case.face.count_batch(column) == expected
+    assert case.face.count_batch([]) == []
+    with pytest.raises(TypeError, match="row 1: text must be a str, not int"):
+        case.face.count_batch(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"for one text pass \[text\]"):
+        case.face.count_batch("text")
+
+
 def test_counts(case: Case) -> None:
     for text in texts(60, "counts"):
         expected = len(ids_of(case, text))

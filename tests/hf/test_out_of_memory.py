@@ -62,6 +62,7 @@ CALLS = {
     "Pipeline.encode_with_offsets": "normal.encode_with_offsets(text, allowed_special='all')",
     "Pipeline._encode_each": "ours._encode_each(many, 2)",
     "Pipeline._encode_ragged": "ours._encode_ragged([many], 2)",
+    "Pipeline._count_each": "ours._count_each([many], 2)",
     "Pipeline.decode_bytes": "ours.decode_bytes(ids)",
     "Pipeline._decode_batch": "ours._decode_batch(rows, 'replace', 2)",
     "RowEncoder.encode": "made().encode(many, False)",
