@@ -63,7 +63,7 @@ def test_the_cache_size_is_checked() -> None:
             enc.set_cache_size(size)
     for wrong in ["8 MiB", 1.5, None]:
         with pytest.raises(
-            TypeError, match=r"^size must be .* 64 \* 2\*\*20 .*, not (str|float|None)"
+            TypeError, match=r"^size must be .* 64 \* 2\*\*20 .*, not (None|the (str|float) )"
         ):
             enc.set_cache_size(wrong)
     enc.set_cache_size(np.int64(2**20))
@@ -74,7 +74,9 @@ def test_the_cache_size_is_checked() -> None:
 def test_caching_is_true_or_false() -> None:
     enc = bpe_engine.get_encoding("gpt2")
     for wrong in ["no", None, 0]:
-        with pytest.raises(TypeError, match=r"^caching must be True or False, not (str|None|int)"):
+        with pytest.raises(
+            TypeError, match=r"^caching must be True or False, not (None|the (str|int) )"
+        ):
             enc.set_caching(wrong)
     assert enc.is_caching
     enc.set_caching(np.bool_(False))
