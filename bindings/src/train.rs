@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bpe_core::polling::poll;
-use bpe_core::train::bpe::{self, Limits, Options, Pieces, Ties, Trained};
+use bpe_core::train::bpe::{self, Limits, Options, Pieces, Trained};
 use bpe_core::train::count_files::{CountWriter, MergedCounts, write_table};
 use bpe_core::train::counting::PieceCounter;
 use bpe_core::train::piece_table::PieceTable;
@@ -269,17 +269,6 @@ pub fn merge_counts(py: Python<'_>, paths: Vec<PathBuf>, output: PathBuf) -> PyR
 type MergeRow = (u32, u32, u32, u64, u32);
 type TrainedRows<'py> = (Vec<Bound<'py, PyBytes>>, Vec<MergeRow>, Vec<u64>);
 
-fn ties(name: &str) -> PyResult<Ties> {
-    match name {
-        "first" => Ok(Ties::First),
-        "lowest-ids" => Ok(Ties::LowestIds),
-        "bytes" => Ok(Ties::Bytes),
-        _ => Err(PyValueError::new_err(format!(
-            "unknown rule for ties: {name:?}; choose first, lowest-ids or bytes"
-        ))),
-    }
-}
-
 /// Learns tokens after the tokens of `base`, which are in the order of their ids.
 ///
 /// `corpora` holds counts, which are used up, and the units that measure compression. Returns the
@@ -287,7 +276,7 @@ fn ties(name: &str) -> PyResult<Ties> {
 /// base's tokens first; and the number of tokens of each corpus. `progress(tokens, tokens wanted)`
 /// is called at intervals.
 #[pyfunction]
-#[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, tie_rule="lowest-ids", max_token_bytes=None, max_token_words=None, progress=None))]
+#[pyo3(signature = (base, corpora, *, tokens, min_frequency=2, max_token_bytes=None, max_token_words=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn train_bpe<'py>(
     py: Python<'py>,
@@ -295,13 +284,12 @@ pub fn train_bpe<'py>(
     corpora: Vec<(Py<PieceCounts>, u64)>,
     tokens: usize,
     min_frequency: u64,
-    tie_rule: &str,
     max_token_bytes: Option<u32>,
     max_token_words: Option<u32>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<TrainedRows<'py>> {
     let limits = Limits { bytes: max_token_bytes, words: max_token_words };
-    let options = Options { tokens, min_frequency, ties: ties(tie_rule)?, limits };
+    let options = Options { tokens, min_frequency, limits };
     let mut reporter = ProgressReporter::new(progress);
     let mut ended = false;
     let mut tables = Vec::with_capacity(corpora.len());

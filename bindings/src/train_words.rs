@@ -58,11 +58,11 @@ impl WordCounts {
         progress: Option<Py<PyAny>>,
         work: impl FnOnce(PieceTable, Progress<'_>) -> bpe_core::Result<T> + Send,
     ) -> PyResult<T> {
-        let counts = std::mem::take(&mut *self.lock(py));
+        let mut counts = std::mem::take(&mut *self.lock(py));
         let mut reporter = ProgressReporter::new(progress);
         let mut is_over = false;
         let trained = gil::detached(py, || {
-            let mut whole = Counts::default();
+            let mut whole = counts.pop().unwrap_or_default();
             for part in counts {
                 poll(part.memory())?;
                 whole.merge(&part)?;
@@ -200,14 +200,15 @@ impl WordCounts {
     }
 
     /// Learns Unigram. Returns the pieces and their scores, best first. `special_tokens` is how
-    /// many of `vocab_size` are not pieces.
-    #[pyo3(signature = (vocab_size, *, special_tokens=0, character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
+    /// many of `vocab_size` are not pieces; texts of `excluded` do not become pieces.
+    #[pyo3(signature = (vocab_size, *, special_tokens=0, excluded=Vec::new(), character_coverage=None, initial_alphabet=Vec::new(), shrinking_factor=0.75, n_sub_iterations=2, max_piece_length=16, seed_size=1_000_000, num_threads=1, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn train_unigram(
         &self,
         py: Python<'_>,
         vocab_size: usize,
         special_tokens: usize,
+        excluded: Vec<String>,
         character_coverage: Option<f64>,
         initial_alphabet: Vec<char>,
         shrinking_factor: f64,
@@ -220,6 +221,7 @@ impl WordCounts {
         let options = unigram::Options {
             vocab_size,
             special_tokens,
+            excluded,
             character_coverage,
             initial_alphabet,
             shrinking_factor,

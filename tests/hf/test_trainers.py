@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import threading
 from collections import Counter
@@ -188,6 +189,51 @@ def test_worked_examples_of_the_courses() -> None:
     words, _ = both("WordLevel", unk_token="[UNK]")
     words.train_from_iterator([text_of(HUGS)], trainers.WordLevelTrainer(special_tokens=["[UNK]"]))
     assert words.get_vocab() == {"[UNK]": 0, "pun": 1, "hug": 2, "hugs": 3, "pug": 4, "bun": 5}
+
+
+#: The course's table of substrings of these words and their counts; 210 in all.
+SUBSTRINGS = {
+    "h": 15, "u": 36, "g": 20, "hu": 15, "ug": 20, "p": 17, "pu": 17, "n": 16, "un": 16, "b": 4,
+    "bu": 4, "s": 5, "hug": 15, "gs": 5, "ugs": 5,
+}  # fmt: skip
+
+
+def test_the_unigram_tables_of_the_course() -> None:
+    def loss(left_out: str | None) -> tuple[dict[str, list[str]], float]:
+        table = {piece: count for piece, count in SUBSTRINGS.items() if piece != left_out}
+        pieces = [(piece, math.log(count / 210)) for piece, count in table.items()]
+        tokenizer = hf.Tokenizer(hf.Unigram(pieces))
+        rows = {word: tokenizer.encode(word).tokens for word in HUGS}
+        scores = dict(pieces)
+        return rows, -sum(HUGS[word] * sum(map(scores.get, row)) for word, row in rows.items())
+
+    rows, whole = loss(None)
+    assert rows["hug"] == ["hug"]
+    assert rows["hugs"] in (["hug", "s"], ["hu", "gs"], ["h", "ugs"])
+    assert rows["pun"] in (["pu", "n"], ["p", "un"]) and rows["bun"] in (["bu", "n"], ["b", "un"])
+    assert whole == pytest.approx(169.8, abs=0.05)
+    assert loss("pu")[1] == pytest.approx(169.8, abs=0.05)
+    assert loss("hug")[1] - whole == pytest.approx(23.5, abs=0.05)
+
+
+def test_the_wordpiece_tables_of_the_course() -> None:
+    trainer = trainers.WordPieceTrainer(vocab_size=10, special_tokens=[])
+    words, _ = both("WordPiece")
+    words.train_from_iterator([text_of(HUGS)], trainer)
+    # All characters, which continue a word but for h, p and b; then pairs, the most frequent first.
+    # The course's own trainer takes the pair with the highest count divided by those of its parts.
+    alphabet = ["b", "g", "h", "n", "p", "s", "u"]
+    continued = ["##n", "##u", "##g", "##s"]
+    vocab = words.get_vocab()
+    assert sorted(vocab, key=vocab.__getitem__)[:7] == alphabet
+    assert {*alphabet, *continued} == {*vocab}
+    trainer.vocab_size = 14
+    words.train_from_iterator([text_of(HUGS)], trainer)
+    assert set(words.get_vocab()) - {*vocab} == {"##ug", "##un", "hug"}
+    course = ["b", "h", "p", "##g", "##n", "##s", "##u", "##gs", "hu", "hug", "[UNK]"]
+    model = hf.WordPiece({token: id for id, token in enumerate(course)}, unk_token="[UNK]")
+    found = {word: hf.Tokenizer(model).encode(word).tokens for word in ("hugs", "bugs", "mug")}
+    assert found == {"hugs": ["hug", "##s"], "bugs": ["b", "##u", "##gs"], "mug": ["[UNK]"]}
 
 
 @pytest.mark.parametrize("name", ["messy", "zh"])

@@ -11,28 +11,20 @@ def train(
     counts: Mapping[bytes, int],
     base: Sequence[bytes],
     size: int,
-    ties: str = "lowest-ids",
     min_frequency: int = 1,
     max_length: int | None = None,
 ) -> list[Pair]:
     """The merges until there are ``size`` tokens, or no pair is left."""
     ids = {token: number for number, token in enumerate(base)}
-    ordered = sorted(counts, key=lambda piece: (-counts[piece], piece))
-    words = [([bytes([byte]) for byte in piece], counts[piece]) for piece in ordered]
+    words = [([bytes([byte]) for byte in piece], count) for piece, count in counts.items()]
     merges: list[Pair] = []
     while len(ids) < size:
-        found: dict[Pair, int] = {}  # In the order in which pairs are met.
+        found: dict[Pair, int] = {}
         for tokens, count in words:
             for pair in zip(tokens, tokens[1:]):
                 if max_length is None or len(pair[0] + pair[1]) <= max_length:
                     found[pair] = found.get(pair, 0) + count
-        met = {pair: place for place, pair in enumerate(found)}
-        keys = {
-            "first": lambda pair: (-found[pair], met[pair]),
-            "lowest-ids": lambda pair: (-found[pair], ids[pair[0]], ids[pair[1]]),
-            "bytes": lambda pair: (-found[pair], pair),
-        }
-        best = min(found, key=keys[ties], default=None)
+        best = min(found, key=lambda p: (-found[p], ids[p[0]], ids[p[1]]), default=None)
         if best is None or found[best] < min_frequency:
             break
         merges.append(best)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_both_formats_and_a_summary(corpus: Path, tmp_path: Path) -> None:
         "-o", ranks, "-o", hf,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "bytes per token" in done.stdout and "peak memory" in done.stdout
+    assert "bytes per token" in done.stdout
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
     assert len(load_ranks(ranks)) == 279
     beside = json.loads((tmp_path / "out.encoding.json").read_text())
@@ -86,16 +87,6 @@ def test_bad_options(corpus: Path, arguments: list[object], message: str) -> Non
     assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
 
 
-def test_an_empty_corpus_and_a_short_one(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
-    done = run("train", empty, "--vocab-size", 300, "-o", tmp_path / "out.tiktoken")
-    assert done.returncode == 1 and "the corpus is empty" in done.stderr
-    empty.write_text("ab ab")
-    done = run("train", empty, "--vocab-size", 300, "-o", tmp_path / "out.tiktoken")
-    assert done.returncode == 0 and "257 tokens in place of 300" in done.stderr
-
-
 def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -142,3 +133,22 @@ def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
         path.unlink()
     empty = run("train", "--counts", folders[0], *options)
     assert empty.returncode == 1 and "the folder has no files" in empty.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_read_twice(corpus: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for options in ({"superwords_from": 260}, {"balance": "lines"}):
+        with pytest.raises(ValueError, match="read twice"):
+            train_vocabulary([tmp_path / "pipe", corpus], 300, TrainOptions(**options))  # type: ignore[arg-type]
+
+
+def test_several_corpora_are_a_list(corpus: Path) -> None:
+    with pytest.raises(ValueError, match="give a list of them"):
+        train_vocabulary(str(corpus), 300, TrainOptions(balance="bytes"))
+
+
+def test_a_device_has_no_files_beside_it(corpus: Path) -> None:
+    before = sorted(os.listdir("/dev"))
+    done = run("train", corpus, "--vocab-size", 265, "-o", "/dev/null")
+    assert done.returncode == 0 and sorted(os.listdir("/dev")) == before

@@ -26,7 +26,6 @@ corpora = st.dictionaries(pieces, st.integers(1, 6), min_size=1, max_size=15)
 def learned(
     counts: Mapping[bytes, int],
     size: int,
-    ties: str = "lowest-ids",
     min_frequency: int = 1,
     max_length: int | None = None,
     base: Sequence[bytes] = BASE,
@@ -38,7 +37,6 @@ def learned(
         [(table, 1)],
         tokens=size,
         min_frequency=min_frequency,
-        tie_rule=ties,
         max_token_bytes=max_length,
     )
     tokens = [*base, *new]
@@ -49,15 +47,14 @@ def learned(
 @given(
     corpora,
     st.integers(257, 290),
-    st.sampled_from(["first", "lowest-ids", "bytes"]),
     st.integers(1, 4),
     st.none() | st.integers(1, 5),
 )
 def test_like_a_plain_trainer(
-    counts: dict[bytes, int], size: int, ties: str, min_frequency: int, longest: int | None
+    counts: dict[bytes, int], size: int, min_frequency: int, longest: int | None
 ) -> None:
-    expected = train_oracle.train(counts, BASE, size, ties, min_frequency, longest)
-    assert learned(counts, size, ties, min_frequency, longest) == expected
+    expected = train_oracle.train(counts, BASE, size, min_frequency, longest)
+    assert learned(counts, size, min_frequency, longest) == expected
 
 
 def merges_of_tokenizers(
@@ -92,7 +89,7 @@ def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int
         counts[piece] = chooser.randint(1, 9)
     size = 256 + chooser.randint(1, most_tokens)
     least, length = chooser.randint(0, 4), chooser.choice([None, None, 2, 3, 5])
-    found = learned(counts, size, "lowest-ids", least, length)
+    found = learned(counts, size, least, length)
     expected = merges_of_tokenizers(counts, size, least, length)
     # A pair that is merged twice is listed at its last place there.
     last = {pair: place for place, pair in enumerate(found)}

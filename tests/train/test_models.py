@@ -16,7 +16,7 @@ from vocab_command import run  # noqa: E402
 from bpe_engine import hf  # noqa: E402
 from bpe_engine.texts import stretches  # noqa: E402
 from vocab_tools import count_pieces, train_model  # noqa: E402
-from vocab_tools.train import models  # noqa: E402
+from vocab_tools.train import models, rules  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "corpora"
 PIPELINES = [
@@ -111,6 +111,44 @@ def test_sentencepiece_gives_our_ids_of_many_texts(
     check_with_sentencepiece(trained, tmp_path / "out.model", texts(100_000))
 
 
+def normalized_by(package: Any, **model: Any) -> Any:
+    """A function that normalizes text by the rules of a model and nothing else."""
+    flags = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
+    return package.SentencePieceNormalizer(**model, **dict.fromkeys(flags, False)).normalize
+
+
+@pytest.mark.parametrize("name", rules.RULES)
+def test_rules_are_those_of_sentencepiece(name: str) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    from sentencepiece_oracle import made_model
+
+    theirs = normalized_by(sentencepiece, rule_name=name)
+    model = made_model([("<unk>", 0.0, 2)], 1, charsmap=rules.charsmap(name))
+    ours = normalized_by(sentencepiece, model_proto=model)
+    characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
+    changed = [it for it in characters if theirs(it) != it]
+    # Characters that Unicode added after the version of our tables stay as they are.
+    newer = {it for it in changed if ours(it) == it}
+    assert len(newer) < 350 and all(ord(it) > 0x1C00 for it in newer)
+    assert [it for it in characters if it not in newer and ours(it) != theirs(it)] == []
+    random = seeded("rules", name)
+    known = [it for it in changed if it not in newer]
+    joined = [*"aeiouAEIOUn ｶﾊﾞﾟ가", *"\u0301\u0300\u0302\u0323\u3099\u1100\u1161\u11a8"]
+    for _ in range(3000):
+        line = "".join(random.choice(random.choice([known, joined])) for _ in range(8))
+        assert ours(line) == theirs(line), line
+
+
+def test_sentencepiece_normalizes_by_the_rules_of_a_model(corpus: Path, tmp_path: Path) -> None:
+    like = "sentencepiece:nmt_nfkc_cf"
+    trained = train_model([corpus], 1200, like=like)
+    more = ["ﬁ ① ｶﾞ\u200b", "A\u0301\u0323", "\u2581a", "  \ufb01\ufb01  "]
+    check_with_sentencepiece(trained, tmp_path / "out.model", [*texts(300), *more])
+    options = ["--vocab-size", 1200, "--like", like, "-o", tmp_path / "again.model"]
+    assert run("train", corpus, *options).returncode == 0
+    assert (tmp_path / "again.model").read_bytes() == trained.sentencepiece()
+
+
 def test_what_a_model_of_sentencepiece_cannot_express_is_named(corpus: Path) -> None:
     with pytest.raises(ValueError, match="cannot express the normalizer Nmt; the normalizer NFKC"):
         train_model([corpus], 300, model="unigram", like="t5").sentencepiece()
@@ -157,15 +195,38 @@ def test_options_that_do_not_fit_are_named(options: list[str], message: str, cor
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"like": "llama:nfc"}, "the rules are 'nfc'; choose one of nfkc, nfkc_cf, nmt_nfkc"),
         ({"model": "gpt"}, "model is 'gpt'; choose one of bpe, wordpiece"),
         ({"model": "bpe", "vocab_size": 270}, "270 tokens has no room for the .* characters"),
         ({"model": "unigram", "vocab_size": 20}, "20 tokens has no room for the .* characters"),
         ({"model": "unigram", "character_coverage": 2.0}, "character_coverage is 2.0"),
+        ({"model": "bpe", "max_token_length": 0}, "max_token_length is 0; it must be 1 or more"),
+        ({"model": "wordpiece", "limit_alphabet": -1}, "limit_alphabet is -1"),
+        ({"model": "unigram", "limit_alphabet": 5}, "a Unigram model has no limit_alphabet"),
+        ({"model": "wordlevel", "character_coverage": 0.9}, "has no character_coverage"),
+        ({"model": "unigram", "max_token_length": 300}, "the longest piece has 300 characters"),
+        ({"model": "bpe", "num_threads": -1}, "num_threads is -1; it cannot be negative"),
+        ({"model": "unigram", "vocab_size": 1 << 62}, "it can be at most 2,096,640"),
+        ({"model": "bpe", "special_tokens": [""]}, "token is empty; give it a name"),
+        ({"model": "bpe", "user_defined": ["<s>"]}, "'<s>' is special and user-defined"),
+        ({"model": "wordlevel", "vocab_size": 1, "user_defined": ["a"]}, "no room for"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: Path) -> None:
     with pytest.raises(ValueError, match=message):
         train_model([corpus], **{"vocab_size": 500, **options})
+
+
+@pytest.mark.parametrize("model", ["bpe", "wordpiece", "unigram", "wordlevel"])
+def test_a_user_defined_token_is_no_second_token(model: str, corpus: Path) -> None:
+    """Though the text has it as a word, or as a character."""
+    names = ["the", "\u2581the", "e", "##e"]
+    trained = train_model([corpus], 1200, model=model, user_defined=names)
+    contents = json.loads(trained.tokenizer_json())["model"]["vocab"]
+    tokens = [row[0] for row in contents] if model == "unigram" else list(contents)
+    assert len({*tokens}) == len(tokens) == trained.tokenizer.get_vocab_size() == 1200
+    assert {*names} < {*tokens}
+    assert trained.tokenizer.encode("xthey", add_special_tokens=False).tokens.count("the") == 1
 
 
 @pytest.mark.parametrize("like", ["bert", "t5", "llama", "words"])

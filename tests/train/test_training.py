@@ -18,8 +18,6 @@ from vocab_tools import TrainOptions, train_vocabulary
 from vocab_tools.corpus.cutting import cutting
 from vocab_tools.corpus.piece_counts import CorpusCounts, TooLittleMemory, count_corpus
 
-COURSE = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
-
 SPANISH = "La cigüeña añadió más leña; ¿cómo está el pingüino? El niño soñó con la montaña. "
 ROMANIAN = "Științele naturii: mulți învățăcei își fac lecțiile în pădure, lângă o cărare îngustă. "
 
@@ -35,14 +33,6 @@ def corpus(tmp_path: Path) -> Path:
         lines = (" ".join(chooser.choices(words, k=12)) + "\n" for _ in range(300))
         (folder / name).write_text("".join(lines), encoding="utf-8")
     return folder
-
-
-def test_the_example_of_the_course() -> None:
-    result = train_vocabulary(COURSE, 259)
-    assert list(result.new_tokens) == [b"ug", b"un", b"hug"]
-    assert [merge.frequency for merge in result.merges] == [20, 16, 15]
-    for ties in ("first", "bytes", "lowest-ids"):
-        assert train_vocabulary(COURSE, 259, TrainOptions(ties=ties)).ranks == result.ranks
 
 
 def test_tokens_of_the_corpus_are_those_that_encoding_gives(corpus: Path) -> None:
@@ -71,15 +61,14 @@ def test_a_tokenizer_json_has_the_same_ids(corpus: Path) -> None:
 
 def test_threads_order_and_memory_do_not_matter(corpus: Path) -> None:
     files = sorted(corpus.iterdir())
-    for ties in ("first", "bytes", "lowest-ids"):
-        expected = train_vocabulary(files, 350, TrainOptions(ties=ties))
-        for other, options in [
-            (files[::-1], {"num_threads": 3}),
-            ([str(corpus / "[ab].txt"), str(corpus / "c*")], {"num_threads": 1}),
-            ([corpus], {"max_memory": 300_000}),
-        ]:
-            found = train_vocabulary(other, 350, TrainOptions(ties=ties, **options))  # type: ignore[arg-type]
-            assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
+    expected = train_vocabulary(files, 350)
+    for other, options in [
+        (files[::-1], {"num_threads": 3}),
+        ([str(corpus / "[ab].txt"), str(corpus / "c*")], {"num_threads": 1}),
+        ([corpus], {"max_memory": 300_000}),
+    ]:
+        found = train_vocabulary(other, 350, TrainOptions(**options))  # type: ignore[arg-type]
+        assert (found.ranks, found.merges) == (expected.ranks, expected.merges)
 
 
 def test_zstandard(corpus: Path, tmp_path: Path) -> None:
@@ -166,7 +155,6 @@ def test_fewer_merges_than_asked_for() -> None:
         ({"special_tokens": ["a", "a"]}, "given twice"),
         ({"special_tokens": [""]}, "is empty"),
         ({"special_tokens": ["a\nb"]}, "line end"),
-        ({"ties": "random"}, "choose one of lowest-ids"),
         ({"pattern": "gpt5"}, "unknown encoding 'gpt5'"),
         ({"min_frequency": -1}, "min_frequency is -1"),
         ({"max_token_length": 0}, "max_token_length is 0"),

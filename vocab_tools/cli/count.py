@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +10,6 @@ import click
 
 from bpe_engine.cli.group import Command, ParamType
 from bpe_engine.cli.outputs import OutputFiles
-from bpe_engine.common.atomic_write import is_special
 from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 
@@ -22,14 +19,7 @@ from ..text import plural
 from ..train.arrow import write_counts
 from ..train.models import count_words
 from .console import console, progress_bar, say
-from .options import (
-    Options,
-    chosen_pattern,
-    combined,
-    errors_option,
-    field_option,
-    pattern_options,
-)
+from .options import Options, chosen_pattern, combined, errors_option, field_option, pattern_options
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -94,16 +84,6 @@ counting_options: Options = combined(
 )
 
 
-def print_repeated(corpus: Sequence[str]) -> None:
-    """Prints a note about files that are given more than once: each time counts."""
-    given = [path for path in expanded(corpus) if not is_special(path)]
-    names = {os.path.realpath(path): path for path in given}
-    for path, times in Counter(map(os.path.realpath, given)).items():
-        if times > 1:
-            text = f"note: {names[path]} is given {times} times, and counted each time"
-            say(console(stderr=True), text)
-
-
 def expanded(corpus: Sequence[str]) -> list[str]:
     """Returns the files of a corpus, without standard input."""
     return [path for path in corpus_files(corpus) if path != STANDARD]
@@ -156,7 +136,6 @@ def count(
         raise ValueError("Parquet cannot be written to standard output; name a file")
     inputs = expanded(corpus)
     files = OutputFiles([output], inputs, force=force)
-    print_repeated(corpus)
     with progress_bar("counting") as update:
         if like is None:
             cut = cutting(chosen, special_tokens, nfc)

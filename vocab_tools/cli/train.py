@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,12 +21,12 @@ from ..corpus.piece_counts import CorpusCounts
 from ..report import render
 from ..text import plural, show
 from ..train.arrow import read_counts
-from ..train.models import LIKE, MODELS, TrainedModel, train_model, words_of
+from ..train.models import LIKE, MODELS, TrainedModel, is_named, train_model, words_of
 from ..train.superwords import MAX_WORDS
 from ..train.train_result import TrainResult
-from ..train.training import TIES, UNITS, TrainOptions, train_vocabulary
+from ..train.training import UNITS, TrainOptions, train_vocabulary
 from .console import console, print_json, print_table, say, steps_bar
-from .count import count_files, counting_options, expanded, print_repeated
+from .count import count_files, counting_options, expanded
 from .inputs import base_inputs
 from .options import (
     Options,
@@ -67,13 +66,6 @@ training_options: Options = combined(
         help="From N tokens on, merges may cross pieces within a line (SuperBPE).",
     ),
     click.option("--base", type=VOCABULARY, help="A vocabulary to start from; its ids stay."),
-    click.option(
-        "--ties",
-        type=click.Choice(TIES),
-        default="lowest-ids",
-        show_default=True,
-        help="The order of pairs with the same count.",
-    ),
     click.option(
         "--max-token-length",
         type=click.IntRange(1),
@@ -116,7 +108,7 @@ training_options: Options = combined(
     "--like",
     metavar="NAME",
     help=f"Take the pipeline and the special tokens of {', '.join(LIKE)}, or of a tokenizer's folder or "
-    "file. [default: those of --model]",
+    "file; sentencepiece:nmt_nfkc also normalizes by these rules. [default: those of --model]",
 )
 @click.option("--limit-alphabet", type=click.IntRange(1), help="Maximum number of characters.")
 @click.option(
@@ -167,7 +159,7 @@ def train(
       vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
       vocab-tools train texts/ --vocab-size 32k -o out.json --report out.html
       vocab-tools train texts/ --vocab-size 30k --like bert -o bert.json
-      vocab-tools train texts/ --vocab-size 8k --like sentencepiece -o spm.model
+      vocab-tools train texts/ --vocab-size 8k --like sentencepiece:nmt_nfkc -o spm.model
     """
     of_model: dict[str, Any] = {
         "limit_alphabet": limit_alphabet,
@@ -185,7 +177,7 @@ def train(
     refuse_mixed(as_json, *outputs)
     start = time.perf_counter()
     inputs = [*expanded(corpus), *base_inputs(base)]
-    inputs += [] if like is None or like in LIKE else [like]
+    inputs += [] if like is None or is_named(like) else [like]
     sidecars = [] if is_model else [str(beside(path)) for path in outputs if _has_sidecar(path)]
     files = OutputFiles([*outputs, *sidecars, *reports], inputs, force=force)
     result: TrainResult | TrainedModel
@@ -208,7 +200,6 @@ def train(
         contents = {path: _model_file(result, path) for path in outputs}
     else:
         wanted = TrainOptions(pattern=chosen, special_tokens=special_tokens, **options)
-        print_repeated(corpus)
         opened = None if base is None else open_base(base)
         source = _read_counts(corpus, opened, wanted) if as_counts else corpus
         with steps_bar("counting") as update:
@@ -236,7 +227,7 @@ def train(
 
 
 #: The values of options that were not given.
-_UNSET = (None, False, (), "lowest-ids", MAX_WORDS)
+_UNSET = (None, False, (), MAX_WORDS)
 
 
 def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) -> None:
@@ -297,9 +288,6 @@ def print_summary(result: TrainResult, seconds: float, to: Console) -> None:
             value = f"{size / tokens:.3f} bytes per token, {plural(served, 'merge')}"
             rows.append((f"corpus {number}", value))
     rows.append(("time", f"{seconds:,.1f} s"))
-    memory = peak_memory()
-    if memory is not None:
-        rows.append(("peak memory", f"{memory / 2**20:,.0f} MiB"))
     last = list(result.new_tokens)[-TOKENS_SHOWN:]
     rows.append(("last tokens", " ".join(map(show, last)) or "none"))
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -308,20 +296,3 @@ def print_summary(result: TrainResult, seconds: float, to: Console) -> None:
     for name, value in rows:
         table.add_row(name, value)
     print_table(to, table)
-
-
-def peak_memory() -> int | None:
-    """Returns the peak memory of this process in bytes; None if it is unknown."""
-    try:
-        # Not `getrusage`, which on Linux begins with the memory of the process that started this one.
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            found = [line.split() for line in status if line.startswith("VmHWM:")]
-            return int(found[0][1]) * 1024
-    except (OSError, IndexError):
-        pass
-    try:
-        import resource
-    except ImportError:
-        return None
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 #: The numbers of the types of pieces, as in a file.
@@ -96,7 +96,7 @@ def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
     """Returns the table of rules, the settings "spaces", "prefix" and "mark", and what a ``.model``
     cannot express."""
     normalizer, cut = contents["normalizer"], contents["pre_tokenizer"]
-    parts = [] if normalizer is None else list(normalizer.get("normalizers", [normalizer]))
+    parts = [] if normalizer is None else list(_steps(normalizer))
     table = b""
     if parts and parts[0]["type"] == "Precompiled":
         table = base64.b64decode(parts.pop(0)["precompiled_charsmap"])
@@ -119,6 +119,14 @@ def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
     elif "mark" not in settings:
         problems.append("spaces that are not marked")
     return table, settings, problems
+
+
+def _steps(normalizer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the steps of nested sequences."""
+    if normalizer["type"] != "Sequence":
+        yield normalizer
+    for part in normalizer.get("normalizers", ()):
+        yield from _steps(part)
 
 
 #: Spaces at both ends, and marks at the end, as SentencePiece removes them.

@@ -14,13 +14,14 @@ from bpe_engine.hf import decoders, normalizers, pre_tokenizers, processors
 from bpe_engine.hf.training import count_texts
 from bpe_engine.texts.listed import Paths, corpus_files
 from bpe_engine.texts.reading import read_texts
-from bpe_engine.vocabulary import WordCounts
+from bpe_engine.vocabulary import MAX_TOKENS, WordCounts
 
 from ..arguments import number_of, several_names
 from ..brief import Brief
 from ..convert import sentencepiece_model
 from ..corpus.cutting import Cutting
 from ..corpus.piece_counts import TABLES_SHARE, CorpusCounts, dropped_note
+from .rules import RULES, charsmap
 from .training import ProgressFunction
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ _TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlev
 
 #: Training needs this many times the memory of byte-level BPE.
 _MEMORY = {"Unigram": 2}
+
+#: The options that a model does not have.
+_UNFIT = {
+    "Unigram": ["limit_alphabet"],
+    "WordLevel": ["limit_alphabet", "character_coverage", "max_token_length"],
+}
 
 _BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 _MARK = "▁"
@@ -135,6 +142,11 @@ LIKE = {
     "sentencepiece": _sentencepiece,
     "words": _words,
 }
+
+
+def is_named(like: str | os.PathLike[str]) -> bool:
+    """True for a name of :data:`LIKE`, which a colon and the name of rules may follow."""
+    return isinstance(like, str) and like.partition(":")[0] in LIKE
 
 
 @dataclass(frozen=True)
@@ -242,9 +254,10 @@ def train_model(
         corpus: text files, folders and globs; or counts of the words that the pipeline makes.
         vocab_size: the number of tokens, with special tokens.
         model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default the model of ``like``.
-        like: whose normalizer, pre-tokenizer, decoder and special tokens to take: "bert", "t5",
-            "llama", "gpt2", "sentencepiece", "words", or the folder or the file of a tokenizer. By
-            default the usual pipeline of the model.
+        like: the normalizer, pre-tokenizer, decoder and special tokens of "bert", "t5", "llama",
+            "gpt2", "sentencepiece" or "words", or of the folder or the file of a tokenizer; by
+            default the usual ones of the model. "sentencepiece:nmt_nfkc" also normalizes by the
+            rules of SentencePiece of that name: "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf".
         special_tokens: further names, after the tokens of ``like``.
         user_defined: tokens that are found in text before anything else, and are not special.
         min_frequency: pairs and words that occur less often become no token. Unigram has no such
@@ -272,8 +285,20 @@ def train_model(
     >>> trained.tokenizer.encode("Lowest").tokens
     ['[CLS]', 'lowe', '##st', '[SEP]']
     """
-    number_of("vocab_size", vocab_size, 1)
-    number_of("min_frequency", min_frequency, 0)
+    numbers = {
+        "vocab_size": (vocab_size, 1),
+        "min_frequency": (min_frequency, 0),
+        "limit_alphabet": (limit_alphabet, 1),
+        "max_token_length": (max_token_length, 1),
+        "max_memory": (max_memory, 0),
+        "drop_rare": (drop_rare, 0),
+        "num_threads": (num_threads, 0),
+    }
+    for name, (value, least) in numbers.items():
+        if value is not None:
+            number_of(name, value, least)
+    if vocab_size > MAX_TOKENS:
+        raise ValueError(f"vocab_size is {vocab_size:,}; it can be at most {MAX_TOKENS:,}")
     if model is not None:
         check_choice("model", model, MODELS)
     if character_coverage is not None and not 0 < character_coverage <= 1:
@@ -281,11 +306,22 @@ def train_model(
     names = several_names("special_tokens", special_tokens, '["<mask>"]')
     tokenizer, special, template = _pipeline(model, like)
     special = list(dict.fromkeys([*special, *names]))
-    defined = several_names("user_defined", user_defined, '["<sep>"]')
+    defined = list(dict.fromkeys(several_names("user_defined", user_defined, '["<sep>"]')))
+    if "" in [*special, *defined]:
+        raise ValueError("a special or user-defined token is empty; give it a name")
+    if both := [name for name in defined if name in special]:
+        raise ValueError(f"{both[0]!r} is special and user-defined; leave one out")
     counts = WordCounts(tokenizer)
     whole = json.loads(tokenizer.to_str())
     contents: dict[str, Any] = whole["model"]
     kind = contents["type"]
+    options = {
+        "limit_alphabet": limit_alphabet,
+        "character_coverage": character_coverage,
+        "max_token_length": max_token_length,
+    }
+    if unfit := [name for name in _UNFIT.get(kind, ()) if options[name] is not None]:
+        raise ValueError(f"a {kind} model has no {unfit[0]}; leave the option out")
 
     def update(step: str) -> Any:
         return lambda done, total=0: progress(step, done, total) if progress is not None else None
@@ -316,6 +352,7 @@ def train_model(
         learned = counts.train_unigram(
             vocab_size,
             special_tokens=len(pieces),
+            excluded=pieces,
             character_coverage=character_coverage,
             max_piece_length=max_token_length or 16,
             num_threads=num_threads or os.cpu_count() or 1,
@@ -325,8 +362,11 @@ def train_model(
         contents["unk_id"] = pieces.index(unk)
         size = len(contents["vocab"])
     elif kind == "WordLevel":
-        _check_room(vocab_size, len(special), 0)
-        tokens = counts.train_word_level(vocab_size, special_tokens=[*special, *defined], **common)
+        first = [*special, *defined]
+        _check_room(vocab_size, len(first), 0)
+        room = vocab_size + len(first)
+        tokens = counts.train_word_level(room, special_tokens=first, **common)
+        tokens = list(dict.fromkeys(tokens))[:vocab_size]
         contents["vocab"] = {token: id for id, token in enumerate(tokens)}
         size = len(tokens)
     else:
@@ -384,8 +424,15 @@ def _pipeline(
 ) -> tuple[hf.Tokenizer, list[str], Any]:
     """Returns a tokenizer without tokens, its special tokens and its template."""
     name = (MODELS[model] if model else "gpt2") if like is None else like
-    if isinstance(name, str) and name in LIKE:
-        tokenizer, special, template = LIKE[name]()
+    if is_named(name):
+        kind, _, rules = str(name).partition(":")
+        tokenizer, special, template = LIKE[kind]()
+        if rules:
+            if rules not in RULES:
+                raise ValueError(f"the rules are {rules!r}; choose one of {', '.join(RULES)}")
+            steps: list[Any] = [normalizers.Precompiled(charsmap(rules))]
+            steps += [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+            tokenizer.normalizer = normalizers.Sequence(steps)
     elif os.path.exists(name):
         tokenizer, special, template = _like_file(name)
     else:

@@ -38,9 +38,6 @@ _CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces 
 #: Called with the name of a step, the work done and the whole work.
 ProgressFunction = Callable[[str, int, int], None]
 
-#: Rules for pairs with the same count.
-TIES = ("lowest-ids", "first", "bytes")
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: Units that the compression of several corpora is measured by.
@@ -65,11 +62,6 @@ class TrainOptions:
     min_frequency: int = 2
     #: The most bytes of a new token.
     max_token_length: int | None = None
-    #: Of pairs with the same count, "lowest-ids" takes the one whose left token has the lowest id,
-    #: and then whose right token has (as Hugging Face's trainer does); "bytes" the same by the bytes
-    #: of tokens; "first" the one that is met first in the distinct pieces, the most frequent piece
-    #: first, equal ones in the order of their bytes.
-    ties: str = "lowest-ids"
     #: Normalize text to Unicode NFC; by default as the named encoding does.
     nfc: bool | None = None
     #: From this many tokens on, merges may cross the borders of pieces inside a line (SuperBPE).
@@ -100,7 +92,6 @@ class TrainOptions:
         for name, at_least in least.items():
             if getattr(self, name) is not None:
                 number_of(name, getattr(self, name), at_least)
-        check_choice("ties", self.ties, TIES)
         if self.balance is not None:
             check_choice("balance", self.balance, UNITS)
 
@@ -121,7 +112,8 @@ def train_vocabulary(
     progress: ProgressFunction | None = None,
 ) -> TrainResult:
     """Trains a byte-level BPE vocabulary: merges the most frequent pair of neighboring tokens,
-    again and again.
+    again and again. Of pairs with the same count, the one with the lowest id of the left token comes
+    first, then the one with the lowest id of the right token, as in Hugging Face's trainer.
 
     The result depends on the text and the options only, not on the number of threads or the order
     of files.
@@ -346,7 +338,6 @@ class _Job:
             corpora,
             tokens=tokens,
             min_frequency=self.options.min_frequency,
-            tie_rule=self.options.ties,
             max_token_bytes=self.options.max_token_length,
             max_token_words=max_words,
             progress=self._step("merging"),

@@ -13,7 +13,6 @@ use super::piece_table::PieceTable;
 use super::symbols::Symbols;
 
 pub use super::symbols::Limits;
-pub use super::ties::Ties;
 
 /// Options of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +21,6 @@ pub struct Options {
     pub tokens: usize,
     /// Minimum count of a pair to be merged. 0 means 1.
     pub min_frequency: u64,
-    /// Order of pairs with the same count.
-    pub ties: Ties,
     /// Limits on new tokens.
     pub limits: Limits,
 }
@@ -56,9 +53,8 @@ pub struct Merge {
 /// Returns the maximum memory in bytes of training on these pieces, without pairs and tokens: while
 /// they are copied out of the table, or later, when the table is freed and they are merged.
 pub fn memory(table: &PieceTable) -> usize {
-    let order = table.len().saturating_mul(size_of::<u32>());
     let (laid_out, merged) = Corpus::memory(table.len(), table.bytes());
-    table.memory().saturating_add(order).saturating_add(laid_out).max(merged)
+    table.memory().saturating_add(laid_out).max(merged)
 }
 
 /// The result of training.
@@ -84,7 +80,7 @@ pub struct Trained {
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use bpe_core::train::bpe::{Limits, Options, Pieces, Ties, train};
+/// use bpe_core::train::bpe::{Limits, Options, Pieces, train};
 /// use bpe_core::train::piece_table::PieceTable;
 ///
 /// let mut table = PieceTable::default();
@@ -92,8 +88,7 @@ pub struct Trained {
 ///     table.add(piece.as_bytes(), count)?;
 /// }
 /// let base: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-/// let options =
-///     Options { tokens: 259, min_frequency: 2, ties: Ties::First, limits: Limits::default() };
+/// let options = Options { tokens: 259, min_frequency: 2, limits: Limits::default() };
 /// let go_on = &mut |_| ControlFlow::Continue(());
 /// let trained = train(&base, vec![Pieces { table, units: 0 }], &options, go_on)?;
 /// assert_eq!(trained.tokens, [&b"ug"[..], b"un", b"hug"]);
@@ -171,16 +166,11 @@ impl BaseEncoder {
     }
 
     fn corpus(&self, symbols: &Symbols, table: &PieceTable, options: &Options) -> Result<Corpus> {
-        let mut corpus = Corpus::new(options.ties, options.limits);
+        let mut corpus = Corpus::new(options.limits);
         corpus.reserve(table.len(), table.bytes())?;
         let mut tokens = Vec::new();
-        let order = match options.ties {
-            Ties::First => table.by_count(),
-            // The merges do not depend on the order of pieces, and sorting takes time.
-            Ties::LowestIds | Ties::Bytes => table.numbers(),
-        };
-        for number in order {
-            let (piece, count) = table.get(number as usize);
+        // The merges do not depend on the order of pieces.
+        for (piece, count) in table.iter() {
             tokens.clear();
             poll(piece.len())?;
             tokens.reserve(piece.len());
@@ -213,8 +203,7 @@ impl Trainer<'_> {
             ratio(a, b).cmp(&ratio(b, a))
         });
         for corpus in order {
-            let least = self.options.min_frequency;
-            if let Some(pair) = self.corpora[corpus].best(&self.symbols, least)? {
+            if let Some(pair) = self.corpora[corpus].best(self.options.min_frequency)? {
                 return Ok(Some((corpus, pair)));
             }
         }

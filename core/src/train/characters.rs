@@ -1,7 +1,7 @@
 //! Trains BPE over characters, and WordPiece, which adds a prefix for the rest of a word.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
@@ -10,7 +10,6 @@ use crate::polling::poll;
 use super::corpus::{Corpus, Merging};
 use super::piece_table::PieceTable;
 use super::symbols::{Limits, Symbols};
-use super::ties::Ties;
 
 /// Options of training, as in Hugging Face's trainers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,7 +78,7 @@ pub fn train(
     let mut corpus = laid_out(words, options, &mut symbols)?;
     let mut merges = Vec::new();
     while symbols.len() < options.vocab_size {
-        let Some(pair) = corpus.best(&symbols, options.min_frequency)? else { break };
+        let Some(pair) = corpus.best(options.min_frequency)? else { break };
         let (left, right) = (pair.left, pair.right);
         let token = joined(&symbols, left, right, options);
         let (new, is_new) = symbols.intern_joined(&token, [left, right])?;
@@ -109,11 +108,95 @@ fn joined(symbols: &Symbols, left: u32, right: u32, options: &Options) -> Vec<u8
 }
 
 /// A character: its count, and its token by position: alone in a word, first, inside, last.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Letter {
+    character: char,
     count: u64,
     is_kept: bool,
     tokens: [Option<u32>; 4],
+    met: [Option<Met>; 4],
+}
+
+/// The occurrence of a character that gives its token the id: in the most frequent word, of equally
+/// frequent ones in the first by bytes.
+#[derive(Clone, Copy)]
+struct Met {
+    count: u64,
+    word: u32,
+    at: u32,
+}
+
+/// The characters of words, found by their code points.
+struct Letters {
+    list: Vec<Letter>,
+    /// By code point: the number of a letter plus one. Pages of zeros take no memory.
+    numbers: Vec<u32>,
+    /// The characters of all distinct words.
+    cells: usize,
+}
+
+impl Letters {
+    /// Counts the characters of words.
+    fn of(words: &PieceTable) -> Result<Self> {
+        let numbers = vec![0; char::MAX as usize + 1];
+        let mut letters = Self { list: Vec::new(), numbers, cells: 0 };
+        for (number, (word, count)) in (0..).zip(words.iter()) {
+            poll(word.len())?;
+            for (at, (place, character)) in (0..).zip(places(text(word)?)) {
+                letters.cells += 1;
+                let letter = letters.get_or_add(character);
+                letter.count = letter.count.saturating_add(count);
+                let is_earlier = |met: Met| {
+                    count > met.count
+                        || count == met.count
+                            && number != met.word
+                            && word < words.get(met.word as usize).0
+                };
+                if letter.met[place].is_none_or(is_earlier) {
+                    letter.met[place] = Some(Met { count, word: number, at });
+                }
+            }
+        }
+        Ok(letters)
+    }
+
+    #[inline]
+    fn get_or_add(&mut self, character: char) -> &mut Letter {
+        let number = &mut self.numbers[character as usize];
+        if *number == 0 {
+            let (tokens, met) = ([None; 4], [None; 4]);
+            self.list.push(Letter { character, count: 0, is_kept: false, tokens, met });
+            *number = self.list.len() as u32;
+        }
+        &mut self.list[*number as usize - 1]
+    }
+
+    /// Gives the characters with affixes their tokens, in the order in which words have them.
+    fn intern(
+        &mut self,
+        words: &PieceTable,
+        options: &Options,
+        symbols: &mut Symbols,
+    ) -> Result<()> {
+        let mut order = Vec::new();
+        for (number, letter) in self.list.iter().enumerate().filter(|(_, it)| it.is_kept) {
+            for (place, met) in letter.met.iter().enumerate() {
+                if let Some(Met { count, word, at }) = *met {
+                    let word = words.get(word as usize).0;
+                    order.push((Reverse(count), word, at, number, place));
+                }
+            }
+        }
+        order.sort_unstable();
+        for (_, _, _, number, place) in order {
+            let letter = &mut self.list[number];
+            let prefix = if place >= 2 { &options.prefix } else { "" };
+            let suffix = if place % 2 == 1 { &options.suffix } else { "" };
+            let form = format!("{prefix}{}{suffix}", letter.character);
+            letter.tokens[place] = Some(symbols.intern_of(form.as_bytes(), 1)?.0);
+        }
+        Ok(())
+    }
 }
 
 fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
@@ -130,21 +213,12 @@ fn places(word: &str) -> impl Iterator<Item = (usize, char)> {
 
 /// Finds the alphabet, gives its characters their tokens, and lays out words as these tokens.
 fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Result<Corpus> {
-    let mut letters: BTreeMap<char, Letter> = BTreeMap::new();
-    let mut cells = 0;
-    for (word, count) in words.iter() {
-        poll(word.len())?;
-        for character in text(word)?.chars() {
-            let letter = letters.entry(character).or_default();
-            letter.count = letter.count.saturating_add(count);
-            cells += 1;
-        }
-    }
+    let mut letters = Letters::of(&words)?;
     for &character in &options.initial_alphabet {
-        letters.entry(character).or_default().count = u64::MAX;
+        letters.get_or_add(character).count = u64::MAX;
     }
     let mut order: Vec<_> =
-        letters.iter().map(|(&it, letter)| (Reverse(letter.count), it)).collect();
+        letters.list.iter().map(|letter| (Reverse(letter.count), letter.character)).collect();
     order.sort_unstable();
     order.truncate(options.limit_alphabet.unwrap_or(usize::MAX));
     order.truncate(covered(order.iter().map(|it| it.0.0), options.character_coverage));
@@ -154,33 +228,22 @@ fn laid_out(words: PieceTable, options: &Options, symbols: &mut Symbols) -> Resu
     for character in kept {
         symbols.intern_of(character.encode_utf8(&mut buffer).as_bytes(), 0)?;
     }
-    for (character, letter) in &mut letters {
+    for letter in &mut letters.list {
         // A special token of one character is also in the alphabet.
-        letter.is_kept = symbols.number(character.encode_utf8(&mut buffer).as_bytes()).is_some();
+        let text = letter.character.encode_utf8(&mut buffer);
+        letter.is_kept = symbols.number(text.as_bytes()).is_some();
     }
+    letters.intern(&words, options, symbols)?;
     let longest = options.max_token_length.map(|most| most.saturating_sub(1).max(2) as u32);
-    let mut corpus = Corpus::new(Ties::LowestIds, Limits { bytes: longest, words: None });
-    corpus.reserve(words.len(), cells)?;
+    let mut corpus = Corpus::new(Limits { bytes: longest, words: None });
+    corpus.reserve(words.len(), letters.cells)?;
     let mut tokens = Vec::new();
-    for number in words.by_count() {
-        let (word, count) = words.get(number as usize);
+    // The merges do not depend on the order of words.
+    for (word, count) in words.iter() {
         poll(word.len())?;
         tokens.clear();
-        for (place, character) in places(text(word)?) {
-            let Some(letter) = letters.get_mut(&character).filter(|letter| letter.is_kept) else {
-                continue;
-            };
-            let token = match letter.tokens[place] {
-                Some(token) => token,
-                None => {
-                    let prefix = if place >= 2 { &options.prefix } else { "" };
-                    let suffix = if place % 2 == 1 { &options.suffix } else { "" };
-                    let form = [prefix, character.encode_utf8(&mut buffer), suffix].concat();
-                    *letter.tokens[place].insert(symbols.intern_of(form.as_bytes(), 1)?.0)
-                }
-            };
-            tokens.push(token);
-        }
+        let found = places(text(word)?);
+        tokens.extend(found.filter_map(|(place, it)| letters.get_or_add(it).tokens[place]));
         corpus.add(symbols, &tokens, count)?;
     }
     drop(words);

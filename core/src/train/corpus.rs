@@ -6,6 +6,7 @@
 //! is. A position is the first cell of the left token of a pair; it is stale once other tokens are
 //! there, and then stays stale.
 
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
@@ -16,7 +17,6 @@ use crate::polling::poll;
 use super::pairs::{FirstPairs, Pair, Pairs};
 use super::sides::Side;
 use super::symbols::{Limits, Symbols};
-use super::ties::{TieKey, Ties};
 
 /// Cell value: no token begins or ends here.
 const NONE: u32 = u32::MAX;
@@ -39,11 +39,13 @@ struct Cell {
     count: u32,
 }
 
-/// A pair in the queue; the greatest is merged first.
+/// A pair in the queue; the greatest is merged first. Of pairs with the same count, the one with the
+/// lowest left token merges first, then the one with the lowest right token, as in Hugging Face's
+/// `tokenizers`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Queued {
     count: i64,
-    key: std::cmp::Reverse<TieKey>,
+    tokens: Reverse<(u32, u32)>,
     pair: u32,
 }
 
@@ -82,12 +84,11 @@ pub(super) struct Corpus {
     before: Side,
     after: Side,
     pub(super) tokens: u64,
-    ties: Ties,
     limits: Limits,
 }
 
 impl Corpus {
-    pub(super) fn new(ties: Ties, limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
             cells: Vec::new(),
             large: Vec::new(),
@@ -100,7 +101,6 @@ impl Corpus {
             before: Side::default(),
             after: Side::default(),
             tokens: 0,
-            ties,
             limits,
         }
     }
@@ -120,7 +120,7 @@ impl Corpus {
         reserve(&mut self.cells, bytes.saturating_add(pieces).saturating_add(1).min(MOST_CELLS))
     }
 
-    /// Adds a piece, as tokens. Pieces are in the order of [`Ties::First`].
+    /// Adds a piece, as tokens.
     pub(super) fn add(&mut self, symbols: &Symbols, tokens: &[u32], count: u64) -> Result<()> {
         self.tokens = self.tokens.saturating_add(count.saturating_mul(tokens.len() as u64));
         if tokens.len() < 2 || count == 0 {
@@ -222,33 +222,31 @@ impl Corpus {
     }
 
     /// Returns the pair to merge next, if one occurs at least `least` times, without removing it.
-    pub(super) fn best(&mut self, symbols: &Symbols, least: u64) -> Result<Option<Candidate>> {
+    pub(super) fn best(&mut self, least: u64) -> Result<Option<Candidate>> {
         let least = i64::try_from(least).unwrap_or(i64::MAX).max(1);
         loop {
-            let Some(top) = self.queue.pop() else {
-                if !self.lower_threshold(symbols, least)? {
+            let Some(top) = self.queue.peek() else {
+                if !self.lower_threshold(least)? {
                     return Ok(None);
                 }
                 continue;
             };
             poll(1)?;
-            let pair = self.pairs.list[top.pair as usize];
-            if pair.length == 0 && !self.again.contains_key(&top.pair) {
-                continue;
+            let (number, count) = (top.pair, top.count);
+            let pair = self.pairs.list[number as usize];
+            let is_live = pair.length > 0 || self.again.contains_key(&number);
+            if is_live && pair.count == count {
+                return Ok(Some(Candidate { left: pair.left, right: pair.right, count }));
             }
-            if pair.count != top.count || !self.key_holds(symbols, &top) {
-                if pair.count >= self.threshold {
-                    self.enqueue(symbols, top.pair)?;
-                }
-                continue;
+            self.queue.pop();
+            if is_live && pair.count >= self.threshold {
+                self.enqueue(number)?;
             }
-            self.queue.push(top);
-            return Ok(Some(Candidate { left: pair.left, right: pair.right, count: pair.count }));
         }
     }
 
     /// Queues pairs with lower counts; returns false if none are left.
-    fn lower_threshold(&mut self, symbols: &Symbols, least: i64) -> Result<bool> {
+    fn lower_threshold(&mut self, least: i64) -> Result<bool> {
         let again = &self.again;
         let is_live = |number: usize, length: u32| {
             length > 0 || !again.is_empty() && again.contains_key(&(number as u32))
@@ -265,54 +263,18 @@ impl Corpus {
             let pair = &self.pairs.list[number];
             let is_live = pair.length > 0 || self.again.contains_key(&(number as u32));
             if is_live && range.contains(&pair.count) {
-                self.enqueue(symbols, number as u32)?;
+                self.enqueue(number as u32)?;
             }
         }
         Ok(true)
     }
 
-    fn enqueue(&mut self, symbols: &Symbols, number: u32) -> Result<()> {
-        let pair = self.pairs.list[number as usize];
-        let key = match self.ties {
-            Ties::LowestIds => TieKey::LowestIds(pair.left, pair.right),
-            Ties::Bytes => {
-                TieKey::Bytes(symbols.bytes(pair.left).clone(), symbols.bytes(pair.right).clone())
-            }
-            // A pair without a position occurs nowhere, and its count is 0.
-            Ties::First => TieKey::First(self.first_position(symbols, number).unwrap_or(u32::MAX)),
-        };
+    fn enqueue(&mut self, number: u32) -> Result<()> {
+        let Pair { left, right, count, .. } = self.pairs.list[number as usize];
         let no_memory = |_| Error::OutOfMemory { bytes: size_of::<Queued>() };
         self.queue.try_reserve(1).map_err(no_memory)?;
-        self.queue.push(Queued { count: pair.count, key: std::cmp::Reverse(key), pair: number });
+        self.queue.push(Queued { count, tokens: Reverse((left, right)), pair: number });
         Ok(())
-    }
-
-    /// Returns true if the pair is still at the position that it is queued by.
-    fn key_holds(&mut self, symbols: &Symbols, top: &Queued) -> bool {
-        match top.key.0 {
-            TieKey::First(first) => {
-                self.first_position(symbols, top.pair).unwrap_or(u32::MAX) == first
-            }
-            _ => true,
-        }
-    }
-
-    /// Returns the first position of the pair, and drops stale positions before it.
-    fn first_position(&mut self, symbols: &Symbols, number: u32) -> Option<u32> {
-        let Pair { left, right, start, length, .. } = self.pairs.list[number as usize];
-        let (cells, lengths) = (&self.cells, &self.lengths);
-        let is_here = |&position: &u32| is_at(cells, lengths, symbols, position, left, right);
-        let positions = &self.arena[start..start + length as usize];
-        let dropped = positions.iter().position(is_here).unwrap_or(positions.len());
-        let first = positions.get(dropped).copied();
-        let again =
-            self.again.get(&number).and_then(|more| more.iter().copied().filter(is_here).min());
-        // A pair without positions has been merged: keep one position, though it is stale.
-        let dropped = dropped.min(positions.len().saturating_sub(1));
-        let pair = &mut self.pairs.list[number as usize];
-        pair.start += dropped;
-        pair.length -= dropped as u32;
-        first.into_iter().chain(again).min()
     }
 
     /// Replaces each occurrence of the pair with the token `new`, from left to right.
@@ -404,8 +366,8 @@ impl Corpus {
         self.add_pairs(symbols, &mut after, |neighbor| (new, neighbor))?;
         self.take_off(&before, |neighbor| (neighbor, left));
         self.take_off(&after, |neighbor| (right, neighbor));
-        self.enqueue_new(symbols, &before, is_new, |neighbor| (neighbor, new))?;
-        self.enqueue_new(symbols, &after, is_new, |neighbor| (new, neighbor))?;
+        self.enqueue_new(&before, is_new, |neighbor| (neighbor, new))?;
+        self.enqueue_new(&after, is_new, |neighbor| (new, neighbor))?;
         before.clear();
         after.clear();
         (self.before, self.after) = (before, after);
@@ -471,7 +433,6 @@ impl Corpus {
 
     fn enqueue_new(
         &mut self,
-        symbols: &Symbols,
         side: &Side,
         is_new: bool,
         pair_of: impl Fn(u32) -> (u32, u32),
@@ -485,7 +446,7 @@ impl Corpus {
             if let Some(number) = self.pairs.find(left, right)
                 && self.pairs.list[number as usize].count >= self.threshold
             {
-                self.enqueue(symbols, number)?;
+                self.enqueue(number)?;
             }
         }
         Ok(())

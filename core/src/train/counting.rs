@@ -61,10 +61,11 @@ pub fn count_batches(
     table: &mut PieceTable,
     mut fill: impl FnMut(&mut Batch) -> Result<usize>,
 ) -> Result<()> {
-    let mut batch: Batch = [Piece::default(); BATCH];
+    let mut batch = table.batch.take().unwrap_or_else(|| Box::new([Piece::default(); BATCH]));
     loop {
         let count = fill(&mut batch)?;
         if count == 0 {
+            table.batch = Some(batch);
             return Ok(());
         }
         poll(batch[count - 1].end - batch[0].start)?;

@@ -10,7 +10,7 @@
 //! | [`extend`] | learns the merges that make given words one token each |
 //!
 //! [`bpe`] keeps its tokens in `symbols`, the pieces and the positions of their pairs in `corpus`,
-//! collects the changes of a merge in `sides`, looks pairs up in `pairs` and breaks ties in `ties`.
+//! collects the changes of a merge in `sides`, and looks pairs up in `pairs`.
 
 pub mod bpe;
 pub mod characters;
@@ -22,5 +22,4 @@ mod pairs;
 pub mod piece_table;
 mod sides;
 mod symbols;
-pub mod ties;
 pub mod unigram;

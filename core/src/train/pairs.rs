@@ -104,7 +104,7 @@ pub(super) struct FirstPairs {
 
 impl FirstPairs {
     /// Maximum number of tokens whose pairs are all in the table.
-    const MOST: usize = 256;
+    const MOST: usize = 1024;
 
     /// Creates an empty table for pairs of `tokens` tokens.
     pub(super) fn new(tokens: usize) -> FirstPairs {

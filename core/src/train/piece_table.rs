@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::error::{Error, Result};
 use crate::hash::{hash_bytes, hash16, random_seeds};
 use crate::memory::prefetch;
-use crate::split::Piece;
+use crate::split::{Batch, Piece};
 
 /// Distinct pieces and their counts, in the order of first occurrence.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct PieceTable {
     slots: Vec<u64>,
     /// Random seeds: with fixed seeds, someone could write texts whose pieces all share a slot.
     seeds: [u64; 2],
+    /// Memory for the pieces of a text, which texts of one line would spend most time to clear.
+    pub(super) batch: Option<Box<Batch>>,
 }
 
 impl Default for PieceTable {
@@ -30,6 +32,7 @@ impl Default for PieceTable {
             bytes: 0,
             slots: Vec::new(),
             seeds: random_seeds(),
+            batch: None,
         }
     }
 }

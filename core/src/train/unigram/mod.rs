@@ -34,6 +34,8 @@ pub struct Options {
     pub vocab_size: usize,
     /// Number of special tokens, which are not pieces.
     pub special_tokens: usize,
+    /// Texts that do not become pieces, since they are other tokens.
+    pub excluded: Vec<String>,
     /// Share of all occurrences of characters that pieces are made of; all by default.
     pub character_coverage: Option<f64>,
     /// Characters that become pieces even if they do not occur.
@@ -55,6 +57,7 @@ impl Default for Options {
         Self {
             vocab_size: 8000,
             special_tokens: 0,
+            excluded: Vec::new(),
             character_coverage: None,
             initial_alphabet: Vec::new(),
             shrinking_factor: 0.75,
@@ -106,6 +109,7 @@ pub fn train(
     required.extend(&options.initial_alphabet);
     required.sort_unstable();
     required.dedup();
+    required.retain(|&it| !options.excluded.iter().any(|name| name.chars().eq([it])));
     let (size, special) = (options.vocab_size, options.special_tokens);
     if required.len().saturating_add(special) > size {
         return Err(Error::Vocabulary(format!(
@@ -117,7 +121,7 @@ pub fn train(
     let seeds = seeds::find(&words, options.seed_size, options.max_piece_length)?;
     let mut trainer = Trainer::new(&words, seeds, options);
     // Other trainers also count an unknown piece.
-    let wanted = options.vocab_size * 11 / 10;
+    let wanted = options.vocab_size.saturating_mul(11) / 10;
     loop {
         for _ in 0..options.sub_iterations {
             trainer.maximize()?;
@@ -324,7 +328,8 @@ impl<'a> Trainer<'a> {
         }
         let room = self.options.vocab_size - self.options.special_tokens - pieces.len();
         let longer = self.pieces.iter().zip(&self.scores).filter(|(piece, _)| piece.length > 1);
-        pieces.extend(longer.take(room).map(|(piece, &score)| (string(piece), score)));
+        let longer = longer.map(|(piece, &score)| (string(piece), score));
+        pieces.extend(longer.filter(|(it, _)| !self.options.excluded.contains(it)).take(room));
         pieces.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         pieces
     }
