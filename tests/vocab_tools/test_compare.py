@@ -23,7 +23,6 @@ from vocab_tools.compare import (
     compare_texts,
     compare_tokenizers,
     load_subject,
-    measure,
     renyi_efficiency,
 )
 from vocab_tools.compare.segments import segments_of
@@ -427,17 +426,6 @@ def test_cuts_show_each_character_once() -> None:
         shown = "".join(readable_cut(gpt2.cut(text)))
         assert shown.replace("‥", "").replace("◌", "").replace("\\u200d", "\u200d") == text
     assert readable_cut([b"##ing", b"\xff\xfe"]) == ["##ing", "\\xff\\xfe"]
-
-
-def test_processes_and_threads_count_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("A line of text.\nСтрока текста.\n还有一行\n12:30\n" * 40_000, encoding="utf-8")
-    subjects = [load_subject("gpt2"), load_subject("qwen")]
-    found = []
-    for fewest in (0, 1 << 40):
-        monkeypatch.setattr(measure, "_FEWEST_BYTES", fewest)
-        found.append(compare_tokenizers(subjects, [path]).to_plain())
-    assert found[0] == found[1]
 
 
 def test_one_tokenizer_and_one_text_are_taken(tmp_path: Path) -> None:

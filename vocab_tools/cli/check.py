@@ -34,14 +34,7 @@ from .console import (
     say_base,
     say_wrapped,
 )
-from .inputs import (
-    base_inputs,
-    expect,
-    expect_ranks,
-    refuse_repeated,
-    special_inputs,
-    word_source,
-)
+from .inputs import base_inputs, expect, expect_ranks, refuse_repeated, special_inputs, word_source
 from .options import (
     FILE,
     FILE_OR_STDIN,

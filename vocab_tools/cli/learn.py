@@ -23,21 +23,8 @@ from ..notes import Note
 from ..report import as_json as json_of
 from ..report import page_of, render
 from ..words import read_words
-from .console import (
-    console,
-    print_notes,
-    print_report,
-    progress_bar,
-    say,
-    say_base,
-)
-from .inputs import (
-    base_inputs,
-    expect,
-    refuse_repeated,
-    special_inputs,
-    word_source,
-)
+from .console import console, print_notes, print_report, progress_bar, say, say_base
+from .inputs import base_inputs, expect, refuse_repeated, special_inputs, word_source
 from .options import (
     FILE_OR_STDIN,
     chosen_pattern,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -17,14 +16,7 @@ from ..extend.extension import no_words
 from ..extend.propose import ExtendOptions, propose_words
 from ..report import page_of, render
 from ..words import listed_words
-from .console import (
-    console,
-    print_json,
-    print_report,
-    say,
-    say_base,
-    steps_bar,
-)
+from .console import console, print_json, print_report, say_base, steps_bar
 from .inputs import base_inputs, expect, refuse_repeated
 from .options import (
     FILE,
@@ -125,9 +117,6 @@ def propose(
         print_report(to, page_of(proposal))
     if not proposal.words:
         raise click.ClickException(no_words(proposal, wanted.new_ids))
-    if not (quiet or as_json):
-        cut = {"--pattern": pattern, "--pattern-regex": pattern_regex}
-        say(to, f"\nLearn them with: {learn_command(base, output, extra, cut)}")
 
 
 def check_corpus(
@@ -143,28 +132,6 @@ def check_corpus(
         [exclude] if exclude else [],
         "more ranks of the base are given with --extra",
     )
-
-
-def learn_command(
-    base: str, words: str, extra: Sequence[str], options: Mapping[str, str | None]
-) -> str:
-    """Returns the command that learns the proposed words, quoted for a shell.
-
-    >>> learn_command("b.tiktoken", "my words.txt", [], {"--pattern": "gpt2"})
-    "vocab-tools learn b.tiktoken 'my words.txt' --pattern gpt2 -o extra.tiktoken"
-    """
-    parts = ["vocab-tools", "learn", _as_path(base), _as_path(words)]
-    for path in extra:
-        parts += ["--extra", _as_path(path)]
-    for name, value in options.items():
-        if value is not None:
-            # As one word: a value that begins with a dash would be taken for an option.
-            parts += [f"{name}={value}"] if value.startswith("-") else [name, value]
-    return shlex.join([*parts, "-o", "extra.tiktoken"])
-
-
-def _as_path(path: str) -> str:
-    return f"./{path}" if path.startswith("-") and path != STANDARD else path
 
 
 def extend_options(*, scripts: str, exclude: str | None, **options: Any) -> ExtendOptions:

@@ -159,7 +159,7 @@ def train(
       vocab-tools train thai.txt --base gpt2 --vocab-size 52k -o thai.tiktoken
       vocab-tools train texts/ --vocab-size 32k -o out.json --report out.html
       vocab-tools train texts/ --vocab-size 30k --like bert -o bert.json
-      vocab-tools train texts/ --vocab-size 8k --like sentencepiece:nmt_nfkc -o spm.model
+      vocab-tools train texts/ --vocab-size 8k --like sentencepiece -o spm.model
     """
     of_model: dict[str, Any] = {
         "limit_alphabet": limit_alphabet,

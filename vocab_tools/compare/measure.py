@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import bisect
-import functools
 import itertools
-import multiprocessing
 import os
-import signal
-import sys
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Union
 
@@ -35,12 +31,6 @@ MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 
 #: Texts with more than this share of words in common are alike.
 ALIKE = 0.5
-
-#: The tokenizers of a process that counts.
-_subjects: Sequence[Subject] = ()
-
-#: A smaller corpus is counted by threads: it takes about as long as to start processes.
-_FEWEST_BYTES = 4 << 20
 
 #: A text with fewer tokens in each tokenizer says little.
 FEWEST_TOKENS = 8
@@ -120,14 +110,13 @@ def compare_tokenizers(
     meter = _Meter(measured)
     inside_lines = all(subject.inside_lines for subject in measured)
     done = 0
-    pool, count = _workers(measured, sum(sizes))
-    with pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, size in zip(paths, sizes):
             meter.start_file(path)
             waiting: deque[Future[_Block]] = deque()
             read = 0
             for block in read_texts(path, field, errors, inside_lines=inside_lines):
-                waiting.append(pool.submit(count, block))
+                waiting.append(pool.submit(_count, measured, segments_of(block)))
                 # Few blocks are in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):
                     meter.add(waiting.popleft().result())
@@ -138,33 +127,6 @@ def compare_tokenizers(
                 meter.add(waiting.popleft().result())
             done += size
     return meter.comparison()
-
-
-def _workers(
-    subjects: Sequence[Subject], size: int
-) -> tuple[Executor, Callable[[list[str]], _Block]]:
-    """Returns what counts blocks on all cores, and the function to give it. It is processes that
-    share the tokenizers with this one where they can and it is worth it, since most of the work is
-    Python's; threads elsewhere."""
-    if sys.platform != "linux" or size < _FEWEST_BYTES or multiprocessing.current_process().daemon:
-        return ThreadPoolExecutor(os.cpu_count()), functools.partial(_count_segments, subjects)
-    fork = multiprocessing.get_context("fork")
-    return ProcessPoolExecutor(os.cpu_count(), fork, _begin, (subjects,)), _count_in_child
-
-
-def _begin(subjects: Sequence[Subject]) -> None:
-    """Begins a process that counts. Ctrl-C is for its parent, which ends it."""
-    global _subjects
-    _subjects = subjects
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _count_in_child(block: list[str]) -> _Block:
-    return _count_segments(_subjects, block)
-
-
-def _count_segments(subjects: Sequence[Subject], block: list[str]) -> _Block:
-    return _count(subjects, segments_of(block))
 
 
 def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> Comparison:

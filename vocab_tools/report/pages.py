@@ -10,16 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from bpe_engine.html_report.page import (
-    Cell,
-    Page,
-    Part,
-    Remark,
-    TableView,
-    Tile,
-    columns,
-    percent,
-)
+from bpe_engine.html_report.page import Cell, Page, Part, Remark, TableView, Tile, columns, percent
 from bpe_engine.html_report.plots import Figure, bar_chart, growth, rank_frequency
 
 from ..bases import Recognized
