@@ -291,7 +291,8 @@ def _is_plain(kind: Any) -> bool:
         return all(_is_plain(kind.field(at).type) for at in range(kind.num_fields))
     if types.is_list(kind) or types.is_large_list(kind):
         return not types.is_primitive(kind.value_type) and _is_plain(kind.value_type)
-    return types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)
+    checks = (types.is_primitive, types.is_string, types.is_large_string)
+    return any(check(kind) for check in checks)
 
 
 def _has_field(schema: Any, field: str) -> bool:

@@ -42,7 +42,7 @@ impl Pipeline {
 
     /// Appends the ids of a text.
     ///
-    /// Fails with [`Error::DisallowedSpecial`] if the text contains a disallowed name.
+    /// Fails with [`DisallowedSpecial`](crate::Error::DisallowedSpecial) if the text contains a disallowed name.
     pub fn encode_text(&self, text: &str, request: &Request, ids: &mut Vec<u32>) -> Result<()> {
         if let Some(direct) = self.direct() {
             return direct.encode(text, request, ids);
