@@ -37,7 +37,7 @@ PREPARATION = """
 import faulthandler, glob, os, signal, sys, threading, time
 import bpe_engine.abilities.alignment, bpe_engine.abilities.chunks, bpe_engine.abilities.columns, bpe_engine.abilities.healing
 import bpe_engine.abilities.ragged, bpe_engine.registry, bpe_engine.abilities.shown
-import bpe_engine.tokenizer
+import bpe_engine.tokenizer, numpy.ma
 bpe_engine.registry.ENCODING_CONSTRUCTORS  # imports the plugins
 text = "The quick brown fox 敏捷的棕色狐狸 jumps 1234 over it's dog.\\n" * 6000
 ids = bpe_engine.get_encoding("cl100k_base").encode(text)
