@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import tempfile
@@ -13,7 +12,7 @@ from typing import Any
 
 from bpe_engine.common.atomic_write import write_at_once
 from bpe_engine.common.values import with_text
-from bpe_engine.hf import Tokenizer, UnsupportedTokenizer
+from bpe_engine.hf import Tokenizer
 from bpe_engine.read.sources import Source
 from bpe_engine.texts.access import naming
 from bpe_engine.texts.listed import Paths, corpus_files
@@ -190,10 +189,14 @@ def convert_tokenizer(
     if isinstance(control_tokens, str):
         raise TypeError(f"control_tokens is the str {control_tokens!r}; give a list of names")
     names = [*control_tokens]
+    is_same = origin.format == goal.format == "tokenizer.json"
+    are_alone = names and is_same and not (added or pattern or special_tokens)
     try:
         base = load(origin, pattern, special_tokens)
-    except UnsupportedTokenizer:
-        if not names or added or origin.format != "tokenizer.json" or goal.format != origin.format:
+        if are_alone:
+            dump(base, goal)
+    except ValueError:
+        if not are_alone:
             raise
         blocks = _blocks(corpus, field, errors)
         conversion = _with_controls(origin, goal, names, descriptions or {}, blocks, progress)
@@ -229,14 +232,14 @@ def _with_controls(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> Conversion:
-    """Adds special tokens to a ``tokenizer.json`` without ranks."""
+    """Adds special tokens to a ``tokenizer.json`` without ranks, or with tokens of characters."""
     before, result = Tokenizer.from_file(origin.path), Tokenizer.from_file(origin.path)
     tokens = {name.encode(): id for name, id in before.get_vocab().items()}
-    definition = with_special(Definition(tokens, {}, None), names)
+    with_special(Definition(tokens, {}, None), names)  # Raises for names that are taken.
     result.add_special_tokens(names)
     added = {name: int(result.get_vocab()[name]) for name in names}
     made = result.to_str(pretty=True).encode()
-    definition = dataclasses.replace(definition, special_tokens=added)
+    definition = Definition(tokens, added, None)
     conversion = Conversion(origin, goal, definition, {goal.path: made})
     conversion.plan = embedding_plan(origin.path, added_tokens=added, descriptions=descriptions)
     again = Tokenizer.from_str(made.decode())
