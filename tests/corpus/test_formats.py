@@ -233,9 +233,9 @@ def test_bos_and_no_eod(tmp_path: Path) -> None:
 
 def test_masks_and_names_need_a_place(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", texts(3))
-    with pytest.raises(CorpusError, match="no place for the names"):
+    with pytest.raises(CorpusError, match="cannot store the names of documents"):
         make_plan([source], "gpt2", tmp_path / "out", id_field="id")
-    with pytest.raises(CorpusError, match="no place for loss masks"):
+    with pytest.raises(CorpusError, match="cannot store loss masks"):
         make_plan([source], "gpt2", tmp_path / "out", content="messages", template="x")
 
 

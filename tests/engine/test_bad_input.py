@@ -235,7 +235,7 @@ STR, DICT = "must be a str with a regular expression, not", "must be a dict, not
         ({"pat_str": "("}, ValueError, r'pattern "\(" does not compile'),
         ({"pat_str": r"\p{Nonsense}"}, ValueError, "does not compile"),
         ({"pat_str": None}, TypeError, f"pat_str {STR} None$"),
-        ({"pat_str": b"."}, TypeError, f"pat_str {STR} bytes: b'.'$"),
+        ({"pat_str": b"."}, TypeError, f"pat_str {STR} the bytes b'.'$"),
         ({"mergeable_ranks": {}}, ValueError, "needs at least one token"),
         ({"mergeable_ranks": {**RANKS, b"ab": 97}}, ValueError, "share the rank 97"),
         ({"mergeable_ranks": {**RANKS, b"ab": -1}}, OverflowError, "b'ab': the token id -1 is out"),
@@ -247,7 +247,7 @@ STR, DICT = "must be a str with a regular expression, not", "must be a dict, not
         ),
         ({"mergeable_ranks": {b"a": "0"}}, TypeError, "a token id must be an int, not str"),
         ({"mergeable_ranks": None}, TypeError, f"mergeable_ranks {DICT} None$"),
-        ({"mergeable_ranks": [b"a"]}, TypeError, rf"mergeable_ranks {DICT} list: \[b'a'\]$"),
+        ({"mergeable_ranks": [b"a"]}, TypeError, rf"mergeable_ranks {DICT} the list \[b'a'\]$"),
         (
             {"special_tokens": {"<x>": 2**32}},
             OverflowError,
@@ -265,7 +265,7 @@ STR, DICT = "must be a str with a regular expression, not", "must be a dict, not
         (
             {"special_tokens": [("x", 1)]},
             TypeError,
-            rf"special_tokens {DICT} list: \[\('x', 1\)\]$",
+            rf"special_tokens {DICT} the list \[\('x', 1\)\]$",
         ),
         ({"explicit_n_vocab": 257}, ValueError, "is 257, but there are 256 tokens"),
         (
