@@ -40,6 +40,8 @@ _COST = "cost: {cost:.6g}; {cost_without_cache:.6g} without a cache"
 _REFUSALS = (TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
 # Keys of a request that the servers of open models hand to the template.
 _TEMPLATE_KEYS = ("documents", "add_generation_prompt")
+# Names that are no variables of a template.
+_TAKEN = {"prompt", "messages", "tools", "tokenizer", "template", "model", "max_seconds"}
 
 
 @click.command("account", cls=Command, short_help="Show what each part of a prompt costs.")
@@ -172,8 +174,9 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
     if "tokenizer" in source:
         messages = [_as_served(message) for message in messages]
         given = request.get("chat_template_kwargs") or {}
-        if not _is_object(given):
-            raise ValueError(f"{place}: 'chat_template_kwargs' must be an object")
+        if not _is_object(given) or (taken := _TAKEN & given.keys()):
+            reason = f"may not set {min(taken)!r}" if _is_object(given) else "must be an object"
+            raise ValueError(f"{place}: 'chat_template_kwargs' {reason}")
         more = {key: request[key] for key in _TEMPLATE_KEYS if request.get(key) is not None}
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
@@ -182,6 +185,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
             return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
         is_of_template = type(error).__module__.startswith("jinja2")
+        is_of_template |= isinstance(error, ArithmeticError)
         if not is_of_template and not isinstance(error, _REFUSALS):
             raise
         reason = error.args[0] if isinstance(error, KeyError) else error
@@ -207,7 +211,8 @@ def _as_served(message: dict[str, Any]) -> dict[str, Any]:
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text", content)
     message["content"] = "" if content is None else content
-    for call in message.get("tool_calls") or ():
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
         with suppress(ValueError, TypeError, KeyError):
             call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
     return message

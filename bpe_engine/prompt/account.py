@@ -512,8 +512,10 @@ class Comparison:
             alike: dict[Any, list[_Unit]] = {}
             for unit in reversed(gone):
                 alike.setdefault(key(unit), []).append(unit)
-            for unit in [unit for unit in come if alike.get(key(unit))]:
-                other = alike[key(unit)].pop()
+            for unit in [*come]:
+                if not (others := alike.get(key(unit))):
+                    continue
+                other = others.pop()
                 del gone[other], come[unit]
                 yield from [_change("moved", unit)] if is_same else self._edited(other, unit)
         grown = {*takewhile(come.__contains__, reversed(new))} if is_message else set()

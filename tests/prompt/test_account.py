@@ -242,6 +242,42 @@ def test_fit_keeps_whole_turns() -> None:
         fit(late, 40, model="gpt-4o")
 
 
+@pytest.mark.parametrize("calls", [5, [5], [None], ["a"], {"id": 1}, [{"id": [1]}]])
+def test_fit_of_damaged_calls(calls: Any) -> None:
+    chat = [chats.USER, {**chats.ANSWER, "tool_calls": calls}, chats.RESULT, chats.USER]
+    for source in ({"model": "gpt-4o"}, {"tokenizer": QWEN, "template": TEMPLATES["chatml"]}):
+        full = account_prompt(chat, **source).total
+        assert fit(chat, full, **source).messages == chat
+        assert fit(chat, full - 1, **source).messages == chat[3:]
+
+
+def test_messages_with_few_texts_are_compared() -> None:
+    choose = seeded("few texts")
+    texts = [{"role": "user", "content": text} for text in "abc"]
+    before, after = (
+        account_prompt(
+            choose.choices(texts, k=size),
+            QWEN,
+            template="{% for m in messages %}{{ m.content }}{% endfor %}",
+            max_seconds=1e6,
+        )
+        for size in (10_000, 9_000)
+    )
+    kinds = [change.kind for change in after.compare(before).changes]
+    added = kinds.count("added") + kinds.count("grown")
+    assert kinds.count("removed") == 1000 + added and kinds.count("moved") > 5000
+
+
+def test_arguments_that_are_refused() -> None:
+    with pytest.raises(TypeError, match="tools must be a list, not int"):
+        account_prompt([chats.USER], model="gpt-4o", tools=5)  # type: ignore[arg-type]
+    empty = account_prompt([chats.USER], QWEN, template="")
+    assert (empty.total, empty.parts) == (0, ())
+    for other in (account_prompt([chats.USER], model=name) for name in ("gpt-4", "gpt-4o")):
+        with pytest.raises(ValueError, match="the prompts are of two models"):
+            empty.compare(other)
+
+
 def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[Any, str, str]:
     with pytest.raises(SystemExit) as exit:
         cli.main(("account", *arguments))
@@ -297,12 +333,21 @@ def test_the_command(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) 
     _, out, err = run(capfdbinary, log, *source)
     assert "most tokens" in out and err.count("bos_token") == 1
     Path(template).write_text(TEMPLATES["chatml"])
+    chat: Any = {"messages": [chats.USER], "add_generation_prompt": False}
+    Path(one).write_text(json.dumps(chat))
+    _, out, _ = run(capfdbinary, one, *source, "--json")
+    (part,) = json.loads(out)["parts"]
+    assert part["name"] == "messages"
+    Path(zero := str(tmp_path / "zero.jinja")).write_text("{{ 1 / 0 }}")
     user = '[{"role": "user"}]'
     for text, arguments, message in [
         ("[1]", source, "give a list of messages"),
         ('[{"messages": [1]}]', source, "item 1: give a list of messages"),
         ('{"messages": [{}], "tools": {"a": 1}}', source, "tools must be a list, not dict"),
         ('{"messages": [{}], "chat_template_kwargs": [1]}', source, "must be an object"),
+        ('{"messages": [{}], "chat_template_kwargs": {"tools": []}}', source, "not set 'tools'"),
+        ('[{"role": "tool", "tool_calls": 5, "content": 1}]', source, "can only concatenate str"),
+        ('[{"role": "user"}]', (*source[:3], zero), f"{one}: the template: division by zero"),
         (user, (*source, "--price-in", "nan"), "take finite numbers"),
         (user, ("-m", "claude"), "'claude' is not a chat model of OpenAI"),
         (user, ("-m", "gpt-4o", "--template", template), "--template needs --tokenizer"),
