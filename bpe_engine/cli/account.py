@@ -175,8 +175,8 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
         messages = [_as_served(message) for message in messages]
         given = request.get("chat_template_kwargs") or {}
         if not _is_object(given) or (taken := _TAKEN & given.keys()):
-            reason = f"may not set {min(taken)!r}" if _is_object(given) else "must be an object"
-            raise ValueError(f"{place}: 'chat_template_kwargs' {reason}")
+            wrong = f"may not set {min(taken)!r}" if _is_object(given) else "must be an object"
+            raise ValueError(f"{place}: 'chat_template_kwargs' {wrong}")
         more = {key: request[key] for key in _TEMPLATE_KEYS if request.get(key) is not None}
         more |= {**given, "max_seconds": _MAX_SECONDS}
     try:
@@ -184,8 +184,7 @@ def _account(place: str, value: Any, source: dict[str, Any]) -> Account:
             warnings.simplefilter("ignore")  # A note has said so.
             return account_prompt(messages, tools=tools, **{**more, **source})
     except Exception as error:
-        is_of_template = type(error).__module__.startswith("jinja2")
-        is_of_template |= isinstance(error, ArithmeticError)
+        is_of_template = "jinja2" in type(error).__module__ or isinstance(error, ArithmeticError)
         if not is_of_template and not isinstance(error, _REFUSALS):
             raise
         reason = error.args[0] if isinstance(error, KeyError) else error

@@ -513,11 +513,9 @@ class Comparison:
             for unit in reversed(gone):
                 alike.setdefault(key(unit), []).append(unit)
             for unit in [*come]:
-                if not (others := alike.get(key(unit))):
-                    continue
-                other = others.pop()
-                del gone[other], come[unit]
-                yield from [_change("moved", unit)] if is_same else self._edited(other, unit)
+                if others := alike.get(key(unit)):
+                    del gone[other := others.pop()], come[unit]
+                    yield from [_change("moved", unit)] if is_same else self._edited(other, unit)
         grown = {*takewhile(come.__contains__, reversed(new))} if is_message else set()
         yield from (_change("grown" if unit in grown else "added", unit) for unit in come)
         yield from (_change("removed", unit) for unit in gone)
@@ -586,8 +584,6 @@ _DATE = re.compile(
     r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b|"
     r"\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AaPp][Mm])?(?:Z|[+-]\d\d:?\d\d)?"
 )
-
-
 _dateless = partial(_DATE.sub, "\0")
 
 
