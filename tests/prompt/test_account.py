@@ -273,9 +273,10 @@ def test_arguments_that_are_refused() -> None:
         account_prompt([chats.USER], model="gpt-4o", tools=5)  # type: ignore[arg-type]
     empty = account_prompt([chats.USER], QWEN, template="")
     assert (empty.total, empty.parts) == (0, ())
-    for other in (account_prompt([chats.USER], model=name) for name in ("gpt-4", "gpt-4o")):
+    old, new = (account_prompt([chats.USER], model=name) for name in ("gpt-4", "gpt-4o"))
+    for account in (empty, old):
         with pytest.raises(ValueError, match="the prompts are of two models"):
-            empty.compare(other)
+            account.compare(new)
 
 
 def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[Any, str, str]:
