@@ -1,4 +1,4 @@
-"""Tokens of each part of a prompt, the first difference of two prompts, and the turns that fit a budget."""
+"""Token counts by prompt part, prompt comparison, and truncation of conversations to a budget."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ __all__ = ["Account", "Comparison", "Fitted", "Part", "PartChange", "Side", "acc
 
 _SYSTEM = ("system", "developer")
 _RESULTS = ("tool", "function", "ipython")
-# The top-level parts in order; labels of segments follow.
+# Order of the top-level parts. Segment labels follow.
 _GROUPS = ("template", "system", "tools", "documents", "messages")
-# Earlier prompts of a log that each prompt is compared with.
+# Maximum number of earlier prompts in a log with which each prompt is compared.
 _RECENT = 32
 
 
 class Part(NamedTuple):
-    """A part of a prompt, and its tokens."""
+    """Prompt part with its token count."""
 
-    #: The place, such as "tools[1]" or "messages[2].content"; or the label of a segment.
+    #: Path such as "tools[1]" or "messages[2].content", or the label of a segment.
     name: str
-    #: The tokens, including all `parts`. A token belongs to the part with its first byte.
+    #: Number of tokens, including all `parts`. A token belongs to the part with its first byte.
     tokens: int
-    #: The role of a message, or the name of a tool.
+    #: Role of a message, or name of a tool.
     label: str = ""
-    #: The tokens that end in another part.
+    #: Number of tokens that end in another part.
     crossing: int = 0
     parts: tuple[Part, ...] = ()
 
@@ -56,24 +56,25 @@ class Part(NamedTuple):
 
 # `Part(...)` in half the time.
 _part: Callable[[Any], Part] = partial(tuple.__new__, Part)
-# A leaf of the tree: the group ("messages" for system messages, too), the index in it or -1, the field or "".
+# Leaf of the tree: group ("messages" also for system messages), index in the group or -1, and field
+# or "".
 _Place = tuple[str, int, str]
 
 
 class Side(NamedTuple):
-    """The first token that differs, in one of two prompts."""
+    """First differing token in one of two prompts."""
 
     place: int
-    #: The name of the part, such as "messages[0].content".
+    #: Name of the part, such as "messages[0].content".
     part: str
     origin: Origin | None
     text: str
-    #: The text of this token and its neighbors.
+    #: Text of the token and its neighbors.
     context: str
 
 
 class Account:
-    """The tokens of each part of a prompt. Made by `account_prompt`."""
+    """Token counts of the parts of a prompt. Created by `account_prompt`."""
 
     def __init__(
         self,
@@ -87,14 +88,14 @@ class Account:
         self._messages, self._tools = messages, tools
         self._counted = counted
         self._leaves, self._leaf_of = _leaves(segments)
-        #: The tokens of the whole prompt.
+        #: Number of tokens of the whole prompt.
         self.total: int = len(counted)
-        #: The parts that are estimates, each with the reason; empty if all numbers are exact.
+        #: Estimated parts, each with the reason. Empty if all counts are exact.
         self.estimates: list[str] = getattr(counted, "estimates", [])
 
     @cached_property
     def ids(self) -> list[int] | None:
-        """The ids; None for a closed model, whose prompts are not public."""
+        """Token ids. None for a closed model, whose prompts are not public."""
         return None if isinstance(self._counted, _Estimated) else self._numbers
 
     @cached_property
@@ -103,7 +104,7 @@ class Account:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The parts, whose tokens sum to `total`."""
+        """Top-level parts, whose tokens sum to `total`."""
         items: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
         totals = self._counted.totals(self._leaf_of, len(self._leaves))
         for (group, at, field), count, across in zip(self._leaves, *totals):
@@ -125,7 +126,7 @@ class Account:
         return tuple(_sum(name, parts) for name, parts in groups.items() if parts)
 
     def __iter__(self) -> Iterator[Part]:
-        """Yields all parts, each before the parts inside."""
+        """Yields all parts in pre-order."""
         ahead = [*reversed(self.parts)]
         while ahead:
             yield (part := ahead.pop())
@@ -168,7 +169,7 @@ class Account:
         size = len(self._segments)
         at = bisect_right([*accumulate(self._counted.totals([*range(size)], size)[0])], place)
         segment, numbers = self._segments[at], self._numbers
-        # Numbers below 0 are no ids.
+        # Negative numbers are not ids.
         before, after = (
             [*takewhile(lambda id: id >= 0, near)]
             for near in (numbers[max(place - 6, 0) : place][::-1], numbers[place : place + 6])
@@ -180,12 +181,12 @@ class Account:
     def _decoded(self, ids: list[int]) -> str:
         try:
             return str(self._tokenizer.decode_bytes(ids).decode("utf-8", "replace"))
-        except ValueError:  # A token of this model has no bytes by itself.
+        except ValueError:  # A token of this model has no bytes of its own.
             return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     @cached_property
     def _labels(self) -> dict[tuple[str, int], str]:
-        """The roles of messages and the names of tools."""
+        """Roles of the messages and names of the tools."""
         labels = {("messages", at): value_of(m, "role") for at, m in enumerate(self._messages)}
         for at, tool in enumerate(self._tools):
             labels["tools", at] = value_of(value_of(tool, "function") or tool, "name")
@@ -197,7 +198,7 @@ class Account:
 
     @cached_property
     def _units(self) -> dict[str, _Unit]:
-        """The template, the tools, the documents and the messages, by name."""
+        """Template, tools, documents and messages by name."""
         texts: list[list[str]] = [[] for _ in self._leaves]
         for leaf, segment in zip(self._leaf_of, self._segments):
             texts[leaf].append(segment[0] or str(segment[5] or ""))
@@ -226,7 +227,7 @@ def _name(group: str, at: int, field: str = "") -> str:
 
 @dataclass(eq=False)
 class _Unit:
-    """A tool, a document or a message, with the text of each field."""
+    """Tool, document or message with the text of each field."""
 
     group: str
     at: int
@@ -236,7 +237,7 @@ class _Unit:
 
     @cached_property
     def said(self) -> tuple[Any, ...]:
-        """The label and the fields, without the text that the template writes around a message."""
+        """Label and fields, without the template's text around a message."""
         return self.label, *sorted(it for it in self.fields.items() if it[0] != "template")
 
 
@@ -255,14 +256,14 @@ def _leaves(segments: Sequence[Any]) -> tuple[list[_Place], list[int]]:
     items = {leaf for (group, *_), leaf in known.items() if group in ("tools", "documents")}
     inside = [number for number, leaf in enumerate(leaf_of) if leaf in items]
     for start, end in pairwise(inside):
-        # Text of the template between two texts of one tool belongs to the tool.
+        # Template text between two texts of the same tool belongs to the tool.
         if leaf_of[start] == leaf_of[end] and not any(leaf_of[start + 1 : end]):
             leaf_of[start:end] = [leaf_of[start]] * (end - start)
     return list(known), leaf_of
 
 
 def _labeled(role: str | None, source: str | None) -> _Place:
-    """Returns the place of a segment that no template made, by its labels."""
+    """Returns the leaf of a segment not rendered by a template, derived from its labels."""
     group = source or role or "text"
     if found := re.fullmatch(r"messages\[(\d+)\]", group):
         return "messages", int(found[1]), "content"
@@ -270,7 +271,7 @@ def _labeled(role: str | None, source: str | None) -> _Place:
 
 
 def part_rows(title: str, parts: Sequence[Part], width: int = 80, bar: str = "█") -> list[str]:
-    """Returns the rows of a table: the name, tokens, share and bar of each part.
+    """Returns table rows with the name, tokens, share and bar of each part.
 
     Parts under 1 % share a row: messages by role, others by group.
     """
@@ -320,22 +321,22 @@ def account_prompt(
 ) -> Account:
     """Counts the tokens of each part of a prompt.
 
-    With a tokenizer the numbers are exact: the ids equal `encode_segments`. Text that a template
-    writes around a message is the message's part "template"; text inside a tool belongs to the tool.
+    With a tokenizer the counts are exact: the ids equal `encode_segments`. Template text around a
+    message is the message's part "template". Template text inside a tool belongs to the tool.
 
     Args:
-        prompt: Messages, or segments, as `render_template` and `render_chat` return them.
+        prompt: Messages, or segments as returned by `render_template` and `render_chat`.
         tokenizer: An encoding or a tokenizer.
-        template: The text of a chat template, for messages; by default the `tokenizer`'s own.
-        model: A chat model of OpenAI, instead of a tokenizer: `count_chat_tokens` counts the parts.
-        tools: The tools of the request.
-        max_seconds: The longest time for the template.
+        template: Chat template source for messages. Default: the template of `tokenizer`.
+        model: OpenAI chat model, instead of a tokenizer. `count_chat_tokens` counts the parts.
+        tools: Tools of the request.
+        max_seconds: Time limit for rendering the template.
         more: As in `render_template`; `add_generation_prompt` is True by default.
 
     Raises:
         TypeError: The prompt is neither messages nor segments.
-        ValueError: A tokenizer or a template is missing, or `model` is not a chat model of OpenAI.
-        Exception: What rendering, encoding and counting raise.
+        ValueError: A tokenizer or a template is missing, or `model` is not an OpenAI chat model.
+        Exception: Any error of rendering, encoding or counting.
 
     >>> from bpe_engine.prompt import account_prompt
     >>> chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
@@ -380,11 +381,11 @@ def _listed(values: Any, name: str = "a prompt of messages or segments") -> list
 
 @dataclass
 class _Estimated:
-    """What `count_chat_tokens` counts, with the questions that `AuditedIds` answers."""
+    """Token counts of `count_chat_tokens` behind the interface of `AuditedIds`."""
 
-    #: A number for each token: an id, or less than 0 where the rule counts another text.
+    #: One number per token: an id, or a negative number where the rule counts another text.
     numbers: list[int]
-    #: The segment of each token.
+    #: Segment index of each token.
     owners: list[int]
     estimates: list[str]
 
@@ -412,7 +413,7 @@ def _estimated(
 
     def add(text: str, count: int, origin: Origin) -> None:
         ids = encoding.encode(text, disallowed_special=())
-        # If the rule counts another text, the part is kept as a whole or not at all.
+        # If the rule counts another text, the part is kept entirely or not at all.
         unknown = [-1 - zlib.crc32(text.encode("utf-8", "replace"))] * count
         counted.numbers.extend(ids if len(ids) == count else unknown)
         counted.owners.extend([len(segments)] * count)
@@ -433,50 +434,51 @@ def _estimated(
 
 
 class PartChange(NamedTuple):
-    """A change between two prompts."""
+    """Change of a part between two prompts."""
 
     #: "grown" (at the end), "added", "removed", "moved", "date", "key order", "whitespace" or
-    #: "edited"; "reasoning" and "template" if the template writes the same messages in another way.
+    #: "edited"; "reasoning" and "template" if the template renders the same messages differently.
     kind: str
-    #: The name of the part in the later prompt; of a removed part, in the earlier one.
+    #: Name of the part in the later prompt. For a removed part, the name in the earlier prompt.
     part: str
-    #: The role of the message, or the name of the tool.
+    #: Role of the message, or name of the tool.
     label: str
     advice: str
 
 
 class Comparison:
-    """The tokens of a prompt that a cache of an earlier prompt saves. Made by `Account.compare`."""
+    """Prompt tokens saved by the cache of an earlier prompt. Created by `Account.compare`."""
 
     def __init__(self, before: Account, after: Account):
         self.before: Account = before
         self.after: Account = after
-        #: The number of tokens at the beginning that both prompts have.
+        #: Length of the common prefix in tokens.
         self.kept: int = _common(before._numbers, after._numbers)
 
     @cached_property
     def first(self) -> tuple[Side | None, Side | None]:
-        """The first token that differs, in the earlier and in the later prompt; None at an end."""
+        """First differing token in the earlier and later prompts. None at the end of a prompt."""
         return self.before._side(self.kept), self.after._side(self.kept)
 
     def cached(self, block: int = 16) -> int:
-        """Returns the kept tokens in whole blocks; as in vLLM, never the last token."""
+        """Returns the number of kept tokens in whole blocks. Never includes the last token, as in
+        vLLM."""
         block = whole_number("block", block, at_least=1)
         return min(self.kept, max(self.after.total - 1, 0)) // block * block
 
     @property
     def cached_by_openai(self) -> int:
-        """The tokens in OpenAI's cache: none under 1,024, then in steps of 128."""
+        """Number of tokens in OpenAI's cache: 0 below 1,024, then in steps of 128."""
         return self.kept // 128 * 128 if self.kept >= 1024 else 0
 
     @property
     def billed_as_cached(self) -> int:
-        """The cached tokens: of a closed model by OpenAI's rule, of others in blocks of 16."""
+        """Number of cached tokens: OpenAI's rule for closed models, blocks of 16 for others."""
         return self.cached_by_openai if self.after.ids is None else self.cached()
 
     @cached_property
     def changes(self) -> list[PartChange]:
-        """The changes of parts; a change at the first difference comes first."""
+        """Changes of parts. A change at the first difference comes first."""
         old, new = self.before._units, self.after._units
         found: list[PartChange] = []
         groups = (unit.group for units in (old, new) for unit in units.values())
@@ -506,7 +508,7 @@ class Comparison:
         for is_same in (True, False):
 
             def key(unit: _Unit, is_same: bool = is_same) -> Any:
-                # A tool is known by its name; a message, by its role and place.
+                # A tool is identified by name, and a message by role and position.
                 return unit.said if is_same else (unit.label, is_message and unit.at)
 
             alike: dict[Any, list[_Unit]] = {}
@@ -569,7 +571,7 @@ class Comparison:
 
 
 def _common(old: Sequence[Any], new: Sequence[Any]) -> int:
-    """Returns the number of equal items at the beginning."""
+    """Returns the length of the common prefix."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         at = (low + high + 1) // 2
@@ -588,7 +590,7 @@ _dateless = partial(_DATE.sub, "\0")
 
 
 def _kind(one: str, other: str, is_same: bool) -> str:
-    """Returns the kind of an edit; `is_same` if both texts are of equal data."""
+    """Returns the kind of an edit. `is_same` is True if both texts represent equal data."""
     if "".join(one.split()) == "".join(other.split()):
         return "whitespace"
     if _dateless(one) == _dateless(other):
@@ -600,7 +602,7 @@ def _kind(one: str, other: str, is_same: bool) -> str:
 
 _AGAIN = "All text after {} is computed again: "
 _ON_TOOLS = _AGAIN.format("the tools") + "offer the same tools, texts and order in every request."
-# The advice for each kind of change, or for a kind in one group.
+# Advice for each kind of change, or for a kind in one group.
 _ADVICE = {
     "grown": "Text added at the end costs only the new tokens.",
     "added": _AGAIN.format("an added part") + "add new text at the end.",
@@ -625,12 +627,13 @@ def _change(kind: str, unit: _Unit, field: str = "") -> PartChange:
 
 
 class Step(NamedTuple):
-    """A prompt of a log, compared with an earlier one."""
+    """Prompt of a log compared with an earlier prompt."""
 
     account: Account
-    #: With one of the last 32 prompts: of the same conversation, or with the most tokens in common.
+    #: Comparison with one of the last 32 prompts: the same conversation, or the longest common
+    #: prefix.
     compared: Comparison | None
-    #: The change that ended the cache early.
+    #: Change that shortened the cached prefix.
     change: PartChange | None
 
 
@@ -643,7 +646,7 @@ def follow(accounts: Iterable[Account]) -> Iterator[Step]:
         found = [(bool(said & them), account.compare(before)) for before, them in reversed(recent)]
         is_same, best = max(found, key=lambda it: (it[0], it[1].kept), default=(False, None))
         change = next((it for it in best.changes if it.kind != "grown"), None) if best else None
-        # Another conversation has other text; only shared text that differs is a change.
+        # Other conversations have other text. Only a difference in shared text is a change.
         if change and not is_same and change.kind in ("added", "removed", "edited", "template"):
             change = None
         yield Step(account, best, change)
@@ -651,12 +654,12 @@ def follow(accounts: Iterable[Account]) -> Iterator[Step]:
 
 
 class Fitted(NamedTuple):
-    """The messages that fit into a budget. Made by `fit`."""
+    """Messages that fit a token budget. Created by `fit`."""
 
     messages: list[Any]
-    #: The dropped messages, in order.
+    #: Dropped messages in order.
     dropped: list[Any]
-    #: The tokens of the prompt of `messages`, including tools and template.
+    #: Number of tokens of the prompt for `messages`, including tools and template.
     total: int
 
 
@@ -668,20 +671,20 @@ def fit(
     tools: Sequence[Mapping[str, Any]] | None = None,
     **more: Any,
 ) -> Fitted:
-    """Drops the oldest turns of a conversation, so that its prompt has at most `limit` tokens.
+    """Drops the oldest turns of a conversation until its prompt has at most `limit` tokens.
 
-    Keeps system messages, and whole turns from the end: a turn begins with a message of the user. The
-    result of a tool stays with its call.
+    Keeps system messages and whole turns from the end. A turn begins with a user message. Tool
+    results stay with their calls.
 
     Args:
         messages: The conversation.
-        limit: The maximum number of tokens, tools and template included.
+        limit: The maximum number of tokens, including tools and template.
         template, tokenizer, tools, more: As in `account_prompt`, such as ``model="gpt-4o"``.
 
     Raises:
         TypeError: A message is not a mapping.
-        ValueError: The last turn alone is too long; the message names the largest part.
-        Exception: Errors of `account_prompt`.
+        ValueError: The last turn alone exceeds the limit. The message names the largest part.
+        Exception: Any error of `account_prompt`.
 
     >>> from bpe_engine.prompt import fit
     >>> chat = [{"role": "user", "content": f"Question {number}"} for number in range(9)]
@@ -718,9 +721,9 @@ def fit(
 
 
 def _starts(messages: Sequence[Any]) -> list[int]:
-    """Returns where turns begin: at messages of the user, but not between a call and its result."""
+    """Returns the start indices of turns: user messages, except between a call and its result."""
     calls: dict[Any, int] = {}
-    # The first message that each one needs: a result needs its call.
+    # Index of the first message required by each message: a result requires its call.
     needs: list[int] = []
     for at, message in enumerate(messages):
         made = value_of(message, "tool_calls")

@@ -1,4 +1,4 @@
-"""The text that a template writes before an answer: where the model's part of a turn begins."""
+"""Template text before an answer, which determines the start of the model's part of a turn."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from .segments import Segment, whole_text
 
 __all__ = ["Answers", "Header", "answers", "turns_of"]
 
-#: The parts of a generation prompt: a tag, a line end, or other text.
+#: Parts of a generation prompt: tags, line ends and other text.
 _PARTS = re.compile(r"<[^<>]*>|\n|[^<\n]+|<")
 _TOOL_ROLES = frozenset(["function", "ipython", "tool"])
 
 
 class Header(NamedTuple):
-    """The text of the template before an answer."""
+    """Template text before an answer."""
 
-    #: All text after the message before the answer.
+    #: All text between the preceding message and the answer.
     whole: str
-    #: Beginnings of the generation prompt that end with a tag, a line or a word, the longest first.
+    #: Prefixes of the generation prompt that end with a tag, line or word, longest first.
     beginnings: list[str]
-    #: Whether the model goes on in the open turn, without a generation prompt.
+    #: Whether the model continues the open turn without a generation prompt.
     is_open: bool = False
 
 
 class Answers(NamedTuple):
-    """The text of the template around what the model writes."""
+    """Template text around the model's output."""
 
-    #: The headers of answers after a question, and after the result of a tool.
+    #: Headers of answers after a question and after a tool result.
     headers: tuple[Header, Header]
-    #: Ends of a call whose result stands inside the turn, the longest first; empty if results have
-    #: turns of their own.
+    #: Endings of a call whose result is inside the turn, longest first. Empty if results have
+    #: separate turns.
     endings: list[str]
 
 
 def answers(render: Callable[..., list[Segment]], has_tools: bool) -> Answers:
-    """Returns the text of a template around answers.
+    """Returns the template text around answers.
 
     Renders short conversations with and without a generation prompt. Without a generation prompt, the
     text before a plain answer is the header.
 
     Args:
-        render: Renders messages, with the caller's variables.
-        has_tools: Whether the caller gives tools.
+        render: Renders messages with the caller's variables.
+        has_tools: Whether the caller passes tools.
     """
     tools = [TOOL] if has_tools else None
 
@@ -83,7 +83,7 @@ def _of_message(segments: Sequence[Segment], message: int) -> list[Segment]:
 
 
 def _endings(call: list[Segment], answered: list[Segment]) -> list[str]:
-    """Returns the ends of the text that a template writes after a call, with or without its result."""
+    """Returns the endings of the template text after a call, with and without its result."""
     before = list(takewhile(lambda part: RESULT["content"] not in part.text, answered))
     if len(before) == len(answered) or not before or before[-1:] != _of_message(before[-1:], 1):
         return []
@@ -96,7 +96,7 @@ def _endings(call: list[Segment], answered: list[Segment]) -> list[str]:
 
 
 def turns_of(roles: Sequence[Any]) -> list[int | None]:
-    """Returns the place in `Answers.headers` for each message of the assistant; None for others."""
+    """Returns the index in `Answers.headers` of each assistant message, and None for others."""
     return [
         int(place > 0 and roles[place - 1] in _TOOL_ROLES) if role == "assistant" else None
         for place, role in enumerate(roles)

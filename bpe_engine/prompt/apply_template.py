@@ -1,4 +1,4 @@
-"""Chooses and renders the template for `Tokenizer.apply_chat_template`."""
+"""Selection and rendering of the template for `Tokenizer.apply_chat_template`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .segments import Segment, whole_text
 
 __all__ = ["choose", "named_templates", "render", "without_none"]
 
-# Sentinel for `continue_final_message`; the prompt is cut here.
+# Sentinel for `continue_final_message`. The prompt is truncated here.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 _Templates = dict[str, str]
 
 
 def named_templates(chat_template: Any) -> str | _Templates | None:
-    """Returns the templates of a tokenizer: one, or several by name.
+    """Returns a tokenizer's templates by name.
 
     Raises:
         TypeError: The argument is neither.
@@ -37,7 +37,7 @@ def choose(templates: str | _Templates | None, asked_for: str | None, tools: Any
     """Returns the template for a conversation.
 
     Raises:
-        ValueError: Templates are missing, or there are several and no default.
+        ValueError: The tokenizer has no template, or several without a default.
     """
     if isinstance(templates, Mapping):
         if asked_for is not None:
@@ -70,7 +70,7 @@ def render(
     continue_final_message: bool | str,
     variables: Mapping[str, Any],
 ) -> tuple[list[list[Segment]], bool]:
-    """Returns the segments of each conversation, and whether there were several.
+    """Returns the segments of each conversation, and whether the input was a batch.
 
     Raises:
         ValueError: A conversation is empty, or its last message cannot be continued.
@@ -120,7 +120,7 @@ def without_none(messages: Sequence[Any]) -> list[Any]:
 
 
 def _left_open(messages: list[Any], part: str, template: str) -> str:
-    """Marks the end of the last message, and returns its text."""
+    """Marks the end of the last message and returns the message's text."""
     final = messages[-1].get(part) if messages else None
     if final is None:
         raise ValueError(
@@ -152,7 +152,7 @@ def _left_open(messages: list[Any], part: str, template: str) -> str:
 
 
 def _cut(segments: list[Segment], final: str) -> list[Segment]:
-    """Returns the segments before the mark."""
+    """Returns the segments before the sentinel."""
     text = whole_text(segments)
     if final.strip() not in text or _TAG.strip() not in text:
         raise ValueError(
@@ -162,7 +162,7 @@ def _cut(segments: list[Segment], final: str) -> list[Segment]:
         )
     end = text.rindex(_TAG.strip())
     if not text.startswith(_TAG, end):
-        # The template takes whitespace off the end of messages.
+        # The template strips trailing whitespace from messages.
         end = len(text[:end].rstrip())
     kept = []
     for segment in segments:

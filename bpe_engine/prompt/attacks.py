@@ -1,4 +1,4 @@
-"""Ways to forge a control token, and the fields to forge it from: what `audit_template` tries."""
+"""Techniques for forging control tokens, and the input fields, for `audit_template`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = [
     "simplified",
 ]
 
-#: Half-width characters have full-width forms, which NFKC turns back.
+#: Full-width forms of ASCII characters, which NFKC maps back.
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-#: Letters that NFKC makes of others; Kelvin's sign is K already under NFC.
+#: Letters to which NFKC maps other characters. NFC already maps the Kelvin sign to K.
 _LETTERS = str.maketrans({"s": "\u017f", "K": "\u212a"})
-#: Characters that a reader does not see, and that normalizers drop.
+#: Invisible characters that normalizers drop.
 _INVISIBLE = ("\u200b", "\u200d", "\u00ad", "\ufeff", "\u2060", "\x00")
 
 
 class Trick(NamedTuple):
-    """A way to write a control token."""
+    """Technique for writing a control token."""
 
     name: str
-    #: The trick in words, for reports.
+    #: Description for reports.
     what: str
-    #: Returns the texts for the name of a token. `SPLIT` and `COMPLETED` need the prompt.
+    #: Returns the texts for a token name. `SPLIT` and `COMPLETED` require the prompt.
     spellings: Callable[[str], Iterable[str]] = lambda name: ()
 
 
@@ -126,7 +126,7 @@ def _with_text(arguments: Any) -> dict[str, Any]:
     return {**_CALLED, "tool_calls": [{**CALL, "function": function}]}
 
 
-#: Conversations of a caller: messages, and other variables by name.
+#: Caller input: messages, and other variables by name.
 CONVERSATIONS: tuple[Mapping[str, Any], ...] = (
     {"messages": [SYSTEM, USER, THOUGHT, MORE]},
     {"messages": [SYSTEM, USER, _CALLED, RESULT, ANSWER, MORE], "tools": [_TOOL]},
@@ -177,7 +177,7 @@ def _silent_calls(messages: _Messages) -> _Messages:
 
 
 def simplified(messages: _Messages) -> Iterator[_Messages]:
-    """Yields a conversation, and simpler ones for templates that refuse it."""
+    """Yields a conversation, then simpler variants for templates that reject it."""
     changes = (_without_system, _without_reasoning, _silent_calls)
     for chosen in product((False, True), repeat=len(changes)):
         made = messages
@@ -186,23 +186,23 @@ def simplified(messages: _Messages) -> Iterator[_Messages]:
         yield made
 
 
-#: The keys of these dicts are the caller's, and so are keys that no standard names.
+#: Dicts whose keys come from the caller. Nonstandard keys also come from the caller.
 _FREE_KEYS, _FREE = ("arguments", "properties"), "remark"
 
 
 class Place(NamedTuple):
-    """A string that a caller fills."""
+    """Position of a caller-supplied string."""
 
-    #: The name of the field, for people.
+    #: Display name of the field.
     field: str
     path: tuple[str | int, ...]
-    #: Whether it is the last key of the path.
+    #: Whether the string is the last key of the path.
     is_key: bool
     value: str
 
 
 def places(given: Mapping[str, Any]) -> Iterator[Place]:
-    """Yields the strings of what a caller gives."""
+    """Yields the positions of the strings in the caller's input."""
     for name, value in given.items():
         if name == "messages":
             for index, message in enumerate(value):
@@ -226,7 +226,7 @@ def _strings(value: Any, path: tuple[str | int, ...], whose: str) -> Iterator[Pl
 
 
 def replaced(value: Any, place: Place, text: str) -> Any:
-    """Returns what a caller gives with another text in a place."""
+    """Returns the caller's input with the string at a position replaced."""
     return _replaced(value, place.path, place.is_key, text)
 
 

@@ -1,4 +1,4 @@
-"""`Audit`: where each id of a prompt comes from, and masks for training."""
+"""`Audit`: origins of the ids of a prompt, and training masks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class ControlString(NamedTuple):
     """A control string in untrusted text."""
 
     token: str
-    #: The index of the segment in which it begins.
+    #: Index of the segment in which the string begins.
     segment: int
-    #: Its first character in the text of that segment.
+    #: Offset of the first character in the text of that segment.
     offset: int
 
 
 class Unseen(NamedTuple):
-    """Characters of a message that are not in the prompt."""
+    """Characters of a message that are missing from the prompt."""
 
-    #: The index of the message.
+    #: Index of the message.
     message: int
     #: "content", "reasoning" or "tool_calls".
     field: str
-    #: The keys and indices that lead from the message to the text.
+    #: Path from the message to the text, as keys and indices.
     path: tuple[str | int, ...]
-    #: The first character, and the one after the last.
+    #: Start and end offsets in characters. The end is exclusive.
     start: int
     end: int
     #: The characters.
@@ -42,17 +42,17 @@ class Unseen(NamedTuple):
 
 
 def is_trusted(segment: Sequence[Any]) -> bool:
-    """Returns True if a segment may hold a special token."""
+    """Returns True if a segment may contain a special token."""
     return bool(segment[1]) or is_tokens(segment)
 
 
 def is_tokens(segment: Sequence[Any]) -> bool:
-    """Returns True for a segment of ids."""
+    """Returns True for a segment of token ids."""
     return len(segment) >= 6 and bool(segment[4] == "tokens")
 
 
 class Audit:
-    """The result of `audit_segments`: the ids of a prompt and their origins."""
+    """Result of `audit_segments`: the ids of a prompt and their origins."""
 
     def __init__(
         self,
@@ -81,31 +81,32 @@ class Audit:
 
     @cached_property
     def segments(self) -> list[int]:
-        """For each id, the index of the segment that holds its first byte, or that names it."""
+        """Segment index of each id: the segment that contains its first byte or names the token."""
         return self._ids.segments()
 
     @cached_property
     def special(self) -> list[bool]:
-        """True for each id that is a special token of a trusted segment."""
+        """Flags of the ids: True for special tokens of trusted segments."""
         return list(map(bool, self._ids.special()))
 
     @cached_property
     def controls(self) -> list[ControlString]:
-        """The control strings in untrusted text, which are encoded as ordinary text."""
+        """Control strings in untrusted text, which are encoded as ordinary text."""
         return self._make_controls()
 
     def __repr__(self) -> str:
         return f"<Audit of {len(self._ids)} ids, {len(self.controls)} control strings>"
 
     def assert_safe(self) -> None:
-        """Raises ValueError if text from outside could control the model.
+        """Raises ValueError if untrusted text could control the model.
 
-        Names of special tokens in untrusted text are safe: they are encoded as ordinary text. The
-        other strings of ``control=`` are text in any case, so untrusted text must not hold them.
+        Names of special tokens in untrusted text are safe, because they are encoded as ordinary
+        text. Other strings of ``control=`` are always text, so untrusted text must not contain
+        them.
 
         Raises:
-            ValueError: A special token comes from untrusted text, or untrusted text holds a control
-                string that is not a special token.
+            ValueError: A special token comes from untrusted text, or untrusted text contains a
+                control string that is not a special token.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import special, untrusted
@@ -122,17 +123,17 @@ class Audit:
 
     @property
     def origins(self) -> list[Origin | None]:
-        """The origin of each id's segment, in a prompt of `render_template`; otherwise None."""
+        """Origins of the ids' segments in a prompt from `render_template`, otherwise None."""
         return [self._origins[segment] for segment in self.segments]
 
     @property
     def has_tags(self) -> bool:
-        """Whether the template of the prompt has ``{% generation %}`` tags."""
+        """Whether the prompt's template has ``{% generation %}`` tags."""
         return any(origin is not None and origin.has_tags for origin in self._origins)
 
     @cached_property
     def _origins(self) -> list[Origin | None]:
-        """The origin of each segment."""
+        """Origins of the segments."""
         return [segment[6] if len(segment) > 6 else None for segment in self._given]
 
     def mask(
@@ -146,32 +147,31 @@ class Audit:
         mixed: bool = False,
         said: bool = False,
     ) -> list[int]:
-        """Returns 1 for each id that the role writes, 0 for others.
+        """Returns a mask with 1 for ids written by the role and 0 for others.
 
-        In a prompt of `render_template`, the assistant writes whole turns: everything from the end
-        of the generation prompt to the token that ends the turn, with the markup of calls and the
-        tags around reasoning. If the template has ``{% generation %}`` tags, it writes the text
-        inside of the tags. Another role writes the content, reasoning and tool calls of its messages.
-        Labels of segments that the caller made win. All bytes of an id must be the role's.
+        In a prompt from `render_template`, the assistant writes whole turns: all text from the end
+        of the generation prompt to the token that ends the turn, including call markup and
+        reasoning tags. If the template has ``{% generation %}`` tags, the assistant writes the text
+        inside the tags. Other roles write the content, reasoning and tool calls of their messages.
+        Labels of the caller's segments take precedence. All bytes of an id must belong to the role.
 
         Args:
             role: The role.
-            end: Whether to keep the token that ends the turn. Tags decide that themselves.
+            end: Whether to keep the token that ends the turn. Ignored if the template has tags.
             last: Whether to keep only the last message of the role.
             reasoning: Whether to keep reasoning, and the tags around it unless a call follows.
-            messages: The indices of the messages to keep. None for all.
-            mixed: Whether to keep ids with bytes of this role and of something else: see
+            messages: Indices of the messages to keep. None for all.
+            mixed: Whether to keep ids with bytes of both this role and other text. See
                 `Audit.mixed`.
             said: Whether to keep only content, reasoning and tool calls of messages, without the
-                markup that the template writes around them.
+                surrounding template markup.
 
         Returns:
-            As many numbers as there are ids.
+            One number per id.
 
         Raises:
-            ValueError: `last` or `messages` are given, but the segments do not say which message
-                they come from, because `render_template` did not make them; or an index is
-                negative.
+            ValueError: `last` or `messages` is given, but the segments have no message index
+                because they do not come from `render_template`. Or an index is negative.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import render_template
@@ -197,17 +197,17 @@ class Audit:
         return self._ids.mask(self._given, role, choices)
 
     def mixed(self, role: str = "assistant") -> list[int]:
-        """Returns the places of ids that have bytes of this role and of something else."""
+        """Returns the positions of ids with bytes of both this role and other text."""
         return self._ids.mixed(self._given, role)
 
     def unseen(self, messages: Iterable[Mapping[str, Any]]) -> list[Unseen]:
-        """Returns the characters of messages that are not in the prompt.
+        """Returns the characters of messages that are missing from the prompt.
 
-        Templates may drop earlier reasoning, or strip content. Text that the template wrote in
-        another way, as in JSON, counts as seen.
+        Templates may drop earlier reasoning or strip content. Text rewritten by the template, such
+        as JSON, counts as present.
 
         Args:
-            messages: Those that `render_template` was given.
+            messages: Messages passed to `render_template`.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import render_template

@@ -1,4 +1,4 @@
-"""`audit_template`: tries to forge control tokens from the fields that a caller fills."""
+"""`audit_template`: attempts to forge control tokens through caller-supplied fields."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_template"]
 
-#: Texts that are tried in one field at once.
+#: Maximum number of texts tried in one field at once.
 _AT_ONCE = 256
-#: A word that no template has, and the text around a forged name.
+#: Marker word absent from templates, and the text around a forged name.
 _WORD, _BEFORE, _BEHIND = "Ptarmigan", "Quince", "asks."
-#: Rare characters, of private use and of cuneiform, which vocabularies lack.
+#: Rare characters (private use, cuneiform) missing from vocabularies.
 _UNKNOWN = "\U000f0000 \U00012345"
-#: Roles of the program's text, and of the caller's.
+#: Roles of the program's text and of the caller's text.
 _OWN, _CALLER = "own", "caller"
-#: Tokens of a prompt that are shown on each side of a forged one.
+#: Number of tokens shown on each side of a forged token.
 _AROUND = 6
-#: Variables that have fields of their own, or no text.
+#: Variables with separate fields or without text.
 _NO_TEXTS = ("messages", "tools", "documents", "add_generation_prompt")
 
 
@@ -52,27 +52,26 @@ def audit_template(
     max_seconds: float = 600.0,
     **variables: Any,
 ) -> TemplateAudit:
-    """Tries to forge each control token from each field that a caller can fill.
+    """Attempts to forge each control token through each caller-supplied field.
 
     Each string of messages, tools, documents and variables is filled with the name of each control
-    token, by each trick of `TemplateAudit.tricks`. Every prompt is encoded on two paths: rendered to
-    one text, in which special tokens are found, as most programs do; and as segments. A token is
-    forged if it comes from text of the caller.
+    token, by each trick of `TemplateAudit.tricks`. Every prompt is encoded on two paths: as one
+    rendered text with special tokens allowed, as in most programs; and as segments. A token is
+    forged if its text comes from the caller.
 
     Args:
         template: A chat template.
         tokenizer: The model's: an `Encoding`, a `bpe_engine.hf.Tokenizer` or a
             `bpe_engine.Tokenizer`. Its special tokens are the control tokens; of a tokenizer file,
             all added tokens except whitespace.
-        max_seconds: The most seconds that it may take. Each rendering has the limit of `ChatTemplate`,
-            too.
-        variables: Other variables of the template, of the program itself. Those that the template
-            asks for and that are missing are "[]".
+        max_seconds: Time limit in seconds. Each rendering also has the limit of `ChatTemplate`.
+        variables: Other template variables, set by the program. Missing variables that the template
+            reads are "[]".
 
     Raises:
-        ValueError: The template refuses a plain conversation, or is too large.
-        TimeoutError: It takes more than `max_seconds`.
-        jinja2.TemplateError: The template has errors.
+        ValueError: The template rejects a plain conversation, or is too large.
+        TimeoutError: The audit takes more than `max_seconds`. jinja2.TemplateError: The template
+        has errors.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import audit_template
@@ -91,7 +90,7 @@ def audit_template(
 
 
 def _roles(tokenizer: Face) -> dict[str, Segment]:
-    """Returns the tokens that begin and end texts, as the template gets them."""
+    """Returns the begin-of-text and end-of-text tokens as template variables."""
     named = getattr(tokenizer, "special_tokens_map", {})
     known = tokenizer.special_tokens_set
     texts = {
@@ -101,8 +100,8 @@ def _roles(tokenizer: Face) -> dict[str, Segment]:
 
 
 def _controls(tokenizer: Face) -> dict[int, str]:
-    """Returns the special tokens by id, without whitespace and the token of unknown characters,
-    which any text may become."""
+    """Returns the special tokens by id, without whitespace and the unknown token, which any text
+    may produce."""
     unknown = tokenizer.encode_segments([untrusted(_UNKNOWN)])
     names = sorted(name for name in tokenizer.special_tokens_set if name.strip())
     found = {tokenizer.encode_segments([special(name)])[0]: name for name in names}
@@ -110,34 +109,35 @@ def _controls(tokenizer: Face) -> dict[int, str]:
 
 
 class _Encoded(NamedTuple):
-    """A prompt on both paths."""
+    """Prompt encoded on both paths."""
 
     segments: list[Segment]
     audit: Audit
-    #: The control tokens that were forged.
+    #: Forged control tokens.
     naive: set[str]
     safe: set[str]
 
 
 class _Auditor:
-    """Tries places of conversations, and keeps what came of it."""
+    """Runs the tricks on the strings of conversations and records the results."""
 
     def __init__(self, sample: Sample, tokenizer: Face, own: frozenset[str], max_seconds: float):
         self.max_seconds = max_seconds
         self.deadline: float = time.monotonic() + max_seconds
         self.sample = sample
         self.tokenizer = tokenizer
-        #: The variables that the program fills itself.
+        #: Variables set by the program.
         self.own = own
-        #: The conversations that the template takes.
+        #: Conversations accepted by the template.
         self.taken: list[dict[str, Any]] = []
-        #: The control tokens by id.
+        #: Control tokens by id.
         self.controls: dict[int, str] = _controls(tokenizer)
         self.names = frozenset(self.controls.values())
         self.longest = max(map(len, self.names), default=0)
         self.fields: dict[str, TriedField] = {}
         self.forgeries: dict[tuple[str, str, Path], Forgery] = {}
-        #: The control tokens of the template's text: as the tokenizer has them, and as they look.
+        #: Control tokens in the template's text: those of the tokenizer, and those recognized by
+        #: their form.
         self.written: set[str] = set()
         self.looks: set[str] = set(control_tokens_of(sample.plain))
 
@@ -161,7 +161,7 @@ class _Auditor:
     # ---- Conversations and places ----
 
     def try_all(self) -> None:
-        """Tries what the template takes of each conversation, then its variables."""
+        """Tries each accepted conversation, then the template's variables."""
         for given in CONVERSATIONS:
             is_flat = "tools" in given and "function" not in given["tools"][0]
             if not (is_flat and self._is_shown("tools.function.name")):
@@ -185,7 +185,7 @@ class _Auditor:
             self._field(place.field)
 
     def _try_variable(self, name: str) -> None:
-        """Tries a variable of the template as a text, or else as a list of one."""
+        """Tries a template variable as a string, or else as a list of one string."""
         field = f"variable {name}"
         for conversation in self.taken[:2]:
             for path in ((name,), (name, 0)):
@@ -197,8 +197,8 @@ class _Auditor:
         self._field(field)
 
     def _try_place(self, given: Mapping[str, Any], place: Place) -> None:
-        """Tries all tricks in a place, or, if the field was tried before, the tricks that depend on the
-        text around it."""
+        """Tries all tricks at a position. If the field was tried before, only the tricks that
+        depend on the surrounding text."""
         was_shown = self._is_shown(place.field)
         segments = self._rendered(replaced(given, place, _WORD))
         left, found, right = whole_text(segments or ()).partition(_WORD)
@@ -225,13 +225,13 @@ class _Auditor:
             for spelling in dict.fromkeys(trick.spellings(name))
             if trick is TRICKS[0] or spelling not in self.names
         }
-        # Tries the first spelling alone, for an example.
+        # Tries the first spelling alone to obtain an example.
         spellings = sorted(texts, key=lambda spelling: texts[spelling] not in self.written)
         forged = self._attack(given, trick, {place: _within(spellings[0])}) if texts else set()
         for first in range(0, len(spellings), _AT_ONCE):
             filled = "".join(map(_within, spellings[first : first + _AT_ONCE]))
             forged |= self._attack(given, trick, {place: filled})
-        # A template may treat the tokens it writes in a way that hides the others.
+        # The template's processing of its own tokens may hide the others.
         for spelling, name in texts.items():
             if name in self.written and name not in forged:
                 self._attack(given, trick, {place: _within(spelling)})
@@ -242,10 +242,10 @@ class _Auditor:
                 self._attack(given, COMPLETED, {place: filled})
 
     def _try_splits(self, given: Any, place: Place, right: str) -> None:
-        """Tries names of which one part is in a place and the rest in the place that follows it."""
+        """Tries names split across two consecutive positions."""
         near = right[: self.longest + len(_WORD)]
         for other in places(given):
-            # A short text would be found anywhere.
+            # A short text would match anywhere.
             if len(other.value) < 4 or other.path == place.path or other.value not in near:
                 continue
             between = near[: near.index(other.value)]
@@ -256,7 +256,7 @@ class _Auditor:
     # ---- One prompt ----
 
     def _attack(self, given: Any, trick: Trick, texts: Mapping[Place, str]) -> set[str]:
-        """Tries a prompt. Returns the control tokens that it forges on the naive path."""
+        """Tries a prompt and returns the control tokens forged on the naive path."""
         tried = self._field(next(iter(texts)).field)
         tried.prompts += 1
         for place, text in texts.items():
@@ -279,14 +279,14 @@ class _Auditor:
         return encoded.naive
 
     def _rendered(self, given: Mapping[str, Any]) -> list[Segment] | None:
-        """Returns the segments, or None if the template refuses them. Raises TimeoutError."""
+        """Returns the segments, or None if the template rejects the input. Raises TimeoutError."""
         if time.monotonic() > self.deadline:
             tried = sum(field.prompts for field in self.fields.values())
             raise TimeoutError(
                 f"trying to forge control tokens took more than {self.max_seconds:g} seconds (max_seconds); "
                 f"{tried:,} prompts were tried"
             )
-        # A plain text would be refused as a token.
+        # A plain string would be rejected as a token.
         filled: dict[str, Any] = {
             name: untrusted(value) if isinstance(value, str) else value
             for name, value in given.items()
@@ -300,7 +300,7 @@ class _Auditor:
         audit = self.tokenizer.audit_segments(segments)
         naive = self.tokenizer.encode_segments([trusted(whole_text(segments))])
         more = Counter(self._controls_in(naive)) - Counter(self._controls_in(audit.ids))
-        # A token that is found in normalized text is not marked as special: its bytes tell whose it is.
+        # A token found in normalized text is not marked as special. Its bytes determine its origin.
         owners = [part._replace(role=_OWN if _is_own(part) else _CALLER) for part in segments]
         touched = self.tokenizer.audit_segments(owners).mask(_CALLER, end=False, mixed=True)
         safe = {
@@ -316,7 +316,7 @@ class _Auditor:
         return filter(None, map(self.controls.get, ids))
 
     def _shown(self, encoded: _Encoded, path: Path, token: str) -> list[tuple[int, str, bool]]:
-        """Returns the tokens around a forged one."""
+        """Returns the tokens around a forged token."""
         text = whole_text(encoded.segments)
         if path == "segments":
             ids = encoded.audit.ids
@@ -336,7 +336,7 @@ class _Auditor:
 
 
 def _is_own(segment: Segment) -> bool:
-    """True for text of the template, and for tokens of the program."""
+    """Returns True for template text and for tokens of the program."""
     is_template = segment.origin is None or segment.origin.field == "template"
     return is_trusted(segment) and (is_template or segment.kind == "special")
 
@@ -346,7 +346,7 @@ def _within(spelling: str) -> str:
 
 
 def _completions(name: str, left: str, right: str) -> Iterator[str]:
-    """Yields the texts that complete the text around a place to a name."""
+    """Yields the texts that complete a name together with the text around a position."""
     begins = [size for size in range(len(name)) if left.endswith(name[:size])]
     ends = [size for size in range(1, len(name) + 1) if right.startswith(name[size:])]
     for begin in begins:

@@ -1,4 +1,4 @@
-"""Compiles templates to Python: literals are trusted, and operators come from `language`."""
+"""Compiler from templates to Python with trusted literals and the operators of `language`."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ __all__ = [
     "TracingGenerator",
 ]
 
-#: Begin tuples of the output: of values whose text follows each other, and of those whose sum does.
+#: Tags of output tuples: values whose text is concatenated, and values that are added first.
 OUTPUT_PIECES, OUTPUT_SUMMANDS = object(), object()
 
-# Bytes that an expression makes, roughly, each time its block is entered.
+# Approximate number of bytes that an expression produces per execution of its block.
 _NODE = 16
-#: Names that are not keys where they follow a dot.
+#: Names after a dot that are not keys.
 DICT_METHODS = frozenset(dir(dict))
-#: Methods of strings and dicts that are called in native code.
+#: String and dict methods that are called natively.
 _NATIVE_METHODS = frozenset(
     ["endswith", "get", "items", "lstrip", "rstrip", "split", "startswith", "strip"]
 )
-#: Attributes of a loop that a template may read.
+#: Loop attributes that a template may read.
 LOOP_ATTRIBUTES = frozenset(["first", "index", "index0", "last", "length", "revindex", "revindex0"])
 
 
 class TracingGenerator(CodeGenerator):
-    """Compiles templates: literal strings become trusted, operators come from `language`."""
+    """Code generator with trusted string literals and the operators of `language`."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.constants: dict[str, Traced] = {}
-        #: Whether output may be left in parts, which it may not where it is asked for again.
+        #: Whether output may stay in parts. False where the output is read again.
         self.splits_output = True
-        # Functions that take what expressions give, by the ids of the expressions.
+        # Functions applied to the results of expressions, by expression id.
         self._given_to: dict[int, str] = {}
-        # The targets of loops, by the id of their body, and the variables of those around.
+        # Loop targets by the id of the body, and variables of the enclosing loops.
         self._loops: dict[int, str] = {}
         self._turns = ["0"]
 
     def _constant(self, text: str) -> str:
-        """Returns the name that the trusted `text` has in the module."""
+        """Returns the module-level name of the trusted `text`."""
         name = f"traced_{len(self.constants)}"
         self.constants[name] = trusted(text)
         return name
@@ -57,7 +57,7 @@ class TracingGenerator(CodeGenerator):
     # ---- Limits ----
 
     def write_commons(self) -> None:
-        """Begins the function of the template, or of a block."""
+        """Emits the beginning of the function of the template or a block."""
         super().write_commons()
         self.writeline("traced_limits = traced_active.limits")
         self.writeline("traced_labels = traced_values.labels")
@@ -69,15 +69,14 @@ class TracingGenerator(CodeGenerator):
         target = self._loops.pop(id(nodes), None)
         nodes = list(nodes)
         if target is not None:
-            # The text from here on may belong to a message.
+            # The text that follows may belong to a message.
             turn = f"turn_{len(self._turns)}"
             item = frame.symbols.ref(target)
             self.writeline(f"{turn} = traced_turn({item}, {self._turns[-1]})")
             self.writeline(f"yield {turn}")
             self._turns.append(turn)
         if not frame.soft_frame:
-            # What a condition chooses counts with the block around it.
-            # As in `limits.use`.
+            # The branches of a condition count toward the enclosing block. As in `limits.use`.
             cost = _cost_of(nodes)
             self.writeline(f"traced_limits.room -= {cost}")
             self.writeline("if traced_limits.room < traced_limits.next_look:")
@@ -99,11 +98,11 @@ class TracingGenerator(CodeGenerator):
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
         if node.test is not None:
-            # It is asked for items for which no block is entered.
+            # Items are read without entering a block.
             self._given_to[id(node.test)] = "traced_guarded"
         is_unpacked = isinstance(node.target, nodes.Tuple)
         self._given_to[id(node.iter)] = "traced_each" if is_unpacked else "traced_opened"
-        # A loop inside of turns that writes nothing separates no text, whatever it goes over.
+        # A loop inside turns that writes nothing separates no text.
         is_output = self._is_output(frame) and not node.recursive
         is_output = is_output and (len(self._turns) == 1 or _writes(node))
         if is_output and isinstance(node.target, nodes.Name):
@@ -133,7 +132,7 @@ class TracingGenerator(CodeGenerator):
             self.write(self._constant(node.data))
 
     def _visit_plain(self, node: nodes.Expr, frame: Frame) -> None:
-        """Compiles an expression that is only looked up or compared."""
+        """Compiles an expression used only in lookups or comparisons."""
         if _is_literal(node):
             self.write(repr(node.as_const(frame.eval_ctx)))
         else:
@@ -189,7 +188,7 @@ class TracingGenerator(CodeGenerator):
             self._tuple(node.args, frame)
             self.write(")")
             return
-        # Nothing that a template can call takes the variables of loops and blocks.
+        # No callable available to templates takes the variables of loops and blocks.
         frame = frame.copy()
         frame.loop_frame = frame.block_frame = False
         super().visit_Call(node, frame, forward_caller=forward_caller)
@@ -213,7 +212,7 @@ class TracingGenerator(CodeGenerator):
             self._visit_plain(sides[1], frame)
             self.write(f") is dict else traced_{first}({name}, {right}))")
             return
-        # `a < b < c` is `a < b and b < c`, but asks for b only once.
+        # `a < b < c` is `a < b and b < c`, but evaluates b only once.
         self.write("(")
         left = ""
         for place, operand in enumerate(node.ops):
@@ -252,7 +251,7 @@ class TracingGenerator(CodeGenerator):
     # ---- Output ----
 
     def _is_output(self, frame: Frame) -> bool:
-        """Whether the output goes to `collect_segments`, which need not be put together."""
+        """Returns whether the output goes to `collect_segments`, which accepts unjoined parts."""
         return self.splits_output and frame.buffer is None
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
@@ -275,7 +274,7 @@ class TracingGenerator(CodeGenerator):
         self._visit_parts("traced_pieces", parts, frame)
 
     def _visit_parts(self, kind: str, parts: Sequence[nodes.Expr | str], frame: Frame) -> None:
-        """Compiles parts of the output: a tuple that begins with their kind."""
+        """Compiles output parts to a tuple that begins with their tag."""
         self.write(f"({kind}, ")
         for part in parts:
             if isinstance(part, str):
@@ -306,7 +305,7 @@ class TracingGenerator(CodeGenerator):
 
 
 def _writes(node: nodes.Node) -> bool:
-    """Whether anything in it may be output."""
+    """Returns whether any node inside may write output."""
     kinds = (nodes.Output, nodes.CallBlock, nodes.FilterBlock, nodes.Block, nodes.Include)
     return next(node.find_all(kinds), None) is not None
 
@@ -316,7 +315,7 @@ def _cost_of(body: Sequence[nodes.Node]) -> int:
 
 
 def _is_quick(operator: str, left: nodes.Expr, right: nodes.Expr) -> bool:
-    """Whether a literal keeps a comparison quick."""
+    """Returns whether a literal makes a comparison cheap."""
     return _is_literal(right) or (operator not in ("in", "notin") and _is_literal(left))
 
 
@@ -327,12 +326,12 @@ def _is_literal(node: nodes.Node) -> bool:
 
 
 def _escapes(frame: Frame) -> bool:
-    """Whether text may be escaped there, which Jinja does itself and which loses the origin."""
+    """Returns whether text may be escaped here. Jinja's own escaping loses the origin."""
     return bool(frame.eval_ctx.autoescape or frame.eval_ctx.volatile)
 
 
 def _summands(node: nodes.Expr) -> list[nodes.Expr]:
-    """Returns a, b and c for ``a + b + c``."""
+    """Returns the operands a, b and c of ``a + b + c``."""
     if isinstance(node, nodes.Add):
         return [*_summands(node.left), node.right]
     return [node]

@@ -1,4 +1,4 @@
-"""`Conversation`: encodes a growing prompt at the cost of its changes."""
+"""`Conversation`: incremental encoding of a growing prompt."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = ["Change", "Conversation", "stable_prefix"]
 
 
 class Change(NamedTuple):
-    """The change of the ids by an update."""
+    """Change of the ids by an update."""
 
-    #: Number of previous ids that stayed.
+    #: Number of previous ids kept.
     kept: int
-    #: All ids after those.
+    #: All ids after the kept ids.
     ids: list[int]
 
 
 class Conversation:
     """The ids of a prompt that grows and changes.
 
-    An update costs the changes and a comparison with the previous text. Any number of threads may
-    use a conversation; the last of several updates counts. The memory (see `memory`) holds the
-    text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB of text
-    and 56 bytes for each special token.
+    An update costs as much as its changes plus a comparison with the previous text. Any number of
+    threads may use a conversation. The last of several updates wins. The memory (see `memory`)
+    holds the text, twice if the encoding normalizes, and 4 bytes for each id, 32 bytes for each KB
+    of text and 56 bytes for each special token.
 
     Args:
         tokenizer: A tokenizer of any class.
-        allowed_special, disallowed_special: For texts, as in the tokenizer's `encode`.
+        allowed_special, disallowed_special: As in the tokenizer's `encode`, for texts.
 
     >>> import bpe_engine
     >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))
@@ -63,8 +63,8 @@ class Conversation:
         """Replaces the prompt.
 
         Args:
-            prompt: A text, encoded as by ``encode`` with the arguments of
-                the class; or segments, encoded as by ``encode_segments``.
+            prompt: Text, encoded like ``encode`` with the arguments of the class; or segments,
+                encoded like ``encode_segments``.
 
         Returns:
             How many ids stayed, and the ids after those.
@@ -78,24 +78,25 @@ class Conversation:
         return Change(*self._state.update_segments(_segments(prompt)))
 
     def append(self, more: str | Iterable[Segment | tuple[Any, ...]]) -> Change:
-        """Appends to the prompt: as `update` with all of it, at the cost of the new text.
+        """Appends to the prompt. Equals `update` with the whole prompt, at the cost of the new
+        text.
 
-        That is so where text can be cut (see `stable_prefix`): otherwise the text after
-        the last special token is encoded again. Three things cost as much as the whole: the first
-        append after `fork`; the first text that is not in the normal form of its encoding; and each
-        append of segments where the ids of text depend on the segment that it is in, as in
-        tokenizer files whose model makes added tokens of text, or that search for them in
-        normalized text.
+        This cost requires text that can be split (see `stable_prefix`). Otherwise the text after
+        the last special token is encoded again. Three operations cost as much as the whole prompt:
+        the first append after `fork`; the first text that is not in the normal form of its
+        encoding; and each append of segments if the ids of text depend on its segment, as in
+        tokenizer files whose model produces added tokens from text, or that search for added tokens
+        in normalized text.
 
         Args:
-            more: A text if the prompt so far is one, otherwise segments.
+            more: Text if the prompt so far is text, otherwise segments.
 
         Returns:
             How many ids stayed, and the ids after those.
 
         Raises:
             ValueError, TypeError: As in `update`; or the prompt so far is of the other kind. The
-                prompt stays as it was.
+                prompt is unchanged.
 
         >>> import bpe_engine
         >>> conversation = Conversation(bpe_engine.get_encoding("gpt2"))
@@ -110,12 +111,12 @@ class Conversation:
 
     @property
     def ids(self) -> list[int]:
-        """All ids, as a new list."""
+        """All ids as a new list."""
         return self._state.ids().tolist()
 
     @property
     def ids_numpy(self) -> npt.NDArray[np.uint32]:
-        """All ids, as a new array of uint32."""
+        """All ids as a new numpy array of uint32."""
         import numpy as np
 
         return np.frombuffer(self._state.ids(), dtype=np.uint32)  # type: ignore[call-overload,no-any-return]
@@ -126,11 +127,11 @@ class Conversation:
 
     @property
     def memory(self) -> int:
-        """The memory in bytes. Memory that forks share counts for each of them."""
+        """Memory in bytes. Memory shared by forks counts for each fork."""
         return self._state.memory()
 
     def fork(self) -> Conversation:
-        """Returns a copy, which shares memory until one of the two changes."""
+        """Returns a copy that shares memory until either conversation changes."""
         fork = Conversation.__new__(Conversation)
         fork._engine = self._engine
         fork._state = self._state.fork()
@@ -161,14 +162,14 @@ def stable_prefix(
     allowed_special: Literal["all"] | Collection[str] | None = None,
     disallowed_special: Literal["all"] | Collection[str] | None = None,
 ) -> tuple[list[int], int]:
-    """Returns the ids that are known to stay whatever follows a text, and how many of its
-    characters they cover. Takes the arguments of the tokenizer's `encode`, and raises the same errors.
+    """Returns the ids that stay the same for any continuation of a text, and the number of
+    characters covered. Takes the arguments of the tokenizer's `encode` and raises the same errors.
 
     >>> import bpe_engine
     >>> stable_prefix(bpe_engine.get_encoding("gpt2"), "hello world, how are y")
     ([31373, 995, 11, 703, 389], 20)
     """
     if text and isinstance(text, str) and "\ud800" <= text[-1] <= "\udbff":
-        # It may turn out to be the first half of a character.
+        # The last character may be the first half of a surrogate pair.
         text = text[:-1]
     return native_stable_prefix(tokenizer, text, allowed_special, disallowed_special)
