@@ -1,4 +1,4 @@
-"""Encodes, counts and audits segments: the functions of `PromptMethods`."""
+"""Encoding, counting and auditing of segments for `PromptMethods`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 # Searchers for control strings, by engine, then by `control` and the special tokens.
 _FINDERS: WeakKeyDictionary[Pipeline, dict[Any, NameFinder]] = WeakKeyDictionary()
 _MOST_FINDERS = 8
-# The deepest nesting of control strings that "strip" removes.
+# Maximum nesting depth of control strings that "strip" removes.
 _MOST_NESTED = 15
 
 
@@ -114,7 +114,7 @@ def _prepared(
             f'on_control must be "encode", "raise", "strip" or a function, not {safe_repr(on_control)}'
         )
     segments = _listed(segments)
-    # Malformed segments raise before their text does.
+    # Malformed segments raise before their text is checked.
     encode_segments(engine, [_shape(segment) for segment in segments], True)
     finder = _finder(engine, control)
     for run in _untrusted_runs(segments):
@@ -133,7 +133,7 @@ def _prepared(
 
 
 def _stripped(finder: NameFinder, run: _Run, found: list[_Found]) -> list[str]:
-    """Removes control strings from the texts of a run, and those that the removal forms."""
+    """Removes control strings from the texts of a run, including strings formed by the removal."""
     for _ in range(_MOST_NESTED):
         run = _Run(run.places, _replaced(run, found, lambda place: ""))
         found = _find(finder, run)
@@ -153,16 +153,16 @@ def _listed(segments: _Segments) -> list[Any]:
 
 
 def _shape(segment: Any) -> Any:
-    """Returns a segment without its untrusted text; other values as they are."""
+    """Returns a segment without its untrusted text. Other values are unchanged."""
     if isinstance(segment, tuple) and len(segment) >= 2 and isinstance(segment[0], str):
         return segment if is_trusted(segment) else ("", *segment[1:])
     return segment
 
 
 class _Run(NamedTuple):
-    """Adjacent untrusted texts: control strings may cross their borders."""
+    """Adjacent untrusted texts, whose boundaries control strings may cross."""
 
-    #: The indices of their segments.
+    #: Indices of the segments.
     places: list[int]
     texts: list[str]
 
@@ -183,7 +183,7 @@ def _untrusted_runs(segments: Sequence[Any]) -> list[_Run]:
 
 
 class _Found(NamedTuple):
-    """A control string and its span of characters in the joined texts of a run."""
+    """Control string with its character span in the joined texts of a run."""
 
     string: ControlString
     start: int
@@ -217,7 +217,7 @@ def _replaced(run: _Run, found: list[_Found], replace: Callable[[ControlString],
             if string.segment == index:
                 parts.append(_replacement(string, replace))
             at = min(last, end) - begin
-            # A string that continues belongs to the next text, too.
+            # A string that crosses the boundary also belongs to the next text.
             next_found = number + (last <= end)
         result.append("".join([*parts, text[at:]]))
         begin = end
@@ -236,9 +236,9 @@ def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
     names, special = frozenset(_named(control)), frozenset(engine.special_tokens_set)
     found = _FINDERS.setdefault(engine, {})
     finder = found.get((names, special))
-    # The normalizer of a file may have changed.
+    # The normalizer of a tokenizer file may have changed.
     if finder is None or not finder.is_current(engine):
-        # If names have the same normalized form, those that are not special tokens come first.
+        # Among names with the same normalized form, names that are not special tokens come first.
         finder = NameFinder(engine, [*sorted(names - special), *sorted(special)])
         if len(found) >= _MOST_FINDERS:
             found.clear()
@@ -247,7 +247,7 @@ def _finder(engine: Pipeline, control: Collection[str]) -> NameFinder:
 
 
 def _named(control: Collection[str]) -> list[str]:
-    """Returns the names of `control=` after checking them."""
+    """Validates and returns the names of `control=`."""
     if isinstance(control, (str, bytes)) or not isinstance(control, Iterable):
         hint = f"; for this one pass [{safe_repr(control)}]" if isinstance(control, str) else ""
         raise TypeError(f"control must be a collection of str, not {safe_repr(control)}{hint}")

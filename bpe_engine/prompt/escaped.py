@@ -1,7 +1,7 @@
-"""`Escaped`: Markup that keeps its origin, as ``|safe`` and escaping return it.
+"""`Escaped`: Markup that keeps its origin, returned by ``|safe`` and escaping.
 
-Markup escapes the text it is joined with. Operations that this module does not define return
-untrusted text, as with `Traced`.
+Markup escapes the text to which it is joined. Operations not defined in this module return
+untrusted text, as in `Traced`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Escaped(Markup):
         return iter(as_traced(self))
 
     def __repr__(self) -> str:
-        # Like a list of Markup.
+        # Same behavior as a list of Markup.
         return f"Markup({str.__repr__(self)})"
 
     def join(self, parts: Iterable[Any], /) -> Escaped:
@@ -58,7 +58,7 @@ class Escaped(Markup):
 
 
 def _kept(name: str) -> Callable[..., Any]:
-    """Returns the method of `Traced`, whose arguments are not escaped, for escaped text."""
+    """Returns the method of `Traced` for escaped text. Its arguments are not escaped."""
     native = getattr(Traced, name)
 
     def method(self: Escaped, *args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ def marked_safe(value: Any) -> Escaped:
 
 
 def escaped(value: Any) -> Escaped:
-    """``value|e``: text that escapes the text it is joined with."""
+    """``value|e``: text that escapes the text to which it is joined."""
     if hasattr(value, "__html__"):
         return marked_safe(value)
     text = text_of(value)

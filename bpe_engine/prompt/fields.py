@@ -1,4 +1,4 @@
-"""The fields of messages: which keys hold what the speaker says."""
+"""Fields of messages: the keys that contain the speaker's text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .segments import Segment
 
 __all__ = ["BY_KEY", "FIELDS", "REASONING_KEYS", "field_of", "spoken", "value_of"]
 
-#: The keys under which messages carry the model's reasoning.
+#: Keys of the model's reasoning in messages.
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
-#: The fields that hold what the speaker of a message says.
+#: Fields that contain the text of a message's speaker.
 FIELDS = ("content", "reasoning", "tool_calls")
-#: The fields of keys that have other names.
+#: Fields of keys with other names.
 BY_KEY = {
     **dict.fromkeys(REASONING_KEYS, "reasoning"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
@@ -26,12 +26,12 @@ def field_of(key: str) -> str:
 
 
 def value_of(data: Any, key: str) -> Any:
-    """Returns the value of a key of a mapping, or of an attribute of any other object, or None."""
+    """Returns the value of a mapping's key or of another object's attribute, or None."""
     return data.get(key) if isinstance(data, Mapping) else getattr(data, key, None)
 
 
 def spoken(message: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...], str]]:
-    """Yields the field, the path and the text of each string that a message says."""
+    """Yields the field, path and text of each string of a message's speaker."""
     for key, value in message.items():
         field = field_of(key)
         if field in FIELDS:
@@ -46,7 +46,7 @@ def _strings(
     if isinstance(value, str):
         yield field, path, value
     elif isinstance(value, Mapping):
-        # The names of the kinds of things are not said.
+        # Type names are not the speaker's text.
         is_named = "arguments" not in path and "parameters" not in path
         for key, item in value.items():
             if not (is_named and key in ("id", "type")):

@@ -1,5 +1,5 @@
-"""The filters and tests of the template language: those that build strings keep origins, and all
-count their cost. The rest is Jinja's own."""
+"""Filters and tests of the template language. Filters that build strings keep origins, and all
+filters count their cost. The others are Jinja's own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Returns JSON as transformers writes it, without HTML's escapes. All of it is untrusted."""
+    """Returns JSON in the form of transformers, without HTML escapes. The result is untrusted."""
     use(STRING + size_of(x))
     encoder = json.JSONEncoder(
         ensure_ascii=ensure_ascii,
@@ -47,7 +47,7 @@ def tojson(
 
 
 def _composed(x: Any, encoder: json.JSONEncoder) -> str:
-    """Returns the JSON of a value that the template made, whose parts keep their origin."""
+    """Returns the JSON of a value created by the template. Its parts keep their origin."""
     write = encoder.encode
     if type(x) not in (dict, list):
         return written_of(x, write)
@@ -67,7 +67,7 @@ def _composed(x: Any, encoder: json.JSONEncoder) -> str:
         if type(key) is Traced or type(key) is str:
             parts += (comma, written_of(key, write), colon)
         else:
-            return write(x)  # JSON makes strings of such keys.
+            return write(x)  # JSON converts such keys to strings.
         parts.append(_composed(x[key], encoder))
     return concat(["{", *parts[1:], "}"])
 
@@ -102,7 +102,7 @@ def _indent(s: str, width: int | str = 4, first: bool = False, blank: bool = Fal
     lines = text.splitlines()
     last = str.__str__(text)[-1:]
     if not lines or (last != "\r" and last.splitlines() == [""]):
-        # As if another line end came after it.
+        # Treated as if another line end followed.
         lines.append("")
     use(len(lines) * (1 + len(indention)))
     if isinstance(s, Markup):
@@ -185,12 +185,13 @@ def _slow(*values: Any) -> int:
 
 
 def _quadratic(*values: Any) -> int:
-    """For filters whose time or result may be quadratic."""
+    """Returns the cost of filters whose time or result may be quadratic."""
     return _deep(*values) ** 2 // 256
 
 
 def _listing(value: Any = None, *others: Any) -> int:
-    """For filters that make lists, as long as the value or as a number demands."""
+    """Returns the cost of filters that create lists, whose length is that of the value or a numeric
+    argument."""
     size = STRING * len(value) if hasattr(value, "__len__") else 0
     return size + ITEM * max((other for other in others if isinstance(other, int)), default=0)
 
@@ -200,7 +201,7 @@ def _comparing(value: Any = None, *others: Any) -> int:
 
 
 def _lazy(value: Any = None, *others: Any) -> int:
-    """For filters that take items when they are asked for one."""
+    """Returns the cost of filters that read items lazily."""
     return _listing(value) + _deep(*others)
 
 
@@ -210,7 +211,7 @@ def _counting(items: Iterator[Any]) -> Iterator[Any]:
         yield item
 
 
-# Filters that take no longer for a longer value, or count what they cost.
+# Filters that run in constant time or count their own cost.
 _QUICK = frozenset(["abs", "count", "d", "default", "length", "string", "tojson", "trim"])
 _COSTS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(["first", "last", "random"], lambda *values: 0),
@@ -221,12 +222,12 @@ _COSTS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(["batch", "items", "list", "reverse", "slice"], _listing),
     **dict.fromkeys(["groupby", "max", "min", "sort", "unique"], _comparing),
 }
-# Iterators have no size before they end.
+# The size of an iterator is unknown before its end.
 _ITERATING: dict[Any, Callable[[Iterator[Any]], Any]] = {_comparing: list, _lazy: _counting}
 
 
 def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the filter or test of this name, which counts what it costs."""
+    """Returns the filter or test of this name with its cost counted."""
     first = 1 if hasattr(native, "jinja_pass_arg") else 0
     cost: Callable[..., int] = _COSTS.get(name, _deep)
     iterating = _ITERATING.get(cost)
@@ -244,7 +245,7 @@ def _counted(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def counted_tests() -> dict[str, Callable[..., Any]]:
-    """Returns the tests that compare, hash or read what they are given, by name."""
+    """Returns the tests that compare, hash or read their arguments, by name."""
     names = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", "ge": "gteq"}
     names |= {">=": "gteq", "<": "lt", "lessthan": "lt", "le": "lteq", "<=": "lteq"}
     names |= {name: name for name in ("eq", "ne", "gt", "lt", "in")}

@@ -27,22 +27,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Turn:
-    """The layout of a message. ``{name}`` is replaced by the message's value of that key, which is
-    untrusted; everything else is trusted."""
+    """Layout of a message. ``{name}`` is replaced by the message's value of that key, which is
+    untrusted. All other text is trusted."""
 
-    #: The text that the program writes before the message.
+    #: Text that the program writes before the message.
     head: str
-    #: The text that a model with this role writes, with the token that ends it.
+    #: Text that a model with this role writes, including the token that ends the text.
     body: str
-    #: The text after the message.
+    #: Text after the message.
     tail: str = ""
 
 
 @dataclass(frozen=True)
 class ChatFormat:
-    """A chat format: text before the first message, and a `Turn` for each role.
+    """Chat format: text before the first message, and a `Turn` for each role.
 
-    Parts of a message may have their own turns: ``call`` for each tool call, with ``{name}`` and
+    Parts of a message may have separate turns: ``call`` for each tool call, with ``{name}`` and
     ``{arguments}``, ``thinking`` for the reasoning, and ``channel`` for a message that names a
     channel.
 
@@ -58,12 +58,12 @@ class ChatFormat:
     name: str
     turns: Mapping[str, Turn]
     begin: str = ""
-    #: The text that asks a model for the next message.
+    #: Text that prompts a model for the next message.
     generation: str = ""
     call: Turn | None = None
     thinking: Turn | None = None
     channel: Turn | None = None
-    #: The text after all calls of a message.
+    #: Text after all calls of a message.
     after_calls: str = ""
 
 
@@ -138,7 +138,7 @@ MISTRAL = ChatFormat(
     after_calls="</s>",
 )
 
-#: The formats by name.
+#: Chat formats by name.
 FORMATS: Mapping[str, ChatFormat] = MappingProxyType(
     {format.name: format for format in (CHATML, HARMONY, LLAMA3, MISTRAL)}
 )
@@ -150,13 +150,14 @@ def render_chat(
     *,
     add_generation_prompt: bool = False,
 ) -> list[Segment]:
-    """Renders a conversation to segments. The format's text is trusted, the messages' is not.
+    """Renders a conversation to segments. The format's text is trusted, and the messages' text is
+    untrusted.
 
     Args:
         messages: Mappings with a ``role`` and a ``content`` that is a str, or a list of parts
-            ``{"type": "text", "text": ...}``. An assistant's may have ``tool_calls`` as OpenAI's
-            API has them, and for Harmony ``thinking`` (or ``reasoning_content``) and ``channel``;
-            a tool's has a ``name`` where the format asks for one. Ids and other keys are ignored.
+            ``{"type": "text", "text": ...}``. Assistant messages may have ``tool_calls`` as in
+            OpenAI's API, and for Harmony ``thinking`` (or ``reasoning_content``) and ``channel``.
+            Tool messages have a ``name`` if the format requires it. Ids and other keys are ignored.
         format: ``"chatml"``, ``"harmony"`` (o200k_harmony), ``"llama3"``, ``"mistral"``
             (Tekken), or a `ChatFormat`.
         add_generation_prompt: Whether the prompt ends with the beginning of an assistant's message.
@@ -166,9 +167,9 @@ def render_chat(
         the message's role and the source ``messages[i]``; see `Audit.mask`.
 
     Raises:
-        ValueError: The format lacks a role, reasoning, a channel or tool calls, or has them only
-            for an assistant; or something is missing.
-        TypeError: Something is not text.
+        ValueError: The format lacks a role, reasoning, a channel or tool calls, or supports them
+            only for an assistant; or a required value is missing.
+        TypeError: A value is not text.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import render_chat
@@ -203,7 +204,7 @@ def _trusted(segments: list[Segment], text: str, role: str | None, source: str) 
 
 
 class _Message:
-    """One message, in a format."""
+    """Message in a chat format."""
 
     def __init__(self, format: ChatFormat, index: int, message: Mapping[str, Any]):
         self.source = f"messages[{index}]"
@@ -214,7 +215,7 @@ class _Message:
         self.role = self._text("role", message.get("role"))
 
     def render(self, segments: list[Segment]) -> None:
-        """Adds the segments of the message."""
+        """Appends the segments of the message."""
         format, message = self.format, self.message
         turn = format.turns.get(self.role)
         if turn is None:
@@ -245,7 +246,7 @@ class _Message:
             _trusted(segments, format.after_calls, self.role, "format")
 
     def _own(self, what: str, value: Any, turn: Turn | None) -> Any:
-        """Returns a value that only an assistant's message may have, if the format has a turn."""
+        """Returns a value allowed only in assistant messages, if the format has a turn for it."""
         if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
             return None
         if turn is None:
@@ -261,7 +262,7 @@ class _Message:
         return value
 
     def _thinking(self) -> tuple[str, Any]:
-        """Returns the message's reasoning: its key and its text."""
+        """Returns the key and text of the message's reasoning."""
         found = [name for name in REASONING_KEYS if self.message.get(name) not in (None, "")]
         values = [self.message[name] for name in found]
         if any(value != values[0] for value in values):

@@ -1,4 +1,4 @@
-"""``%`` and ``format`` in templates: values that replace a directive keep their origin."""
+"""``%`` and ``format`` in templates. Values that replace a directive keep their origin."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .taint import PIECES, Span, Traced, as_traced, concat, parts_of, text_of
 
 __all__ = ["check_filled", "check_format", "formatted", "percent"]
 
-# %%, or the name, the layout and the kind of a value. The last alternative is any other directive.
+# %%, or the name, layout and type of a value. The last alternative matches any other directive.
 _DIRECTIVE = re.compile(
     r"%(?:(%)|(?:\((\w+)\))?([-+ #0]*\d*(?:\.\d+)?)([diouxXeEfFgGcrsa])|[^%]*?[a-zA-Z%])"
 )
 
 
 def percent(text: str, values: Any) -> str:
-    """``text % values`` for any string that does not escape: what replaces %s keeps its origin."""
+    """``text % values`` for any string without escaping. Text that replaces %s keeps its origin."""
     check_filled(text, "%", values)
     text = as_traced(text)
     whole = str.__mod__(text, values)
@@ -41,7 +41,7 @@ def percent(text: str, values: Any) -> str:
 
 
 def _filled(format: Traced, spans: list[Span], values: list[str], whole: str) -> str:
-    """Returns the format with each span replaced by its value, if that is the text `whole`."""
+    """Returns the format with each span replaced by its value, if the result equals `whole`."""
     ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(format)]
     literals = parts_of(format, zip(ends, starts))
     result = concat([each for pair in zip(literals, [*values, ""]) for each in pair])
@@ -81,19 +81,19 @@ def formatted(text: str, args: Sequence[Any], kwargs: Any, native: Callable[[], 
 
 
 _NUMBER = re.compile(r"\d+")
-# A width of *, which is a value. It cannot follow a name in brackets.
+# Width of *, which consumes a value. It cannot follow a name in brackets.
 _STAR = re.compile(r"%[^a-zA-Z%(]*\*")
 
 
 def check_filled(format: str, sign: str, values: Any) -> None:
-    """Counts what a format may make, whose directives begin with `sign`: each may ask for the
-    longest of the values, and for room with a width or precision."""
+    """Counts the maximum output of a format whose directives begin with `sign`. Each directive may
+    insert the longest value, padded to a width or precision."""
     count = str.count(format, sign)
     if count == 0:
         return
     size = size_of(values)
     if not (isinstance(values, tuple) and sign == "%"):
-        # Any of them, any number of times.
+        # Each value may be used any number of times.
         items = (*values.values(), None) if isinstance(values, dict) else values
         items = items if isinstance(items, tuple) else (items,)
         size += count * max(map(size_of, items), default=0)
@@ -104,7 +104,7 @@ def check_filled(format: str, sign: str, values: Any) -> None:
 
 
 def check_format(format: str, values: tuple[Any, ...]) -> None:
-    """Counts what ``format.format(*values)`` may make."""
+    """Counts the maximum output of ``format.format(*values)``."""
     check_filled(format, "{", values)
     parsed = string.Formatter().parse(str.__str__(format))
     if any("{" in (spec or "") for _, _, spec, _ in parsed):

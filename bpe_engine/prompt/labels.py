@@ -1,4 +1,4 @@
-"""The origins of what a caller gives to a template, by message, role and field."""
+"""Origins of a caller's template input, by message, role and field."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 
 
 class Scalar:
-    """A number, bool or None from the caller, whose text has flags."""
+    """Number, bool or None from the caller, whose text has flags."""
 
     __slots__ = ()
     text_flags: int
-    #: The value itself.
+    #: Original value.
     plain: Any
 
 
@@ -66,13 +66,13 @@ _SCALARS: dict[type, Callable[[Any], Any]] = {
     bool: _Bool,
     type(None): lambda value: _None(),
 }
-# Errors name the types of the caller's values.
+# Error messages contain the types of the caller's values.
 for _kind, _own in ((int, _Int), (float, _Float), (bool, _Bool), (type(None), _None)):
     _own.__name__ = _kind.__name__
 
 
 def new_labels(environment: Environment, traced: type[str]) -> Labels:
-    """Returns the origins of the values of one rendering: none so far."""
+    """Returns an empty table of value origins for one rendering."""
     look_up = environment.getattr, environment.getitem
     call: Any = environment.call  # type: ignore[attr-defined]
     return Labels(traced, Origin, _SCALARS, BY_KEY, *look_up, call)
@@ -95,7 +95,7 @@ def label_tests() -> dict[str, Callable[..., bool]]:
 
 
 class _Values(threading.local):
-    #: The caller's values in the rendering of this thread.
+    #: Caller's values in this thread's rendering.
     labels: Labels | None = None
 
 
@@ -104,7 +104,7 @@ values: _Values = _Values()
 
 @contextmanager
 def finding(labels: Labels) -> Iterator[None]:
-    """A context in which `found` and `opened` know the caller's values."""
+    """Context manager in which `found` and `opened` have access to the caller's values."""
     before, values.labels = values.labels, labels
     try:
         yield
@@ -113,7 +113,7 @@ def finding(labels: Labels) -> Iterator[None]:
 
 
 def found(value: object) -> tuple[int, Any]:
-    """Returns the flags of text that is made of a value other than a string, and plain data."""
+    """Returns the flags of text made from a non-string value, and the plain data."""
     if isinstance(value, Scalar):
         return value.text_flags, value.plain
     if values.labels is None:
@@ -122,13 +122,13 @@ def found(value: object) -> tuple[int, Any]:
 
 
 def opened(value: Any) -> Any:
-    """Returns one of the caller's lists or dicts with labeled items; other values as they are."""
+    """Returns a caller's list or dict with labeled items. Other values are unchanged."""
     if (type(value) is dict or type(value) is list) and values.labels is not None:
         return values.labels.opened(value)
     return value
 
 
 def each_opened(items: Any) -> Any:
-    """Returns items that a loop takes apart."""
+    """Returns items that a loop unpacks."""
     items = opened(items)
     return list(map(opened, items)) if type(items) is list else items

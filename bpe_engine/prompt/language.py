@@ -1,4 +1,4 @@
-"""The operators of the template language, and what templates can call."""
+"""Operators and callables of the template language."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = [
     "strftime_now",
 ]
 
-# Larger numbers take long to compute with, and no template needs them.
+# Arithmetic with larger numbers is slow, and no template needs them.
 _INT_BITS = 4096
 _FORMAT = 1000
-# Comparing these takes no time, whatever the other side is.
+# Comparison with these types is cheap, regardless of the other operand.
 _SCALARS = frozenset([int, float, bool, type(None)])
 
 
@@ -45,7 +45,7 @@ _SCALARS = frozenset([int, float, bool, type(None)])
 
 
 def guarded(value: Any) -> Any:
-    """Counts `value`, which is about to be printed, compared or hashed, and returns it."""
+    """Counts `value` before printing, comparing or hashing it, and returns it."""
     guard(value)
     return value
 
@@ -72,7 +72,7 @@ def add(values: tuple[Any, ...]) -> Any:
 
 
 def output(values: tuple[Any, ...]) -> str:
-    """Returns the text of ``a + b + c``, which are not all strings."""
+    """Returns the text of ``a + b + c`` if not all operands are strings."""
     return text_of(add(values))
 
 
@@ -103,7 +103,7 @@ def _modulo(left: Any, right: Any) -> Any:
 
 def _subtract(left: Any, right: Any) -> Any:
     if type(left) not in _SCALARS:
-        # The keys or items of dicts can be subtracted.
+        # Key and item views of dicts support subtraction.
         use(size_of(left) + size_of(right))
     return left - right
 
@@ -121,7 +121,7 @@ def _check_bits(bits: int) -> None:
         )
 
 
-#: The operators that Jinja's sandbox calls, by symbol.
+#: Operators that Jinja's sandbox calls, by symbol.
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "*": _multiply,
     "%": _modulo,
@@ -145,14 +145,14 @@ def _contains(left: Any, right: Any) -> bool:
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def checked(left: Any, right: Any) -> Any:
         if type(left) not in _SCALARS and type(right) not in _SCALARS:
-            # Both are walked over at once, no farther than the smaller one goes.
+            # Both are traversed in parallel, up to the end of the smaller one.
             use(min(size_of(left), size_of(right)))
         return compare(left, right)
 
     return checked
 
 
-#: The comparisons, by the names of Jinja's operators and tests.
+#: Comparisons by the names of Jinja's operators and tests.
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": _comparison(operator.eq),
     "ne": _comparison(operator.ne),
@@ -169,12 +169,12 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def raise_exception(message: str) -> None:
-    """Refuses a conversation."""
+    """Rejects a conversation."""
     raise TemplateError(message)
 
 
 def strftime_now(format: str) -> str:
-    """Returns the time of the day, which is untrusted: the template does not contain it."""
+    """Returns the current time, which is untrusted because the template does not contain it."""
     if len(format) > _FORMAT:
         raise TemplateLimitError(f"a format of a date has {_FORMAT} characters at most")
     return datetime.now().strftime(str.__str__(format))
@@ -215,7 +215,7 @@ def _check_name(name: object) -> None:
 
 
 class GenerationBlocks(Extension):
-    """``{% generation %}``: the text inside is what the assistant said."""
+    """``{% generation %}``: the text inside belongs to the assistant."""
 
     tags: set[str] = {"generation"}
 

@@ -1,8 +1,8 @@
-"""Limits the rendering of a template: its time, and how much its operations read and make.
+"""Limits on the rendering of a template: time, and the amount of data read and created.
 
-Every block of a template, and every call, filter and operator whose operands decide its cost, tells
-`use` that cost before it runs. The time it takes is proportional, so that `use` looks at the clock
-often enough.
+Every block of a template, and every call, filter and operator with operand-dependent cost, reports
+its cost to `use` before it runs. Its time is proportional to the cost, so that `use` checks the
+clock often enough.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ __all__ = [
     *("active", "guard", "limited", "size_of", "use"),
 ]
 
-# Bytes that an item takes in a list, and a short string with its origin, roughly.
+# Approximate bytes of a list item, and of a short string with its origin.
 ITEM = 8
 STRING = 64
-# The cost between two looks at the clock.
+# Cost between two checks of the clock.
 _STEP = 1 << 14
 
 _SCALARS = frozenset([int, float, bool, type(None)])
 _ITEMS: type = type({}.items())
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, deque, type({}.keys()), type({}.values()))
 
-#: Tests put a clock here that counts how often it is looked at.
+#: Tests replace the clock to count its calls.
 clock: Callable[[], float] = time.monotonic
 
 
 class TemplateLimitError(ValueError):
-    """A template needs more time, depth or room than it may have."""
+    """A template exceeds its limit of time, depth or size."""
 
 
 class Limits:
-    """The limits of one rendering, and the rest of each."""
+    """Limits of one rendering with their remaining amounts."""
 
     __slots__ = ("characters", "deadline", "next_look", "room", "seconds")
 
     def __init__(self, seconds: float, characters: int, room: int):
         self.seconds: float = seconds
         self.deadline: float = clock() + seconds
-        #: For one operation.
+        #: Limit for one operation.
         self.characters: int = characters
-        #: For all operations together.
+        #: Limit for all operations together.
         self.room: int = room
-        #: The room at which the limits are checked.
+        #: Remaining amount at which the limits are checked.
         self.next_look: int = room
 
     def check(self, amount: int) -> None:
@@ -76,13 +76,13 @@ class _Active(threading.local):
     limits: Limits = Limits(float("inf"), 1 << 62, 1 << 62)
 
 
-#: The limits of the rendering that this thread is in.
+#: Limits of this thread's current rendering.
 active: _Active = _Active()
 
 
 @contextmanager
 def limited(limits: Limits) -> Iterator[None]:
-    """A context in which `use` holds this thread to `limits`."""
+    """Context manager in which `use` enforces `limits` for this thread."""
     before, active.limits = active.limits, limits
     try:
         yield
@@ -91,11 +91,11 @@ def limited(limits: Limits) -> Iterator[None]:
 
 
 def use(amount: int) -> None:
-    """Counts what an operation reads and makes: characters of text, bytes of anything else.
+    """Counts the data read and created by an operation: characters of text, bytes of other data.
 
     Raises:
-        TemplateLimitError: It is too much for one operation or for the rest of the rendering, or
-            the time is up.
+        TemplateLimitError: The amount exceeds the limit of one operation or the rest of the
+            rendering, or the time is up.
     """
     limits = active.limits
     if amount > 0:
@@ -105,22 +105,22 @@ def use(amount: int) -> None:
 
 
 def guard(value: Any) -> None:
-    """Counts a value that an operation walks over, to print, compare or hash it."""
+    """Counts a value that an operation traverses to print, compare or hash it."""
     use(size_of(value))
 
 
 def size_of(value: Any) -> int:
-    """The size of a value to an operation that visits everything in it.
+    """Returns the size of a value for an operation that traverses it completely.
 
-    A list may hold a second one many times, and the second a third: small in memory, but endless to
-    print. So everything counts as often as it occurs.
+    Nested lists with repeated items may be small in memory but extremely long when printed.
+    Therefore each object counts as often as it occurs.
     """
     size = size_of_plain(value)
     return _size_of(value, {}) if size is None else size
 
 
 def _size_of(value: Any, known: dict[int, int]) -> int:
-    """The size of any value. `known` has the sizes of containers by id."""
+    """Returns the size of any value. `known` contains the sizes of containers by id."""
     kind = type(value)
     if kind in _SCALARS:
         return ITEM
@@ -141,7 +141,7 @@ def _size_of(value: Any, known: dict[int, int]) -> int:
     else:
         return ITEM
     if id(value) not in known:
-        known[id(value)] = ITEM  # For a container that contains itself.
+        known[id(value)] = ITEM  # Initial value for a container that contains itself.
         size = ITEM
         for item in items:
             size += _size_of(item, known)

@@ -1,4 +1,4 @@
-"""`stable_prefix_check`: whether a chat template is fit for training on several turns."""
+"""`stable_prefix_check`: suitability of a chat template for multi-turn training."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ __all__ = ["Sample", "TemplateReport", "stable_prefix_check"]
 
 
 class Sample:
-    """A template with all that it asks for, so that it renders a plain question of the user.
+    """Template with its required variables, which renders a plain user question.
 
     Args:
-        template: A chat template, or its text.
+        template: Chat template or its source.
         tokenizer: The model's.
         variables: Other variables of the template. Those that it asks for and that are missing
             are "[]".
 
     Raises:
-        ValueError: The template refuses a plain question, or is too large.
-        jinja2.TemplateError: The template has errors.
+        ValueError: The template rejects a plain question, or is too large. jinja2.TemplateError:
+        The template has errors.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Sample:
         self._tokenizer = tokenizer
         self._given = {"bos_token": special(BOS), "eos_token": special(EOS), **variables}
         self._needs_tools = False
-        #: A question of the user.
+        #: User question.
         self.plain: list[Segment] = self._first()
 
     def render(
@@ -100,12 +100,12 @@ class Sample:
 
 
 class _Kind(NamedTuple):
-    """A continuation of a conversation."""
+    """Continuation of a conversation."""
 
     answer: dict[str, Any]
     more: list[dict[str, Any]]
     has_tools: bool = False
-    #: Templates may refuse it.
+    #: Templates may reject the continuation.
     is_optional: bool = False
 
     @property
@@ -127,31 +127,32 @@ _REFUSED = "the template refuses it"
 
 @dataclass(frozen=True)
 class TemplateReport:
-    """The result of `stable_prefix_check`."""
+    """Result of `stable_prefix_check`."""
 
-    #: For each kind of continuation: None if the earlier part stays, or what becomes of it.
+    #: Change of the earlier part for each kind of continuation. None if the earlier part is
+    #: unchanged.
     continuations: Mapping[str, str | None]
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool
     #: Whether the template writes the token that begins a text itself: encoding the text with
     #: ``add_special_tokens=True`` would double it.
     writes_bos: bool
-    #: Control tokens that the template writes and the tokenizer does not know as special. None
+    #: Control tokens written by the template that are not special tokens of the tokenizer. None
     #: without a tokenizer.
     unknown: tuple[str, ...] | None
-    #: The roles and fields of messages that are not in the prompt.
+    #: Roles and fields of messages that are missing from the prompt.
     dropped: tuple[str, ...] = field(default=())
-    #: Control tokens that the tokenizer has and that the template writes where it does not find them,
-    #: with the number of such places. None without a tokenizer.
+    #: Control tokens of the tokenizer that the template writes in positions where the tokenizer
+    #: does not find them, with the number of positions. None without a tokenizer.
     lost: tuple[str, ...] | None = None
-    #: The form of the arguments of calls that the template takes.
+    #: Form of call arguments accepted by the template.
     arguments: str = "no calls in the prompt"
 
     @property
     def verdict(self) -> str:
         """ "stable", "stable without reasoning" or "not stable".
 
-        A message of the system in the middle of a conversation does not count.
+        A system message in the middle of a conversation is ignored.
         """
         broken = [
             kind
@@ -166,11 +167,11 @@ class TemplateReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the template is stable and the tokenizer finds all of its control tokens."""
+        """Whether the template is stable and the tokenizer finds all its control tokens."""
         return self.verdict == "stable" and not self.unknown and not self.lost
 
     def __str__(self) -> str:
-        """Returns the report in lines for people."""
+        """Returns the report as human-readable lines."""
         lines = [f"{self.verdict}"]
         for kind, what in self.continuations.items():
             lines.append(f"  {kind}: {what or 'the earlier part stays'}")
@@ -196,17 +197,17 @@ def stable_prefix_check(
 ) -> TemplateReport:
     """Checks whether a template keeps the earlier part of a conversation as it grows.
 
-    Conversations of different kinds are continued as by `Rollout`: with a question of the user,
-    results of tools, a message of the system, each after an answer with and without reasoning.
+    Conversations are continued as in `Rollout`: with a user question, tool results or a system
+    message, each after an answer with and without reasoning.
 
     Args:
         template: A chat template.
-        tokenizer: That of the model, whose special tokens are compared with the template's.
+        tokenizer: Tokenizer of the model, whose special tokens are compared with the template's.
         variables: Other variables of the template. Those that it asks for and that are missing
             are "[]".
 
     Raises:
-        ValueError: The template refuses a plain conversation, or is too large.
+        ValueError: The template rejects a plain conversation, or is too large.
         jinja2.TemplateError: The template has errors.
 
     >>> from bpe_engine.prompt import stable_prefix_check
@@ -250,9 +251,10 @@ def stable_prefix_check(
 
 
 def lost_tokens(tokenizer: Pipeline, prompts: Iterable[Sequence[Segment]]) -> tuple[str, ...]:
-    """Returns the special tokens that a template writes where the tokenizer does not find them.
+    """Returns the special tokens that a template writes in positions where the tokenizer does not
+    find them.
 
-    A tokenizer may find a name only at the start of a text, or only next to spaces.
+    A tokenizer may find a name only at the start of a text or next to spaces.
     """
     written: Counter[str] = Counter()
     found: Counter[str] = Counter()
@@ -281,7 +283,8 @@ def _is_known(name: str, tokenizer: Pipeline) -> bool:
 
 
 def _arguments(render: Any) -> str:
-    """Returns the form of the arguments of calls that a template takes, or why it takes none."""
+    """Returns the form of call arguments accepted by a template, or the reason for rejecting
+    calls."""
     word, forms, refusals, is_rendered = "sea", {}, [], False
     for form, arguments in (("dict", {"word": word}), ("str", json.dumps({"word": word}))):
         call = {**CALL, "function": {**CALL["function"], "arguments": arguments}}
@@ -322,7 +325,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _change(error: TemplateNotStable) -> str:
-    """Returns what becomes of the earlier part, for people."""
+    """Returns a human-readable description of the change to the earlier part."""
     who = "text outside of messages"
     if error.message is not None:
         who = ("the question", "the answer")[error.message] if error.message < 2 else "the end"
@@ -330,7 +333,7 @@ def _change(error: TemplateNotStable) -> str:
 
 
 def _continued(render: Any, kind: _Kind) -> list[Segment]:
-    """Returns a conversation that goes on after an answer.
+    """Returns a conversation continued after an answer.
 
     Raises:
         TemplateNotStable: The part before the answer, or the token that ends it, changes.
@@ -360,7 +363,7 @@ def _continued(render: Any, kind: _Kind) -> list[Segment]:
 
 
 def _written_out(answer: dict[str, Any], said: str) -> dict[str, Any]:
-    """Returns an answer whose content has the reasoning, as the model writes it."""
+    """Returns an answer whose content includes the reasoning as written by the model."""
     reasoning = answer.get("reasoning_content", "")
     if not reasoning and not said.rstrip().endswith("<think>"):
         return answer
@@ -370,7 +373,7 @@ def _written_out(answer: dict[str, Any], said: str) -> dict[str, Any]:
 
 
 def _end(segments: Sequence[Segment], message: int) -> str:
-    """Returns the first control token after the text of a message, within its turn."""
+    """Returns the first control token after a message's text, within its turn."""
     places = [
         place
         for place, segment in enumerate(segments)
@@ -387,7 +390,7 @@ def _end(segments: Sequence[Segment], message: int) -> str:
 
 
 def _dropped(render: Any) -> tuple[str, ...]:
-    """Returns the roles and fields of messages that the template does not show."""
+    """Returns the roles and fields of messages that the template omits."""
     found: list[str] = []
     conversations: list[tuple[list[dict[str, Any]], bool]] = [
         ([SYSTEM, USER, THOUGHT, MORE, THOUGHT], False),

@@ -1,8 +1,8 @@
-"""Counts the tokens of a request to OpenAI's chat API: exactly where OpenAI has published a rule.
+"""Token counts of requests to OpenAI's chat API, exact where OpenAI has published a rule.
 
-The rule is in "How to count tokens with tiktoken" of OpenAI's cookbook. It is written for gpt-3.5-turbo,
-gpt-4 and gpt-4o, for strings and for functions with flat parameters. Everything else is counted as
-its text with the same surroundings, and named as an estimate.
+The rule is in "How to count tokens with tiktoken" of OpenAI's cookbook. It covers gpt-3.5-turbo,
+gpt-4 and gpt-4o with strings and functions with flat parameters. All other content is counted as
+text with the same surrounding tokens and reported as an estimate.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ __all__ = ["ChatTokens", "count_chat_tokens"]
 #: Extra tokens: around each message, for a name, and before the reply.
 _MESSAGE, _NAME, _REPLY = 3, 1, 3
 
-#: Tokens around each function, by encoding; after all; around properties; around their values.
+#: Tokens around each function, by encoding; after all functions; around properties; around property
+#: values.
 _FUNCTION = {"cl100k_base": 10, "o200k_base": 7, "o200k_harmony": 7}
 _FUNCTIONS, _PROPERTIES, _PROPERTY, _ENUM, _VALUE = 12, 3, 3, -3, 3
 
-#: Beginnings of the models that the rule is for, and of those among them that it is not for.
+#: Name prefixes of models covered by the rule, and of exceptions among them.
 _MODELS = ("gpt-3.5-turbo", "gpt-4", "chatgpt-4o-", "ft:gpt-3.5-turbo", "ft:gpt-4")
 _OTHERS = ("gpt-3.5-turbo-0301", "gpt-4.", "ft:gpt-4.")
 
-#: Parts of a content whose tokens depend on more than a text.
+#: Content parts whose token count depends on more than text.
 _NOT_TEXT = ("image", "audio", "file")
-#: Fields that the API takes as strings: JSON, where a caller has an object.
+#: Fields that the API takes as strings. An object from the caller becomes JSON.
 _STRINGS = frozenset(["arguments", "content", "input", "output"])
-#: The keys of the API's own objects in a message; any other object counts as its JSON.
+#: Keys of the API's own objects in a message. Any other object counts as its JSON.
 _KEYS = _STRINGS | frozenset("custom detail format function id name refusal text type".split())
 
 
 def _is_object(field: Any, value: Any) -> bool:
-    """True for an object or list in a field of the API that is a string: the API gets its JSON.
+    """Returns True for an object or list in a string field of the API, which is sent as JSON.
 
     Contents and results may be lists of parts, each with a type.
     """
@@ -54,7 +55,7 @@ def _is_object(field: Any, value: Any) -> bool:
 
 
 class ChatTokens(int):
-    """A number of tokens, and what of it is an estimate.
+    """Number of tokens, with the list of estimates.
 
     >>> from bpe_engine.prompt import count_chat_tokens
     >>> count = count_chat_tokens([{"role": "user", "content": "1 + 1?"}], "gpt-5")
@@ -62,7 +63,7 @@ class ChatTokens(int):
     (13, False, ['the model: OpenAI has published no rule for gpt-5'])
     """
 
-    #: The parts that the published rule does not cover, each with the reason.
+    #: Parts not covered by the published rule, each with the reason.
     estimates: list[str]
 
     def __new__(cls, count: int, estimates: Iterable[str] = ()) -> ChatTokens:
@@ -72,7 +73,7 @@ class ChatTokens(int):
 
     @property
     def exact(self) -> bool:
-        """True if the published rule covers the whole request."""
+        """Whether the published rule covers the whole request."""
         return not self.estimates
 
 
@@ -81,26 +82,27 @@ def count_chat_tokens(
     model: str,
     tools: Sequence[Mapping[str, Any]] | None = (),
 ) -> ChatTokens:
-    """Counts the tokens of messages and tools as OpenAI's chat API does.
+    """Counts the tokens of messages and tools as in OpenAI's chat API.
 
     Args:
-        messages: The messages of a request, or the input items of a response, with contents in
-            parts, calls of tools and their results; or the text of one message.
-        model: The name of a chat model of OpenAI; dated and fine-tuned variants are found by the
-            beginnings of their names.
-        tools: The tools of the request. Parameters may be any JSON schema.
+        messages: Messages of a request, or input items of a response, with content parts, tool
+            calls and tool results; or the text of one message.
+        model: Name of an OpenAI chat model. Dated and fine-tuned variants are found by name prefix.
+        tools: Tools of the request. Parameters may be any JSON schema.
 
     Returns:
-        The number of tokens of the prompt, the beginning of the reply included. It is ``exact`` for
-        gpt-3.5-turbo, gpt-4 and gpt-4o, messages of strings and functions with flat, described
-        parameters: OpenAI has published a rule for these. Its ``estimates`` name everything else.
-        Pictures count by the published price of tiles where the model has one, and `detail` is "low" or
-        the picture is a PNG, GIF or JPEG in a data URL. Other pictures, sounds and files count 0.
+        Number of tokens of the prompt, including the beginning of the reply. The number is
+        ``exact`` for gpt-3.5-turbo, gpt-4 and gpt-4o, messages of strings and functions with flat,
+        described
+        parameters: OpenAI has published a rule for these. All other content is listed in
+        ``estimates``. Pictures count by the published tile prices if the model has one, and
+        `detail` is "low" or the picture is a PNG, GIF or JPEG in a data URL. Other pictures, audio
+        and files count 0.
 
     Raises:
-        TypeError: The messages are one mapping, or a message is not a mapping.
-        ValueError: The model is not a chat model of OpenAI; or something is nested too deeply, or holds
-            itself.
+        TypeError: The messages are a single mapping, or a message is not a mapping.
+        ValueError: The model is not an OpenAI chat model; or a value is nested too deeply or
+            contains itself.
         KeyError: No encoding is known for the model.
 
     >>> from bpe_engine.prompt import count_chat_tokens
@@ -145,7 +147,7 @@ def _encoding(model: str) -> Encoding:
 
 
 class _Counter:
-    """Counts the parts of one request, and notes the estimates."""
+    """Counter for the parts of one request, which records the estimates."""
 
     def __init__(self, encoding: Encoding, model: str):
         if encoding.name not in _FUNCTION:
@@ -160,7 +162,7 @@ class _Counter:
         self.estimates.append(f"{where}: {reason}")
 
     def message(self, message: Any, where: str) -> int:
-        """Returns the tokens of one message, or of one item of a response's input."""
+        """Returns the number of tokens of a message or of an input item of a response."""
         if not isinstance(message, Mapping):
             raise TypeError(
                 f"{where} must be a mapping such as {{'role': 'user', 'content': 'Hi'}}, not "
@@ -177,13 +179,14 @@ class _Counter:
         return total
 
     def _json(self, value: Any) -> int:
-        """Returns the tokens of the JSON of a value, which the API gets as a string."""
+        """Returns the number of tokens of a value's JSON, which the API receives as a string."""
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False, default=str)
         return self._encoding.count(value)
 
     def _text(self, value: Any, where: str) -> int:
-        """Returns the tokens of the strings in a value: parts of a content, calls of tools."""
+        """Returns the number of tokens of the strings in a value, such as content parts and tool
+        calls."""
         if isinstance(value, Mapping):
             kind = str(value.get("type", ""))
             if any(name in kind for name in _NOT_TEXT):
@@ -207,7 +210,7 @@ class _Counter:
         return self._json(value)
 
     def function(self, tool: Any, where: str) -> int:
-        """Returns the tokens of one tool."""
+        """Returns the number of tokens of a tool."""
         function = tool.get("function", tool) if isinstance(tool, Mapping) else tool
         if not isinstance(function, Mapping) or "name" not in function:
             self._guess(where, "counted by its text")
@@ -221,7 +224,8 @@ class _Counter:
         return total + self._properties(parameters.get("properties"), where)
 
     def _line(self, part: Mapping[str, Any], *keys: str) -> int:
-        """Returns the tokens of a line of names and a description, which the last of `keys` places."""
+        """Returns the number of tokens of a line of names and a description, laid out by the last
+        of `keys`."""
         *names, where = keys
         if not isinstance(part.get("description"), str):
             self._guess(where, "has no description")

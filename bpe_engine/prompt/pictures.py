@@ -1,4 +1,4 @@
-"""Tokens of pictures in requests to OpenAI, by the published prices of tiles."""
+"""Token counts of pictures in OpenAI requests, by the published tile prices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 __all__ = ["picture_tokens"]
 
-#: Models, the tokens of a picture, and those of each tile of 512 pixels: the table "Tile-based image
-#: tokenization" of OpenAI's guide "Images and vision". Names may end with a date; the table has no others.
+#: Models, tokens per picture, and tokens per 512-pixel tile: the table "Tile-based image
+#: tokenization" of OpenAI's guide "Images and vision". Names may end with a date; the table has no
+#: others.
 _PRICES = tuple(
     (re.compile(rf"(?:{names})(?:-\d{{4}}-\d\d-\d\d)?"), base, tile)
     for names, base, tile in (
@@ -24,14 +25,14 @@ _PRICES = tuple(
     )
 )
 _TILE, _LONGEST, _SHORTEST = 512, 2048, 768
-#: Segments of a JPEG that hold its size.
+#: JPEG segments that contain the size.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-#: Characters of a data URL that are read.
+#: Maximum number of characters read from a data URL.
 _MOST = 1 << 20
 
 
 def picture_tokens(part: Mapping[str, Any], model: str) -> int | None:
-    """Returns the tokens of a picture; None where its size or the price is unknown."""
+    """Returns the number of tokens of a picture, or None if its size or the price is unknown."""
     price = next(((base, tile) for name, base, tile in _PRICES if name.fullmatch(model)), None)
     given = part.get("image_url")
     image = given if isinstance(given, Mapping) else {"url": given, "detail": part.get("detail")}
@@ -70,7 +71,7 @@ def _size(url: Any) -> tuple[int, int] | None:
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yields the width and height in each frame of a JPEG."""
+    """Yields the width and height of each frame of a JPEG."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         kind = data[at + 1]

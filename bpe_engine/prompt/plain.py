@@ -1,4 +1,4 @@
-"""Copies what a caller gives to a template into plain data, which calls nothing of the caller's."""
+"""Conversion of a caller's template input to plain data, which runs no code of the caller."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["Plain"]
 
 
 class Plain:
-    """Copies the caller's values into plain data, so that a template cannot call into objects."""
+    """Converter of the caller's values to plain data, so that a template cannot call methods of
+    objects."""
 
     def __init__(self, labels: Labels) -> None:
-        #: Number of characters of the caller's strings.
+        #: Total number of characters in the caller's strings.
         self.characters: int = 0
         self._labels = labels
         self._numbers: dict[tuple[Any, ...], int] = {}
@@ -77,7 +78,7 @@ class Plain:
         elif isinstance(value, (bytes, bytearray, memoryview)):
             kind = type(value).__name__
             raise _NoText(value, f'is {kind}; decode it first, as in text.decode("utf-8")')
-        # Templates only ask whether there is an image.
+        # Templates only test whether an image exists.
         return f"<{type(value).__name__}>"
 
     def _segment(self, segment: Segment) -> str:
@@ -99,23 +100,24 @@ class Plain:
             if key not in self._numbers:
                 self._numbers[key] = self._labels.flags(segment)
             number = self._numbers[key]
-        # Trust is by character: a set of names would become trust in all of them.
+        # Trust is per character. A set of names would become trust in all of them.
         is_trusted = is_special or segment.allowed_special is True
         return given(str.__str__(text), is_trusted, number)
 
 
 class _Empty(tuple[Any, ...]):
-    """An empty tuple with a new address: Python has one `()`, and labels go by addresses."""
+    """Empty tuple with a unique address: Python shares one `()`, and labels are keyed by
+    address."""
 
     __slots__ = ()
 
 
-# Errors name the type of the caller's value.
+# Error messages contain the type of the caller's value.
 _Empty.__name__ = "tuple"
 
 
 class _NoText(TypeError):
-    """A value that a template cannot take."""
+    """Placeholder for a value that a template cannot use."""
 
     def __init__(self, value: Any, message: str):
         super().__init__(message)
