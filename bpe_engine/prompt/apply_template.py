@@ -17,10 +17,10 @@ _Templates = dict[str, str]
 
 
 def named_templates(chat_template: Any) -> str | _Templates | None:
-    """Returns a tokenizer's templates by name.
+    """Returns a tokenizer's single template, or its templates by name.
 
     Raises:
-        TypeError: The argument is neither.
+        TypeError: The argument is neither a str nor a mapping.
     """
     if chat_template is None or isinstance(chat_template, str):
         return chat_template

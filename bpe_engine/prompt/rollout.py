@@ -1,4 +1,4 @@
-"""`Rollout`: the ids of a conversation with a model, in which sampled ids stay as they are."""
+"""`Rollout`: the ids of a conversation with a model, in which sampled ids are unchanged."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .template import ChatTemplate
 __all__ = ["Drift", "Rollout", "TemplateNotStable", "not_stable"]
 
 _Messages = Sequence[Mapping[str, Any]]
-# Characters that an error shows of each side.
+# Number of characters that an error shows of each side.
 _SHOWN = 40
 
 
 class TemplateNotStable(ValueError):
-    """A template renders the earlier part of a conversation in another way than before."""
+    """A template renders the earlier part of a conversation differently than before."""
 
     def __init__(self, message: int | None, offset: int, expected: str, found: str):
         where = "the text around the messages" if message is None else f"messages[{message}]"
@@ -31,13 +31,13 @@ class TemplateNotStable(ValueError):
             f"was {expected!r} and is now {found!r}; Rollout.restart() gives the ids of a whole "
             "rendering"
         )
-        #: The index of the message, or None for text of the template outside of messages.
+        #: Index of the message, or None for template text outside messages.
         self.message = message
-        #: The first character that differs.
+        #: Offset of the first differing character.
         self.offset = offset
-        #: The earlier text, from that character.
+        #: Earlier text from that character.
         self.expected = expected
-        #: The new text, from that character.
+        #: New text from that character.
         self.found = found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,14 +45,14 @@ class TemplateNotStable(ValueError):
 
 
 class Drift(NamedTuple):
-    """Ids that become others when their text is decoded and encoded again."""
+    """Ids that change when their text is decoded and encoded again."""
 
-    #: The place of the first id, and the one after the last.
+    #: Start and end index. The end is exclusive.
     start: int
     end: int
     #: The ids there.
     ids: list[int]
-    #: The ids that encoding their text gives.
+    #: Ids from encoding their text.
     encoded: list[int]
 
 
@@ -67,9 +67,9 @@ class _Part(NamedTuple):
 class Rollout:
     """The ids of a conversation of several turns, for training on what a model sampled.
 
-    Sampled ids are kept as they are; only text after them is rendered and encoded. That is valid
-    only if the template still renders the earlier part as before, which is checked each time.
-    Segments of the caller keep text from outside untrusted, as in `render_template`.
+    Sampled ids are unchanged. Only the text after them is rendered and encoded. That is valid only
+    if the template still renders the earlier part as before, which is checked each time. Segments
+    of the caller keep text from outside untrusted, as in `render_template`.
 
     Args:
         template: A chat template, or a `ChatTemplate`.
@@ -77,11 +77,11 @@ class Rollout:
             special tokens are variables of the template, too.
         messages: The conversation up to the first answer.
         tools: JSON schemas of functions.
-        max_tokens: The most ids of the rollout. None for no limit.
+        max_tokens: Maximum number of ids of the rollout. None for no limit.
         variables: Other variables of the template.
 
     Raises:
-        Exception: What `render_template` raises, where the template refuses the conversation.
+        Exception: Any error of `render_template` if the template rejects the conversation.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import Rollout
@@ -155,7 +155,7 @@ class Rollout:
 
     @property
     def ids(self) -> list[int]:
-        """All ids, as a new list: those that the model gets next."""
+        """All ids as a new list: the model's next input."""
         return list(chain.from_iterable(part.ids for part in self._parts))
 
     def __len__(self) -> int:
@@ -190,11 +190,11 @@ class Rollout:
         return [*self._messages, self._message(self._split(sample)[0])]
 
     def text(self) -> str:
-        """Returns the text of all ids. An incomplete character is U+FFFD, as in `decode`."""
+        """Returns the text of all ids. Incomplete characters become U+FFFD, as in `decode`."""
         return self._engine.decode_bytes(self.ids).decode("utf-8", "replace")
 
     def drift(self) -> list[Drift]:
-        """Returns where encoding the decoded text would give other ids.
+        """Returns the ranges of ids that change when the decoded text is encoded again.
 
         >>> import bpe_engine
         >>> from bpe_engine.prompt import Rollout
@@ -249,13 +249,13 @@ class Rollout:
         *,
         message: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Appends ids that the model gave. Several calls in a row are one answer.
+        """Appends ids sampled from the model. Consecutive calls form one answer.
 
         If `max_tokens` leaves no room for all of them, those that fit are kept, without the
         beginning of a character whose rest does not, and the rollout is finished.
 
         Args:
-            ids: The ids, with or without the one that ends the turn.
+            ids: Ids with or without the token that ends the turn.
             logprobs: Their log-probabilities, as many as ids.
             message: The whole answer, parsed: a message with reasoning or tool calls, which must
                 render to the text that was sampled. Without it, the text is the content.
@@ -323,7 +323,7 @@ class Rollout:
         return not self._is_finished
 
     def fork(self) -> Rollout:
-        """Returns a copy, which shares its ids with this one."""
+        """Returns a copy that shares its ids with this rollout."""
         other = Rollout.__new__(type(self))
         vars(other).update(vars(self))
         other._parts = list(self._parts)
@@ -361,7 +361,7 @@ class Rollout:
         return tuple(chain.from_iterable(part.ids for part in reversed(parts)))
 
     def _split(self, sample: tuple[int, ...]) -> tuple[str, str]:
-        """Returns the text of an answer, and the special token that it ends with."""
+        """Returns the text of an answer and its final special token."""
         last = self._engine.decode_bytes(sample[-1:]).decode("utf-8", "replace")
         if last in self._engine.special_tokens_set:
             return self._engine.decode_bytes(sample[:-1]).decode("utf-8", "replace"), last
@@ -406,7 +406,7 @@ class Rollout:
         return text, behind, message
 
     def _whole(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns the ids without the incomplete character that they end with."""
+        """Returns the ids without a trailing incomplete character."""
         while ids:
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             decoder.decode(self._engine.decode_bytes(ids[-8:]))
@@ -417,7 +417,7 @@ class Rollout:
 
 
 def _first(segments: Sequence[Segment], message: int) -> int | None:
-    """Returns the first character that comes from the content of a message."""
+    """Returns the offset of the first character from a message's content."""
     at = 0
     for segment in segments:
         origin = segment.origin
@@ -428,7 +428,7 @@ def _first(segments: Sequence[Segment], message: int) -> int | None:
 
 
 def _rest(behind: Sequence[Segment], message: int) -> str:
-    """Returns the first text of a message that is left in its turn."""
+    """Returns the first remaining text of a message in its turn."""
     for segment in behind:
         if segment.origin is None or segment.origin.message != message:
             break
@@ -448,7 +448,7 @@ def _behind(segments: Sequence[Segment], at: int) -> list[Segment]:
 
 
 def not_stable(segments: Sequence[Segment], expected: str, text: str) -> TemplateNotStable:
-    """Returns the error for a rendering that does not begin with the text `expected`."""
+    """Returns the error for a rendering that does not start with `expected`."""
     offset = next(
         place for place, (a, b) in enumerate(zip_longest(expected, text)) if a is None or a != b
     )

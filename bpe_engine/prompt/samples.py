@@ -1,4 +1,4 @@
-"""Conversations that the checkers of chat templates try."""
+"""Sample conversations for the checkers of chat templates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWER = {"role": "assistant", "content": "Plum answers."}
 THOUGHT = {**ANSWER, "reasoning_content": "Fig thinks."}
 ASKS: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 ASKS_THOUGHT: dict[str, Any] = {**ASKS, "reasoning_content": "Fig thinks."}
-#: The errors of a template that refuses a conversation.
+#: Errors of a template that rejects a conversation.
 REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RuntimeError)
 
 

@@ -43,16 +43,17 @@ from .taint import Traced, as_traced, concat, text_of
 
 __all__ = ["TracingEnvironment"]
 
-# Jinja's tokens: more take long to compile. The longest published templates have some 5,000.
+# Maximum number of Jinja tokens, which limits compile time. The longest published templates have
+# about 5,000.
 _MOST_TOKENS = 20_000
 # Digits of a number in a template: Python reads no more of a text.
 _MOST_DIGITS = 4300
 
-# Methods of str whose result holds an argument or may be longer: `Traced` defines them.
+# Methods of str whose result contains an argument or may be longer. `Traced` defines them.
 _STRING_METHODS = frozenset(
     ["center", "expandtabs", "join", "ljust", "replace", "rjust", "translate", "zfill"]
 )
-# Methods of str that may compare each character with each one of an argument.
+# Methods of str that may compare each character with each character of an argument.
 _SEARCHES = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip"])
 # Attributes of numbers that a template may read.
 _SCALAR_METHODS = frozenset(
@@ -71,7 +72,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            optimized=False,  # A constant that is folded would be a plain str.
+            optimized=False,  # A folded constant would be a plain str.
             extensions=[GenerationBlocks, loopcontrols],
         )
         self.filters.update(string_filters())
@@ -84,15 +85,15 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
             dict=TemplateDict(),
             namespace=TemplateNamespace,
         )
-        # It makes random text of any length.
+        # `lipsum` generates random text of any length.
         del self.globals["lipsum"]
 
     def compiled(self, source: str) -> jinja2.Template:
         """Compiles a template, whose literal strings are trusted.
 
         Raises:
-            TemplateLimitError: It has too much to compile.
-            SyntaxError: It nests too deeply for Python.
+            TemplateLimitError: The template is too large to compile.
+            SyntaxError: The template is nested too deeply for Python.
         """
         for count, (line, kind, text) in enumerate(self.lex(source)):
             if count == _MOST_TOKENS:
@@ -157,7 +158,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         if type(argument) is not str and not isinstance(argument, (str, int)):
-            # It is hashed, and printed if it is missing.
+            # The key is hashed, and printed if missing.
             guard(argument)
         obj = opened(obj)
         if type(obj) is dict:
@@ -187,11 +188,11 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
         try:
             return getattr(text, name)
         except AttributeError:
-            # Errors name the type of the caller's string.
+            # Error messages contain the type of the caller's string.
             return self.undefined(obj=str.__str__(text), name=name)
 
     def _markup_attribute(self, text: Markup, name: str) -> Any:
-        """Returns a method of escaped text, which escapes what it is given."""
+        """Returns a method of escaped text, which escapes its arguments."""
         method = super().getattr(marked_safe(text), name)
         if name in ("format", "format_map"):
             return _closed(_markup_format, text, method)
@@ -227,7 +228,7 @@ class TracingEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _cost(function: Any, own: Any, values: tuple[Any, ...]) -> int:
-    """Returns the cost of a call: of its arguments, and of the value that it is a method of."""
+    """Returns the cost of a call: its arguments, and the value to which the method belongs."""
     given = STRING + sum(map(size_of, values))
     if isinstance(own, str):
         if function.__name__ in _SEARCHES:

@@ -1,4 +1,4 @@
-"""`Segment`: text and the special tokens that it may hold."""
+"""`Segment`: text and the special tokens that it may contain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Origin", "Segment", "special", "tokens", "trusted", "untrusted", "wh
 
 
 class Origin(NamedTuple):
-    """The place that text of a rendered template comes from."""
+    """Origin of text in a rendered template."""
 
     #: The index of the message; for text of the template, the message that the text surrounds.
     message: int | None
@@ -21,7 +21,7 @@ class Origin(NamedTuple):
     #: "content", "reasoning", "tool_calls", "name", "role", or another key of the message; "tools",
     #: "documents", or "template".
     field: str
-    #: The keys and indices that lead from the message, the tools or the documents to the text.
+    #: Path from the message, the tools or the documents to the text, as keys and indices.
     path: tuple[str | int, ...] = ()
     #: Whether the template has ``{% generation %}`` tags.
     has_tags: bool = False
@@ -30,7 +30,7 @@ class Origin(NamedTuple):
     is_answer: bool = False
 
     def __str__(self) -> str:
-        """Returns the place for people: ``messages[2].content``."""
+        """Returns a readable path: ``messages[2].content``."""
         if self.field == "template":
             return "the template"
         name = self.field if self.message is None else f"messages[{self.message}]"
@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a prompt. Made by `special`, `trusted`, `untrusted` and `tokens`.
+    """Part of a prompt. Created by `special`, `trusted`, `untrusted` and `tokens`.
 
     A plain tuple of the first two items, or of more, can replace it.
     """
@@ -49,14 +49,14 @@ class Segment(NamedTuple):
     allowed_special: bool | frozenset[str]
     #: The speaker, for `Audit.mask`.
     role: str | None = None
-    #: The origin, shown to people.
+    #: Origin for display.
     source: str | None = None
     kind: Literal["text", "special", "tokens"] = "text"
     #: The ids of the kind "tokens".
     ids: tuple[int, ...] = ()
-    #: Where a template found the text.
+    #: Origin of the text in a template.
     origin: Origin | None = None
-    #: The first character of the text there. None where the template rewrote it.
+    #: Offset of the text's first character there. None if the template rewrote the text.
     start: int | None = None
 
 

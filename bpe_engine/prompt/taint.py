@@ -46,13 +46,13 @@ __all__ = [
 # Flags of characters.
 _TRUSTED = 1
 _GENERATED = 2  # Inside a {% generation %} block.
-_GIVEN = 4  # Times the number of the caller's value, from 1 on.
-_START = 1 << 32  # Times the first character in the caller's value.
+_GIVEN = 4  # Multiplied by the number of the caller's value, starting at 1.
+_START = 1 << 32  # Multiplied by the offset of the first character in the caller's value.
 _NOWHERE = _START * ((1 << 31) - 1)  # The characters do not map one by one to the value.
 
 # Maximum number of parts of one text that keep their origins. A text with more is untrusted.
 PIECES = 1 << 16
-# Parts that may be joined before their size is counted.
+# Maximum number of parts joined before their size is counted.
 _FEW = 16
 
 # (length, flags) of consecutive characters.
@@ -92,7 +92,7 @@ def written_of(value: object, write: Callable[[Any], str] = str) -> str:
 
 
 def generated(text: str) -> Traced:
-    """Returns the text as it is inside a {% generation %} block."""
+    """Returns the text with the flags of a {% generation %} block."""
     return traced(text, tuple((length, flags | _GENERATED) for length, flags in runs_of(text)))
 
 
@@ -321,7 +321,7 @@ def _is_text(value: object) -> bool:
 
 
 def parts_of(text: Traced, spans: Iterable[Span]) -> list[str]:
-    """Returns the parts of `text` at these spans, which ascend."""
+    """Returns the parts of `text` at these spans, given in ascending order."""
     spans = list(spans)
     cuts = _parts(text, spans)
     return [traced(str.__getitem__(text, slice(*span)), cut) for span, cut in zip(spans, cuts)]
@@ -350,7 +350,7 @@ def _parts(text: Traced, spans: Iterable[Span]) -> Iterator[Runs]:
 
 
 def _cuts(runs: Runs, spans: Iterable[Span]) -> Iterator[Runs]:
-    """Yields the runs of the characters in each of `spans`, which ascend."""
+    """Yields the runs of the characters in each of `spans`, given in ascending order."""
     place = at = 0
     for start, end in spans:
         while place < len(runs) and at + runs[place][0] < start:
@@ -381,7 +381,7 @@ def _unplaced(runs: Runs) -> Runs:
 
 
 def _starts(lengths: Iterable[int]) -> Iterator[int]:
-    """Yields where each of consecutive parts with these lengths begins."""
+    """Yields the start offsets of consecutive parts with these lengths."""
     at = 0
     for length in lengths:
         yield at
@@ -389,7 +389,7 @@ def _starts(lengths: Iterable[int]) -> Iterator[int]:
 
 
 def _occurrences(text: str, old: str, times: int) -> Iterator[int]:
-    """Yields where `str.replace` finds `old`."""
+    """Yields the offsets at which `str.replace` finds `old`."""
     at = 0
     for _ in range(times):
         at = str.find(text, old, at)
@@ -403,7 +403,7 @@ def _occurrences(text: str, old: str, times: int) -> Iterator[int]:
 
 
 def by_run(text: Traced, change: Callable[[str], str]) -> Traced:
-    """Changes each run of a text by itself. The new characters have the flags of their run."""
+    """Changes each run of a text separately. The new characters have the flags of their run."""
     pieces, at = [], 0
     for length, flags in text._runs:
         pieces.append((change(str.__getitem__(text, slice(at, at + length))), flags))
@@ -414,8 +414,8 @@ def by_run(text: Traced, change: Callable[[str], str]) -> Traced:
 
 
 def by_character(change: Callable[[str], str]) -> Callable[[Traced], str]:
-    """Returns the method for a change that makes at least one character of each. If the length
-    stays, so does the place of each character."""
+    """Returns the method for a change that makes at least one character of each. If the length is
+    unchanged, so is the position of each character."""
 
     def method(self: Traced) -> str:
         result = change(str.__str__(self))

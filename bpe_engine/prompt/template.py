@@ -1,4 +1,4 @@
-"""Chat templates of Hugging Face, rendered to segments instead of to one string."""
+"""Rendering of Hugging Face chat templates to segments instead of one string."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "render_template",
 ]
 
-#: The most sets of variables for which `Answers` are kept.
+#: Maximum number of variable sets for which `Answers` are cached.
 _MOST_ANSWERS = 64
 # Longer than any published template.
 _MAX_SOURCE = 1 << 18
@@ -117,10 +117,10 @@ class ChatTemplate:
 
     Args:
         source: The text of the template, at most 256 KiB.
-        max_seconds: The longest time for a rendering.
-        max_characters: The most characters of the result, and of what one operation may read and
-            make. All operations together have 32 times as much, and more for long messages.
-            None for 16 million and four times the characters of the messages.
+        max_seconds: Time limit of a rendering in seconds.
+        max_characters: Maximum number of characters of the result, and of the data that one
+            operation may read and create. All operations together have 32 times as much, and more
+            for long messages. None for 16 million and four times the characters of the messages.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ def _role(message: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """Returns a variable, as far as generation prompts are likely to depend on it."""
+    """Returns the part of a variable on which generation prompts are likely to depend."""
     return value if type(value) in (str, int, bool, float, type(None), Segment) else type(value)
 
 
@@ -313,7 +313,7 @@ def _as_special(name: str, value: Any, tokenizer: Pipeline | None) -> Any:
     """Returns a variable that names a special token.
 
     Raises:
-        ValueError: It is a plain string that the tokenizer does not know.
+        ValueError: The value is a plain string unknown to the tokenizer.
     """
     if not isinstance(value, str) or not value:
         return value

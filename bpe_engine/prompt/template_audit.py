@@ -24,7 +24,7 @@ _IN_WORDS = {"naive": "rendered to one text", "segments": "as segments"}
 
 @dataclass(frozen=True)
 class Forgery:
-    """A prompt in which text of a caller became a control token."""
+    """Prompt in which a caller's text became a control token."""
 
     field: str
     trick: str
@@ -32,7 +32,7 @@ class Forgery:
     token: str
     #: "naive" or "segments".
     path: Path
-    #: The texts that the caller gave, by field.
+    #: Caller's texts by field.
     given: Mapping[str, str]
     #: The ids and the texts of the tokens around it, and whether each is the forged one.
     prompt: Sequence[tuple[int, str, bool]]
@@ -56,12 +56,12 @@ class Forgery:
 
 @dataclass
 class TriedField:
-    """A field that a caller fills, and the results of the tricks."""
+    """Caller-supplied field with the results of the tricks."""
 
     name: str
     #: Whether any prompt has the text of the field.
     is_shown: bool = False
-    #: The prompts that were tried, and those that the template refused.
+    #: Numbers of tried prompts and of prompts rejected by the template.
     prompts: int = 0
     refused: int = 0
     #: The control tokens that were forged, by trick: rendered to one text, and as segments.
@@ -111,7 +111,7 @@ class TemplateAudit:
 
     @property
     def prompts(self) -> int:
-        """The number of prompts that were tried."""
+        """Number of tried prompts."""
         return sum(tried.prompts for tried in self.fields)
 
     def lets_through(self, path: Path) -> list[TriedField]:
@@ -140,7 +140,7 @@ class TemplateAudit:
         return f"{count if self.lets_through(path) else 'no field forges a control token'}"
 
     def __str__(self) -> str:
-        """Returns the result in lines for people."""
+        """Returns the result as human-readable lines."""
         lines: list[str] = []
         for path in PATHS:
             lines.append(f"{_IN_WORDS[path]}: {self._verdict(path)}")
@@ -237,7 +237,7 @@ def _table(title: str, text: str, titles: Mapping[str, str], rows: list[list[Any
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Returns names in lines that fit into a terminal."""
+    """Returns names in lines that fit the width of a terminal."""
     return fill(
         ", ".join(names) or "none", 100, initial_indent="    ", subsequent_indent="    ",
         break_long_words=False, break_on_hyphens=False,
