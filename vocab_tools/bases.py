@@ -76,7 +76,7 @@ def open_base(
     """Reads a source of ranks, and finds the pattern and the special tokens.
 
     Args:
-        source: a rank file, ranks, an encoding or its name; a base is returned as it is.
+        source: a rank file, ranks, an encoding or its name; a base is returned unchanged.
         pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
             default that of ``source``, when it is an encoding or has the ranks of a published one,
             and else ``qwen``.

@@ -33,7 +33,8 @@ _LONGEST = 64
 
 @dataclass(frozen=True, repr=False, eq=False)
 class VocabularyMap(Reported):
-    """The ordinary tokens of a vocabulary ``a`` in another one, ``b``. Special tokens are left out."""
+    """Mapping of the ordinary tokens of a vocabulary ``a`` to a vocabulary ``b``. Special tokens
+    are omitted."""
 
     name_a: str
     name_b: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Where words come from: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
 
-#: The most bad lines that an error names.
+#: Maximum number of bad lines that an error names.
 MOST_LINES_NAMED = 10
 
 #: Scripts that are written without spaces, by the first word of their characters' names.
@@ -200,10 +200,10 @@ def is_spaced(word: str) -> bool:
 
 
 def listed_words(source: WordSource | Proposal) -> list[str]:
-    """Returns the words of a list as they are written, not normalized; ignores frequencies.
+    """Returns the words of a list unchanged, without normalization. Frequencies are ignored.
 
-    The keys of a mapping, as :func:`read_words` gives it, are taken as they are; and so are the
-    words of what :func:`vocab_tools.propose_words` returned.
+    The keys of a mapping, as :func:`read_words` gives it, are used unchanged; and so are the words
+    of what :func:`vocab_tools.propose_words` returned.
 
     >>> listed_words(["一只\\t200", "", " 猫"])
     ['一只', ' 猫']

@@ -62,7 +62,7 @@ def check_vocabulary(
             base is.
         words: the words that were to become tokens: a file, lines, or what
             :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words` gave, whose words
-            are taken as they are; frequencies are not needed.
+            are used unchanged; frequencies are not needed.
         corpus: a text file, or several, to compare base and extended vocabulary on.
         field: the field of JSON lines and Parquet that has the text of ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.

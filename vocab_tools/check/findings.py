@@ -21,10 +21,10 @@ Severity = Literal["error", "warning", "info"]
 #: The severities, the gravest first: the order of the findings.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
-#: The most examples that a finding keeps.
+#: Maximum number of examples that a finding keeps.
 MOST_EXAMPLES = 20
 
-#: The most characters of a list of pieces or ids in an example.
+#: Maximum number of characters of a list of pieces or ids in an example.
 MOST_LIST = 200
 
 

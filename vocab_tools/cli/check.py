@@ -46,7 +46,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: The most examples of a finding on the screen.
+#: Maximum number of displayed examples of a finding.
 EXAMPLES_SHOWN = 3
 
 

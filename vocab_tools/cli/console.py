@@ -48,7 +48,7 @@ __all__ = [
     "steps_bar",
 ]
 
-#: The most rows of a table on the screen.
+#: Maximum number of displayed rows of a table.
 ROWS_SHOWN = 12
 
 #: The widest lines of a long list where the width of the terminal is unknown.

@@ -28,7 +28,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: The most differences that are shown.
+#: Maximum number of displayed differences.
 EXAMPLES_SHOWN = 10
 
 

@@ -21,7 +21,7 @@ Options = Callable[[Any], Any]
 
 
 def combined(*options: Options) -> Options:
-    """Returns a decorator that adds these options, the last one of which is listed first."""
+    """Returns a decorator that adds these options. The last option is listed first."""
 
     def add(command: Any) -> Any:
         for option in options:

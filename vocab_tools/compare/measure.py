@@ -169,7 +169,7 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
     """Returns the number of tokens that begin in each part of a text. Where the tokens are not the
-    bytes of the text, as with WordPiece, each part is encoded by itself."""
+    bytes of the text, as with WordPiece, each part is encoded separately."""
     tokens = [len(token) for token in subject.cut(text)]
     for form in (None, "NFC"):
         sizes = [len(_in_form(part, form).encode()) for _, part in parts]

@@ -22,7 +22,7 @@ from .subjects import Subject, of_tokenizer
 #: One of this many lines is held out.
 HELD_OUT_ONE_IN = 10
 
-#: The most characters of WordPiece, which has one or two tokens for each.
+#: Maximum number of characters of WordPiece, which has one or two tokens for each.
 MOST_CHARACTERS = 1000
 
 

@@ -296,7 +296,7 @@ def _compare_models(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compares ids and texts of both sides, one of which is the ``.model`` with these contents."""
+    """Compares ids and texts of both sides. One side is the ``.model`` with these contents."""
     conversion.notes += conversion.definition.notes
     texts = pieces.probes(conversion.definition, blocks)
     _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)

@@ -99,7 +99,7 @@ def load(
 def dump(definition: Definition, location: Source) -> dict[str, bytes]:
     """Returns the files of a definition, by path.
 
-    Raises ValueError where the format cannot hold it.
+    Raises ValueError if the format cannot represent it.
     """
     path, format, _ = location
     if format == "tokenizer.json":

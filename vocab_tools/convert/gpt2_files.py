@@ -94,7 +94,7 @@ def _looks_special(vocabulary: Mapping[str, int], merges: list[Merge]) -> dict[s
 def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
     """Returns the contents of both files and the sidecar, by path.
 
-    Raises ValueError where the format cannot hold the definition.
+    Raises ValueError if the format cannot represent the definition.
     """
     found = pair(path)
     assert found is not None

@@ -187,7 +187,7 @@ def decoded_otherwise(
 ) -> str | None:
     """Returns the first ids that both decode to other texts, in words.
 
-    Ids of unknown text are left out: their text is a name in a ``tokenizer.json``.
+    Ids of unknown text are omitted: their text is a name in a ``tokenizer.json``.
 
     Args:
         tokenizer: what is converted.

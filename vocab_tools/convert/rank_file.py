@@ -104,7 +104,7 @@ def _with_sidecar(
 def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
     """Returns the contents of the rank file and its sidecar, by path.
 
-    Raises ValueError where the format cannot hold the definition.
+    Raises ValueError if the format cannot represent the definition.
     """
     if definition.pattern is None:
         reason = "; ".join(definition.inexpressible)

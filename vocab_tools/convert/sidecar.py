@@ -1,4 +1,5 @@
-"""Writes the sidecar of a file that holds only tokens; :mod:`bpe_engine.read.sidecar` reads it."""
+"""Writes the sidecar of a file that contains only tokens; :mod:`bpe_engine.read.sidecar` reads
+it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def dump(definition: Definition) -> bytes:
     """Returns the ``tekken.json`` of a definition, with the ids of the format: special tokens come
     first, then single bytes, then tokens in the order of merging.
 
-    Raises ValueError where the format cannot hold it.
+    Raises ValueError if the format cannot represent it.
     """
     if definition.pattern is None:
         reason = "; ".join(definition.inexpressible)

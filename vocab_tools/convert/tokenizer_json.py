@@ -110,7 +110,7 @@ def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
 def dump(definition: Definition) -> bytes:
     """Returns the ``tokenizer.json`` of a definition.
 
-    Raises ValueError where the format cannot hold it.
+    Raises ValueError if the format cannot represent it.
     """
     settings, vocabulary = settings_and_vocabulary(definition)
     model = {

@@ -56,7 +56,7 @@ class CorpusCounts(Brief):
     #: Characters and bytes of text.
     characters: int = 0
     text_bytes: int = 0
-    #: Distinct rare pieces that were left out, and how often they occurred together.
+    #: Number of omitted distinct rare pieces, and the total number of their occurrences.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
     #: How many times the counts of each file were merged, and how many files there have been.
@@ -175,7 +175,7 @@ def count_corpus(
         corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV, packed
             or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
-        field: the field that holds the text, such as ``meta.text``.
+        field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
         max_memory: bytes of memory for the tables; beyond it, counts go to temporary files. Text
             that waits to be counted comes on top: two blocks of a megabyte or less for each
@@ -293,7 +293,7 @@ def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
 
 
 def dropped_note(counts: CorpusCounts) -> str | None:
-    """Returns a sentence about the rare pieces that were left out, if any were."""
+    """Returns a sentence about the omitted rare pieces, if any."""
     pieces, occurrences = counts.dropped
     if not pieces:
         return None

@@ -47,7 +47,7 @@ def extend_embeddings(
         ValueError: the method is unknown, the table does not have two dimensions, or it lacks
             rows of the base or of its special tokens; or ids far above the others would append
             more than 2**20 unused rows.
-        TypeError: the table does not hold floating-point numbers, or the plan is not one.
+        TypeError: the table does not contain floating-point numbers, or the plan is not one.
 
     >>> import numpy
     >>> from vocab_tools import embedding_plan

@@ -12,7 +12,7 @@ from ..notes import Note
 from ..patterns import Pattern, leaves_out_marks
 from ..text import plural, quoted, quoted_list, shorten
 
-#: The most characters of a word's pieces in a warning.
+#: Maximum number of characters of a word's pieces in a warning.
 MOST_PIECES = 200
 
 

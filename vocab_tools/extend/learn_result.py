@@ -17,8 +17,8 @@ from ..patterns import Pattern
 from ..ranks import dump_ranks
 from ..text import few, in_order, literal, show
 
-#: The most words that are learned without a limit to the merges: each needs a token, and those on
-#: its way, and more of them would not make a vocabulary.
+#: Maximum number of words learned without a limit on merges: each needs a token, and those on its
+#: way, and more of them would not make a vocabulary.
 MOST_WORDS = 500_000
 
 
@@ -134,7 +134,7 @@ class LearnResult(Brief):
 
     @property
     def pruned(self) -> list[Step]:
-        """Merges whose tokens were left out since no word needs them."""
+        """Merges whose tokens were omitted because no word needs them."""
         return [step for step in self.steps if step.novelty == "pruned"]
 
     def by_products(self) -> list[ByProduct]:

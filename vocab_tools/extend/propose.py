@@ -45,7 +45,7 @@ class ExtendOptions:
         TypeError: an option is of another type; the message names it.
     """
 
-    #: The most ids to use, for the words and for the by-products on their way.
+    #: Maximum number of ids to use, for the words and their intermediate tokens.
     new_ids: int = 2000
     #: How often a word must occur.
     min_frequency: int = MIN_FREQUENCY

@@ -26,7 +26,7 @@ from ..patterns import Pattern
 #: all at least. Words that need later merges are ignored.
 MERGES_PER_ID, LEAST_MERGES = 8, 5000
 
-#: The most further words that are tried for ids that are left.
+#: Maximum number of further words tried for remaining ids.
 MOST_TRIES = 12
 
 

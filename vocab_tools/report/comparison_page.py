@@ -119,7 +119,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 
 def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
-    """Returns numbers as cells, of which the smallest is the best; one alone is not."""
+    """Returns numbers as cells. The smallest is marked as best, unless it is the only one."""
     cells: list[Cell] = [f"{value:{format}}" for value in values]
     if len(cells) > 1 and len(set(cells)) > 1:
         least = cells[values.index(min(values))]

@@ -15,7 +15,7 @@ from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.listed import corpus_files
 from bpe_engine.texts.reading import read_texts
 
-#: The most words of a superword: stretches without whitespace.
+#: Maximum number of words of a superword: runs without whitespace.
 MAX_WORDS = 4
 
 #: The pattern of the second stage, and of the result: lines, and the line ends between them.

@@ -60,13 +60,13 @@ class TrainOptions:
     special_tokens: Sequence[str] = ()
     #: Pairs that occur less often are not merged.
     min_frequency: int = 2
-    #: The most bytes of a new token.
+    #: Maximum number of bytes of a new token.
     max_token_length: int | None = None
     #: Normalize text to Unicode NFC; by default as the named encoding does.
     nfc: bool | None = None
     #: From this many tokens on, merges may cross the borders of pieces inside a line (SuperBPE).
     superwords_from: int | None = None
-    #: The most words of such a token.
+    #: Maximum number of words of such a token.
     max_words: int = MAX_WORDS
     #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge serves
     #: the one that has the fewest of these for a token (parity-aware BPE). Lines compare what the same

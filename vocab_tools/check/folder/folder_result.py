@@ -22,7 +22,7 @@ class CheckedSource:
     #: Texts that were compared with the first source, and those with other ids.
     compared: int = 0
     differing: int = 0
-    #: Texts that were not compared, since they hold names of special tokens.
+    #: Number of texts not compared because they contain names of special tokens.
     left_out: int = 0
 
 

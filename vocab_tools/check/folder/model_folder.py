@@ -26,7 +26,7 @@ from .written import Written, written_by
 #: Input that a rule may need.
 Need = Literal["tokenizer", "transformers", "config", "template", "earlier"]
 
-#: The configuration files of a tokenizer, the first of which counts.
+#: Configuration files of a tokenizer, in order of precedence.
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 
 #: The configuration files of a model.
@@ -151,7 +151,7 @@ class ModelFolder:
 
     @functools.cached_property
     def listed(self) -> list[File]:
-        """The files that hold a tokenizer, in the order in which they count."""
+        """Files that contain a tokenizer, in order of precedence."""
         if not self.path.is_dir():
             is_model = any(self.path.match(name) for name in MODEL_NAMES)
             return [recognize(self.path, "sentencepiece" if is_model else None)]

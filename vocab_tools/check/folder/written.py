@@ -64,7 +64,7 @@ _CONVERSATIONS: tuple[tuple[list[dict[str, Any]], dict[str, Any]], ...] = (
 class Written:
     """The text of a template, as far as the probe conversations show it."""
 
-    #: The renderings, of which at least one is there unless there is an error.
+    #: Renderings. At least one exists unless there is an error.
     prompts: list[str]
     #: Stretches of the template's own text.
     stretches: list[str]
@@ -134,7 +134,7 @@ def _own_text(segment: Any) -> str | None:
 def _literals(template: str) -> list[str]:
     """Returns the text and the strings that a template writes in any branch.
 
-    Strings that are compared, and arguments, are left out: they are looked for, not written.
+    Strings that are compared, and arguments, are omitted: they are searched for, not written.
     """
     import jinja2
     from jinja2 import nodes
