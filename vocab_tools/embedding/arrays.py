@@ -1,4 +1,4 @@
-"""The operations on tables that numpy and torch spell differently."""
+"""Table operations that differ between numpy and torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def is_torch(matrix: object) -> bool:
-    """True for a torch tensor. Does not import torch."""
+    """Returns True for a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(matrix, torch.Tensor)
 
@@ -28,7 +28,7 @@ class Numpy:
         return matrix
 
     def wide(self, matrix: Any) -> Any:
-        """Converts to single precision at least: half precision overflows in norms."""
+        """Converts to at least single precision, because half precision overflows in norms."""
         single = self.package.float32
         return self.to(matrix, self.package.promote_types(matrix.dtype, single))
 
@@ -39,7 +39,7 @@ class Numpy:
         return self.package.linalg.norm(matrix, axis=1)
 
     def zeros(self, matrix: Any, size: int) -> Any:
-        """Returns a table of this many rows, like another one."""
+        """Returns a table of zeros with this many rows, like another table."""
         return self.package.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
 
 

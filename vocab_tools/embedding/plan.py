@@ -39,7 +39,7 @@ class EmbeddingPlan(dict[int, list[int]]):
     #: Unused ids from the base's maximum to the new maximum: ranges of first and
     #: last id.
     gaps: list[tuple[int, int]]
-    #: The ids of the base's tokens, whose rows are trained.
+    #: Ids of the base's tokens, whose rows are trained.
     base_ids: list[int]
     #: The bytes of the new tokens and of what they are made of, by id; {} in a plan that was read
     #: from a file.
@@ -53,7 +53,7 @@ class EmbeddingPlan(dict[int, list[int]]):
         return in_notebook(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        """Writes the result of :meth:`dump` to a file. An existing file is replaced."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
@@ -202,14 +202,14 @@ def plan_of(
     made_of: Sequence[list[int] | None],
     special_ids: Sequence[int],
 ) -> EmbeddingPlan:
-    """Returns the plan, when it is known what the new tokens are made of.
+    """Returns the plan if the parts of the new tokens are known.
 
     Raises ValueError for a new token with a byte that is not a token of the base.
     """
     plan = EmbeddingPlan()
     for (token, number), parts in sorted(zip(new.items(), made_of), key=lambda row: row[0][1]):
         if parts is None:
-            # A single byte that is new is one of a whole vocabulary.
+            # A new single byte is a token of a whole vocabulary.
             way = "is it the other way round? The base comes first" if len(token) == 1 else ""
             raise ValueError(
                 f"{token!r} has a byte that is not a token of the base, so nothing defines what its "

@@ -1,4 +1,4 @@
-"""Makes embedding rows in arrays of numpy and tensors of torch."""
+"""Creates embedding rows in numpy arrays and torch tensors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .plan import EmbeddingPlan
 #: Ways to make a row; see :func:`extend_embeddings`.
 METHODS = ("mean", "mean-raw", "zeros")
 
-#: The most rows without a token that :func:`extend_embeddings` appends: a table of 4096 numbers a
-#: row grows by 8 GiB in half precision.
+#: Maximum number of rows without a token that :func:`extend_embeddings` appends: a table of 4096
+#: numbers a row grows by 8 GiB in half precision.
 MOST_UNUSED_ROWS = 2**20
 
 

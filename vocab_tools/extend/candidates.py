@@ -1,4 +1,4 @@
-"""Sorts words by whether they can become tokens: each must be one piece, and not a token yet."""
+"""Separates words that can become tokens: each must be a single piece, and not yet a token."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Candidates:
 
     #: The frequency of each word to learn.
     words: dict[str, int]
-    #: Words that the pre-tokenizer cuts, and their pieces.
+    #: Words that the pre-tokenizer splits, with their pieces.
     refused: dict[str, list[str]]
-    #: Words that are tokens of the base, and their ids.
+    #: Words that are tokens of the base, with their ids.
     skipped: dict[str, int]
 
 
@@ -34,7 +34,7 @@ def sort_words(
     pattern: Pattern,
     notes: list[Note],
 ) -> Candidates:
-    """Sorts the words, and notes why some are not learned.
+    """Sorts the words and records why some are not learned.
 
     Raises ValueError if a word is not text, or its frequency not a positive integer.
     """
@@ -63,7 +63,7 @@ def sort_words(
 
 
 def _named(word: str) -> str:
-    """Returns a word for a sentence; in quotes if it has spaces at its ends."""
+    """Returns a word for use in a sentence, quoted if it starts or ends with spaces."""
     return shorten(word if word == word.strip() else quoted(word))
 
 
@@ -85,7 +85,7 @@ def _check_word(word: object, frequency: object) -> None:
 
 
 def _note_marks(refused: Mapping[str, list[str]], pattern: Pattern, notes: list[Note]) -> None:
-    """Notes why words of Hindi, Thai and similar are refused, and what helps."""
+    """Adds notes on why words of Hindi, Thai and similar languages are rejected, with a remedy."""
     marked = [word for word in refused if any(unicodedata.category(c)[0] == "M" for c in word)]
     if not marked or not leaves_out_marks(pattern):
         return

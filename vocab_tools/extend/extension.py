@@ -29,7 +29,7 @@ OF_LISTS = ("spaced form", "repeated word")
 
 @dataclass(repr=False)
 class Extension(Brief):
-    """The words of a corpus as new tokens: each step's result."""
+    """Words of a corpus as new tokens, with the result of each step."""
 
     proposal: Proposal
     learned: LearnResult
@@ -48,7 +48,7 @@ class Extension(Brief):
         return self.learned.dump()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what :meth:`dump` returns; a file that exists is replaced.
+        """Writes the result of :meth:`dump` to a file. An existing file is replaced.
 
         Raises:
             ValueError: the check found errors. ``learned.save`` writes the tokens nevertheless.
@@ -60,7 +60,7 @@ class Extension(Brief):
         write_at_once(checked_path(path), self.dump())
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns everything as plain types, for JSON."""
+        """Returns all results as plain types for JSON."""
         return {
             "proposal": self.proposal.to_plain(),
             "learned": {**to_plain(self.learned), "corpus": self.effect.to_plain()},
@@ -151,7 +151,7 @@ def effect_of(
 
 
 def no_words(proposal: Proposal, new_ids: int) -> str:
-    """Returns the reason why nothing is proposed."""
+    """Returns the reason for the lack of proposals."""
     if proposal.tokens_before == 0:
         return "the corpus is empty; nothing is written"
     return (

@@ -122,7 +122,7 @@ def learn_merges(
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(steps, taken, notes)
-    # Of two ids for one token, the later one stays.
+    # If a token has two ids, the later id is kept.
     ids = {step.token: step.id for step in steps if step.id is not None}
     result = LearnResult(
         tokens=dict(sorted(ids.items(), key=lambda row: row[1])),
@@ -142,13 +142,14 @@ def learn_merges(
 
 
 def _first(given: object, kind: type) -> object:
-    """Returns the first key of this type in a mapping; None without one."""
+    """Returns the first key of this type in a mapping, or None."""
     keys: Any = given if isinstance(given, Mapping) else ()
     return next((key for key in keys if isinstance(key, kind)), None)
 
 
 def _room(base: int, words: int, max_merges: int | None) -> int:
-    """Returns the most merges to learn. Refuses at once what would end at a limit after minutes."""
+    """Returns the maximum number of merges to learn. Immediately rejects input that would reach a
+    limit only after minutes."""
     room = max(vocabulary.MAX_TOKENS - base, 0)
     if max_merges is not None:
         return min(max_merges, room)
@@ -169,7 +170,7 @@ def _too_many(base: int, words: int, most: int) -> str:
 def _pruned(
     steps: Sequence[Step], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
 ) -> list[Step]:
-    """Returns the merges, those marked that no word needs."""
+    """Returns the merges, with unneeded merges marked as pruned."""
     left_out = unneeded(ranks, steps, [word.encode() for word in words])
     if left_out:
         named = few([show(token) for token in left_out])

@@ -28,13 +28,13 @@ class Step:
 
     left: bytes
     right: bytes
-    #: The id of the new token; None when the merge gave no new token.
+    #: Id of the new token. None if the merge produced no new token.
     id: int | None
     #: "new", "in base", or "pruned" when no word needs the token in the end.
     novelty: str
-    #: The frequency of the pair when it was merged.
+    #: Frequency of the pair at the time of the merge.
     frequency: int
-    #: In how many words it was merged.
+    #: Number of words in which the pair was merged.
     words: int
 
     @property
@@ -48,13 +48,13 @@ class WordPath:
 
     word: str
     frequency: int
-    #: The pieces that the base's own merges leave.
+    #: Pieces after the base's own merges.
     base_pieces: list[bytes]
-    #: The merges that were applied, as places in ``LearnResult.steps``.
+    #: Applied merges, as indices in ``LearnResult.steps``.
     steps: list[int]
-    #: The pieces at the end of learning.
+    #: Pieces at the end of learning.
     pieces: list[bytes]
-    #: The id of the word in the extended vocabulary.
+    #: Id of the word in the extended vocabulary.
     id: int | None
     #: True if merging alone, without looking the whole word up, gives the word. Otherwise the word
     #: is one token as a whole piece, and several inside a longer piece.
@@ -72,11 +72,11 @@ class ByProduct:
     left: bytes
     right: bytes
     frequency: int
-    #: The words whose path leads over it.
+    #: Words whose path contains the token.
     words: list[str]
-    #: The tokens that were made of it directly.
+    #: Tokens created directly from the token.
     makes: list[bytes]
-    #: The frequencies of those words together.
+    #: Total frequency of those words.
     use: int = 0
 
     @property
@@ -96,7 +96,7 @@ class LearnResult(Brief):
     tokens: dict[bytes, int]
     steps: list[Step]
     words: list[WordPath]
-    #: Words that the pre-tokenizer would split, and into what.
+    #: Words that the pre-tokenizer would split, with their pieces.
     refused: dict[str, list[str]]
     #: Words that are tokens of the base, and their ids.
     skipped: dict[str, int]
@@ -110,7 +110,7 @@ class LearnResult(Brief):
     recognized: Recognized | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        """Writes the result of :meth:`dump` to a file. An existing file is replaced."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
@@ -119,12 +119,13 @@ class LearnResult(Brief):
 
     @property
     def extended(self) -> dict[bytes, int]:
-        """Base and new tokens together; where both have a token, the base has its id."""
+        """Tokens of the base and new tokens. If both contain a token, the base determines its
+        id."""
         return {**self.tokens, **self.base}
 
     @property
     def listed(self) -> int:
-        """The number of words that should become tokens and were not, refused ones included."""
+        """Number of listed words outside the base, including rejected words."""
         return len(self.words) + len(self.refused)
 
     @property
@@ -196,7 +197,7 @@ def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
 
 
 def _join(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
-    """Joins each place of the pair, from left to right."""
+    """Joins each occurrence of the pair, from left to right."""
     joined: list[bytes] = []
     i = 0
     while i < len(pieces):

@@ -1,4 +1,4 @@
-"""Numbers new tokens: after the base, on ids that are free."""
+"""Assignment of free ids after the base to new tokens."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ QWEN_START_ID = 151851
 
 
 class Taken(NamedTuple):
-    """The ids that are taken, and the one that new tokens are to start with."""
+    """Occupied ids, and the requested first id of new tokens."""
 
     ranks: Mapping[bytes, int]
     special_tokens: Mapping[str, int]
-    #: As given by the user; None for the default.
+    #: Value from the user. None for the default.
     start_id: int | None
     #: True for the pattern and the special tokens of ``qwen``.
     is_qwen: bool
 
     @property
     def default(self) -> int:
-        """The first id that is asked for by default."""
+        """Default first id."""
         return QWEN_START_ID if self.is_qwen else 0
 
 
 def number_merges(steps: Sequence[Step], taken: Taken, notes: list[Note]) -> list[Step]:
-    """Gives the new tokens of merges their ids.
+    """Assigns ids to the new tokens of merges.
 
     Raises ValueError when the start id collides, or when the last id would be too large.
     """
