@@ -70,8 +70,8 @@ def audit_template(
 
     Raises:
         ValueError: The template rejects a plain conversation, or is too large.
-        TimeoutError: The audit takes more than `max_seconds`. jinja2.TemplateError: The template
-        has errors.
+        TimeoutError: The audit takes more than `max_seconds`.
+        jinja2.TemplateError: The template has errors.
 
     >>> import bpe_engine
     >>> from bpe_engine.prompt import audit_template
