@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex, overload
 
 from .._arguments import whole_number
-from ..common.values import check_choice, listed
+from ..common.values import check_choice, checked, listed
 from .columns import has_arrow_array
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class TokenBatch:
         [0, 2, 2, 3]
         """
         np = _numpy()
-        arrays = [_ids(row) for row in rows]
+        arrays = [_ids(row) for row in checked(rows)]
         lengths = [len(array) for array in arrays]
         values = np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
         return cls._of(values, _cumulated(lengths))
@@ -351,7 +351,7 @@ def _pyarrow(what: str) -> Any:
 
 def _integers(name: str, values: Any) -> Any:
     np = _numpy()
-    array = np.asarray(values)
+    array = np.asarray(checked(values))
     if array.size == 0 and array.ndim == 1:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":

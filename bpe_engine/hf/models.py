@@ -124,6 +124,8 @@ class Model:
         Raises:
             OSError: The folder does not exist, or a file cannot be written.
         """
+        if not isinstance(prefix, (str, type(None))):
+            raise TypeError(f"prefix must be a str, not {type(prefix).__name__}")
         start = "" if prefix is None else f"{prefix}-"
         paths = []
         for name, content in self._files().items():

@@ -343,7 +343,7 @@ class Rollout:
         return Rollout(
             self._template,
             self._engine,
-            [*self.messages, *messages],
+            [*self.messages, *listed(messages)],
             tools=self._tools,
             max_tokens=self._max_tokens,
             **self._variables,

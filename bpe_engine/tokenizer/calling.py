@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from .._core import RowEncoder
 from ..common.tensors import framework
+from ..common.values import listed
 from ..face import Names
 from . import rows
 from .batch_encoding import BatchEncoding
@@ -241,7 +242,7 @@ class Calling(Decoding):
 
     def batch_encode_plus(self, batch: Sequence[Any], **kwargs: Any) -> BatchEncoding:
         """Calls the tokenizer with a list of texts, or of pairs."""
-        return self(list(batch), **kwargs)
+        return self(listed(batch), **kwargs)
 
     def tokenize(
         self, text: Any, pair: Any = None, add_special_tokens: bool = False, **kwargs: Any

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..common.values import checked
 from ..hf.models import BPE
 from ..read import byte_level
 from . import rows
@@ -63,7 +64,7 @@ class Decoding(TokenNames):
         """Decodes each row of ids to text. Takes the arguments of `decode`."""
         if isinstance(sequences, Mapping):
             sequences = sequences["input_ids"]
-        return [self.decode(row, skip_special_tokens, **kwargs) for row in sequences]
+        return [self.decode(row, skip_special_tokens, **kwargs) for row in checked(sequences)]
 
     def _text(
         self, ids: Sequence[int], skip_special_tokens: bool, is_clean: bool, errors: str | None
@@ -110,10 +111,11 @@ class Decoding(TokenNames):
         if isinstance(tokens, (str, bytes)):
             id = self._token_to_id(tokens)
             return self.unk_token_id if id is None else id
-        return [self.convert_tokens_to_ids(token) for token in tokens]
+        return [self.convert_tokens_to_ids(token) for token in checked(tokens)]
 
     def convert_tokens_to_string(self, tokens: Sequence[Any]) -> str:
         """Returns the text of tokens."""
+        checked(tokens)
         decoder = self._engine.decoder
         if self._encoding is None and self.errors == "replace":
             return " ".join(tokens) if decoder is None else decoder.decode(tokens)

@@ -9,7 +9,7 @@ from typing import Any
 from .._core import EncodedRows, arrange_rows
 from ..abilities.ragged import TokenBatch
 from ..common.tensors import as_tensor, matrix_as_tensor
-from ..common.values import listed
+from ..common.values import checked, listed
 from .batch_encoding import BatchEncoding
 from .options import Layout
 
@@ -169,6 +169,7 @@ def _framework_of(ids: Any) -> str | None:
 def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value] if value and not _is_number(value[0]) else value
+    checked(value)
     if hasattr(value, "numpy") and not hasattr(value, "tolist"):
         value = value.numpy()
     return value.tolist() if hasattr(value, "tolist") else value

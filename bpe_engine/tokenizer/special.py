@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..common.values import checked
 from ..hf.components import AddedToken
 
 __all__ = ["EXTRA", "ROLES", "SpecialTokens", "content_of", "plain_token"]
@@ -99,7 +100,7 @@ class SpecialTokens:
         """Sets the tokens without a role."""
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
             raise TypeError(f"{EXTRA} must be a list of tokens, not {type(tokens).__name__}")
-        contents = [content_of(token) for token in tokens]
+        contents = [content_of(token) for token in checked(tokens)]
         for content in contents:
             self._check(EXTRA, content)
         self.extra = contents
@@ -108,6 +109,8 @@ class SpecialTokens:
         self, tokens: Mapping[str, Any], replace_extra: bool, add: Callable[[list[AddedToken]], int]
     ) -> int:
         """Sets several tokens: see `Tokenizer.add_special_tokens`."""
+        if not isinstance(tokens, Mapping):
+            raise TypeError(f"a dict of names and tokens is needed, not {type(tokens).__name__}")
         given = dict(tokens)
         if "additional_special_tokens" in given:
             given.setdefault(EXTRA, given.pop("additional_special_tokens"))
