@@ -34,9 +34,8 @@ def pytest_collection_finish() -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Runs the whole suite on two processes, where pytest-xdist is installed.
 
-    Chosen files, a debugger and `-n` of one's own are left as they are. Each process takes half of
-    the tests in their order, since those of one file share what is slow to load, and then takes
-    over from the other.
+    Chosen files, a debugger and a given `-n` turn this off. Each process takes half of the tests in
+    their order, since tests of one file share slow set-up, and then takes over tests of the other.
     """
     if hasattr(config, "workerinput"):  # one of those processes, which starts no others
         return

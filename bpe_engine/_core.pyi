@@ -75,7 +75,7 @@ class Pipeline:
     @property
     def special_tokens_set(self) -> AbstractSet[str]: ...
 
-    # ---- Setting what a new object works with ----
+    # ---- Setting up a new object ----
 
     def _build(
         self,

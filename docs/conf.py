@@ -47,7 +47,7 @@ myst_heading_anchors = 3
 # A `pycon` block is highlighted as Python, a `console` block as a shell session.
 highlight_language = "text"
 
-# Inherited members are shown (`Encoding.encode` comes from the native base class), except those of
+# Show inherited members (`Encoding.encode` comes from the native base class), except members of
 # built-in classes.
 autodoc_default_options = {
     "members": True,
@@ -63,7 +63,7 @@ napoleon_numpy_docstring = False
 # Otherwise the words before a colon in the docstring of an attribute are its type.
 GoogleDocstring._parse_attribute_docstring = lambda self: self._consume_to_end()
 
-# Methods stand without their classes in the contents beside a page.
+# Show methods without their classes in the contents at the side of a page.
 toc_object_entries_show_parents = "hide"
 
 # The button copies what was typed: without prompts and output.

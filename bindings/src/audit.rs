@@ -62,7 +62,7 @@ impl AuditedIds {
             && runs.is_sorted_by(|[before, ..], [after, ..]| before < after)
             && runs.last().map_or(0, |[end, ..]| *end) == ids.len();
         if !is_whole {
-            return Err(PyValueError::new_err("the origins are not those of the ids"));
+            return Err(PyValueError::new_err("the origins do not match the ids"));
         }
         let origins = runs.iter().map(|&[end, segment, first, last, is_special]| {
             (end, Origin { segment, segments: (first, last), is_special: is_special != 0 })
@@ -110,7 +110,7 @@ impl AuditedIds {
     /// end in another part. `part_of` has the part of each segment. An id belongs to the part with
     /// its first byte.
     fn totals(&self, part_of: Vec<usize>, parts: usize) -> PyResult<(Vec<usize>, Vec<usize>)> {
-        let wrong = || PyValueError::new_err("the parts are not those of the prompt");
+        let wrong = || PyValueError::new_err("the parts do not match the prompt");
         let (mut counts, mut crossing) = (vec![0; parts], vec![0; parts]);
         for (ids, origin) in self.runs() {
             let own = *part_of.get(origin.segment).ok_or_else(wrong)?;

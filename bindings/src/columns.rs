@@ -117,8 +117,8 @@ impl<'a> ColumnText<'a> {
     }
 }
 
-/// Memory that a buffer exports for `'a`, read only as bytes. If another thread writes to it
-/// meanwhile, the ids are those of a mixture, as with any writable buffer.
+/// Memory that a buffer exports for `'a`, read only as bytes. If another thread writes to the
+/// buffer meanwhile, the ids belong to a mixture of old and new bytes, as with any writable buffer.
 #[derive(Debug, Clone, Copy)]
 struct Memory<'a> {
     bytes: NonNull<[u8]>,

@@ -41,8 +41,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     raised.map_or(Ok(result), Err)
 }
 
-/// Makes PyO3 initialize now what it otherwise initializes when a thread first attaches, or asks
-/// for the name or module of a type. For that, PyO3 takes a lock without holding the interpreter: a
+/// Makes PyO3 initialize now: otherwise PyO3 initializes when a thread first attaches, or asks for
+/// the name or module of a type. For that, PyO3 takes a lock without holding the interpreter: a
 /// process that forks meanwhile would leave the lock taken in its child.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     py.detach(|| Python::attach(|_| ()));

@@ -16,8 +16,8 @@ class StreamDecoder:
 
     The joined pieces equal the text of decoding all ids at once, for every `errors` and any split
     of the ids into calls. A file with byte fallback decodes a run of byte tokens that is not UTF-8
-    as U+FFFD for each byte, also for those that are characters: with ``errors="replace"`` such a
-    run is held back until it ends.
+    as U+FFFD for each byte, even bytes of valid characters: with ``errors="replace"`` such a run is
+    held back until it ends.
 
     The ids before the stream can be given as `prompt`. Their text is not part of the stream. But a
     character that the prompt begins and the stream completes belongs to the stream; if the stream

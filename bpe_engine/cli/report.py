@@ -67,7 +67,7 @@ def print_table(to: Console, table: Table) -> None:
     to.file.write(re.sub(r" +$", "", captured.get(), flags=re.MULTILINE))
 
 
-#: Lines of a remark, of which a folder's may have three for each file.
+#: Maximum number of lines of a remark; a folder's remark may have three lines for each file.
 LINES_SHOWN = 10
 
 _COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}

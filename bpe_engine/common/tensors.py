@@ -48,7 +48,7 @@ def matrix_as_tensor(module: Any, data: bytearray, shape: tuple[int, ...]) -> An
 
 
 def as_tensor(module: Any, name: str, value: Any) -> Any:
-    """Converts the lists of a field to a tensor; returns tensors as they are."""
+    """Converts the lists of a field to a tensor; returns tensors unchanged."""
     if not isinstance(value, (list, tuple)):
         return value
     try:

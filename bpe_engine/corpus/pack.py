@@ -62,7 +62,7 @@ def read_header(path: str) -> dict[str, Any]:
 
 
 def index_sum(header: dict[str, Any], path: str) -> str:
-    """Returns the SHA-256 of a header without its sum, and of what follows it in a file."""
+    """Returns the SHA-256 of a header without its sum, and of the rest of the file."""
     header = {name: value for name, value in header.items() if name != "sha256"}
     digest = hashlib.sha256(sum_of(header).encode())
     with open(path, "rb") as file:

@@ -74,7 +74,7 @@ class ByteLevel(Decoder):
 
 
 class CTC(Decoder):
-    """Joins equal tokens in a row, and removes the padding between others, as for speech.
+    """Joins consecutive equal tokens, and removes the padding between others, as for speech.
 
     Args:
         pad_token: The padding.

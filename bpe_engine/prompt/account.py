@@ -381,7 +381,7 @@ def _listed(values: Any, name: str = "a prompt of messages or segments") -> list
 
 @dataclass
 class _Estimated:
-    """Token counts of `count_chat_tokens` behind the interface of `AuditedIds`."""
+    """Token counts of `count_chat_tokens` with the interface of `AuditedIds`."""
 
     #: One number per token: an id, or a negative number where the rule counts another text.
     numbers: list[int]

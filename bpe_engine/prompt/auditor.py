@@ -136,8 +136,8 @@ class _Auditor:
         self.longest = max(map(len, self.names), default=0)
         self.fields: dict[str, TriedField] = {}
         self.forgeries: dict[tuple[str, str, Path], Forgery] = {}
-        #: Control tokens in the template's text: those of the tokenizer, and those recognized by
-        #: their form.
+        #: Control tokens in the template's text: tokens of the tokenizer, and names with the form
+        #: of control tokens.
         self.written: set[str] = set()
         self.looks: set[str] = set(control_tokens_of(sample.plain))
 

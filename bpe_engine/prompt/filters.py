@@ -190,8 +190,8 @@ def _quadratic(*values: Any) -> int:
 
 
 def _listing(value: Any = None, *others: Any) -> int:
-    """Returns the cost of filters that create lists, whose length is that of the value or a numeric
-    argument."""
+    """Returns the cost of filters that create lists. A value or a numeric argument gives the length
+    of the list."""
     size = STRING * len(value) if hasattr(value, "__len__") else 0
     return size + ITEM * max((other for other in others if isinstance(other, int)), default=0)
 

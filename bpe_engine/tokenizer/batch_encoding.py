@@ -20,7 +20,7 @@ class CharSpan(NamedTuple):
 
 
 class TokenSpan(NamedTuple):
-    """A span of tokens in a row."""
+    """A span of consecutive tokens."""
 
     start: int
     end: int
@@ -123,7 +123,7 @@ class BatchEncoding(UserDict[str, Any]):
         return self._rows()[batch_index].sequence_ids
 
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """Returns the index of each token's word in a row; None for added tokens."""
+        """Returns the word index of each token of a row; None for added tokens."""
         return self._rows()[batch_index].word_ids
 
     def token_to_sequence(self, first: int, second: int | None = None) -> int | None:

@@ -178,7 +178,7 @@ impl Names {
         Some(Match { start, end, name })
     }
 
-    /// Returns true if a name in `text` covers byte `place`, or begins or ends there.
+    /// Returns true if a name in `text` covers the byte at `place`, or begins or ends there.
     pub fn touches(&self, text: &str, place: usize) -> bool {
         let mut from = 0;
         while let Some(found) = self.find(text, from).filter(|found| found.start <= place) {

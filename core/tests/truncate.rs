@@ -275,7 +275,7 @@ fn characters_that_share_tokens_are_cut_apart() {
         chunks.iter().map(|chunk| chunk.end).collect()
     };
     assert_eq!((ends(9), ends(8), ends(3)), (vec![12], vec![6, 12], vec![3, 6, 9, 12]));
-    // For normalization the whole text is one stretch, in which no token ends.
+    // Normalization sees the whole text as one run, in which no token ends.
     let marks = "\u{f71}\u{f72}".repeat(2000);
     let chunks = encoding.chunk(&marks, 50, 20, &request).unwrap();
     assert!(chunks.len() < 2000);

@@ -446,7 +446,7 @@ def test_parts_that_cannot_be_set() -> None:
     tokenizer = opened(model_bytes("bpe"))
     with pytest.raises(hf.UnsupportedTokenizer, match="takes whole texts"):
         tokenizer.pre_tokenizer = hf.pre_tokenizers.Whitespace()
-    with pytest.raises(hf.UnsupportedTokenizer, match="those of its file"):
+    with pytest.raises(hf.UnsupportedTokenizer, match="sets its fields"):
         tokenizer.model.byte_fallback = True
 
 

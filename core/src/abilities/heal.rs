@@ -402,7 +402,7 @@ impl Pipeline {
             return Ok(direct.normalization());
         }
         if let Some(why) = self.why_other_bytes() {
-            let reason = format!("the bytes of tokens are not those of the text: {why}");
+            let reason = format!("tokens have other bytes than the text: {why}");
             return Err(Error::refused("heal", reason));
         }
         if !self.spells_spaces()? {

@@ -179,8 +179,8 @@ impl ShortPieces<'_> {
         self.table.prefetch(key, self.seeds)
     }
 
-    /// Appends the ids of pieces, up to the first unknown piece. `place` returns the key of a piece
-    /// and its set. Returns the number of known pieces.
+    /// Appends the ids of pieces, up to the first unknown piece. `place` returns the key and the
+    /// set of a piece. Returns the number of known pieces.
     #[inline(always)]
     pub(crate) fn append_known<T>(
         self,

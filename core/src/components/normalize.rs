@@ -438,7 +438,7 @@ impl Normalizer {
                 _ => {
                     return Err(Error::refused(
                         "normalizer",
-                        "it changes text so that the bytes of tokens are not those of the text",
+                        "it changes text so that tokens have other bytes than the text",
                     ));
                 }
             }

@@ -215,8 +215,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns a base with free slots for all children: among the first free slots, one of which is
-    /// given up if nothing fits, or among those of the last block.
+    /// Returns a base with free slots for all children: among the first free slots, or else in the
+    /// last block. Gives up a first free slot if no base fits.
     fn base(&mut self, first: u8, children: &[(u8, usize)]) -> Option<usize> {
         let base = self.base_from(self.first, first, children);
         if base.is_some() {

@@ -84,7 +84,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Merges the added parts, of which there is at least one.
+    /// Merges the added parts; at least one part has been added.
     pub(super) fn merge_all(&mut self, table: &Pairs) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates).into_vec();
         candidates.clear();

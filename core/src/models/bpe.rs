@@ -309,7 +309,7 @@ impl Bpe {
         } else if table.listed.is_some() {
             ("model.vocab", "a vocabulary without a token for each byte")
         } else if table.ids.is_some() {
-            ("model.vocab", "another order of ids than that of the merges")
+            ("model.vocab", "ids in another order than the merges")
         } else {
             return Ok(self.vocabulary());
         };

@@ -92,7 +92,7 @@ impl ModelFile {
         } else {
             return Err(Error::refused(
                 "model.type",
-                "a model without a type, whose fields are those of no model, is not supported",
+                "a model without a type, whose fields match no model, is not supported",
             ));
         };
         Ok(kind.to_owned())

@@ -335,7 +335,7 @@ impl Model {
                 Self::Unigram(model.with_fields(model.fields().with(name, value)?)?)
             }
             Self::SentencePiece(_) => {
-                let reason = "the fields of a SentencePiece model are those of its file";
+                let reason = "the file of a SentencePiece model sets its fields";
                 return Err(Error::refused(format!("model.{name}"), reason));
             }
         })

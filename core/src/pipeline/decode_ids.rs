@@ -14,7 +14,7 @@ use crate::components::decode::{ByteRuns, Decoder, append_raw_bytes, joined_with
 use crate::error::{Error, Result};
 use crate::pipeline::assembly::{Pipeline, Tables};
 
-/// The maximum number of ids at the beginning of which a decoder drops everything.
+/// Maximum number of ids at the beginning from which a decoder drops everything.
 const LEFT_OUT: usize = 256;
 
 /// Memory in bytes for a token in a list and the copy that a decoder makes.

@@ -73,7 +73,7 @@ impl<'a> Stable<'a> {
 }
 
 /// Returns how many bytes are final under normalization: later text may combine with the last
-/// character that starts a stretch.
+/// starter.
 pub(crate) fn settled(normalization: Normalization, text: &str) -> usize {
     match normalization {
         Normalization::None => text.len(),

@@ -1,4 +1,4 @@
-//! The tokens of a table sorted by their bytes: finds those that agree with bytes to come.
+//! Sorts the tokens of a table by their bytes, and finds the tokens that agree with bytes to come.
 
 use std::ops::Range;
 

@@ -200,7 +200,8 @@ struct Pair {
     frequency: i128,
     /// Number of occurrences of the pair; at 0 it is gone, whatever its frequency.
     places: u64,
-    /// Words that may contain it: complete, but with repeats and words that it has left.
+    /// Words that may contain the pair: all of them, with repeats and with words that lost the
+    /// pair.
     words: Vec<u32>,
     /// True while it waits in [`Learner::dirty`].
     dirty: bool,
@@ -473,7 +474,7 @@ impl<'a> Learner<'a> {
 }
 
 /// Returns true if three or more pieces lie between two positions where both a piece and a
-/// character end: joining two of them never makes whole characters.
+/// character end: joining two such pieces never makes whole characters.
 fn cuts_a_character_twice(word: &[u8], ends: &[usize]) -> bool {
     let Ok(text) = std::str::from_utf8(word) else { return true };
     let mut pieces = 0;
