@@ -12,8 +12,8 @@ True
 
 from __future__ import annotations
 
-# As in `typing`, which would take a while to import: until the command sees to Ctrl-C there should
-# be as little to interrupt as possible.
+# As in `typing`, whose import takes a while: little should be interruptible before the command
+# handles Ctrl-C.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ __all__ = [
     "write_report",
 ]
 
-#: The public names of each module. A module is imported when a name of it is first used, so that
-#: the command starts at once and answers to Ctrl-C from its first moment on.
+#: Public names of each module. A module is imported when one of its names is first used, so that
+#: the command starts at once and handles Ctrl-C from the start.
 _NAMES = {
     "bases": ("Base", "open_base"),
     "check": ("check_vocabulary",),

@@ -13,10 +13,10 @@ _Options = TypeVar("_Options")
 
 
 def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
-    """Returns an argument that is a list of names.
+    """Checks that an argument is a list of names, and returns the list.
 
-    Raises TypeError for one name alone, which would be taken for a list of letters, and for items
-    other than text.
+    Raises TypeError for a single name, which would count as a list of letters, and for items other
+    than text.
     """
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{name} is a list of names, not {describe(value)}; give [{value!r}]")
@@ -30,7 +30,7 @@ def several_names(name: str, value: Iterable[str], example: str) -> list[str]:
 
 
 def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
-    """Returns an argument that is a whole number. Raises TypeError or ValueError for another."""
+    """Checks that an argument is a whole number. Raises TypeError or ValueError otherwise."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -42,23 +42,23 @@ def number_of(name: str, value: SupportsIndex, at_least: int) -> int:
 
 
 def checked_options(value: _Options | None, kind: type[_Options]) -> _Options:
-    """Returns an argument that is an options object; the defaults for None. Raises TypeError for
-    anything else."""
+    """Checks that an argument is an options object; returns the defaults for None. Raises TypeError
+    otherwise."""
     if value is not None and not isinstance(value, kind):
         raise TypeError(f"options are {kind.__name__}(...), not {describe(value)}")
     return kind() if value is None else value
 
 
 def checked_path(value: Any, what: str = "the path of a file") -> str:
-    """Returns an argument that is a path. Raises TypeError for anything else."""
+    """Checks that an argument is a path. Raises TypeError otherwise."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"expected {what}, as a str or a Path, not {describe(value)}")
     return os.fspath(value)
 
 
 def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
-    """Returns names and ids of special tokens in a new dict. Raises TypeError unless given a
-    mapping."""
+    """Returns names and ids of special tokens in a new dict. Raises TypeError if the argument is
+    not a mapping."""
     if not isinstance(value, Mapping):
         raise TypeError(
             'special_tokens are names and their ids, as in {"<sep>": 300}, not ' + describe(value)
@@ -67,7 +67,7 @@ def checked_special_tokens(value: Mapping[str, int]) -> dict[str, int]:
 
 
 def given_texts(value: str | Iterable[str]) -> Iterable[str]:
-    """Returns the texts of an argument that is one text or several; else raises TypeError."""
+    """Returns the texts of an argument: one text or several. Raises TypeError otherwise."""
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"texts are a str or a list of them, not {describe(value)}")
     return [value] if isinstance(value, str) else value

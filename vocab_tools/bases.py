@@ -19,20 +19,20 @@ from .patterns import Pattern, encoding_pattern, find_pattern, named_pattern
 from .ranks import RankSource, check_source, check_special_tokens, load_ranks
 from .text import plural, shorten
 
-#: The pattern for a base that is not recognized.
+#: Pattern for an unknown base.
 DEFAULT_PATTERN = "qwen"
 
 
 @dataclass(frozen=True)
 class Recognized:
-    """The published vocabulary that a base is, or begins with."""
+    """The published vocabulary that equals a base or the beginning of a base."""
 
     name: str
-    #: The number of tokens that the base has beyond the published vocabulary.
+    #: Number of tokens of the base after the published vocabulary.
     more: int
 
     def __str__(self) -> str:
-        """Returns the name with the number of further tokens, for messages.
+        """Returns the name and the number of further tokens, for messages.
 
         >>> str(Recognized("r50k_base", 3)), str(Recognized("qwen", 0))
         ('r50k_base and 3 more tokens', 'qwen')
@@ -43,25 +43,25 @@ class Recognized:
 
 @dataclass(frozen=True)
 class Base:
-    """An opened base: ranks with a pattern and special tokens. Made by :func:`open_base`.
+    """Ranks with a pattern and special tokens, as :func:`open_base` returns them.
 
-    Functions that take a source of ranks take a base, too: a program that calls several opens the
-    source once.
+    Functions that take a source of ranks also take a base: a program that calls several functions
+    opens the source once.
     """
 
     ranks: dict[bytes, int] = field(repr=False)
     pattern: Pattern
     special_tokens: Mapping[str, int]
-    #: The published vocabulary that it is, when it is one.
+    #: Published vocabulary that the base equals or extends, if any.
     recognized: Recognized | None
-    #: True if the pattern is the one that belongs to the base.
+    #: True if the pattern belongs to the base.
     own_pattern: bool
-    #: The name of the encoding, recognized or given; None for an unknown base.
+    #: Name of the encoding, recognized or given; None for an unknown base.
     name: str | None
 
     @property
     def is_qwen(self) -> bool:
-        """True for the pattern and the special tokens of ``qwen``."""
+        """True if the pattern and the special tokens of ``qwen`` are used."""
         specials = self.special_tokens == named_pattern("qwen").special_tokens
         return self.pattern.name == "qwen" and specials
 
@@ -77,18 +77,18 @@ def open_base(
 
     Args:
         source: a rank file, ranks, an encoding or its name; a base is returned unchanged.
-        pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
-            default that of ``source``, when it is an encoding or has the ranks of a published one,
-            and else ``qwen``.
-        special_tokens: names and ids that are taken; by default those of the encoding that
-            ``source`` is, or else those of the named encoding.
+        pattern: the name of an encoding, or a regular expression that cuts text into pieces. By
+            default the pattern of ``source``, if ``source`` is an encoding or has the ranks of a
+            published one; else ``qwen``.
+        special_tokens: names and ids to use; by default the special tokens of ``source``, if
+            ``source`` is an encoding, or else of the named encoding.
         extra: more ranks of the base.
 
     Raises:
-        ValueError: it is a tokenizer without ranks, such as one over characters.
+        ValueError: the source is a tokenizer without ranks, such as one over characters.
         ValueError: the pattern is neither the name of an encoding nor a valid expression, or ranks
             give a token two ids or an id two tokens.
-        TypeError: an argument is of another type; the message names it.
+        TypeError: an argument has another type; the message names the argument.
 
     >>> open_base("gpt2").recognized
     Recognized(name='r50k_base', more=0)
@@ -105,7 +105,7 @@ def open_base(
 
 
 def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
-    """Returns the published vocabulary whose ranks these are, or begin with.
+    """Returns the published vocabulary that has these ranks, or begins with them.
 
     >>> recognize(dict(bpe_engine.get_encoding("p50k_base").mergeable_ranks))
     Recognized(name='p50k_base', more=0)
@@ -117,14 +117,14 @@ def recognize(ranks: Mapping[bytes, int]) -> Recognized | None:
 
 
 def opened(source: RankSource, extra: Sequence[RankSource] = ()) -> RankSource:
-    """Returns a source of ranks, extended, whose pattern :func:`identify` finds.
+    """Loads a source of ranks, with its extension; :func:`identify` can then find the pattern.
 
     The name of an encoding, a ``tokenizer.json``, ``tekken.json`` or a folder becomes an encoding;
-    a rank file stays one, for a linter.
+    a rank file stays a file, for a linter.
 
     Raises:
-        ValueError: it is a tokenizer without ranks, such as one over characters.
-        TypeError: it is not a source of ranks.
+        ValueError: the source is a tokenizer without ranks, such as one over characters.
+        TypeError: the argument is not a source of ranks.
 
     >>> opened("gpt2")
     <Encoding 'gpt2' bc98d100a6f5>
@@ -155,7 +155,7 @@ def _opened(source: sources.Source) -> RankSource:
 
 
 class NoRanksError(UnsupportedTokenizer):
-    """A tokenizer is not ranks and one pattern. Its text says why."""
+    """Error for a tokenizer that is not ranks and one pattern. The text says why."""
 
 
 def _own_pattern(source: RankSource) -> Pattern | None:
@@ -177,12 +177,13 @@ def identify(
     """Returns the pattern and special tokens to use with these ranks.
 
     A given pattern is used alone: special tokens come from the vocabulary with these ranks.
-    Without one, the pattern of that vocabulary is used. An unknown vocabulary without a given pattern
-    gets the pattern of ``qwen`` and its special tokens, unless the ranks use all of their ids.
+    Otherwise the pattern comes from that vocabulary, too. An unknown vocabulary without a given
+    pattern gets the pattern of ``qwen``, and its special tokens unless the ranks use all of their
+    ids.
 
     Args:
         ranks: the base.
-        source: what they were read from, as :func:`opened` returns it.
+        source: the source of the ranks, as :func:`opened` returns it.
         pattern: the name of an encoding, or a regular expression.
 
     Raises:
@@ -206,7 +207,7 @@ def identify(
 
 
 def pattern_note(base: Base) -> tuple[str, str] | None:
-    """Returns a note about the choice: its kind and its text."""
+    """Returns the kind and the text of a note about the choice."""
     if base.name is None or base.own_pattern:
         return None
     return (

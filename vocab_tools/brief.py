@@ -9,8 +9,9 @@ _LONGEST = 60
 
 
 def in_notebook(result: object) -> str | None:
-    """Returns the report on a result as a frame for a notebook; None if it has none."""
-    # By the package: reports import the results.
+    """Returns the report on a result as a frame for a notebook; None for a result without a
+    report."""
+    # Imported by way of the package: reports import the results.
     import vocab_tools
 
     framed: str | None = vocab_tools.framed(result)
@@ -18,8 +19,8 @@ def in_notebook(result: object) -> str | None:
 
 
 class Brief:
-    """A result whose representation is short: long values are cut, collections counted, and
-    results inside it named.
+    """A result with a short representation: long values are cut, collections counted, and nested
+    results named.
 
     >>> class Result(Brief):
     ...     def __init__(self):
@@ -38,10 +39,10 @@ class Brief:
 
 
 class Reported(Brief):
-    """A result that is saved as its report."""
+    """A result that can be saved as a report."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report, as :func:`vocab_tools.write_report` does: .html, .md or .json."""
+        """Writes the report with :func:`vocab_tools.write_report`: .html, .md or .json."""
         import vocab_tools
 
         result: Any = self

@@ -1,4 +1,4 @@
-"""Maps the ids of one vocabulary to those of another by the bytes of their tokens."""
+"""Maps the ids of one vocabulary to the ids of another by the bytes of their tokens."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 #: Texts that put a token into the middle of a text.
 _BEFORE = ("\n", "a", ".")
 
-#: The longest token that is looked for in bytes that are not text.
+#: Maximum length of a token to search for in bytes that are not text.
 _LONGEST = 64
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class VocabularyMap(Reported):
-    """Mapping of the ordinary tokens of a vocabulary ``a`` to a vocabulary ``b``. Special tokens
-    are omitted."""
+    """Mapping from the ordinary tokens of a vocabulary ``a`` to a vocabulary ``b``, without special
+    tokens."""
 
     name_a: str
     name_b: str
-    #: The ids of ``a``, ascending.
+    #: Ids of ``a``, ascending.
     ids: Ids
-    #: For each id of ``a``, the ids of ``b``: one token with the same bytes, or else the encoding in
-    #: the middle of a text. A row is empty where ``b`` cannot spell the token: it has no token for a
-    #: byte, or encodes the text to an unknown or a special token.
+    #: For each id of ``a``, the ids of ``b``: one token with the same bytes, or else the encoding
+    #: in the middle of a text. A row is empty if ``b`` cannot encode the token: ``b`` has no token
+    #: for a byte, or encodes the text to an unknown or a special token.
     rows: TokenBatch
     #: For each id of ``a``: True if ``b`` has a token with the same bytes.
     is_equal: npt.NDArray[np.bool_]
-    #: The number of ordinary tokens of ``b``.
+    #: Number of ordinary tokens of ``b``.
     size_b: int
-    #: The bytes of each id of both vocabularies.
+    #: Bytes of each id of both vocabularies.
     tokens_a: Sequence[bytes]
     tokens_b: Sequence[bytes]
 
@@ -62,21 +62,21 @@ class VocabularyMap(Reported):
 
     @property
     def decompositions(self) -> dict[int, list[int]]:
-        """The ids of ``b`` that spell each token of ``a`` that ``b`` does not have."""
+        """Ids of ``b`` for each token of ``a`` that ``b`` lacks."""
         others = (~self.is_equal).nonzero()[0].tolist()
         return dict(zip(self.ids[others].tolist(), self.rows[others].to_lists()))
 
     @property
     def overlap(self) -> float:
-        """The share of the tokens of ``a`` that ``b`` has."""
+        """Share of the tokens of ``a`` that ``b`` has."""
         return float(self.is_equal.mean()) if len(self.ids) else 0.0
 
     def weights(self) -> tuple[Ids, npt.NDArray[np.int64], Ids, npt.NDArray[np.float32]]:
-        """Returns the weights of averages of rows of an embedding of ``b``, for each token of ``a``.
+        """Returns weights for averages of embedding rows of ``b``, for each token of ``a``.
 
         Returns:
-            The ids of ``a``, ascending; the row splits; and in these rows the ids of ``b`` and their
-            weights, which sum to 1. A token that ``b`` cannot spell has an empty row.
+            The ids of ``a``, ascending; the row splits; and in these rows the ids of ``b`` and
+            their weights, which sum to 1. A token that ``b`` cannot encode has an empty row.
         """
         import numpy as np
 
@@ -116,19 +116,19 @@ class VocabularyMap(Reported):
 def map_vocabularies(
     a: AnyTokenizer | str | os.PathLike[str], b: AnyTokenizer | str | os.PathLike[str]
 ) -> VocabularyMap:
-    """Maps the ids of one vocabulary to those of another by the bytes of their tokens.
+    """Maps the ids of one vocabulary to the ids of another by the bytes of their tokens.
 
-    A draft model with another vocabulary needs this table, and an embedding that is carried over to
-    another vocabulary.
+    Draft models with another vocabulary need this table, and so do embeddings that are transferred
+    to another vocabulary.
 
     Args:
         a, b: tokenizers of any class, or names, files and folders, as
             :func:`bpe_engine.open_tokenizer` takes them.
 
     Returns:
-        The ids of ``b`` of every token of ``a``. Of several ids of ``b`` with the same bytes, as of a
-        letter and its byte, encoding decides, or else the lowest id. Bytes that are not UTF-8 are cut
-        into the longest tokens from the left, of at most 64 bytes each.
+        The ids of ``b`` of every token of ``a``. Among several ids of ``b`` with the same bytes,
+        such as a letter and its byte, the encoded id counts, or else the lowest. Bytes that are not
+        UTF-8 are cut from the left into the longest tokens, of at most 64 bytes each.
 
     Raises:
         TypeError: ``a`` or ``b`` is not a tokenizer.
@@ -192,7 +192,8 @@ def _tokens(tokenizer: Any) -> tuple[list[bytes], list[int]]:
 
 
 def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[bytes, int]:
-    """Returns the id of the bytes of each token: of several, the encoded one, or else the lowest."""
+    """Returns the id of the bytes of each token: among several, the encoded id, or else the
+    lowest."""
     known = {tokens[id]: id for id in reversed(ids)}
     if len(known) == len(ids):
         return known
@@ -208,7 +209,7 @@ def _ids_by_bytes(tokenizer: Any, tokens: list[bytes], ids: list[int]) -> dict[b
 def _decomposed(
     tokenizer: Any, tokens: list[bytes], table: list[bytes], known: dict[bytes, int]
 ) -> list[list[int]]:
-    """Returns the ids of each token of another vocabulary, in the middle of a text."""
+    """Returns the ids in ``b`` of each token in the middle of a text."""
     texts = {place: text for place, token in enumerate(tokens) if (text := text_of(token))}
     rows: list[list[int]] = [
         [] if place in texts else _longest_match(token, known) for place, token in enumerate(tokens)
@@ -232,7 +233,7 @@ def _encoded(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def _longest_match(token: bytes, known: dict[bytes, int]) -> list[int]:
-    """Cuts bytes into the longest tokens from the left; into none if a byte has no token."""
+    """Cuts bytes from the left into the longest tokens; returns none if a byte has no token."""
     ids, start = [], 0
     while start < len(token):
         ends = range(min(len(token), start + _LONGEST), start, -1)

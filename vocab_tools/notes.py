@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .text import few
 
-#: The kinds of notes, the grave and rare ones first, and what several of one kind are called.
+#: Kinds of notes, grave and rare ones first, and the plural of each.
 KINDS = {
     "not one token": "words do not become one token",
     "own piece only": "words are one token only as whole pieces",
@@ -24,7 +24,7 @@ KINDS = {
     "already a token": "words are tokens already, and are skipped",
 }
 
-#: Notes of one kind that are shown one by one; of more, this many examples.
+#: Maximum number of notes of a kind that are all shown; of more, this many examples.
 MOST_EXAMPLES = 3
 
 #: Kinds that are always shown in full.
@@ -32,7 +32,7 @@ NEVER_CUT = frozenset(["not one token"])
 
 
 class Note(str):
-    """A remark: its text, and the kind that it is counted with.
+    """A remark: its text, and the kind under which it counts.
 
     >>> note = Note("split", "'a b' is two pieces")
     >>> note.kind, note
@@ -40,9 +40,9 @@ class Note(str):
     """
 
     kind: str
-    #: The words that it is about, when it lists them; as a text it has the first of them only.
+    #: Words that the remark lists; the text shows only the first.
     words: tuple[str, ...]
-    #: The text without them.
+    #: Text without the words.
     head: str
 
     def __new__(cls, kind: str, text: str, words: Sequence[str] = ()) -> Note:
@@ -54,7 +54,7 @@ class Note(str):
 
     @property
     def in_full(self) -> str:
-        """The text with every word."""
+        """Text with every word."""
         return f"{self.head}: {', '.join(self.words)}" if self.words else self.head
 
     def __getnewargs__(self) -> tuple[str, str, tuple[str, ...]]:  # type: ignore[override]
@@ -73,12 +73,12 @@ class NoteGroup:
 
     @property
     def hidden(self) -> int:
-        """The number of notes that are not shown."""
+        """Number of hidden notes."""
         return self.total - len(self.shown)
 
 
 def grouped(notes: Iterable[Note], most_examples: int | None = MOST_EXAMPLES) -> list[NoteGroup]:
-    """Returns the notes by kind, grave kinds first; None for no limit to the examples.
+    """Returns the notes by kind, grave kinds first; None shows all examples.
 
     >>> for group in grouped(Note("already a token", f"{word}: skipped") for word in "abcde"):
     ...     print(group.title, group.shown[:1], group.hidden)

@@ -1,4 +1,4 @@
-"""Patterns that cut text into pieces before merging: an encoding's, or a regular expression."""
+"""Patterns that cut text into pieces before merging: of an encoding, or a regular expression."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bpe_engine.common.values import describe
 from bpe_engine.model import unknown_encoding
 from bpe_engine.read.builtin import BUILTIN
 
-#: The patterns of the published encodings. Plugins may bring others.
+#: Patterns of the published encodings. Plugins may add others.
 _PUBLISHED = frozenset(encoding.pattern for encoding in BUILTIN.values())
 
-#: Characters of regular expressions that are never in the names of encodings.
+#: Characters of regular expressions that names of encodings never have.
 _REGEX_CHARACTERS = frozenset("\\^$*+?{}[]|()")
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pre-tokenization pattern, and the special tokens that come with its encoding."""
+    """A pre-tokenization pattern, with the special tokens of its encoding."""
 
-    #: The name of the encoding, or None for a pattern that was given as a regular expression.
+    #: Name of the encoding; None for a regular expression.
     name: str | None
     pat_str: str
     special_tokens: Mapping[str, int]
@@ -46,11 +46,11 @@ class Pattern:
         return vocabulary.make_encoding(name, ranks, self.pat_str, special_tokens)
 
     def cuts_alike(self, other: Pattern) -> bool:
-        """True if both cut every text in the same way."""
+        """Returns True if both cut every text in the same way."""
         return (self.pat_str, self.nfc) == (other.pat_str, other.nfc)
 
     def named(self) -> Pattern:
-        """Returns a copy with the name of the published encoding that cuts text alike, if any."""
+        """Returns a copy named after the published encoding that cuts text alike, if any."""
         form = "NFC" if self.nfc else None
         for name, known in BUILTIN.items():
             if (known.pattern, known.normalization) == (self.pat_str, form):
@@ -58,7 +58,7 @@ class Pattern:
         return self
 
     def without_taken_specials(self, ranks: Mapping[bytes, int]) -> Pattern:
-        """Returns a copy without special tokens if ``ranks`` uses all of their ids: then the ranks
+        """Returns a copy without special tokens if ``ranks`` uses all of their ids: such ranks
         belong to another encoding."""
         used = set(ranks.values())
         if all(number in used for number in self.special_tokens.values()):
@@ -67,7 +67,7 @@ class Pattern:
 
 
 def is_published(pat_str: str) -> bool:
-    """True for the pattern of a published encoding, which is known to cut after words.
+    """True for the pattern of a published encoding, which always cuts after words.
 
     >>> is_published(named_pattern("gpt2").pat_str), is_published(r"\\w+")
     (True, False)
@@ -76,7 +76,7 @@ def is_published(pat_str: str) -> bool:
 
 
 def is_regex(pattern: str) -> bool:
-    """True if a pattern has characters of a regular expression, and so is not a name.
+    """Returns True if a pattern has characters of a regular expression, and so is no name.
 
     >>> is_regex("cl100k_base"), is_regex("gpt-4"), is_regex(r"\\w+"), is_regex(".")
     (False, False, True, True)
@@ -87,7 +87,7 @@ def is_regex(pattern: str) -> bool:
 def named_pattern(name: str) -> Pattern:
     """Returns the pattern of the encoding with this name, and its special tokens.
 
-    Raises ValueError, with similar names, if no encoding has this name.
+    Raises ValueError with similar names for an unknown name.
 
     >>> named_pattern("gpt2").special_tokens
     {'<|endoftext|>': 50256}
@@ -98,7 +98,7 @@ def named_pattern(name: str) -> Pattern:
 
 
 def regex_pattern(regex: str) -> Pattern:
-    """Returns a regular expression as a pattern. Raises ValueError if it does not compile."""
+    """Compiles a regular expression. Raises ValueError if it does not compile."""
     pattern = Pattern(None, regex, {})
     pattern.splitter()
     return pattern
@@ -107,7 +107,7 @@ def regex_pattern(regex: str) -> Pattern:
 def find_pattern(pattern: str) -> Pattern:
     """Returns the pattern of the encoding with this name, or this regular expression.
 
-    Raises ValueError if it is neither a known name nor a regular expression that compiles.
+    Raises ValueError if the text is neither a known name nor a valid regular expression.
     """
     if not isinstance(pattern, str):
         raise TypeError(
@@ -119,7 +119,7 @@ def find_pattern(pattern: str) -> Pattern:
 def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
     """Returns the pattern of an encoding, with the encoding's own special tokens.
 
-    Its name is None unless a registered encoding of this name cuts text in the same way.
+    The name is None unless a registered encoding of this name cuts text in the same way.
     """
     own = Pattern(
         encoding.name,
@@ -135,8 +135,8 @@ def encoding_pattern(encoding: bpe_engine.Encoding) -> Pattern:
 
 
 def leaves_out_marks(pattern: Pattern) -> bool:
-    """True if the pattern cuts between a letter and the combining mark after it, as ``\\p{L}+``
-    does: words of Hindi or Thai are then several pieces.
+    """Returns True if the pattern cuts between a letter and the combining mark after it, as
+    ``\\p{L}+`` does: words of Hindi or Thai are then several pieces.
 
     >>> leaves_out_marks(named_pattern("qwen")), leaves_out_marks(named_pattern("o200k_base"))
     (True, False)

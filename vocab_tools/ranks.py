@@ -1,8 +1,7 @@
 """Reads rank files and lists of special tokens.
 
-A rank file holds one token per line: ``base64(token bytes) SPACE id``. Reading is split in two, so
-that a linter can look at what a loader must refuse: :func:`read_rank_file` takes any file and lists
-the defects, which :func:`load_ranks` refuses.
+A rank file holds one token per line: ``base64(token bytes) SPACE id``. :func:`read_rank_file` takes
+any file and lists its defects, for a linter; :func:`load_ranks` refuses them.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from .arguments import checked_path
 from .brief import Brief
 from .text import shorten, show
 
-#: A rank file, or ranks that are loaded already, or an encoding that has them.
+#: A rank file, loaded ranks, or an encoding that has ranks.
 RankSource = Union[str, "os.PathLike[str]", Mapping[bytes, int], "bpe_engine.Encoding"]
 
-#: Ids are unsigned 32-bit numbers; the engine keeps the largest of them for "no token".
+#: Ids are unsigned 32-bit numbers; the engine reserves the largest for "no token".
 MAX_ID = 2**32 - 2
 
 
@@ -48,9 +47,9 @@ class RankFile(Brief):
 
 
 def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
-    """Reads a rank file, gzip-compressed or not, and lists its bad lines instead of raising.
+    """Reads a rank file, gzip-compressed or not. Lists bad lines instead of raising.
 
-    Raises OSError when the file cannot be read, and ValueError when its compression is broken.
+    Raises OSError if the file cannot be read, and ValueError for broken compression.
     """
     contents = Path(path).read_bytes()
     if contents[:2] == b"\x1f\x8b":
@@ -64,7 +63,7 @@ def read_rank_file(path: str | os.PathLike[str]) -> RankFile:
 
 
 def check_token(token: Any, number: Any) -> None:
-    """Raises ValueError unless these are a token and an id that the engine takes."""
+    """Raises ValueError unless the engine accepts the token and the id."""
     if not isinstance(token, bytes):
         raise ValueError(f"{safe_repr(token)} is not a token: tokens are bytes")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_ID:
@@ -72,7 +71,7 @@ def check_token(token: Any, number: Any) -> None:
 
 
 def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
-    """Raises ValueError unless these are names and ids."""
+    """Raises ValueError unless the engine accepts the names and ids."""
     for name, number in special_tokens.items():
         if not isinstance(name, str):
             raise ValueError(
@@ -84,12 +83,12 @@ def check_special_tokens(special_tokens: Mapping[str, int]) -> None:
             )
 
 
-#: The classes of a source of ranks.
+#: Classes of sources of ranks.
 _SOURCES = (str, os.PathLike, Mapping, bpe_engine.Encoding)
 
 
 def check_source(source: Any) -> None:
-    """Raises TypeError unless this is a source of ranks."""
+    """Raises TypeError unless the argument is a source of ranks."""
     if isinstance(source, _SOURCES):
         return
     hint = ""
@@ -104,9 +103,9 @@ def check_source(source: Any) -> None:
 
 
 def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
-    """Returns one source, or several, as a list.
+    """Returns one source or several sources as a list.
 
-    Raises TypeError for anything else.
+    Raises TypeError for other arguments.
 
     >>> as_sources({b"ab": 256}), as_sources(["a.tiktoken", "b.tiktoken"])
     ([{b'ab': 256}], ['a.tiktoken', 'b.tiktoken'])
@@ -119,10 +118,10 @@ def as_sources(extra: RankSource | Iterable[RankSource]) -> list[RankSource]:
 
 
 def free_ranges(used: Iterable[int], start: int, end: int) -> list[tuple[int, int]]:
-    """Returns the ids from ``start`` up to, not including, ``end`` that are not used.
+    """Returns the unused ids from ``start`` to ``end``, ``end`` excluded.
 
-    They come as ranges of first and last id: there may be billions of them, but no more ranges
-    than used ids.
+    The ids come as ranges of first and last id: there may be billions of ids, but at most one more
+    range than used ids.
 
     >>> free_ranges([3, 4, 9], 0, 4_000_000_000)
     [(0, 2), (5, 8), (10, 3999999999)]
@@ -143,10 +142,10 @@ def count_ids(ranges: Iterable[tuple[int, int]]) -> int:
 
 
 def load_ranks(*sources: RankSource) -> dict[bytes, int]:
-    """Returns the ranks of a base and of what extends it, as one mapping in the order of ids.
+    """Merges the ranks of a base and its extensions into one mapping in ascending order of ids.
 
-    Raises ValueError, naming the place, for a bad line, for a token with two ids and for an id
-    with two tokens; and when there are no tokens at all. Raises TypeError for anything else.
+    Raises ValueError, naming file and line, for a bad line, for a token with two ids and for an id
+    with two tokens; and if there are no tokens. Raises TypeError for other arguments.
 
     >>> load_ranks({b"a": 0, b"b": 1}, {b"ab": 5})
     {b'a': 0, b'b': 1, b'ab': 5}
@@ -164,7 +163,8 @@ def load_ranks(*sources: RankSource) -> dict[bytes, int]:
 
 
 def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoReturn:
-    """Raises ValueError, naming the place, at the first token with two ids or id with two tokens."""
+    """Raises ValueError, naming file and line, at the first token with two ids or id with two
+    tokens."""
     ids: dict[bytes, int] = {}
     tokens: dict[int, bytes] = {}
     for token, number, where in itertools.chain.from_iterable(map(_rows, loaded)):
@@ -189,7 +189,7 @@ def _refuse_repeats(loaded: Iterable[Mapping[bytes, int] | RankFile]) -> NoRetur
 
 
 def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
-    """Reads the tokens line by line. Raises ValueError for a line that is not a token and an id."""
+    """Reads the tokens line by line. Raises ValueError for a line other than a token and an id."""
     if isinstance(source, bpe_engine.Encoding):
         source = dict(source.mergeable_ranks)
     if isinstance(source, Mapping):
@@ -207,7 +207,7 @@ def _load(source: RankSource) -> Mapping[bytes, int] | RankFile:
 
 
 def _ids(loaded: Mapping[bytes, int] | RankFile) -> Mapping[bytes, int]:
-    """Returns the ids of the tokens; of two lines with one token, the later one counts."""
+    """Returns the ids of the tokens; the last line of a repeated token counts."""
     if isinstance(loaded, RankFile):
         return {token: number for token, number, _ in loaded.tokens}
     return loaded
@@ -224,7 +224,7 @@ def _rows(loaded: Mapping[bytes, int] | RankFile) -> Iterator[tuple[bytes, int, 
 
 
 def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
-    """Returns the contents of a rank file, in the order of ids; an empty token is written as ``=``.
+    """Formats ranks as a rank file, in ascending order of ids; an empty token is written as ``=``.
 
     >>> dump_ranks({"一只".encode(): 7, b"": 8})
     b'5LiA5Y+q 7\\n= 8\\n'
@@ -236,7 +236,8 @@ def dump_ranks(ids: Mapping[bytes, int]) -> bytes:
 
 
 def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Returns the names and ids in a JSON object, which is a list of pairs, as are those in it."""
+    """Returns the names and ids of a JSON object, which is a list of pairs, as are nested
+    objects."""
     fields = dict(pairs)
     if isinstance(fields.get("special_tokens"), list):
         return list(fields["special_tokens"])
@@ -249,9 +250,9 @@ def _listed_specials(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 def read_special_tokens(path: str | os.PathLike[str]) -> dict[str, int]:
     """Reads special tokens: a JSON object of name and id, or one ``name id`` per line; or the added
-    tokens of a ``tokenizer.json``, or the sidecar of a rank file.
+    tokens of a ``tokenizer.json``, or a rank file's sidecar.
 
-    Raises ValueError, naming the line or the value, for anything else.
+    Raises ValueError, naming the line or the value, for other contents.
     """
     contents = Path(checked_path(path)).read_bytes().removeprefix(codecs.BOM_UTF8)
     text = decode_file(contents, os.fspath(path))

@@ -1,7 +1,6 @@
 """Formats tokens, numbers and lists for messages.
 
-Nothing that comes from outside goes to a terminal as it is: `bpe_engine.cli.printing.printable` has
-the last word.
+No outside text goes to a terminal unescaped: `bpe_engine.cli.printing.printable` escapes it last.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from bpe_engine.abilities.visible import (
 from bpe_engine.abilities.visible import plural as plural
 from bpe_engine.abilities.visible import shorten as shorten
 
-#: Shown for spaces where they must be visible; what looks like a sign is escaped.
+#: Signs for spaces that must be visible; a sign in the text is escaped.
 _SIGNS = {**SIGNS, "\u00b7": "\\u00b7", CONTINUED: "\\u2025"}
 
 
 def quoted(text: str) -> str:
-    """Returns text in quotes, as Python writes it, but does not escape quotes and emoji joiners.
+    """Quotes text as Python does, but does not escape quotes and emoji joiners.
 
     >>> print(quoted("it's"), quoted("a\\nb"), quoted("\\U0001f469\\u200d\\U0001f4bb"))
     "it's" 'a\\nb' '👩‍💻'
@@ -34,8 +33,8 @@ def quoted(text: str) -> str:
 
 
 def _seen(text: str, place: int) -> str:
-    """Returns a character, escaped if it is invisible, as is a joiner that joins nothing: at the
-    start, at the end, or next to an escape."""
+    """Escapes an invisible character, or a joiner that joins nothing: at the start, at the end, or
+    next to an escape."""
     character = text[place]
     if character == "\\" or not (character.isprintable() or joins(text, place)):
         return character.encode("unicode_escape").decode()
@@ -43,7 +42,7 @@ def _seen(text: str, place: int) -> str:
 
 
 def quoted_list(texts: Sequence[str]) -> str:
-    """Returns the pieces of a text, with a circle under a mark that begins a piece.
+    """Returns the pieces of a text; a mark at the start of a piece gets a circle.
 
     >>> quoted_list(["\u0e01", "\u0e34\u0e19"])
     "['\u0e01', '\u25cc\u0e34\u0e19']"
@@ -64,7 +63,7 @@ def show(token: bytes, limit: int = 60) -> str:
 
 
 def id_range(ids: Sequence[int]) -> str:
-    """Returns the ids of new tokens, given in their order.
+    """Formats the ids of new tokens, given in their order.
 
     >>> id_range([7]), id_range([7, 8, 9]), id_range([])
     ('id 7', 'ids 7 to 9', 'no ids')
@@ -75,7 +74,7 @@ def id_range(ids: Sequence[int]) -> str:
 
 
 def parting(one: Sequence[int], other: Sequence[int], most: int = 6) -> tuple[str, str]:
-    """Returns two lists of ids from where they part: at most ``most`` of each.
+    """Formats two lists of ids from their first difference: at most ``most`` of each.
 
     >>> parting([1, 2, 3, 4, 5], [1, 2, 3, 9])
     ('[…, 3, 4, 5]', '[…, 3, 9]')
@@ -93,7 +92,7 @@ def parting(one: Sequence[int], other: Sequence[int], most: int = 6) -> tuple[st
 
 
 def few(words: Sequence[str], most: int = 5) -> str:
-    """Returns the first words of a list, for a sentence.
+    """Formats the first words of a list for a sentence.
 
     >>> few(["a", "b", "c"], 2)
     'a, b, …'
@@ -102,7 +101,7 @@ def few(words: Sequence[str], most: int = 5) -> str:
 
 
 def token_text(token: bytes) -> str:
-    """Returns a token where its borders can be seen: without quotes, spaces as signs.
+    """Returns a token with visible boundaries: without quotes, spaces as signs.
 
     >>> token_text(b" it's\\n"), token_text("\u0e34\u0e19".encode()), token_text(b"\\xe4a")
     ("\u00b7it's\u23ce", '\u25cc\u0e34\u0e19', '\\\\xe4a')
@@ -113,7 +112,7 @@ def token_text(token: bytes) -> str:
 
 
 def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text) -> list[str]:
-    """Returns tokens that follow one another: a character that several share is in the first.
+    """Returns consecutive tokens: a character that several share is in the first.
 
     >>> in_order([b" a", b"\\xe4\\xb8", b"\\x80"])
     ['\u00b7a', '一', '‥']
@@ -125,7 +124,7 @@ def in_order(tokens: Iterable[bytes], shown: Callable[[bytes], str] = token_text
 
 
 def literal(token: bytes) -> str:
-    """Returns a token as a Python literal: of its text, or of its bytes if they are not text.
+    """Returns a token as a Python literal: its text, or its bytes if they are not text.
 
     >>> literal(b"a"), literal(b"\\xff")
     ("'a'", "b'\\\\xff'")

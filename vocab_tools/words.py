@@ -1,4 +1,4 @@
-"""Reads word lists: a word on each line; or a word, a tab and its frequency."""
+"""Reads word lists: a word on each line, or a word, a tab and its frequency."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .text import quoted, shorten
 if TYPE_CHECKING:
     from .extend.propose import Proposal
 
-#: Where words come from: the path of a list, an open binary file, or lines.
+#: Source of words: the path of a list, an open binary file, or lines.
 WordSource = Union[str, "os.PathLike[str]", BinaryIO, Iterable[str]]
 
-#: Maximum number of bad lines that an error names.
+#: Maximum number of bad lines named in an error.
 MOST_LINES_NAMED = 10
 
-#: Scripts that are written without spaces, by the first word of their characters' names.
+#: Scripts without spaces between words, by the first word of their characters' names.
 SPACELESS_SCRIPTS = frozenset(
     ["CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI"]
 )
 
 
 class WordListError(ValueError):
-    """A word list has lines that cannot be used. Its text names them by number."""
+    """A word list has unusable lines. The text names them by number."""
 
 
 def read_words(
@@ -44,23 +44,23 @@ def read_words(
 ) -> dict[str, int]:
     """Reads words and their frequencies.
 
-    A line is cut at its tab; in a list without tabs every line is a word with the frequency 1. Spaces
-    before a word belong to it: inside a text words are ``" word"``. Words are NFC-normalized;
-    repeated words add up; empty lines are skipped.
+    A line is cut at its tab; in a list without tabs every line is a word with the frequency 1.
+    Spaces before a word belong to the word: inside a text words are ``" word"``. Words are
+    NFC-normalized; repeated words add up; empty lines are skipped.
 
     Args:
         source: the path of a file, an open binary file, or lines.
-        lenient: take 1 as the frequency when it is missing or not a positive integer, or when a line
-            has two tabs or more (the word is then the text before the first).
-        notes: a list that notes for the user are appended to.
+        lenient: take 1 for a missing frequency, for one that is not a positive integer, and for a
+            line with two tabs or more (the word is then the text before the first tab).
+        notes: a list that receives notes for the user.
 
     Returns:
-        The frequency of each word, in the order in which the words are met first. A frequency is
-        a whole number, which may be written like ``12.0``.
+        The frequency of each word, in the order of first occurrence. A frequency is a whole number,
+        which may be written like ``12.0``.
 
     Raises:
-        WordListError: only some lines have a tab, or a line has two, has no word, or its frequency is not a positive
-            integer. The message names the lines.
+        WordListError: only some lines have a tab, or a line has two tabs, no word, or a frequency
+            that is not a positive integer. The message names the lines.
         TypeError: a line is not a str.
         OSError: the file cannot be read.
 
@@ -116,7 +116,7 @@ def _read(path: str) -> bytes:
 
 
 def _given(lines: Any) -> Iterable[str]:
-    """Yields lines that are given. Raises TypeError for items other than text."""
+    """Yields the given lines. Raises TypeError for items other than text."""
     if isinstance(lines, (bytes, bytearray)) or not isinstance(lines, Iterable):
         raise TypeError(
             "words are the path of a list, a file that is open, lines, or a dict of words and "
@@ -156,17 +156,18 @@ def _lines(source: WordSource, notes: list[Note]) -> Iterable[str]:
         raise WordListError(
             f"line {line} of {name} is not UTF-8 (byte {error.start}); save the list as UTF-8"
         ) from error
-    # Lines end here only: str.splitlines would cut at form feeds and the like, too.
+    # Lines end only here: str.splitlines would cut at form feeds and the like, too.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _lacks_word(line: str) -> bool:
-    """True if the only tab of a line has nothing before it: stripping the line removes such a tab."""
+    """Returns True if the only tab of a line has nothing before it: stripping removes such a
+    tab."""
     return line.lstrip(" ").startswith("\t") and "\t" not in line.strip()
 
 
 def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
-    """Returns the frequency of a line, and the error in the line."""
+    """Returns the frequency of a line, and the line's error."""
     if len(fields) != 2:
         problem = "no tab" if len(fields) == 1 else f"{len(fields) - 1} tabs instead of one"
         return 1, None if lenient else problem
@@ -188,7 +189,7 @@ def _frequency(fields: list[str], lenient: bool) -> tuple[int, str | None]:
 
 
 def is_spaced(word: str) -> bool:
-    """True if running text has a space before the word: its script is written with spaces.
+    """Returns True if running text has a space before the word: its script uses spaces.
 
     >>> is_spaced("token"), is_spaced("一只"), is_spaced(" token")
     (True, False, False)
@@ -200,10 +201,10 @@ def is_spaced(word: str) -> bool:
 
 
 def listed_words(source: WordSource | Proposal) -> list[str]:
-    """Returns the words of a list unchanged, without normalization. Frequencies are ignored.
+    """Returns the words of a list unchanged, without normalization and frequencies.
 
-    The keys of a mapping, as :func:`read_words` gives it, are used unchanged; and so are the words
-    of what :func:`vocab_tools.propose_words` returned.
+    A mapping from :func:`read_words` gives its keys; a result of :func:`vocab_tools.propose_words`
+    gives its words.
 
     >>> listed_words(["一只\\t200", "", " 猫"])
     ['一只', ' 猫']

@@ -1,4 +1,4 @@
-"""The command line ``vocab-tools``: a module for each command, and the options they share.
+"""The command line ``vocab-tools``: a module for each command, and shared options.
 
 :func:`main` handles Ctrl-C before it imports anything else.
 """
@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-#: The exit status after Ctrl-C: 128 + SIGINT.
+#: Exit status after Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
 
 
 def _end_now(_signal: int = 0, _frame: FrameType | None = None) -> None:
-    """Ends the process with one line, before or after the work, when nothing needs cleanup."""
+    """Ends the process with one line of output, at a time when nothing needs cleanup."""
     os.write(2, b"vocab-tools: interrupted\n")
     os._exit(INTERRUPTED)
 
@@ -30,9 +30,9 @@ except KeyboardInterrupt:
 
 
 def main() -> None:
-    """Runs the command and exits with its status: 0 for success; 1 for errors found or a failure; 2
-    for a wrong command line or a missing file; 130 after Ctrl-C; 141 when a pipe was closed early."""
-    # In the background of a shell script Ctrl-C is ignored from the start; keep it so.
+    """Runs the command and exits with its status: 0 for success; 1 for a failure or errors found; 2
+    for a wrong command line or a missing file; 130 after Ctrl-C; 141 after a closed pipe."""
+    # A shell script's background process ignores Ctrl-C from the start; keep that.
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored:
         signal.signal(signal.SIGINT, _end_now)

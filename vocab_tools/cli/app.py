@@ -10,7 +10,7 @@ import bpe_engine
 from bpe_engine.cli.group import Group
 from bpe_engine.cli.program import run_program
 
-# In the order of work.
+# In the order of a user's work.
 _SECTIONS = {
     "Measure tokenizers on text": ("stats", "compare"),
     "Map ids to another vocabulary": ("map",),
@@ -53,7 +53,7 @@ def cli() -> None:
 
 
 def import_command() -> None:
-    """Imports the module of the command that is called."""
+    """Imports the module of the called command."""
     cli.get_command(click.Context(cli), "".join(sys.argv[1:2]))
 
 

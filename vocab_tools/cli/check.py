@@ -46,7 +46,7 @@ from .options import (
     special_tokens_option,
 )
 
-#: Maximum number of displayed examples of a finding.
+#: Maximum number of examples displayed for a finding.
 EXAMPLES_SHOWN = 3
 
 
@@ -115,7 +115,7 @@ def check(
             )
         context.exit(_check_folder(base, against, corpus, field, errors, as_json, reports, force))
     chosen = chosen_pattern(pattern, pattern_regex)
-    # A base in another format, such as a tokenizer.json, has been read already.
+    # A base in another format, such as a tokenizer.json, is loaded already.
     expect_ranks([base, *extra] if isinstance(ranks, (str, os.PathLike)) else extra)
     with progress_bar("checking") as update:
         expect("ranks", "BASE", [base], "check BASE [EXTRA...] --words WORDS")

@@ -1,4 +1,4 @@
-"""The command ``vocab-tools compare``, and what it shares with ``stats``."""
+"""The command ``vocab-tools compare``, and code shared with ``stats``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..train.training import ProgressFunction
 from .console import finish, steps_bar
 from .options import Options, Size, combined, errors_option, field_option, output_options
 
-#: The options that both commands have.
+#: Options of both commands.
 measure_options: Options = combined(
     field_option,
     output_options,
@@ -91,7 +91,7 @@ def compare(
 def measured(
     tokenizers: Sequence[str], corpus: Sequence[str], update: ProgressFunction, **reading: Any
 ) -> Comparison:
-    """Compares tokenizers, with the progress of one step."""
+    """Compares tokenizers and shows progress."""
     progress = functools.partial(update, "measuring")
     return compare_tokenizers(tokenizers, corpus, progress=progress, **reading)
 

@@ -51,12 +51,12 @@ __all__ = [
 #: Maximum number of displayed rows of a table.
 ROWS_SHOWN = 12
 
-#: The widest lines of a long list where the width of the terminal is unknown.
+#: Maximum width of a long list's lines if the terminal's width is unknown.
 WIDEST = 120
 
 
 def say_base(to: Console, pattern: str, recognized: Recognized | None) -> None:
-    """Prints the pattern, and the vocabulary that the base was recognized as."""
+    """Prints the pattern, and the vocabulary recognized in the base."""
     say(to, f"pattern: {shorten(pattern, 200)}")
     say(
         to,
@@ -95,7 +95,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextlib.contextmanager
 def steps_bar(first: str = "reading") -> Iterator[Callable[[str, int, int], None]]:
-    """Shows a progress bar for work in several steps of different speeds."""
+    """Shows a progress bar for work in several steps of different speed."""
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[amount]}"))
     to = console(stderr=True)
     with Progress(*columns, console=to, transient=True, disable=not sys.stderr.isatty()) as bar:

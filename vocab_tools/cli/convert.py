@@ -156,9 +156,9 @@ def convert(
 
 
 def _control_tokens(path: str) -> dict[str, str]:
-    """Reads names and descriptions; an empty one for a name alone.
+    """Reads names and descriptions; a name alone has an empty description.
 
-    Raises ValueError for a name that is given twice, and for a file without names.
+    Raises ValueError for a repeated name, and for a file without names.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
@@ -173,12 +173,12 @@ def _control_tokens(path: str) -> dict[str, str]:
 
 
 def _is_shown(plan: str) -> bool:
-    """True for a plan that people read."""
+    """Returns True for a plan in a format for people."""
     return plan.lower().endswith((".html", ".htm", ".md"))
 
 
 def _print(conversion: Conversion, files: list[str], to: Console) -> None:
-    """Prints the files that were written, and the differences."""
+    """Prints the written files, and the differences."""
     definition = conversion.definition
     tokens = plural(len(definition.tokens), "token")
     special = plural(len(definition.special_tokens), "special token")

@@ -1,4 +1,4 @@
-"""The command ``vocab-tools count``, and the options for counting that ``train`` shares."""
+"""The command ``vocab-tools count``, and options for counting shared with ``train``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 class MemorySize(ParamType):
-    """Bytes, with K, M, G or T for powers of 1024."""
+    """A number of bytes, with K, M, G or T for powers of 1024."""
 
     name = "size"
 
@@ -45,7 +45,7 @@ class MemorySize(ParamType):
         return size
 
 
-#: The options for reading, cutting and counting a corpus.
+#: Options for reading, cutting and counting a corpus.
 counting_options: Options = combined(
     click.option(
         "--threads",

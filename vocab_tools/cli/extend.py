@@ -85,7 +85,7 @@ def extend(
         outputs = [output, *([word_file] if word_file else []), *reports]
         files = OutputFiles(outputs, inputs, force=force)
         opened = open_base(base, chosen, read_special_option(specials), extra=extra)
-        # Read for the words, and again for the gain.
+        # The first pass finds words, the second measures the gain.
         text = tuple(stack.enter_context(readable_again(corpus)))
         with steps_bar() as update:
             extension = extend_vocabulary(opened, text, wanted, progress=update)

@@ -1,4 +1,4 @@
-"""Checks input files: swapped arguments, pipes given twice, and standard input."""
+"""Checks input files: swapped arguments, pipes given twice, standard input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bpe_engine.texts.access import STANDARD
 
 from ..words import WordSource
 
-#: The kind of a file.
+#: Kind of a file.
 Kind = Literal["ranks", "words"]
 
 _NAMES = {"ranks": "a rank file", "words": "a word list", "text": "text"}
@@ -34,7 +34,7 @@ def special_inputs(path: str | None) -> list[str]:
 
 
 def refuse_repeated(paths: Iterable[str]) -> None:
-    """Raises UsageError if a pipe, which can be read only once, is given twice."""
+    """Raises UsageError for a pipe that is given twice; a pipe can be read only once."""
     pipes: list[str] = []
     for path in paths:
         if path != STANDARD and (os.path.isfile(path) or not os.path.exists(path)):
@@ -49,13 +49,13 @@ def refuse_repeated(paths: Iterable[str]) -> None:
 def expect(
     wanted: Literal["ranks", "words", "text"], role: str, paths: Sequence[str], usage: str
 ) -> None:
-    """Raises UsageError if one of the files is of another kind.
+    """Raises UsageError if a file has another kind.
 
     Args:
-        wanted: what the files must be: neither words nor text can be ranks, nor ranks words.
+        wanted: the required kind: neither words nor text can be ranks, nor ranks words.
         role: the argument on the command line, such as BASE.
         paths: the files.
-        usage: what belongs where.
+        usage: the usage line for the message.
     """
     refused: Kind = "words" if wanted == "ranks" else "ranks"
     for path in paths:
@@ -66,20 +66,20 @@ def expect(
 
 
 def kind_of(path: str) -> Kind | None:
-    """Returns the kind of a file by its first lines; None if unknown, or if the file is a pipe."""
+    """Returns the kind of a file by its first lines; None for an unknown kind and for a pipe."""
     if not os.path.isfile(path):
         # A pipe cannot be read again.
         return None
     with open(path, "rb") as file:
         start = file.read(4096)
-    # The last line may be cut off.
+    # The last line may be incomplete.
     lines = (start if len(start) < 4096 else start.rpartition(b"\n")[0]).splitlines()
     if any(lines) and all(
         re.fullmatch(rb"[^\t]+\t\s*\d+(\.0*)?\s*", line) for line in lines if line
     ):
         return "words"
     ids = [_rank(line) for line in lines]
-    # Two lines of text may look like ranks, but hardly three with ids that grow.
+    # Two lines of text may look like ranks, but hardly three with ascending ids.
     grow = all(
         one is not None and other is not None and one < other for one, other in zip(ids, ids[1:])
     )
@@ -88,7 +88,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def expect_ranks(paths: Iterable[str]) -> None:
-    """Raises UsageError for a file of text: a check would find fault with each of its lines."""
+    """Raises UsageError for a file of text: a check would report every line."""
     for path in paths:
         if kind_of(path) is not None or not os.path.isfile(path):
             continue
@@ -114,5 +114,5 @@ def _rank(line: bytes) -> int | None:
 
 
 def base_inputs(base: str | None) -> list[str]:
-    """Returns the file or folder of a base; none for the name of an encoding."""
+    """Returns the file or folder of a base; None for the name of an encoding."""
     return [base] if base is not None and os.path.exists(base) else []

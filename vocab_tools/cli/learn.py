@@ -105,7 +105,7 @@ def learn(
         with progress_bar("reading the corpus") as update:
             effect = named_files(effect_of(result, corpus, field, errors, update), corpus)
     contents = {path: render(path, result, effect).encode() for path in reports}
-    # A file without tokens would be taken for a result.
+    # An empty file would look like a result.
     if result.tokens:
         contents[output] = result.dump()
     files.write(contents)
@@ -119,7 +119,7 @@ def learn(
 
 
 def named_files(effect: CorpusEffect, names: Sequence[str]) -> CorpusEffect:
-    """Returns the effect with the names of its files as they were given."""
+    """Returns the effect with the file names as given."""
     return replace(effect, files=[replace(f, name=n) for f, n in zip(effect.files, names)])
 
 
@@ -127,7 +127,7 @@ def explain(result: LearnResult, effect: CorpusEffect | None, to: Console, outpu
     """Prints the result of learning."""
     say_base(to, result.pattern.label, result.recognized)
     page = page_of(result, effect)
-    # The notes have been printed.
+    # Notes were printed before.
     parts = [replace(part, remarks=()) for part in page.parts]
     print_report(to, replace(page, parts=parts))
     if result.tokens and output != STANDARD:

@@ -1,4 +1,4 @@
-"""The command ``vocab-tools map``."""
+"""The command ``vocab-tools map``: maps the ids of one tokenizer to another's."""
 
 from __future__ import annotations
 

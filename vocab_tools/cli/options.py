@@ -1,4 +1,4 @@
-"""Options that several commands share, and their values."""
+"""Options shared by several commands, and their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..patterns import is_regex, named_pattern, regex_pattern
 from ..ranks import read_special_tokens
 from ..report import check_ending
 
-#: A decorator that adds options to a command.
+#: A decorator for a command that adds options.
 Options = Callable[[Any], Any]
 
 
@@ -31,7 +31,7 @@ def combined(*options: Options) -> Options:
     return add
 
 
-#: An input file; ``-`` is a name like any other.
+#: An input file; ``-`` is an ordinary name.
 FILE = Existing(dir_okay=False)
 FILE_OR_STDIN = Existing(dir_okay=False, allow_dash=True)
 
@@ -98,7 +98,7 @@ class Size(ParamType):
 def _check_reports(
     _context: click.Context, _option: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Refuses an unknown kind of report before the work."""
+    """Raises UsageError for an unknown kind of report, before any work."""
     for path in value:
         try:
             check_ending(path)
@@ -137,7 +137,7 @@ json_option: Options = click.option(
 
 
 def refuse_mixed(as_json: bool, *outputs: str | None) -> None:
-    """Raises UsageError if ``--json`` and another output would both be on standard output."""
+    """Raises UsageError if ``--json`` and other output would share standard output."""
     if as_json and STANDARD in outputs:
         raise click.UsageError("--json and -o - both write to standard output; name a file")
 
@@ -159,12 +159,12 @@ errors_option: Options = click.option(
     help="Handling of bytes that are not UTF-8: replace reads them as U+FFFD.",
 )
 
-#: How files of text are read.
+#: How text files are read.
 text_options: Options = combined(field_option, errors_option)
 
 
 def _corpus_options(purpose: str) -> Options:
-    """``--corpus``, and how it is read."""
+    """``--corpus``, and the options for reading the corpus."""
     return combined(
         click.option(
             "--corpus",
@@ -178,12 +178,12 @@ def _corpus_options(purpose: str) -> Options:
 
 corpus_options: Options = _corpus_options("Text to compare base and extended vocabulary on")
 
-#: For a folder, whose tokenizers are compared.
+#: For a folder whose tokenizers are compared.
 compared_corpus_options: Options = _corpus_options(
     "More text to compare tokenizers on, line by line"
 )
 
-#: The options that `learn` and `extend` share.
+#: Options shared by `learn` and `extend`.
 learn_options: Options = combined(
     click.option(
         "--start-id",
@@ -207,7 +207,7 @@ learn_options: Options = combined(
 
 
 def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
-    """Returns the pattern that the two options select. Raises UsageError for an unknown name."""
+    """Returns the pattern that the two options name. Raises UsageError for an unknown name."""
     if pattern is not None and regex is not None:
         raise click.UsageError("--pattern and --pattern-regex exclude each other; give one")
     try:
@@ -231,7 +231,7 @@ def chosen_pattern(pattern: str | None, regex: str | None) -> str | None:
 
 
 def read_special_option(path: str | None) -> dict[str, int] | None:
-    """Reads the special tokens that ``--special-tokens`` names."""
+    """Reads special tokens from the file of ``--special-tokens``."""
     if path is None:
         return None
     return {} if path == "none" else read_special_tokens(path)

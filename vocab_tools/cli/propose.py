@@ -31,7 +31,7 @@ from .options import (
     text_options,
 )
 
-#: The options that `propose` and `extend` share.
+#: Options shared by `propose` and `extend`.
 propose_options: Options = combined(
     click.option(
         "--exclude", type=FILE, help="Words not to propose, one per line, with their space."
@@ -87,9 +87,10 @@ def propose(
 ) -> None:
     """Find the words of CORPUS that save the most as tokens of BASE.
 
-    CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The words are written with their frequencies, as `learn` reads them, in the
-    order of choice. `saved` counts the tokens that a word and its by-products save in all words
-    that contain them; it adds up to the tokens saved in all.
+    CORPUS is text, JSON lines, Parquet, Arrow or CSV, plain or compressed; - is standard input. The
+    words are written with their frequencies, as `learn` reads them, in the order of choice. `saved`
+    counts the tokens that a word and its by-products save in all words that contain them; it adds
+    up to the tokens saved in all.
 
     \b
       vocab-tools propose qwen thai/*.txt -n 2000 --scripts Thai -o words.txt
@@ -135,7 +136,7 @@ def check_corpus(
 
 
 def extend_options(*, scripts: str, exclude: str | None, **options: Any) -> ExtendOptions:
-    """Returns the options object that the arguments of a command make."""
+    """Returns an options object made of a command's arguments."""
     names = [name for name in scripts.split(",") if name.strip()]
     words = listed_words(exclude) if exclude else ()
     return ExtendOptions(scripts=names, exclude=words, **options)

@@ -38,13 +38,13 @@ from .options import (
     refuse_mixed,
 )
 
-#: The number of tokens that are shown, learned last.
+#: Number of tokens to print, learned last.
 TOKENS_SHOWN = 8
 
-#: The options of :func:`train_vocabulary` that :func:`train_model` has, too.
+#: Options that :func:`train_vocabulary` and :func:`train_model` share.
 _SHARED = "min_frequency max_token_length field errors max_memory drop_rare num_threads".split()
 
-#: The options for training.
+#: Options for training.
 training_options: Options = combined(
     click.option(
         "--balance",
@@ -226,12 +226,12 @@ def train(
         say(to, f"written: {', '.join(contents)}")
 
 
-#: The values of options that were not given.
+#: Defaults of omitted options.
 _UNSET = (None, False, (), MAX_WORDS)
 
 
 def _check_model_options(of_bytes: Mapping[str, Any], outputs: Sequence[str]) -> None:
-    """Raises UsageError for options that only byte-level BPE has, and for names of other files."""
+    """Raises UsageError for options of byte-level BPE alone, and for names of other files."""
     for name, value in of_bytes.items():
         if value not in _UNSET:
             raise click.UsageError(
@@ -248,7 +248,7 @@ def _model_file(trained: TrainedModel, path: str) -> bytes:
 
 
 def _has_sidecar(path: str) -> bool:
-    """True for a rank file, but not for a pipe or device."""
+    """Returns True for a rank file; False for a pipe or device."""
     return path not in (STANDARD, "") and not _is_json(path) and not is_special(path)
 
 
@@ -268,7 +268,7 @@ def _contents(result: TrainResult, outputs: Sequence[str]) -> dict[str, bytes]:
 def _read_counts(
     corpus: Sequence[str], base: Base | None, options: TrainOptions
 ) -> CorpusCounts | list[CorpusCounts]:
-    """Reads files of counts: of one corpus, or of several."""
+    """Reads files with the counts of one corpus or several."""
     cut, most = options.cutting(base), options.max_memory
     if options.balance:
         return [read_counts(count_files([part]), cut, max_memory=most) for part in corpus]

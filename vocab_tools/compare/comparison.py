@@ -12,29 +12,29 @@ from ..text import show, text_of
 from .segments import Size
 from .subjects import Subject
 
-#: The order of the Renyi entropy, as Zouhar and others have it ("Tokenization and the Noiseless
-#: Channel", 2023): with 2.5 its efficiency goes along best with the quality of translation.
+#: Order of the Renyi entropy, as in Zouhar and others ("Tokenization and the Noiseless Channel",
+#: 2023): with 2.5 the efficiency correlates best with translation quality.
 RENYI_ORDER = 2.5
 
-#: A tokenizer with a larger share of unknown tokens, and more than twice another's share, is not
-#: ranked: it needs few tokens, since a word that it does not know is one.
+#: Maximum share of unknown tokens of a ranked tokenizer, unless another has at least half that
+#: share: an unknown word is a single token, so that such a tokenizer needs few.
 MOST_UNKNOWN = 0.05
-#: A larger share of unknown tokens is named in the conclusions.
+#: The conclusions name a larger share of unknown tokens.
 NAMED_UNKNOWN = 0.01
 
-#: The number of longest, and of rarest, tokens that are listed.
+#: Number of longest, and of rarest, tokens to list.
 LISTED = 20
 
 
 @dataclass(repr=False)
 class Measured(Brief):
-    """The tokens of one tokenizer on a corpus."""
+    """Token counts of one tokenizer on a corpus."""
 
     subject: Subject
-    #: Tokens by file and by script.
+    #: Token counts by file and by script.
     files: dict[str, int] = field(default_factory=dict)
     scripts: dict[str, int] = field(default_factory=dict)
-    #: The number of times that each id was used.
+    #: Number of uses of each id.
     times: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -43,38 +43,38 @@ class Measured(Brief):
 
     @property
     def tokens(self) -> int:
-        """All tokens."""
+        """Number of all tokens."""
         return sum(self.files.values())
 
     @property
     def used_share(self) -> float:
-        """The share of the vocabulary that the corpus uses."""
+        """Share of the vocabulary that the corpus uses."""
         return len(self.times) / self.subject.size if self.subject.size else 0.0
 
     @property
     def renyi_efficiency(self) -> float:
-        """The Renyi entropy of the tokens, as a share of what it could be with this vocabulary."""
+        """Renyi entropy of the tokens, as a share of the maximum for this vocabulary."""
         return renyi_efficiency(self.times, self.subject.size)
 
     @property
     def single_bytes(self) -> int:
-        """Tokens that are one byte of a longer character."""
+        """Number of tokens with one byte of a longer character."""
         return sum(times for number, times in self.times.items() if self._is_single_byte(number))
 
     @property
     def broken(self) -> int:
-        """Tokens with a part of a character, single bytes included."""
+        """Number of tokens with a part of a character, single bytes included."""
         found = (n for n, _ in self.times.items() if text_of(self.subject.token(n)) is None)
         return sum(self.times[number] for number in found)
 
     @property
     def unknown(self) -> int:
-        """Unknown tokens: characters that the vocabulary cannot encode."""
+        """Number of unknown tokens: characters that the vocabulary cannot encode."""
         return 0 if self.subject.unknown is None else self.times.get(self.subject.unknown, 0)
 
     @property
     def unknown_share(self) -> float:
-        """The share of the tokens that are unknown."""
+        """Share of unknown tokens."""
         return self.unknown / self.tokens if self.tokens else 0.0
 
     def _is_single_byte(self, number: int) -> bool:
@@ -82,51 +82,52 @@ class Measured(Brief):
         return len(token) == 1 and token[0] >= 0x80
 
     def longest(self) -> list[tuple[bytes, int]]:
-        """Returns the longest tokens that were used, and their counts."""
+        """Returns the longest used tokens and their counts."""
         used = [(self.subject.token(number), times) for number, times in self.times.items()]
         return sorted(used, key=lambda row: (-len(row[0].decode(errors="replace")), row[0]))[
             :LISTED
         ]
 
     def rarest(self) -> list[tuple[bytes, int]]:
-        """Returns the least used tokens and their counts; among equals, high ids come first."""
+        """Returns the least used tokens and their counts; among equal counts, high ids come
+        first."""
         used = sorted(self.times.items(), key=lambda row: (row[1], -row[0]))[:LISTED]
         return [(self.subject.token(number), times) for number, times in used]
 
     def most_frequent(self) -> list[int]:
-        """Returns the number of times that each id was used, largest first."""
+        """Returns the number of uses of each id, in descending order."""
         return sorted(self.times.values(), reverse=True)
 
 
 @dataclass(frozen=True)
 class Differing:
-    """A text that has many more tokens in one tokenizer than in another."""
+    """A text with many more tokens in one tokenizer than in another."""
 
     text: str
-    #: Its tokens in each tokenizer.
+    #: Tokens of the text in each tokenizer.
     cuts: list[list[bytes]]
 
 
 @dataclass(repr=False)
 class Comparison(Reported):
-    """The tokens of one or several tokenizers on the same corpus."""
+    """Token counts of one or several tokenizers on the same corpus."""
 
     rows: list[Measured]
-    #: The text by file and by script.
+    #: Size of the text by file and by script.
     files: dict[str, Size] = field(default_factory=dict)
     scripts: dict[str, Size] = field(default_factory=dict)
-    #: Texts on which the tokenizers differ most, the most different first.
+    #: Texts on which the tokenizers differ, largest difference first.
     differing: list[Differing] = field(default_factory=list)
 
     @property
     def ranking(self) -> list[Measured]:
-        """The tokenizers that know the text best, those with the fewest tokens first."""
+        """Ranked tokenizers, fewest tokens first."""
         least = min((row.unknown_share for row in self.rows), default=0.0)
         known = [row for row in self.rows if row.unknown_share <= max(MOST_UNKNOWN, 2 * least)]
         return sorted(known, key=lambda row: row.tokens)
 
     def best_by_script(self) -> dict[str, list[str]]:
-        """Returns the names of the tokenizers in the ranking with the fewest tokens in each script."""
+        """Returns the name of the ranked tokenizer with the fewest tokens in each script."""
         names = {row.name for row in self.ranking}
         rows = [row for row in self.rows if row.name in names]
         fewest = {
@@ -148,7 +149,7 @@ class Comparison(Reported):
         return [*self._ranked(), *self._unknown()]
 
     def _unknown(self) -> list[str]:
-        """Returns a sentence about each tokenizer that does not know all of the text."""
+        """Returns a sentence about each tokenizer with unknown tokens."""
         ranked = {row.name for row in self.ranking}
         return [
             f"{row.unknown_share:.0%} of the tokens of {row.name} stand for unknown text"
@@ -202,7 +203,7 @@ class Comparison(Reported):
 
     @property
     def total(self) -> Size:
-        """All text."""
+        """Size of the whole text."""
         total = Size()
         for size in self.files.values():
             total += size
@@ -269,7 +270,7 @@ def renyi_efficiency(times: Mapping[int, int], size: int, order: float = RENYI_O
     Args:
         times: the count of each id.
         size: the number of tokens in the vocabulary.
-        order: of the entropy; not 1.
+        order: the order of the entropy; not 1.
 
     >>> renyi_efficiency({0: 5, 1: 5}, 2), renyi_efficiency({0: 5, 1: 5}, 4)
     (1.0, 0.5)

@@ -23,29 +23,29 @@ from .comparison import Comparison, Differing, Measured
 from .segments import MOST_SHOWN, Size, lines_of, script_parts, segments_of
 from .subjects import Subject, subject_of
 
-#: A tokenizer, or what :func:`load_subject` takes.
+#: A tokenizer, or an argument of :func:`load_subject`.
 AnySubject = Union[Subject, Encoding, str, "os.PathLike[str]"]
 
-#: Texts on which the tokenizers differ most: in all, and in a script.
+#: Number of texts with the largest differences to show: in all, and in each script.
 MOST_DIFFERING, MOST_OF_A_SCRIPT = 20, 3
 
-#: Texts with more than this share of words in common are alike.
+#: Texts that share more than this part of their words are similar.
 ALIKE = 0.5
 
-#: A text with fewer tokens in each tokenizer says little.
+#: Minimum number of tokens of a text in each tokenizer; a shorter text says little.
 FEWEST_TOKENS = 8
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """The tokens of one tokenizer in a block."""
+    """Token counts of one tokenizer in a block."""
 
     tokens: int
-    #: Tokens by script.
+    #: Token counts by script.
     scripts: Counter[str]
-    #: The number of times that each id was used.
+    #: Number of uses of each id.
     times: Counter[int]
-    #: Tokens of each text that may be shown.
+    #: Token counts of each text that may be shown.
     shown: list[int]
 
 
@@ -55,9 +55,9 @@ class _Block:
 
     size: Size
     scripts: dict[str, Size]
-    #: Texts that are short enough to be shown, and the script of each.
+    #: Texts that are short enough to show, and the script of each.
     shown: list[tuple[str, str]]
-    #: By tokenizer.
+    #: Counts of each tokenizer.
     counted: list[_Counted]
 
 
@@ -71,21 +71,21 @@ def compare_tokenizers(
 ) -> Comparison:
     """Measures tokenizers on the same text.
 
-    Lines and paragraphs are encoded one by one. A line counts for the script that most of its
-    letters are written in, and one without letters for the script of the line before; whitespace
-    separates words.
+    Lines and paragraphs are encoded one by one. A line counts for the script of most of its
+    letters; a line without letters counts for the script of the line before. Whitespace separates
+    words.
 
     Args:
         subjects: names of encodings, files and folders, as :func:`load_subject` takes them;
-            encodings; or what it returns.
-        corpus: files, folders and globs: text, JSON lines or Parquet, packed or not.
-        field: the field of JSON lines and Parquet that has the text.
+            encodings; or results of :func:`load_subject`.
+        corpus: files, folders and globs: text, JSON lines or Parquet, compressed or not.
+        field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called now and then with bytes done and bytes in all.
+        progress: called repeatedly with the number of bytes done and of all bytes.
 
     Returns:
-        Tokens by file and by script, how often each id was used, and the texts on which the
-        tokenizers differ most.
+        Token counts by file and by script, the number of uses of each id, and the texts on which
+        the tokenizers differ most.
 
     Raises:
         ValueError: a file is not UTF-8, or all files are empty.
@@ -117,7 +117,7 @@ def compare_tokenizers(
             read = 0
             for block in read_texts(path, field, errors, inside_lines=inside_lines):
                 waiting.append(pool.submit(_count, measured, segments_of(block)))
-                # Few blocks are in memory at a time.
+                # Keep few blocks in memory at a time.
                 if len(waiting) > 2 * (os.cpu_count() or 1):
                     meter.add(waiting.popleft().result())
                 read += sum(map(len, block))
@@ -130,7 +130,7 @@ def compare_tokenizers(
 
 
 def compare_texts(subjects: Sequence[Subject], name: str, texts: list[str]) -> Comparison:
-    """Compares tokenizers on texts in memory, as if they were one file of this name."""
+    """Compares tokenizers on texts in memory, as if one file of this name held the texts."""
     meter = _Meter(subjects)
     meter.start_file(name)
     meter.add(_count(subjects, texts))
@@ -168,7 +168,7 @@ def _count(subjects: Sequence[Subject], texts: list[str]) -> _Block:
 
 
 def _by_part(subject: Subject, text: str, parts: Sequence[tuple[str, str]]) -> list[int]:
-    """Returns the number of tokens that begin in each part of a text. Where the tokens are not the
+    """Returns the number of tokens that begin in each part of a text. If the tokens are not the
     bytes of the text, as with WordPiece, each part is encoded separately."""
     tokens = [len(token) for token in subject.cut(text)]
     for form in (None, "NFC"):
@@ -188,20 +188,22 @@ def _in_form(text: str, form: Literal["NFC"] | None) -> str:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """True for texts that share most words, or most characters where words are not separated."""
+    """Returns True for texts that share most words, or most characters where nothing separates
+    words."""
     parts = [set(text.split() if " " in text.strip() else text) for text in (one, other)]
     return len(parts[0] & parts[1]) > ALIKE * min(map(len, parts))
 
 
 class _Meter:
-    """The sums over all blocks."""
+    """Sums over all blocks."""
 
     def __init__(self, subjects: Sequence[Subject]) -> None:
         self.subjects = subjects
         self.comparison_so_far = Comparison([Measured(subject) for subject in subjects])
         self.times: list[Counter[int]] = [Counter() for _ in subjects]
         self.file = ""
-        #: By script: how much they differ, a number that falls as a tie-breaker, and the text.
+        #: By script: the size of the difference, a descending number that breaks ties, and the
+        #: text.
         self.differing: dict[str, list[tuple[float, int, str]]] = {}
         self.numbers = itertools.count()
 
@@ -249,7 +251,7 @@ class _Meter:
             row.times = dict(times)
             row.scripts = dict(sorted(row.scripts.items(), key=lambda item: -item[1]))
         found.scripts = dict(sorted(found.scripts.items(), key=lambda item: -item[1].bytes))
-        # The first of each script, then the second ones.
+        # The first text of each script, then the second texts.
         turns = itertools.zip_longest(*self.differing.values())
         ordered = [entry for turn in turns for entry in sorted(filter(None, turn), reverse=True)]
         found.differing = [self.cut(text) for _, _, text in ordered[:MOST_DIFFERING]]

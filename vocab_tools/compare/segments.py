@@ -1,4 +1,4 @@
-"""Cuts text into segments, each counted for one script and shown where tokenizers differ."""
+"""Cuts text into segments: each counts for one script, and is shown if tokenizers differ."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from ..corpus.scripts import script_of
 
-#: Every published pattern cuts between a newline that follows text and a letter, so that the
-#: segments have the tokens of the whole text.
+#: Every published pattern cuts between a newline after text and a letter, so that the segments have
+#: the tokens of the whole text.
 _CUT = re.compile(r"(?<=\S\n)(?=[^\W\d_])")
 
-#: The script of text without letters.
+#: Script of text without letters.
 OTHER = "other"
 
-#: A line, with the line ends after it.
+#: A line with its line ends.
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 
 _LATIN = re.compile("[A-Za-z]")
@@ -32,7 +32,7 @@ class Size:
     texts: int = 0
     bytes: int = 0
     characters: int = 0
-    #: Stretches between whitespace.
+    #: Number of runs between whitespace.
     words: int = 0
 
     def add(self, text: str) -> None:
@@ -60,7 +60,7 @@ def segments_of(texts: list[str]) -> list[str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Cuts a text into lines, each with the line ends after it.
+    """Cuts a text into lines, each with its line ends.
 
     >>> lines_of("a line.\\n\\nmore\\n  indented")
     ['a line.\\n\\n', 'more\\n', '  indented']
@@ -69,7 +69,8 @@ def lines_of(text: str) -> list[str]:
 
 
 class _Scripts(dict[int, str]):
-    """For `str.translate`: a letter becomes a character that stands for its script, others go."""
+    """A table for `str.translate`: a letter becomes a character that stands for its script, other
+    characters go."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -100,9 +101,9 @@ def main_script(text: str) -> str:
 
 
 def script_parts(text: str) -> list[tuple[str, str]]:
-    """Cuts a text into groups of lines of one script, the one that most letters of a line have.
+    """Cuts a text into groups of lines with the same script, the script of most letters of a line.
 
-    A line without letters goes with the line before it, or else with the one after it.
+    A line without letters joins the line before, or else the line after.
 
     >>> script_parts("12\\nthe word\\n42\\n还有一行\\n")
     [('latin', '12\\nthe word\\n42\\n'), ('cjk', '还有一行\\n')]

@@ -22,12 +22,12 @@ from ..convert.rank_file import UnknownPatternError
 from ..convert.tokenizer_json import dump
 from ..patterns import is_published
 
-#: The spelling of byte tokens in models over characters.
+#: Form of byte tokens in models over characters.
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class Subject:
-    """A tokenizer that is measured.
+    """A tokenizer to measure.
 
     Args:
         name: its name in reports.
@@ -35,15 +35,15 @@ class Subject:
         tokens: the bytes of each id, special tokens included.
     """
 
-    #: The id of the unknown token.
+    #: Id of the unknown token.
     unknown: int | None = None
-    #: True if text may be cut after a word inside a line without changing its tokens.
+    #: True if a cut after a word inside a line keeps the tokens.
     inside_lines = False
 
     def __init__(self, name: str, method: str, tokens: dict[int, bytes]) -> None:
         self.name = name
         self.method = method
-        #: The size of its vocabulary.
+        #: Size of the vocabulary.
         self.size: int = len(tokens)
         self._tokens = tokens
 
@@ -52,7 +52,8 @@ class Subject:
         raise NotImplementedError
 
     def count(self, texts: list[str]) -> tuple[list[int], Mapping[int, int]]:
-        """Returns the number of tokens of each text, and of each id in all texts together."""
+        """Returns the number of tokens of each text, and the number of uses of each id in all
+        texts."""
         times: Counter[int] = Counter()
         lengths = []
         for ids in self.encode(texts):
@@ -74,7 +75,7 @@ class Subject:
 
 
 class RankSubject(Subject):
-    """An encoding of this package. Nothing in a text is special."""
+    """An encoding of this package. Special tokens in a text are text."""
 
     def __init__(self, name: str, encoding: Encoding) -> None:
         tokens = {number: special.encode() for special, number in encoding.special_tokens.items()}
@@ -91,11 +92,11 @@ class RankSubject(Subject):
 
 
 class FileSubject(Subject):
-    """A ``tokenizer.json``, whose added tokens are found in texts.
+    """A ``tokenizer.json``, whose added tokens are recognized in texts.
 
     Args:
         name: its name in reports.
-        tokenizer: of :mod:`bpe_engine.hf`, or another with the same methods.
+        tokenizer: a tokenizer of :mod:`bpe_engine.hf`, or an object with the same methods.
         method: "byte-level BPE", or the type of the model.
         unknown: the token for unknown characters.
     """
@@ -125,7 +126,7 @@ def _of_characters(token: str) -> bytes:
 
 
 def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
-    """Returns a tokenizer to measure: :func:`load_subject` of a name or path; or an encoding."""
+    """Returns the tokenizer of a name or path, by :func:`load_subject`; or of an encoding."""
     if isinstance(source, (str, os.PathLike)):
         return load_subject(os.fspath(source))
     if isinstance(source, Encoding):
@@ -139,15 +140,15 @@ def subject_of(source: Subject | Encoding | str | os.PathLike[str]) -> Subject:
 
 
 def load_subject(path: str | os.PathLike[str]) -> Subject:
-    """Returns the tokenizer of a file, of a folder, or with the name of an encoding.
+    """Returns the tokenizer of a file, of a folder or of an encoding's name.
 
     Args:
         path: as :func:`vocab_tools.convert_tokenizer` takes its source; also a ``tokenizer.json``
             with WordPiece, WordLevel, Unigram, or BPE over characters.
 
     Raises:
-        ValueError: it is malformed, refused, or of no known format.
-        OSError: it cannot be read.
+        ValueError: the file is malformed, refused or of no known format.
+        OSError: the file cannot be read.
     """
     source = locate_source(checked_path(path, "the name, the file or the folder of a tokenizer"))
     name = source.name
@@ -179,14 +180,14 @@ def _of_definition(name: str, definition: Definition) -> Subject:
 
 
 def of_tokenizer(name: str, tokenizer: Any) -> Subject:
-    """Returns the subject of a tokenizer of :mod:`bpe_engine.hf`."""
+    """Returns the subject for a tokenizer of :mod:`bpe_engine.hf`."""
     method = type(tokenizer.model).__name__
     step = tokenizer.pre_tokenizer
     if method == "BPE" and step is not None and b'"ByteLevel"' in step.__getstate__():
         return FileSubject(name, tokenizer, "byte-level BPE")
     unknown = getattr(tokenizer.model, "unk_token", None)
     if method in ("Unigram", "SentencePiece"):
-        # Objects of `tokenizers` do not tell; their JSON does.
+        # Objects of `tokenizers` do not say; their JSON does.
         number = getattr(tokenizer.model, "unk_id", None)
         if number is None:
             number = json.loads(tokenizer.to_str())["model"].get("unk_id")

@@ -1,4 +1,4 @@
-"""Trains models on nine lines of ten of a corpus, and compares them on the tenth."""
+"""Trains models on nine of ten lines of a corpus, and compares them on the tenth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .subjects import Subject, of_tokenizer
 #: One of this many lines is held out.
 HELD_OUT_ONE_IN = 10
 
-#: Maximum number of characters of WordPiece, which has one or two tokens for each.
+#: Maximum number of characters for WordPiece, which has one or two tokens for each.
 MOST_CHARACTERS = 1000
 
 
@@ -36,19 +36,19 @@ def compare_trained(
     errors: str = "strict",
     progress: ProgressFunction | None = None,
 ) -> Comparison:
-    """Trains models on nine lines of ten, and compares them on the tenth.
+    """Trains models on nine of ten lines, and compares them on the tenth.
 
-    BPE is over bytes, as GPT-2's; the others have the usual pipelines of :func:`train_model`.
+    BPE is byte-level, as GPT-2's; the others have the usual pipelines of :func:`train_model`.
 
     Args:
         models: "bpe", "wordpiece", "unigram" or "wordlevel".
-        corpus, field, errors: as of :func:`train_model`.
-        vocab_size: the number of tokens of each model.
-        others: tokenizers to compare with.
-        progress: called with the name of a step, the work done and the whole work.
+        corpus, field, errors: as in :func:`train_model`.
+        vocab_size: the vocabulary size of each model.
+        others: tokenizers for the comparison.
+        progress: called with the name of a step, the work done and all work.
 
     Raises:
-        ValueError: a model is unknown, there are fewer than ten lines, or as of ``train_model``.
+        ValueError: a model is unknown, there are fewer than ten lines, or as in ``train_model``.
         OSError: a file cannot be read.
     """
     for name in models:

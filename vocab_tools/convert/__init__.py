@@ -1,1 +1,1 @@
-"""Converts tokenizers between formats, and verifies the result by encoding text with both."""
+"""Converts tokenizers between formats, and verifies that the ids of texts stay the same."""

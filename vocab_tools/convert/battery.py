@@ -1,4 +1,4 @@
-"""Generates the texts on which two tokenizers are compared."""
+"""Generates texts for the comparison of two tokenizers."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ TEXTS = (
     "!!!???...---___ ''' \"\"\" ``` ~~~ ### $$$ %%% ^^^ &&& (((()))) [[[]]] {{{}}}",
 )
 
-#: Texts of several tokens put together: as many as ten for each token, up to this.
+#: Maximum number of texts of several tokens together; up to ten for each token.
 MOST_JOINED = 20_000
 
-#: The number of texts that are compared at a time.
+#: Number of texts to compare at a time.
 BLOCK = 10_000
 
 

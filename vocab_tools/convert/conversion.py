@@ -30,7 +30,7 @@ from .encoders import Encoder, encoder, encoder_of
 from .extended import extended, plan, with_special
 from .formats import dump, load, locate_source, locate_target
 
-#: Differences that are listed one by one.
+#: Maximum number of differences to list one by one.
 MOST_EXAMPLES = 20
 
 
@@ -43,7 +43,7 @@ class Difference:
     after: list[int]
 
     def __str__(self) -> str:
-        """The text, and both lists of ids from where they part.
+        """The text, and both lists of ids from their first difference.
 
         >>> str(Difference("abcdef", [1, 2, 3, 4, 5], [1, 2, 3, 9]))
         "'abcdef' is […, 3, 4, 5], and would be […, 3, 9]"
@@ -59,17 +59,17 @@ class Conversion(Brief):
     source: Source
     target: Source
     definition: Definition
-    #: The files, by path.
+    #: Contents of the files, by path.
     contents: dict[str, bytes]
-    #: The number of texts that were encoded with both, and of those whose ids differ.
+    #: Number of texts encoded with both, and number of texts whose ids differ.
     compared: int = 0
     differing: int = 0
-    #: The first of them.
+    #: The first differences.
     differences: list[Difference] = field(default_factory=list)
     #: Properties of the source that the format cannot express.
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: The embedding plan for new tokens; None if none were added.
+    #: Embedding plan for new tokens; None without new tokens.
     plan: EmbeddingPlan | None = None
 
     @property
@@ -78,7 +78,7 @@ class Conversion(Brief):
         return not self.differing and not self.reasons
 
     def save(self) -> None:
-        """Writes the files; those that exist are replaced."""
+        """Writes the files; replaces existing files."""
         for path, contents in self.contents.items():
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             write_at_once(path, contents)
@@ -99,7 +99,7 @@ class Conversion(Brief):
 
 
 class NotAlikeError(ValueError):
-    """The result would not tokenize as the source does. Its text names the first difference."""
+    """The result would give other ids than the source. The text names the first difference."""
 
     def __init__(self, conversion: Conversion) -> None:
         self.conversion = conversion
@@ -130,28 +130,27 @@ def convert_tokenizer(
     target_format: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
-    """Converts a tokenizer to another format. Nothing is written: the contents are returned.
+    """Converts a tokenizer to another format. Writes nothing: the contents are returned.
 
     Args:
         source: a ``.tiktoken`` file, ``tokenizer.json``, ``vocab.json`` (with ``merges.txt``),
             ``tekken.json``, ``.gguf`` or a ``.model`` of SentencePiece; a folder with such a file;
             or the name of an encoding.
-        target: the file to make, whose name determines the format: ``.tiktoken``, ``.json``,
-            ``vocab.json``, ``tekken.json`` or, of a ``tokenizer.json``, ``.model``.
-        extra: a rank file, or several, whose tokens are added.
-        control_tokens: names of special tokens that are added after all ids.
-        descriptions: texts by these names, for the plan: the row of a token begins as the mean of
+        target: the file to make; the name determines the format: ``.tiktoken``, ``.json``,
+            ``vocab.json``, ``tekken.json`` or, for a ``tokenizer.json``, ``.model``.
+        extra: a rank file, or several, with tokens to add.
+        control_tokens: names of special tokens to add after all ids.
+        descriptions: texts by these names, for the plan: the row of a token starts as the mean of
             the rows of its description, or else of its name.
-        pattern: the name of an encoding, or a regular expression, if the source does not have
-            a pattern.
-        special_tokens: names and ids, if the source does not have them.
-        corpus: a path of texts that are encoded both ways, too, or several.
-        field: the field of JSON lines and Parquet that has their text.
-        errors: "strict", or "replace" to read their bytes that are not UTF-8 as U+FFFD.
-        allow_differences: return the result even if it gives other ids.
-        source_format: the format of the source, if its name does not determine it.
-        target_format: the format of the target, if its name does not determine it.
-        progress: called now and then with texts done and texts in all.
+        pattern: the name of an encoding, or a regular expression, for a source without a pattern.
+        special_tokens: names and ids, for a source without special tokens.
+        corpus: a path of texts, or several, that both sides encode, too.
+        field: the text field of JSON lines and Parquet.
+        errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
+        allow_differences: return a result with other ids, too.
+        source_format: the format of the source, if the name does not determine it.
+        target_format: the format of the target, if the name does not determine it.
+        progress: called repeatedly with the number of texts done and of all texts.
 
     Returns:
         The conversion: the contents of the files by path, the number of texts compared, and the
@@ -159,8 +158,8 @@ def convert_tokenizer(
 
     Raises:
         NotAlikeError: the result would give other ids.
-        ValueError: the source is malformed or not supported, or the target cannot hold it.
-        ImportError: a package is not installed that a format needs.
+        ValueError: the source is malformed or not supported, or the target cannot hold the source.
+        ImportError: a format needs a package that is not installed.
         OSError: a file cannot be read.
 
     >>> conversion = convert_tokenizer("r50k_base", "new/tokenizer.json")
@@ -235,7 +234,7 @@ def _with_controls(
     """Adds special tokens to a ``tokenizer.json`` without ranks, or with tokens of characters."""
     before, result = Tokenizer.from_file(origin.path), Tokenizer.from_file(origin.path)
     tokens = {name.encode(): id for name, id in before.get_vocab().items()}
-    with_special(Definition(tokens, {}, None), names)  # Raises for names that are taken.
+    with_special(Definition(tokens, {}, None), names)  # Raises for used names.
     result.add_special_tokens(names)
     added = {name: int(result.get_vocab()[name]) for name in names}
     made = result.to_str(pretty=True).encode()
@@ -296,7 +295,7 @@ def _compare_models(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compares ids and texts of both sides. One side is the ``.model`` with these contents."""
+    """Compares ids and texts of both sides. The ``.model`` with these contents is one side."""
     conversion.notes += conversion.definition.notes
     texts = pieces.probes(conversion.definition, blocks)
     _compare_texts(conversion, encoder(both[0]), encoder(both[1]), texts, progress)
@@ -305,7 +304,7 @@ def _compare_models(
 
 
 def _reasons(definition: Definition, goal: Source) -> list[str]:
-    """Returns the properties that the format is known not to express."""
+    """Returns properties that the format cannot express."""
     reasons = []
     if goal.format in ("tiktoken", "tekken"):
         reasons += definition.inexpressible
@@ -362,7 +361,7 @@ def _compare(
     blocks: Iterable[list[str]],
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Reads the result back, and encodes texts with both."""
+    """Reads the result back, and compares ids of texts."""
     with naming(str(folder)):
         for path, contents in conversion.contents.items():
             (folder / Path(path).name).write_bytes(contents)
@@ -371,7 +370,7 @@ def _compare(
     try:
         read = load(written)
     except ValueError as error:
-        # The file is there for the comparison only.
+        # The file exists only during the comparison.
         text = str(error).replace(written.path, conversion.target.path)
         raise with_text(error, f"what would be written is not read: {text}") from None
     _compare_ids(conversion, read)

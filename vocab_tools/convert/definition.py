@@ -1,4 +1,4 @@
-"""`Definition`: a tokenizer independent of its file format, between a reader and a writer."""
+"""`Definition`: a tokenizer without a file format, between a reader and a writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_engine import vocabulary
 from ..brief import Brief
 from ..text import plural, show
 
-#: Bytes, or the text that represents them in a file.
+#: Bytes, or their text in a file.
 AnyToken = TypeVar("AnyToken", bytes, str)
 
 #: Two tokens that merge.
@@ -25,24 +25,24 @@ class Definition(Brief):
     """A byte-level BPE tokenizer.
 
     Rank files order merges by the ids of the tokens; the formats of Hugging Face list the merges.
-    Where both agree, one can be converted to the other.
+    If both orders agree, each format can be converted to the other.
     """
 
-    #: Bytes and ids, in the order of ids.
+    #: Bytes and ids, in ascending order of ids.
     tokens: dict[bytes, int]
     #: Names and ids.
     special_tokens: dict[str, int]
-    #: The regular expression that cuts text into pieces; None if no single one does.
+    #: Regular expression that cuts text into pieces; None if no single expression does.
     pattern: str | None
     #: "NFC" or None.
     normalization: str | None = None
-    #: The merges in order; None if the ids give the order.
+    #: Merges in order; None if the ids give the order.
     merges: list[Merge] | None = None
-    #: True if a piece that is a token always becomes that token, even if merging would not make it.
+    #: True if a piece that is a token always becomes that token, even if merging would not.
     whole_pieces: bool = True
-    #: A ``tokenizer.json`` without the tokens and merges of its model.
+    #: A ``tokenizer.json`` without the model's tokens and merges.
     settings: dict[str, Any] | None = None
-    #: Entries of the vocabulary that are not byte-level: encoding never returns them.
+    #: Vocabulary entries that are not byte-level: encoding never returns them.
     others: dict[str, int] = field(default_factory=dict)
     #: Properties that ranks and one pattern cannot express.
     inexpressible: list[str] = field(default_factory=list)
@@ -51,8 +51,8 @@ class Definition(Brief):
 
     @functools.cached_property
     def order(self) -> dict[bytes, int]:
-        """Every token and its place in the order of merging: single bytes first, tokens that no
-        merge makes last."""
+        """Every token and its rank in the order of merging: single bytes first, tokens without a
+        merge last."""
         if self.merges is None:
             return {token: place for place, token in enumerate(self.tokens)}
         single = [token for token in self.tokens if len(token) == 1]
@@ -62,18 +62,17 @@ class Definition(Brief):
 
     @functools.cached_property
     def splits(self) -> dict[bytes, Merge]:
-        """The two tokens that merging by :attr:`order` joins last to make each token."""
+        """The last two tokens that merging by :attr:`order` joins to make each token."""
         return vocabulary.token_splits(self.order)
 
     @functools.cached_property
     def merge_list(self) -> list[Merge]:
-        """The merges in order; derived from the ids if the format does not list them."""
+        """Merges in order; derived from the ids if the format does not list merges."""
         return list(self.splits.values()) if self.merges is None else self.merges
 
     @functools.cached_property
     def unreached(self) -> list[bytes]:
-        """Tokens that merging never makes, in the order of ids. The empty token, which is never a
-        piece, is left out."""
+        """Tokens that merging never makes, in ascending order of ids, except the empty token."""
         made = self.splits if self.merges is None else {a + b for a, b in self.merges}
         return [token for token in self.tokens if len(token) > 1 and token not in made]
 
@@ -102,11 +101,11 @@ class Definition(Brief):
 
 
 def without_second_names(definition: Definition) -> Definition:
-    """Leaves out names such as ``<|reserved_200018|>``, where 200018 is the id, if an id has such a
-    name and another: these ids, and the ids after the last other name.
+    """Drops names such as ``<|reserved_200018|>`` with the id in the name, if an id has such a name
+    and another: at these ids, and at the ids after the last other name.
 
-    ``o200k_harmony`` has them, and the published tokenizer.json of gpt-oss, where a token has one
-    name, does not.
+    ``o200k_harmony`` has such names; the published tokenizer.json of gpt-oss has one name for each
+    token.
     """
     special = definition.special_tokens
     reserved = {name: id for name, id in special.items() if name == f"<|reserved_{id}|>"}
@@ -121,7 +120,7 @@ def without_second_names(definition: Definition) -> Definition:
 
 
 def missing_bytes(tokens: Mapping[bytes, int]) -> list[int]:
-    """Returns the bytes of UTF-8 that are not tokens.
+    """Returns the bytes of UTF-8 without a token.
 
     >>> missing_bytes({bytes([byte]): byte for byte in range(256) if byte != 65})
     [65]

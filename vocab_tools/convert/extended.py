@@ -1,4 +1,4 @@
-"""Adds tokens to a definition, and plans their rows in an embedding table."""
+"""Adds tokens to a definition, and plans their embedding rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from .tokenizer_json import added_rows
 
 
 def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
-    """Returns the definition with the tokens of rank files, which merge after all others.
+    """Returns the definition with the tokens of rank files. These tokens merge after all others.
 
-    Raises ValueError when a token or an id is taken, or when the result could not be written as a
-    list of merges.
+    Raises ValueError for a used token or id, and for a result that no list of merges can express.
     """
     new = load_ranks(*extra)
     _check_free(definition, new)
@@ -46,7 +45,7 @@ def extended(definition: Definition, extra: Sequence[RankSource]) -> Definition:
 def with_special(definition: Definition, names: Iterable[str]) -> Definition:
     """Returns the definition with special tokens after all ids.
 
-    Raises ValueError for a name that is a token already, is empty or given twice.
+    Raises ValueError for a name that is a token, is empty or is repeated.
     """
     known = {**definition.others, **definition.special_tokens}
     added: dict[str, int] = {}
@@ -91,10 +90,10 @@ def plan(
     Args:
         base: the definition before.
         whole: the definition with new tokens and new special tokens.
-        encode: encodes by the base.
+        encode: the encoder of the base.
         descriptions: texts by names of new special tokens.
 
-    Raises ValueError if a byte of a new token is not a token of the base.
+    Raises ValueError for a byte of a new token that is no token of the base.
     """
     added = {
         name: number

@@ -1,4 +1,4 @@
-"""Recognizes file formats, and calls the reader and the writer of each."""
+"""Recognizes file formats, and calls the reader or writer."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WRITABLE: tuple[Format, ...] = ("tiktoken", "tokenizer.json", "gpt2", "tekken", 
 
 
 def locate_source(path: str | os.PathLike[str], format: Format | None = None) -> Source:
-    """Locates a source: a file, a folder with one, or the name of an encoding.
+    """Locates a source: a file, a folder with one file, or an encoding's name.
 
     Raises:
         FileNotFoundError: neither a file nor an encoding has this name.
-        ValueError: it is of no known format, or cannot be read more than once.
+        ValueError: the format is unknown, or the source cannot be read more than once.
     """
     source = recognize(os.fspath(path), format)
     if source.format != "encoding" and not Path(source.path).is_file():
@@ -36,7 +36,7 @@ def locate_source(path: str | os.PathLike[str], format: Format | None = None) ->
 def locate_target(path: str | os.PathLike[str], format: Format | None = None) -> Source:
     """Returns the files to write.
 
-    Raises ValueError when the name does not determine a format that can be written.
+    Raises ValueError if the name determines no writable format.
     """
     path = os.fspath(path)
     if Path(path).is_dir() or path.endswith("/"):
@@ -63,13 +63,13 @@ def load(
 
     Args:
         location: from :func:`locate_source`.
-        pattern: the name of an encoding, whose pattern alone is taken, or a regular expression, for
+        pattern: the name of an encoding, whose pattern alone is used, or a regular expression, for
             files without a pattern.
-        special_tokens: names and ids, for files without them.
+        special_tokens: names and ids, for files without special tokens.
 
     Raises:
-        ValueError: a file is malformed or not supported, or brings what was given.
-        ImportError: a package is not installed that the format needs.
+        ValueError: a file is malformed or not supported, or has a given value already.
+        ImportError: the format needs a package that is not installed.
         OSError: a file cannot be read.
     """
     path, format, _ = location
@@ -99,7 +99,7 @@ def load(
 def dump(definition: Definition, location: Source) -> dict[str, bytes]:
     """Returns the files of a definition, by path.
 
-    Raises ValueError if the format cannot represent it.
+    Raises ValueError if the format cannot represent the definition.
     """
     path, format, _ = location
     if format == "tokenizer.json":

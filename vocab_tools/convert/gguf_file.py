@@ -28,10 +28,10 @@ from .sentencepiece_model import (
 )
 from .tokenizer_json import definition_of, fresh_settings
 
-#: Llama 3's pattern, as its tokenizer.json has it.
+#: Llama 3's pattern, in the spelling of its tokenizer.json.
 _LLAMA3 = patterns.QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|", 1)
 
-#: Letters take their combining marks along.
+#: Letters with their combining marks.
 _QWEN35 = patterns.QWEN.replace(r"\p{L}+", r"[\p{L}\p{M}]+", 1).replace(
     r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]", 1
 )
@@ -69,7 +69,7 @@ def load(
 
     Raises:
         ImportError: the package gguf is not installed.
-        ValueError: the file has no byte-level BPE, or names a pre-tokenizer that is not known.
+        ValueError: the file has no byte-level BPE, or an unknown pre-tokenizer.
         OSError: the file cannot be read.
     """
     fields = _fields(path)
@@ -111,20 +111,20 @@ def load(
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
-#: By ``tokenizer.ggml.model`` of a SentencePiece model: the number of the algorithm.
+#: Algorithm number of SentencePiece by ``tokenizer.ggml.model``.
 _ALGORITHMS = {"t5": 1, "llama": 2}
 
 
 def is_pieces(path: str | Path) -> bool:
-    """True for a GGUF file of a SentencePiece model. Raises as :func:`load` does."""
+    """Returns True for a GGUF file of a SentencePiece model. Raises as :func:`load` does."""
     return _fields(path).get("tokenizer.ggml.model") in _ALGORITHMS
 
 
 def load_pieces(path: str | Path) -> Tokenizer:
     """Reads the SentencePiece model of a GGUF file.
 
-    llama.cpp merges by scores, or searches the best path, as SentencePiece does, and has neither
-    the normalizer's name nor the trainer's options.
+    llama.cpp merges by scores or searches the best path, as SentencePiece does; the file lacks the
+    normalizer's name and the trainer's options.
 
     Raises ValueError if the file is malformed.
     """
@@ -160,8 +160,8 @@ def load_pieces(path: str | Path) -> Tokenizer:
 
 
 def roles(path: str | Path) -> tuple[dict[str, int], tuple[list[int], list[int]]]:
-    """Returns the ids of special tokens by their roles, and those that llama.cpp adds before and after
-    a text by the fields of the file."""
+    """Returns the ids of special tokens by their roles, and the ids that llama.cpp adds around a
+    text according to the file's fields."""
     fields = _fields(path)
     names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     found = {

@@ -1,6 +1,6 @@
 """Reads and writes GPT-2's pair of files: ``vocab.json`` and ``merges.txt``.
 
-The first was also called ``encoder.json``, the second ``vocab.bpe``.
+Older names are ``encoder.json`` and ``vocab.bpe``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def load(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> Definition:
-    """Reads the pair and its sidecar file; without one, text is cut by GPT-2's pattern.
+    """Reads the pair and its sidecar file; without a sidecar, GPT-2's pattern cuts text.
 
     Args:
-        path: of either file.
+        path: the path of either file.
         pattern: the regular expression that cuts text.
         special_tokens: names and ids.
 
@@ -60,7 +60,7 @@ def load(
             notes.append(f"taken for special tokens, since no merge makes them: {names}")
     settings = fresh_settings(pattern, special_tokens, sidecar.get("normalization"))
     definition = definition_of(vocabulary, merges, settings)
-    # The pattern as it was given, not as Oniguruma has it.
+    # The given pattern, not Oniguruma's form of it.
     return dataclasses.replace(definition, pattern=pattern, inexpressible=[], notes=notes)
 
 
@@ -99,7 +99,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
     found = pair(path)
     assert found is not None
     _, vocabulary = settings_and_vocabulary(definition)
-    # This vocabulary has special tokens, too.
+    # This vocabulary includes special tokens.
     vocabulary = by_id({**vocabulary, **definition.special_tokens})
     lines = ["#version: 0.2"]
     lines += [

@@ -1,4 +1,4 @@
-"""Models of SentencePiece: the ``tokenizer.json`` that says the same, as far as one can."""
+"""Models of SentencePiece: the ``tokenizer.json`` with the same meaning, as far as possible."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .definition import Definition
 from .encoders import encoder
 from .sentencepiece_model import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
-#: A score that no path takes a token with.
+#: A score so low that no path takes the token.
 _NEVER = -1e9
 
-#: More spaces than a text begins with.
+#: More spaces than any text begins with.
 _ALL = 1_000_000
 
 #: Texts that SentencePiece and `tokenizers` treat differently.
@@ -43,14 +43,14 @@ TEXTS = (
 
 
 def holds(source: Source) -> bool:
-    """True for a ``.model`` of SentencePiece, and for a GGUF file of one."""
+    """Returns True for a ``.model`` of SentencePiece, and for a GGUF file of such a model."""
     if source.format == "gguf":
         return gguf_file.is_pieces(source.path)
     return source.format == "sentencepiece"
 
 
 def load(source: Source) -> tuple[Tokenizer, dict[str, Any]]:
-    """Returns a model, and its contents as JSON. Raises ValueError if it is malformed."""
+    """Returns a model, and its contents as JSON. Raises ValueError for a malformed file."""
     read = gguf_file.load_pieces if source.format == "gguf" else Tokenizer.from_sentencepiece
     tokenizer = read(source.path)
     contents: dict[str, Any] = json.loads(tokenizer.to_str())
@@ -58,7 +58,7 @@ def load(source: Source) -> tuple[Tokenizer, dict[str, Any]]:
 
 
 def reasons(contents: dict[str, Any]) -> list[str]:
-    """Returns the properties that a ``tokenizer.json`` is known not to express."""
+    """Returns properties that a ``tokenizer.json`` cannot express."""
     model, normalizer = contents["model"], contents["normalizer"]
     found = []
     if model["algorithm"] not in ("Unigram", "BPE"):
@@ -117,7 +117,7 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
     if spec["precompiled_charsmap"]:
         yield {"type": "Precompiled", "precompiled_charsmap": spec["precompiled_charsmap"]}
     if spec["remove_extra_whitespaces"]:
-        # At the end a mark in the text is removed like the spaces that become one.
+        # At the end, a mark in the text is removed like spaces, which become marks.
         ends = f"[ {mark}]+" if mark != " " else " +"
         for pattern, content in ((f"\\A +|{ends}\\z", ""), (" {2,}", " ")):
             yield {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
@@ -128,7 +128,7 @@ def _normalizers(spec: dict[str, Any], mark: str) -> Iterator[dict[str, Any]]:
 
 
 def _unigram(model: dict[str, Any]) -> dict[str, Any]:
-    """Pieces that text does not become get a score that no path takes."""
+    """Gives pieces that text never becomes a score so low that no path takes them."""
     hidden = (CONTROL, BYTE, UNKNOWN)
     rows = zip(model["vocab"], model["kinds"])
     return {
@@ -185,13 +185,13 @@ def definition(contents: dict[str, Any]) -> Definition:
 def decoded_otherwise(
     tokenizer: Tokenizer, result: Tokenizer, definition: Definition, contents: dict[str, Any]
 ) -> str | None:
-    """Returns the first ids that both decode to other texts, in words.
+    """Returns the first ids that the two decode to different texts, in words.
 
-    Ids of unknown text are omitted: their text is a name in a ``tokenizer.json``.
+    Omits ids of unknown text: in a ``tokenizer.json`` their text is a name.
 
     Args:
-        tokenizer: what is converted.
-        result: the tokenizer of the file made.
+        tokenizer: the tokenizer to convert.
+        result: the tokenizer of the new file.
         definition: the tokens of the model.
         contents: the ``.model`` as JSON.
     """
@@ -210,7 +210,7 @@ def decoded_otherwise(
 
 
 def probes(definition: Definition, more: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yields the texts of a comparison, in blocks: without the names of special tokens."""
+    """Yields the texts of a comparison in blocks, without names of special tokens."""
     names = list(definition.special_tokens)
     for block in battery(definition.tokens, (), [list(TEXTS), *more]):
         yield [text for text in block if not any(name in text for name in names)]

@@ -8,10 +8,10 @@ from typing import Any
 import bpe_engine
 from bpe_engine import patterns
 
-#: ``ByteLevel``, as the file spells it.
+#: ``ByteLevel`` in the file's spelling.
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 
-#: Chinese and Japanese, as the second split of DeepSeek-V3 has them.
+#: Chinese and Japanese, from the second split of DeepSeek-V3.
 _DEEPSEEK_CJK = r"\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff"
 
 #: The three splits of DeepSeek-V3.
@@ -23,9 +23,9 @@ _DEEPSEEK = [
     "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ]
 
-#: These three splits as one pattern: each split also cuts the pieces of those before it, no match
+#: These three splits as one pattern: each split also cuts the pieces of earlier splits, no match
 #: continues from Chinese or Japanese into other text, whitespace before these or before digits is
-#: at the end of its stretch, and text that nothing matches is a piece.
+#: at the end of its run, and unmatched text is a piece.
 DEEPSEEK_IN_ONE = (
     r"\p{N}{1,3}"
     r"|(?:(?=[CJK])[^\p{L}\p{P}\p{S}])?(?:(?=[CJK])[\p{L}\p{M}])+"
@@ -38,12 +38,12 @@ DEEPSEEK_IN_ONE = (
     r"|(?:[^\s\p{L}\p{M}\p{N}\p{P}\p{S}CJK](?!(?![CJK])[\p{L}\p{M}]))+"
 ).replace("CJK", _DEEPSEEK_CJK)
 
-#: Single digits, and then GPT-2's pattern: StarCoder, SmolLM, Command R.
+#: Single digits, then GPT-2's pattern: StarCoder, SmolLM, Command R.
 DIGITS_IN_ONE = r"\p{N}|'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+"
 
 
 def pattern_of(pre_tokenizer: Any) -> str | None:
-    """Returns the pattern that cuts as a pre-tokenizer does; None if no single pattern does.
+    """Returns the pattern that cuts like a pre-tokenizer; None if no single pattern does.
 
     Args:
         pre_tokenizer: the JSON of the component.
@@ -88,7 +88,7 @@ def _regex(split: dict[str, Any]) -> str | None:
 
 
 def pre_tokenizer_of(pattern: str) -> dict[str, Any]:
-    """Returns the JSON of a pre-tokenizer that cuts as a pattern does.
+    """Returns the JSON of a pre-tokenizer that cuts like a pattern.
 
     >>> pre_tokenizer_of(patterns.R50K)["type"]
     'ByteLevel'
@@ -116,7 +116,7 @@ def _published() -> set[str]:
     return {bpe_engine.get_encoding(name).pattern for name in names}
 
 
-#: An operand of a repetition: an escape, with its braces; a set; or one character.
+#: Operand of a repetition: an escape with its braces, a set, or one character.
 _ATOM = re.compile(r"\\[pPx]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]|[^\\\[]", re.DOTALL)
 _COUNT = re.compile(r"\{\d*,?\d*\}\+")
 

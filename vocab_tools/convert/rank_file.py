@@ -19,11 +19,11 @@ from .sidecar import dump_sidecar
 
 
 class UnknownPatternError(ValueError):
-    """A rank file without a pattern.
+    """Error for a rank file without a pattern.
 
     Args:
         path: the file.
-        way_out: what to do.
+        way_out: the advice to the user.
     """
 
     def __init__(self, path: str | Path, way_out: str = "give --pattern or --pattern-regex"):
@@ -47,7 +47,7 @@ def load(
     """Reads a rank file and its sidecar file.
 
     Raises:
-        ValueError: the file is malformed, or nothing says how text is cut.
+        ValueError: the file is malformed, or there is no pattern.
         OSError: the file cannot be read.
     """
     ranks = load_ranks(path)
@@ -123,7 +123,7 @@ def dump(definition: Definition, path: str | Path) -> dict[str, bytes]:
 
 
 def notes(definition: Definition) -> list[str]:
-    """Returns notes on parts that the file leaves out."""
+    """Returns notes on parts that the file omits."""
     if not definition.others:
         return []
     entries = plural(len(definition.others), "entry", "entries")

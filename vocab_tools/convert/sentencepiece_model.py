@@ -1,4 +1,4 @@
-"""Writes a ``.model`` of SentencePiece, as far as its pipeline says what a ``tokenizer.json`` does."""
+"""Writes the ``.model`` of SentencePiece equal to a ``tokenizer.json``, where one exists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-#: The numbers of the types of pieces, as in a file.
+#: Numbers of piece types in a file.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 _MODELS = {"Unigram": 1, "BPE": 2}
@@ -19,7 +19,7 @@ def written(contents: dict[str, Any]) -> bytes:
 
     Special tokens become control pieces, other added tokens user-defined pieces.
 
-    Raises ValueError, which names what such a file cannot express.
+    Raises ValueError, naming the feature, for a feature that such a file cannot express.
     """
     model = contents["model"]
     problems = list(_problems(contents))
@@ -67,7 +67,7 @@ def written(contents: dict[str, Any]) -> bytes:
     return body + message(2, *trainer) + message(3, *normalizer)
 
 
-#: The pieces that have an id of their own in a file.
+#: Pieces whose ids have their own fields in a file.
 _IDS = {"bos": ("<s>", "[CLS]"), "eos": ("</s>", "[SEP]"), "pad": ("<pad>", "[PAD]")}
 
 
@@ -93,8 +93,8 @@ def _problems(contents: dict[str, Any]) -> Iterable[str]:
 
 
 def _rules(contents: dict[str, Any]) -> tuple[bytes, set[str], list[str]]:
-    """Returns the table of rules, the settings "spaces", "prefix" and "mark", and what a ``.model``
-    cannot express."""
+    """Returns the table of rules, the settings "spaces", "prefix" and "mark", and features that a
+    ``.model`` cannot express."""
     normalizer, cut = contents["normalizer"], contents["pre_tokenizer"]
     parts = [] if normalizer is None else list(_steps(normalizer))
     table = b""
@@ -149,7 +149,7 @@ def _name(part: dict[str, Any]) -> str:
 
 
 def _scores(model: dict[str, Any]) -> dict[str, float]:
-    """Returns the score of each token that a merge makes: the first merge counts."""
+    """Returns the score of each token that a merge makes; the token's first merge counts."""
     scores: dict[str, float] = {}
     for rank, (left, right) in enumerate(model["merges"]):
         scores.setdefault(left + right, -float(rank))

@@ -1,4 +1,4 @@
-"""Reads and writes Mistral's ``tekken.json``: tokens, a pattern, special tokens on the first ids."""
+"""Reads and writes Mistral's ``tekken.json``: tokens, a pattern, special tokens at low ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import bpe_engine
 from ..text import show, text_of
 from .definition import Definition, by_id
 
-#: The version whose files list their special tokens.
+#: Version whose files list their special tokens.
 VERSION = "v7"
 
 
@@ -19,8 +19,8 @@ def load(path: str, special_tokens: dict[str, int] | None = None) -> Definition:
     """Reads a ``tekken.json``.
 
     Raises:
-        ValueError: it is malformed.
-        OSError: it cannot be read.
+        ValueError: the file is malformed.
+        OSError: the file cannot be read.
     """
     encoding = bpe_engine.load_encoding(path, special_tokens=special_tokens)
     tokens = by_id(dict(encoding.mergeable_ranks))
@@ -36,10 +36,10 @@ def load(path: str, special_tokens: dict[str, int] | None = None) -> Definition:
 
 
 def dump(definition: Definition) -> bytes:
-    """Returns the ``tekken.json`` of a definition, with the ids of the format: special tokens come
-    first, then single bytes, then tokens in the order of merging.
+    """Returns the ``tekken.json`` of a definition with the ids of the format: special tokens first,
+    then single bytes, then tokens in the order of merging.
 
-    Raises ValueError if the format cannot represent it.
+    Raises ValueError if the format cannot represent the definition.
     """
     if definition.pattern is None:
         reason = "; ".join(definition.inexpressible)
@@ -55,7 +55,7 @@ def dump(definition: Definition) -> bytes:
     if len(single) + len(longer) != len(definition.tokens):
         raise ValueError("a tekken.json has no place for the empty token")
     special = sorted(definition.special_tokens, key=lambda name: definition.special_tokens[name])
-    # Ids below the tokens that have no name are kept free.
+    # Ids without a name below the tokens stay free.
     reserved = max(len(special), min(definition.tokens.values()))
     contents: dict[str, Any] = {
         "config": {
@@ -82,7 +82,7 @@ def dump(definition: Definition) -> bytes:
 
 
 def _ranked(special: list[str], definition: Definition, reserved: int) -> list[tuple[int, str]]:
-    """Returns special tokens with their own ids if those come first, else numbered from 0."""
+    """Returns special tokens with their own ids if these ids come first, else numbered from 0."""
     if all(definition.special_tokens[name] < reserved for name in special):
         return [(definition.special_tokens[name], name) for name in special]
     return list(enumerate(special))

@@ -13,7 +13,7 @@ from ..text import few, plural, show
 from .definition import Definition, Merge, by_id, missing_bytes
 from .pre_tokenizer import pattern_of, pre_tokenizer_of
 
-#: Bytes without a token that a byte-level vocabulary may have; a vocabulary of characters lacks more.
+#: Maximum number of bytes that a byte-level vocabulary lacks; one of characters lacks more.
 _MOST_MISSING = 64
 
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
@@ -23,9 +23,9 @@ def parse(contents: str) -> Definition:
     """Reads a ``tokenizer.json``.
 
     Raises:
-        UnsupportedTokenizer: it is not byte-level BPE, or asks for what cannot be done exactly; the
-            message has the JSON path.
-        ValueError: it is malformed.
+        UnsupportedTokenizer: the file is not byte-level BPE, or needs a feature that is not
+            supported exactly; the message has the JSON path.
+        ValueError: the file is malformed.
     """
     # Refuses unsupported and malformed parts by name.
     kind = type(Tokenizer.from_str(contents).model).__name__
@@ -41,7 +41,7 @@ def parse(contents: str) -> Definition:
 def definition_of(
     vocabulary: Mapping[str, int], merges: list[Merge], settings: dict[str, Any]
 ) -> Definition:
-    """Returns the definition that a vocabulary, merges and the rest of the file make together."""
+    """Returns the definition with a vocabulary, merges and the rest of the file."""
     added = {token["content"]: int(token["id"]) for token in settings.get("added_tokens") or []}
     made = {left + right for left, right in merges}
     tokens: dict[bytes, int] = {}
@@ -72,7 +72,7 @@ def definition_of(
 
 
 def _merge(merge: str | list[str]) -> Merge | None:
-    """Returns a merge in either spelling; None for the version line, and if a part is not
+    """Returns a merge in either spelling; None for the version line, and for a part that is not
     byte-level."""
     if isinstance(merge, str):
         if merge.startswith("#version"):
@@ -83,7 +83,7 @@ def _merge(merge: str | list[str]) -> Merge | None:
 
 
 def _normalization(normalizer: Any) -> tuple[str | None, list[str]]:
-    """Returns the Unicode form equal to the normalizer, or the reason why none is."""
+    """Returns the Unicode form equal to the normalizer, or the reason why no form is."""
     while isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
         parts = normalizer["normalizers"]
         if len(parts) > 1:
@@ -110,7 +110,7 @@ def _flags(added: Iterable[Mapping[str, Any]]) -> list[str]:
 def dump(definition: Definition) -> bytes:
     """Returns the ``tokenizer.json`` of a definition.
 
-    Raises ValueError if the format cannot represent it.
+    Raises ValueError if the format cannot represent the definition.
     """
     settings, vocabulary = settings_and_vocabulary(definition)
     model = {
@@ -125,7 +125,7 @@ def dump(definition: Definition) -> bytes:
 
 
 def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dict[str, int]]:
-    """Returns the rest of the file, and the vocabulary in the order of ids."""
+    """Returns the rest of the file, and the vocabulary in ascending order of ids."""
     missing = missing_bytes(definition.tokens)
     if definition.merges is not None and len(missing) > _MOST_MISSING:
         raise ValueError(
@@ -159,8 +159,8 @@ def settings_and_vocabulary(definition: Definition) -> tuple[dict[str, Any], dic
 
 
 def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
-    """Returns the special tokens that must be in the vocabulary of the model: all of them, unless
-    adding them one after the other gives the same ids."""
+    """Returns the special tokens that the model's vocabulary must have: all of them, unless adding
+    them one after the other gives the same ids."""
     size = len(definition.tokens) + len(definition.others)
     highest = -1
     for name, number in sorted(definition.special_tokens.items(), key=lambda row: row[1]):
@@ -173,7 +173,7 @@ def _specials_in_vocabulary(definition: Definition) -> dict[str, int]:
 
 
 def added_rows(special_tokens: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Returns the rows of special tokens, in the order of ids."""
+    """Returns the rows of special tokens, in ascending order of ids."""
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     rows = sorted(special_tokens.items(), key=lambda row: row[1])
     return [{"id": id, "content": name, **flags, "special": True} for name, id in rows]
@@ -182,7 +182,7 @@ def added_rows(special_tokens: Mapping[str, int]) -> list[dict[str, Any]]:
 def fresh_settings(
     pattern: str, special_tokens: Mapping[str, int], normalization: str | None
 ) -> dict[str, Any]:
-    """Returns all of a new file but the vocabulary and the merges."""
+    """Returns a new file without vocabulary and merges."""
     return {
         "version": "1.0",
         "truncation": None,

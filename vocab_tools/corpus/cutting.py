@@ -1,4 +1,4 @@
-"""Describes how a corpus is cut into pieces, as recorded with counts and trained vocabularies."""
+"""Describes how text is cut into pieces, for counts and trained vocabularies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bpe_engine.texts.stretches import BEHIND_WORDS
 from ..patterns import Pattern, find_pattern, is_published
 from ..text import shorten
 
-#: The default pattern without a base: it keeps combining marks with their letters.
+#: Default pattern without a base: combining marks stay with their letters.
 DEFAULT_PATTERN = "o200k_base"
 
 
@@ -21,18 +21,18 @@ DEFAULT_PATTERN = "o200k_base"
 class Cutting:
     """How text is cut into pieces."""
 
-    #: The regular expression whose matches are the pieces.
+    #: Regular expression whose matches are the pieces.
     pattern: str
-    #: Names that are cut out of the text: they are in no piece, and no piece crosses them.
+    #: Names to cut out of the text: no piece contains or crosses them.
     special_tokens: tuple[str, ...] = ()
-    #: True if text is normalized to NFC first.
+    #: True if text is first normalized to NFC.
     nfc: bool = False
-    #: True if text may be cut after a word inside a line without changing its pieces.
+    #: True if a cut after a word inside a line keeps the pieces.
     inside_lines: bool = False
 
     @property
     def normalization(self) -> str | None:
-        """The form that text is normalized to, as an encoding has it."""
+        """Unicode normalization form, as an encoding spells it."""
         return "NFC" if self.nfc else None
 
     def counter(self) -> vocabulary.PieceCounts:
@@ -42,13 +42,13 @@ class Cutting:
         )
 
     def dump(self) -> str:
-        """Returns JSON, the metadata of a file of counts."""
+        """Returns the JSON for the metadata of a file of counts."""
         return json.dumps(
             {"pattern": self.pattern, "special_tokens": self.special_tokens, "nfc": self.nfc}
         )
 
     def check_same(self, other: Mapping[str, Any], where: str) -> None:
-        """Raises ValueError unless the pieces of ``where`` were cut in the same way."""
+        """Raises ValueError unless the pieces of ``where`` were cut alike."""
         own = json.loads(self.dump())
         for name, value in own.items():
             if other.get(name) != value:
@@ -66,12 +66,12 @@ def cutting(
 
     Args:
         pattern: the name of an encoding, or a regular expression; by default o200k_base's.
-        special_tokens: names that are cut out.
+        special_tokens: names to cut out.
         nfc: normalize text to NFC; by default as the named encoding does.
 
     Raises:
-        ValueError: the encoding is unknown, the expression does not compile, or a special token
-            is given twice, is empty or has a line end.
+        ValueError: the encoding is unknown, the expression does not compile, or a special token is
+            repeated, is empty or has a line end.
     """
     found = pattern if isinstance(pattern, Pattern) else find_pattern(pattern or DEFAULT_PATTERN)
     for number, name in enumerate(special_tokens):

@@ -24,10 +24,10 @@ from .scripts import script_of
 
 @dataclass(frozen=True)
 class ChangedPiece:
-    """A piece of text whose ids change."""
+    """A piece of text with changed ids."""
 
     text: str
-    #: Its count in the corpus.
+    #: Occurrences in the corpus.
     count: int
     before: list[int]
     after: list[int]
@@ -35,7 +35,7 @@ class ChangedPiece:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Tokens of a part of the corpus: a file, or the text in one script."""
+    """Token counts of a part of the corpus: a file, or the text in one script."""
 
     name: str
     before: int
@@ -43,28 +43,28 @@ class TokenCounts:
 
     @property
     def saved(self) -> float:
-        """The share of tokens that are saved."""
+        """Share of saved tokens."""
         return (self.before - self.after) / self.before if self.before else 0.0
 
 
 @dataclass(frozen=True, repr=False)
 class CorpusEffect(Brief):
-    """The corpus, encoded with the base and with the extended vocabulary."""
+    """Token counts of a corpus with the base and with the extended vocabulary."""
 
     tokens_before: int
     tokens_after: int
-    #: The number of pieces of the corpus, and of those whose ids change.
+    #: Number of pieces of the corpus, and number of pieces with changed ids.
     pieces: int
     changed: int
-    #: Pieces that change without containing a new word, the most frequent first.
+    #: Pieces that change but contain no new word, most frequent first.
     unexpected: list[ChangedPiece]
-    #: Tokens by file, in the order given, and by script, the most tokens first.
+    #: Token counts by file, in the given order, and by script, most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: The number of pieces by their number of tokens, before and after.
+    #: Number of pieces by their number of tokens, before and after.
     lengths_before: dict[int, int] = field(default_factory=dict)
     lengths_after: dict[int, int] = field(default_factory=dict)
-    #: The tokens that each new token saves. They add up to all that the corpus saves.
+    #: Tokens that each new token saves. They add up to the savings of the corpus.
     saved_by_token: dict[bytes, int] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -87,18 +87,18 @@ def corpus_effect(
     """Encodes files with two vocabularies that share a pattern, and compares piece by piece.
 
     Args:
-        path: a text file in UTF-8, or several; JSON lines, Parquet, Arrow, CSV and packed files are understood.
+        path: one or more files: text in UTF-8, JSON lines, Parquet, Arrow, CSV; compressed or not.
         base: the encoding without the new tokens.
-        extended: the encoding with them.
+        extended: the encoding with the new tokens.
         new_words: the words that became tokens.
         nfc: normalize text to Unicode NFC first, as Qwen's encoding does.
-        field: the field of JSON lines and Parquet that has the text.
+        field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        progress: called now and then with bytes done and bytes in all.
+        progress: called repeatedly with the number of bytes done and of all bytes.
 
     Raises:
         ValueError: a file is not UTF-8.
-        TypeError: an argument is of another type; the message names it.
+        TypeError: an argument has another type; the message names the argument.
         OSError: a file cannot be read.
     """
     paths = given_paths(path)
@@ -125,7 +125,7 @@ def corpus_effect(
 
 
 class _Comparison:
-    """The sums over all files."""
+    """Sums over all files."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Comparison:
         self.lengths: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
     def add(self, counts: CorpusCounts) -> tuple[int, int]:
-        """Adds a file, and returns its tokens before and after."""
+        """Adds a file. Returns its token counts before and after."""
         tokens_before = tokens_after = 0
         for piece, count in counts.texts():
             before, after = self.savings.add(piece, count)
@@ -163,7 +163,7 @@ class _Comparison:
         return tokens_before, tokens_after
 
     def _holds_word(self, piece: str) -> bool:
-        """True if the piece contains one of the words."""
+        """Returns True if the piece contains a new word."""
         return any(
             piece[start : start + length] in self.words
             for length in self.word_lengths

@@ -1,4 +1,4 @@
-"""Counts of the pieces of a corpus, made on all processors and in bounded memory."""
+"""Counts the pieces of a corpus on all processors and in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ..patterns import is_published
 from ..text import plural
 from .cutting import Cutting
 
-#: Called with bytes done and bytes in all.
+#: Called with the number of bytes done and of all bytes.
 ProgressFunction = Callable[[int, int], None]
 
-#: Bytes of memory for counts where no option sets another limit.
+#: Default memory for counts, in bytes.
 DEFAULT_MEMORY = 1 << 30
 
-#: Pieces that are moved at a time between files and tables.
+#: Number of pieces to move at a time between files and tables.
 ROWS = 1 << 16
 
-#: Tables are written to a file when they have this part of the memory: they grow by doubling, and
-#: are put together then.
+#: Tables go to a file when they reach this part of the memory: they double when they grow, and are
+#: joined later.
 TABLES_SHARE = 3
 
-#: Files of counts that are merged into one: few are open at a time, and a count is written again
-#: only as often as their number has powers of this.
+#: Number of files of counts to merge into one: few files are open at a time, and a count is written
+#: again once for each power of this in the number of files.
 _MERGED_FILES = 16
 
 
 class TooLittleMemory(ValueError):
-    """The distinct pieces do not fit into the memory that training may use."""
+    """The distinct pieces exceed the memory for training."""
 
 
 @dataclass(repr=False)
@@ -59,7 +59,7 @@ class CorpusCounts(Brief):
     #: Number of omitted distinct rare pieces, and the total number of their occurrences.
     dropped: tuple[int, int] = (0, 0)
     _folder: tempfile.TemporaryDirectory[str] | None = None
-    #: How many times the counts of each file were merged, and how many files there have been.
+    #: Number of merges of the counts of each file, and number of files so far.
     _levels: list[int] = field(default_factory=list)
     _written: int = 0
 
@@ -82,7 +82,7 @@ class CorpusCounts(Brief):
     def spill(self, counts: vocabulary.WordCounts | None = None) -> None:
         """Moves the counts in memory, or counts of words, to a file.
 
-        Raises OSError, naming the folder, when the disk is full.
+        Raises OSError, naming the folder, for a full disk.
         """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="vocab-tools-")
@@ -113,7 +113,7 @@ class CorpusCounts(Brief):
 
     def rows(self, least: int = 1) -> Iterator[tuple[list[bytes], list[int]]]:
         """Moves all counts to files; yields all pieces with their counts in byte order, some
-        thousands at a time, but for pieces that occur less than ``least`` times."""
+        thousands at a time, except pieces with fewer than ``least`` occurrences."""
         if self.pieces.memory() or not self.files:
             self.spill()
         return self._rows(vocabulary.CountReader(self.files), least)
@@ -137,11 +137,10 @@ class CorpusCounts(Brief):
             yield from zip(map(bytes.decode, pieces), counts)
 
     def load(self, least: int = 1, max_memory: int | None = None, times: int = 1) -> None:
-        """Brings all counts into memory, and leaves out pieces that occur less than ``least``
-        times.
+        """Loads all counts into memory, and drops pieces with fewer than ``least`` occurrences.
 
-        Raises TooLittleMemory when training, which takes ``times`` the memory of byte-level BPE, needs
-        more than ``max_memory`` bytes.
+        Raises TooLittleMemory if training, at ``times`` the memory of byte-level BPE, needs more
+        than ``max_memory`` bytes.
         """
         most = None if max_memory is None else max_memory // times
         if self.files:
@@ -172,16 +171,16 @@ def count_corpus(
     """Counts the pieces of text files.
 
     Args:
-        corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV, packed
-            or not; ``-`` is standard input.
+        corpus: files, folders, globs and URIs of text, JSON lines, Parquet, Arrow and CSV,
+            compressed or not; ``-`` is standard input.
         cutting: how text is cut into pieces.
         field: the field that contains the text, such as ``meta.text``.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        max_memory: bytes of memory for the tables; beyond it, counts go to temporary files. Text
-            that waits to be counted comes on top: two blocks of a megabyte or less for each
-            thread, or longer ones where lines are longer.
+        max_memory: bytes of memory for the tables; further counts go to temporary files. Text in
+            line for counting adds two blocks for each thread: of a megabyte or less, or longer if
+            lines are longer.
         num_threads: the number of threads; by default, and at most, one for each processor.
-        progress: called now and then with bytes done and bytes in all.
+        progress: called repeatedly with the number of bytes done and of all bytes.
 
     Raises:
         ValueError: a file is not UTF-8, or lacks the field.
@@ -217,13 +216,13 @@ class _Reading:
         self.counts, self.files, self.field, self.errors = counts, files, field, errors
         self.max_memory, self.progress = max_memory, progress
         self.sizes = [size_or_zero(path) for path in files]
-        #: The file whose block was counted last, and the bytes of its text until then.
+        #: File of the last counted block, and the bytes of its text so far.
         self.number = self.bytes_read = 0
-        #: Blocks that are being counted, each with the number of its file.
+        #: Blocks in work, each with the number of its file.
         self.waiting: deque[tuple[Future[int], int, list[str]]] = deque()
 
     def count(self, num_threads: int) -> None:
-        """Counts the files. An error, or Ctrl-C, waits only for blocks that are being counted."""
+        """Counts the files. An error, or Ctrl-C, waits only for blocks in work."""
         with ThreadPoolExecutor(num_threads) as pool:
             try:
                 for number, texts in self._blocks():
@@ -253,8 +252,8 @@ class _Reading:
             self.number, self.bytes_read = number, 0
         self.bytes_read += size
         if self.progress is not None:
-            # Compressed files have more text than bytes: count at most the size of the file.
-            # What comes through pipes has no size.
+            # Compressed files have more text than bytes: count at most the size of the file. Data
+            # from pipes has no size.
             total = sum(self.sizes)
             done = sum(self.sizes[:number]) + min(self.bytes_read, self.sizes[number])
             self.progress(done if total else self.bytes_read, total)
@@ -272,14 +271,14 @@ class _Reading:
 
 
 def outside_note(counts: CorpusCounts, piece_bytes: int) -> str | None:
-    """Returns a sentence about text that is in no piece: such text is lost in encoding.
+    """Returns a sentence about text outside all pieces: encoding loses such text.
 
-    Patterns of published encodings take every character. Where rare pieces were left out, or text
-    was normalized, the number of bytes is not known.
+    Patterns of published encodings match every character. The number of bytes is unknown after rare
+    pieces were dropped or text was normalized.
 
     Args:
         counts: the counts.
-        piece_bytes: the bytes of all pieces.
+        piece_bytes: number of bytes in all pieces.
     """
     cut = counts.cutting
     outside = counts.text_bytes - piece_bytes

@@ -1,4 +1,4 @@
-"""`Savings`: the tokens that a corpus has less, and which new token saves them."""
+"""`Savings`: the tokens saved in a corpus, by new token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bpe_engine import vocabulary
 
 
 class Savings:
-    """Tokens of pieces with a base and with an extended vocabulary, which share a pattern.
+    """Token counts of pieces with a base and with an extended vocabulary of the same pattern.
 
     >>> ranks = {bytes([byte]): byte for byte in range(256)}
     >>> base = vocabulary.make_encoding("base", ranks, ".+", {})
@@ -26,8 +26,8 @@ class Savings:
         self._new = {id: t for t, id in extended.mergeable_ranks.items() if t not in known}
         self.before: int = 0
         self.after: int = 0
-        #: The tokens that each new token saves. Of several in a piece, the longest has all that the piece
-        #: saves: so the numbers add up to what the corpus saves.
+        #: Tokens that each new token saves. The longest new token in a piece gets all savings of
+        #: the piece, so the numbers add up to the savings of the corpus.
         self.by_token: Counter[bytes] = Counter()
 
     def add(self, piece: str, count: int) -> tuple[list[int], list[int]]:

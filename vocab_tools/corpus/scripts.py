@@ -10,7 +10,7 @@ from bpe_engine.common.suggest import did_you_mean
 #: Common names of scripts, and the first word in the Unicode names of their characters.
 ALIASES = {"han": "cjk", "chinese": "cjk", "hindi": "devanagari", "kanji": "cjk"}
 
-#: First words in the Unicode names of letters that are not scripts.
+#: First words in the Unicode names of letters other than scripts.
 NO_SCRIPTS = frozenset(
     "combining modifier mathematical micro feminine masculine double fullwidth halfwidth script "
     "black kelvin angstrom ohm vertical superscript subscript alef bet gimel dalet caron euler "
@@ -52,7 +52,7 @@ def scripts_of(text: str) -> set[str]:
 def script_named(name: str) -> str:
     """Returns a script by its usual name; "other" means text without letters.
 
-    Raises ValueError if the script is unknown.
+    Raises ValueError for an unknown script.
 
     >>> script_named("Han"), script_named("Thai")
     ('cjk', 'thai')

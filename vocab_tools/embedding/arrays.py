@@ -21,7 +21,7 @@ class Numpy:
         self.package: Any = numpy
 
     def check(self, matrix: Any) -> Any:
-        """Returns the table. Raises TypeError for a table of other than floating-point numbers."""
+        """Returns the table. Raises TypeError if the table has no floating-point numbers."""
         matrix = self.package.asarray(matrix)
         if not self.package.issubdtype(matrix.dtype, self.package.floating):
             raise TypeError(f"the table holds {matrix.dtype}; expected floating-point numbers")
@@ -39,7 +39,7 @@ class Numpy:
         return self.package.linalg.norm(matrix, axis=1)
 
     def zeros(self, matrix: Any, size: int) -> Any:
-        """Returns a table of zeros with this many rows, like another table."""
+        """Returns a table of zeros with this many rows, and the width and type of another table."""
         return self.package.zeros((size, matrix.shape[1]), dtype=matrix.dtype)
 
 

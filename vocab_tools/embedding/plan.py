@@ -1,4 +1,4 @@
-"""Plans the rows of new tokens in an embedding table, each a mean of rows of its parts.
+"""Plans the embedding rows of new tokens, each a mean of the rows of its parts.
 
 Four sizes are often taken for each other: how many *ranks* a vocabulary has, how many *special
 tokens*, its *largest id plus one* (ids have gaps), and the *rows* of the table (often padded). A
@@ -32,17 +32,15 @@ from ..text import plural, quoted, show
 
 
 class EmbeddingPlan(dict[int, list[int]]):
-    """For every new id, the base ids that made it up: a dict with the sizes as attributes."""
+    """The base ids that make up every new id: a dict with the sizes as attributes."""
 
     #: Sizes of the vocabulary before and after; see :func:`embedding_plan`.
     sizes: dict[str, int]
-    #: Unused ids from the base's maximum to the new maximum: ranges of first and
-    #: last id.
+    #: Unused ids from the base's maximum to the new maximum: ranges of first and last id.
     gaps: list[tuple[int, int]]
-    #: Ids of the base's tokens, whose rows are trained.
+    #: Ids of the base's tokens, with trained rows.
     base_ids: list[int]
-    #: The bytes of the new tokens and of what they are made of, by id; {} in a plan that was read
-    #: from a file.
+    #: Bytes of the new tokens and of their parts, by id; {} in a plan from a file.
     tokens: dict[int, bytes]
 
     def __repr__(self) -> str:
@@ -53,11 +51,11 @@ class EmbeddingPlan(dict[int, list[int]]):
         return in_notebook(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. An existing file is replaced."""
+        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
-        """Returns the plan as JSON, which :func:`read_plan` reads; ids of the base as ranges."""
+        """Returns the plan as JSON for :func:`read_plan`; ids of the base as ranges."""
         contents = {
             "sizes": self.sizes,
             "gaps": self.gaps,
@@ -68,11 +66,11 @@ class EmbeddingPlan(dict[int, list[int]]):
 
 
 def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
-    """Returns the plan that :meth:`EmbeddingPlan.save` or ``vocab-tools convert --plan`` wrote.
+    """Reads a plan that :meth:`EmbeddingPlan.save` or ``vocab-tools convert --plan`` wrote.
 
     Raises:
         ValueError: the file is not an embedding plan.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
 
     >>> import tempfile
     >>> plan = embedding_plan({bytes([byte]): byte for byte in range(256)}, {b"ab": 260})
@@ -98,7 +96,7 @@ def read_plan(path: str | os.PathLike[str]) -> EmbeddingPlan:
 
 
 def _ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Returns numbers as ranges of first and last."""
+    """Returns numbers as ranges of first and last number."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if ranges and ranges[-1][1] == number - 1:
@@ -116,30 +114,29 @@ def embedding_plan(
     descriptions: Mapping[str, str] | None = None,
     special_tokens: Mapping[str, int] | str | None = None,
 ) -> EmbeddingPlan:
-    """Plans the row of every new id: the ids of the base whose tokens make it up.
+    """Plans the row of every new id from the base ids whose tokens make it up.
 
     Args:
         base: a rank file, ranks, or an encoding; for added tokens alone, any tokenizer.
-        extra: the file, ranks, or list of them, with the new tokens.
-        added_tokens: names and ids of new tokens without merges: control tokens and added tokens. The
-            tokens of the base among them are left out, so that all tokens of a new
-            ``tokenizer.json`` may be given (:func:`vocab_tools.read_special_tokens`).
+        extra: the new tokens: a rank file, ranks, or a list of files and ranks.
+        added_tokens: names and ids of new tokens without merges: control tokens and added tokens.
+            Tokens of the base are ignored, so all tokens of a new ``tokenizer.json`` may be given
+            (:func:`vocab_tools.read_special_tokens`).
         descriptions: texts by names of added tokens. The row of such a token is made of the ids of
             its description, or else of its name.
-        special_tokens: names and ids, or the name of an encoding that has them. By default of the
-            encoding that ``base`` is, or whose published ranks it has or begins with.
+        special_tokens: names and ids, or the name of an encoding; by default the special tokens of
+            ``base``, if ``base`` is an encoding, or of the published ranks that it begins with.
 
     Returns:
-        A mapping of new id to base ids, in the order of ids. Its ``sizes`` are ``base_ranks``,
+        A mapping of new id to base ids, in ascending order of ids. ``sizes`` has ``base_ranks``,
         ``extra_ranks``, ``special_tokens``, ``base_max_id_plus_one`` and ``max_id_plus_one``
-        (special tokens included), and ``rows``, how many rows the table needs. Its ``gaps`` are
-        the unused ids between the two maxima, as ranges of first and last id;
-        they get rows too.
+        (special tokens included), and ``rows``, the number of rows of the table. ``gaps`` has the
+        unused ids between the two maxima, as ranges of first and last id; they get rows too.
 
     Raises:
-        ValueError: there is neither ``extra`` nor ``added_tokens``; a token has two ids, or an id two tokens, or a byte of a new token is not a token
-            of the base, or an id is not from 0 to 2**32 - 2; a description is empty, or of a token
-            that is not added.
+        ValueError: there is neither ``extra`` nor ``added_tokens``; a token has two ids, or an id
+            two tokens; a byte of a new token is no token of the base; an id is not from 0 to 2**32
+            - 2; a description is empty, or of a token that is not added.
         TypeError: ``extra`` is not a source of ranks.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
@@ -185,8 +182,8 @@ def embedding_plan(
 
 
 def texts_of(names: Iterable[str], descriptions: Mapping[str, str]) -> dict[str, str]:
-    """Returns the text that each added token is made of. Raises ValueError for a description that is
-    empty, or of another token."""
+    """Returns the text whose tokens make up each added token. Raises ValueError for a description
+    that is empty, or of another token."""
     names = list(names)
     if unknown := [name for name in descriptions if name not in names]:
         raise ValueError(f"{unknown[0]!r} has a description, and is not a token that is added")

@@ -30,24 +30,23 @@ def extend_embeddings(
 
     Args:
         table: numpy array or torch tensor of shape (rows, width), with floating-point numbers. The
-            rows of the base's tokens and special tokens must be there; rows after them that were
-            only padding are filled in where the plan has ids for them.
-        plan: from :func:`embedding_plan`.
-        method: ``mean``, the mean of the rows that made the token up, scaled to the mean norm of
-            the base's rows; ``mean-raw``, the same without scaling (a mean is shorter than what it
-            is made of); ``zeros``. Unused ids get the mean of all base rows.
-        pad_to_multiple_of: append rows, as for unused ids, until the number of rows
-            is a multiple of this.
+            table must have the rows of the base's tokens and special tokens; padding rows after
+            them are filled if the plan has ids for them.
+        plan: the result of :func:`embedding_plan`.
+        method: ``mean``, the mean of the rows of the token's parts, scaled to the mean norm of the
+            base's rows; ``mean-raw``, the same without scaling (a mean is shorter than its parts);
+            ``zeros``. Unused ids get the mean of all base rows.
+        pad_to_multiple_of: append rows, as for unused ids, up to a multiple of this number of rows.
 
     Returns:
         An array or tensor with the same number type, of shape (max(rows, plan.sizes["rows"]) padded,
         width), on the same device.
 
     Raises:
-        ValueError: the method is unknown, the table does not have two dimensions, or it lacks
-            rows of the base or of its special tokens; or ids far above the others would append
-            more than 2**20 unused rows.
-        TypeError: the table does not contain floating-point numbers, or the plan is not one.
+        ValueError: the method is unknown, the table does not have two dimensions or lacks rows of
+            the base or of its special tokens; or ids far above the others would append more than
+            2**20 unused rows.
+        TypeError: the table has no floating-point numbers, or the plan is no plan.
 
     >>> import numpy
     >>> from vocab_tools import embedding_plan

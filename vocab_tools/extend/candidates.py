@@ -1,4 +1,4 @@
-"""Separates words that can become tokens: each must be a single piece, and not yet a token."""
+"""Separates words that can become tokens: single pieces that are not yet tokens."""
 
 from __future__ import annotations
 

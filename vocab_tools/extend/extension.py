@@ -33,7 +33,7 @@ class Extension(Brief):
 
     proposal: Proposal
     learned: LearnResult
-    #: The corpus before and after.
+    #: Effect on the corpus.
     effect: CorpusEffect
     #: The check of the extended vocabulary.
     checked: CheckResult
@@ -48,7 +48,7 @@ class Extension(Brief):
         return self.learned.dump()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. An existing file is replaced.
+        """Writes the result of :meth:`dump` to a file. Replaces an existing file.
 
         Raises:
             ValueError: the check found errors. ``learned.save`` writes the tokens nevertheless.
@@ -77,16 +77,16 @@ def extend_vocabulary(
 ) -> Extension:
     """Extends a vocabulary with the words of a corpus that save the most tokens.
 
-    :func:`vocab_tools.propose_words`, :func:`vocab_tools.learn_merges`,
-    :func:`vocab_tools.corpus_effect` and :func:`vocab_tools.check_vocabulary`, one after the other.
-    The corpus is read twice. Nothing is written.
+    Calls :func:`vocab_tools.propose_words`, :func:`vocab_tools.learn_merges`,
+    :func:`vocab_tools.corpus_effect` and :func:`vocab_tools.check_vocabulary`. Reads the corpus
+    twice. Writes nothing.
 
     Args:
-        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` gives them another
+        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` sets another
             pattern, other special tokens or more ranks.
-        corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
-        options: how many ids, which words, and how they are learned.
-        progress: called with the name of a step, what is done of it and all of it.
+        corpus: text files; also JSON lines, Parquet, Arrow, CSV and compressed files.
+        options: how many ids, which words, and how to learn them.
+        progress: called with the name of a step, the work done and all work.
 
     Returns:
         The results of the steps: ``proposal``, ``learned``, ``effect`` and ``checked``; ``save``

@@ -1,4 +1,4 @@
-"""Learns the merges that make words one token each."""
+"""Learns the merges that make each word one token."""
 
 from __future__ import annotations
 
@@ -46,31 +46,31 @@ def learn_merges(
 
     Args:
         base: a rank file, ranks, or an encoding.
-        words: frequency of each word; what :func:`vocab_tools.propose_words` returned; or a word
+        words: frequency of each word; a result of :func:`vocab_tools.propose_words`; or a word
             list, as :func:`vocab_tools.read_words` takes it.
-        pattern: the name of an encoding, or a regular expression: how text is cut into pieces. By
-            default that of ``base``, when it is an encoding or has the ranks of a published one,
-            and else ``qwen``.
-        special_tokens: names and ids that are taken; by default those of the encoding that
-            ``base`` is, or else those of the named encoding.
-        start_id: the id of the first new token. By default the first one after all ranks from
-            which on enough ids are free of special tokens; but from 151851 on with the pattern
-            and the special tokens of ``qwen``, as add_merges.py does.
-        max_merges: the most tokens to learn; what was learned until then is the result.
+        pattern: the name of an encoding, or a regular expression that cuts text into pieces. By
+            default the pattern of ``base``, if ``base`` is an encoding or has the ranks of a
+            published one; else ``qwen``.
+        special_tokens: names and ids to use; by default the special tokens of ``base``, if ``base``
+            is an encoding, or else of the named encoding.
+        start_id: the id of the first new token. By default the first id after all ranks with enough
+            consecutive ids free of special tokens; with the pattern and the special tokens of
+            ``qwen``, 151851 or higher, as in add_merges.py.
+        max_merges: maximum number of tokens to learn; earlier merges are kept.
         min_frequency: pairs with a lower frequency are not merged.
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
             complete a character come first. Words with a character that the base cuts into three
-            pieces or more are left out.
-        prune: leave out, at the end, new tokens that no word needs: those without which merging
-            takes every word to the same tokens.
-        progress: called now and then with words done and words in all.
+            pieces or more are dropped.
+        prune: at the end, drop new tokens that no word needs: without them merging takes every word
+            to the same tokens.
+        progress: called repeatedly with the number of words done and of all words.
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
             message has the first free one); a frequency is not a positive integer; the pattern is
             neither the name of an encoding nor a valid expression; without ``max_merges``, there
             are more than 500,000 words, or more tokens than a vocabulary holds.
-        TypeError: an argument is of another type; the message names it.
+        TypeError: an argument has another type; the message names the argument.
 
     >>> base = {bytes([byte]): byte for byte in range(256)}
     >>> result = learn_merges(base, {"low": 5, "lower": 2}, start_id=300)
@@ -118,7 +118,7 @@ def learn_merges(
         raise ValueError(_too_many(len(ranks), len(kept), room))
     if prune:
         steps = _pruned(steps, ranks, kept, notes)
-    # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
+    # Qwen's default goes with Qwen's special tokens: with others there may be a gap before it.
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(steps, taken, notes)

@@ -17,8 +17,8 @@ from ..patterns import Pattern
 from ..ranks import dump_ranks
 from ..text import few, in_order, literal, show
 
-#: Maximum number of words learned without a limit on merges: each needs a token, and those on its
-#: way, and more of them would not make a vocabulary.
+#: Maximum number of words learned without a limit on merges: each needs a token and its
+#: intermediate tokens; a vocabulary cannot hold more.
 MOST_WORDS = 500_000
 
 
@@ -92,7 +92,7 @@ class ByProduct:
 class LearnResult(Brief):
     """The result of learning: the new tokens, and how each word is encoded."""
 
-    #: The new tokens and their ids: what the output file holds.
+    #: New tokens and their ids: the contents of the output file.
     tokens: dict[bytes, int]
     steps: list[Step]
     words: list[WordPath]
@@ -104,13 +104,13 @@ class LearnResult(Brief):
     notes: list[Note]
     pattern: Pattern
     special_tokens: dict[str, int]
-    #: The ranks that the new tokens extend.
+    #: Ranks that the new tokens extend.
     base: dict[bytes, int]
-    #: The published vocabulary that the base is, or begins with.
+    #: Published vocabulary that the base equals or extends.
     recognized: Recognized | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the result of :meth:`dump` to a file. An existing file is replaced."""
+        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
@@ -139,7 +139,7 @@ class LearnResult(Brief):
         return [step for step in self.steps if step.novelty == "pruned"]
 
     def by_products(self) -> list[ByProduct]:
-        """Returns the learned tokens that are none of the words, in the order of learning."""
+        """Returns the learned tokens other than words, in the order of learning."""
         wanted = {path.word.encode() for path in self.words}
         makes: dict[bytes, list[bytes]] = {}
         for step in self.steps:
@@ -180,7 +180,7 @@ class LearnResult(Brief):
 
 
 def bare(token: bytes) -> str:
-    """Returns a token as :func:`show` does, without quotes if nothing in it needs them."""
+    """Returns a token as :func:`show` does, without quotes where quotes are unnecessary."""
     quoted = show(token)
     inner = quoted[1:-1]
     is_plain = quoted == f"'{inner}'" and not {" ", "\\", "'"} & set(inner)
@@ -188,7 +188,7 @@ def bare(token: bytes) -> str:
 
 
 def bare_pieces(tokens: Iterable[bytes]) -> list[str]:
-    """Returns tokens that follow one another; a character that several share is in the first.
+    """Returns consecutive tokens; a character that several share is in the first.
 
     >>> bare_pieces([b"a", b"\\xe4\\xb8", b"\\x80"])
     ['a', '一', '‥']

@@ -1,4 +1,4 @@
-"""Assignment of free ids after the base to new tokens."""
+"""Assigns free ids after the base to new tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ranks import MAX_ID
 from ..text import plural, show
 from .learn_result import Step
 
-#: The first id after Qwen's special tokens: the default start for its pattern.
+#: First id after Qwen's special tokens: the default start for Qwen's pattern.
 QWEN_START_ID = 151851
 
 
@@ -35,7 +35,7 @@ class Taken(NamedTuple):
 def number_merges(steps: Sequence[Step], taken: Taken, notes: list[Note]) -> list[Step]:
     """Assigns ids to the new tokens of merges.
 
-    Raises ValueError when the start id collides, or when the last id would be too large.
+    Raises ValueError if the start id collides, or if the last id would be too large.
     """
     count = sum(step.novelty == "new" for step in steps)
     first = _first_id(taken, count, notes)
@@ -81,7 +81,7 @@ def first_free_id(
 
 
 def _collision(ids: Taken, start_id: int, count: int, free: int, auto: int) -> str:
-    """Explains why a start id cannot be used; ``free`` is the first usable one from there on."""
+    """Explains why a start id cannot be used; ``free`` is the next usable id."""
     ranks = ids.ranks
     tokens = {number: token for token, number in ranks.items()}
     specials = {number: name for name, number in ids.special_tokens.items()}

@@ -1,7 +1,6 @@
 """Proposes words of a corpus that are worth a token.
 
-The candidates are the pieces that the pre-tokenizer makes of the corpus;
-:mod:`~vocab_tools.extend.selection` chooses among them.
+The candidates are the corpus's pieces; :mod:`~vocab_tools.extend.selection` chooses among them.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from ..ranks import RankSource
 from .learn_result import MOST_WORDS
 from .selection import ProposedWord, learned_tokens, priced, savings_of, select
 
-#: Candidates that occur less often are not looked at, by default.
+#: Default minimum number of occurrences of a candidate.
 MIN_FREQUENCY = 5
 
-#: Longer pieces are not words, but base64, tables and ornaments.
+#: Maximum length of a word; longer pieces are base64, tables and ornaments.
 LONGEST_CANDIDATE = 64
 
 ProgressFunction = Callable[[str, int, int], None]
@@ -42,25 +41,25 @@ class ExtendOptions:
 
     Raises:
         ValueError: a number is below 1, or a script is unknown.
-        TypeError: an option is of another type; the message names it.
+        TypeError: an option has another type; the message names the option.
     """
 
     #: Maximum number of ids to use, for the words and their intermediate tokens.
     new_ids: int = 2000
-    #: How often a word must occur.
+    #: Minimum number of occurrences of a word.
     min_frequency: int = MIN_FREQUENCY
-    #: Propose only words whose letters are all of these scripts, such as "thai" or "devanagari";
-    #: "other" is text without letters. By default any.
+    #: Propose only words with all letters in these scripts, such as "thai" or "devanagari"; "other"
+    #: is text without letters. By default any.
     scripts: Collection[str] = ()
-    #: Words not to propose, with their space.
+    #: Words not to propose, with their leading space.
     exclude: Collection[str] = ()
     #: The id of the first new token, as :func:`vocab_tools.learn_merges` takes it.
     start_id: int | None = None
     #: Learn no token that cuts a character or crosses into one.
     whole_characters: bool = False
-    #: Leave out new tokens that no word needs.
+    #: Drop new tokens that no word needs.
     prune: bool = False
-    #: The field of JSON lines and tables that has the text.
+    #: Text field of JSON lines and tables.
     field: str = "text"
     #: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
     errors: str = "strict"
@@ -79,35 +78,35 @@ class ExtendOptions:
 
 @dataclass(repr=False)
 class Proposal(Brief):
-    """The words worth a token, and what all of them together save."""
+    """The words worth a token, and the savings of all of them together."""
 
-    #: In the order of choice. What they save adds up to ``saved``.
+    #: Words in the order of choice. Their savings add up to ``saved``.
     words: list[ProposedWord]
-    #: New ids for all words, by-products included; shared ones count once.
+    #: New ids for all words, by-products included; shared by-products count once.
     new_ids: int
-    #: Tokens of the corpus now, and with the words.
+    #: Token counts of the corpus now, and with the words.
     tokens_before: int
     tokens_after: int
     #: Reasons why pieces were not candidates, and the number of distinct pieces.
     left_out: dict[str, int] = field(default_factory=dict)
-    #: The pattern, and the published vocabulary that the base is or begins with.
+    #: Pattern, and the published vocabulary that the base equals or extends.
     pattern: Pattern | None = None
     recognized: Recognized | None = None
-    #: The files of the corpus.
+    #: Files of the corpus.
     files: list[str] = field(default_factory=list)
 
     @property
     def saved(self) -> int:
-        """Tokens of the corpus that are saved."""
+        """Number of tokens saved in the corpus."""
         return self.tokens_before - self.tokens_after
 
     def by_gain(self) -> list[ProposedWord]:
-        """Returns the words that save the most first."""
+        """Returns the words with the largest savings first."""
         return sorted(self.words, key=lambda word: (-word.saved, word.word))
 
     @property
     def frequencies(self) -> dict[str, int]:
-        """The words and frequencies, as :func:`vocab_tools.learn_merges` takes them."""
+        """Words and frequencies for :func:`vocab_tools.learn_merges`."""
         return {word.word: word.frequency for word in self.words}
 
     def to_plain(self) -> dict[str, Any]:
@@ -122,11 +121,11 @@ class Proposal(Brief):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what :meth:`dump` returns; a file that exists is replaced."""
+        """Writes the result of :meth:`dump` to a file. Replaces an existing file."""
         write_at_once(checked_path(path), self.dump())
 
     def dump(self) -> bytes:
-        """Returns a word list: what ``vocab-tools learn`` reads."""
+        """Returns a word list for ``vocab-tools learn``."""
         return "".join(f"{word.word}\t{word.frequency}\n" for word in self.words).encode()
 
 
@@ -140,19 +139,20 @@ def propose_words(
     """Proposes the words of a corpus that save most tokens, for a number of new ids.
 
     Args:
-        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` gives them another
+        base: a rank file, ranks, or an encoding; :func:`vocab_tools.open_base` sets another
             pattern.
-        corpus: text files; JSON lines, Parquet, Arrow, CSV and packed files are understood.
+        corpus: text files; also JSON lines, Parquet, Arrow, CSV and compressed files.
         options: how many ids, and which words.
-        progress: called with the name of a step, what is done of it and all of it.
+        progress: called with the name of a step, the work done and all work.
 
     Returns:
-        The words in the order of choice: always the one whose missing merges save the most tokens
-        for each new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` for them.
+        The words in the order of choice: the next word is the one whose missing merges save the
+        most tokens for each new id. :func:`vocab_tools.learn_merges` needs at most ``new_ids`` for
+        them.
 
     Raises:
         ValueError: a file is not UTF-8.
-        TypeError: an argument is of another type; the message names it.
+        TypeError: an argument has another type; the message names the argument.
         OSError: a file cannot be read.
         ImportError: reading Parquet needs the package pyarrow.
 
@@ -205,8 +205,8 @@ def step_of(progress: ProgressFunction | None, name: str) -> Callable[[int, int]
 def _candidates(
     counts: CorpusCounts, base: Base, options: ExtendOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Returns the pieces that may become words, the most frequent first; and by reason, the number of
-    pieces that are left out."""
+    """Returns the pieces that may become words, most frequent first; and by reason, the number of
+    omitted pieces."""
     splitter = base.pattern.splitter()
     left_out: dict[str, int] = {}
     words: list[tuple[str, int]] = []
@@ -227,7 +227,7 @@ def _candidates(
 
 
 def _unfit(piece: str, count: int, options: ExtendOptions) -> str | None:
-    """Returns why a piece is not a candidate; None if it is one."""
+    """Returns why a piece is no candidate; None for a candidate."""
     if count < options.min_frequency:
         return f"less frequent than {options.min_frequency}"
     if len(piece) > LONGEST_CANDIDATE:

@@ -1,8 +1,8 @@
-"""Finds learned tokens that can be dropped again, because no word needs them.
+"""Finds learned tokens that no word needs, and that can be dropped.
 
 A by-product is a token learned as a step on the way to a word. In the extended vocabulary, merging
-may reach every word without it, since a token can be made from different parts. Its id is then free
-for a better use.
+may reach every word without the by-product, since a token can be made from different parts. The
+by-product's id is then free for a better use.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .learn_result import Step
 
-#: Longer words are not merged here, which would take long: all tokens inside them are kept.
+#: Maximum length of words merged here; all tokens inside longer words are kept, to save time.
 LONGEST_WORD = 256
 
 
 def unneeded(
     base: Mapping[bytes, int], merges: Sequence[Step], words: Iterable[bytes]
 ) -> set[bytes]:
-    """Returns the tokens of ``merges`` that are not words, and that can be dropped without changing
-    the tokens of any word.
+    """Returns the tokens of ``merges`` other than words that can be dropped without changing the
+    tokens of any word.
 
-    Tries the least used first; among equals, the latest.
+    Tries the least used tokens first; among equals, the latest.
 
     >>> base = {bytes([byte]): byte for byte in range(256)} | {b"bc": 256}
     >>> both = [Step(b"a", right, None, "new", 1, 1) for right in (b"b", b"bc")]
@@ -79,7 +79,7 @@ def _same_without(
 
 
 def _merge(word: bytes, ranks: Mapping[bytes, int]) -> tuple[list[bytes], set[bytes]]:
-    """Returns the tokens at which merging stops, and all tokens that it makes on the way."""
+    """Returns the tokens at the end of merging, and all intermediate tokens."""
     parts = [word[i : i + 1] for i in range(len(word))]
     used: set[bytes] = set()
     while True:

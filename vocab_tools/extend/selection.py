@@ -1,11 +1,11 @@
 """Selects the candidates that are worth their ids; shared merges count once.
 
 All candidates learn together: the most frequent pair of neighboring tokens is merged first, in
-every word that has it. A merge saves as many tokens as its pair is frequent, whether it
-ends in a word or is only a step on the way to several; and a word is worth what the merges on its
-way save that no word before it has made. Taken again and again, the word that saves most for each
-new id makes a good list, though not always the best one: what `learn` makes of the list alone may be
-other merges, since pairs are rarer there. So the list is learned, and what it really saves counts.
+every word that has it. A merge saves as many tokens as its pair is frequent, whether it ends a word
+or is a step on the way to several. A word is worth the savings of those of its merges that no
+earlier word has made. Choosing the word with the largest savings for each new id, again and again,
+makes a good list, though not always the best: learning the list alone may give other merges, since
+pairs are rarer there. So the list is learned, and its real savings count.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..corpus.piece_counts import ProgressFunction
 from ..corpus.savings import Savings
 from ..patterns import Pattern
 
-#: The number of merges that all candidates learn together: for each id that may be used, and in
-#: all at least. Words that need later merges are ignored.
+#: Number of merges that all candidates learn together: for each id to use, and the minimum in all.
+#: Words that need later merges are ignored.
 MERGES_PER_ID, LEAST_MERGES = 8, 5000
 
 #: Maximum number of further words tried for remaining ids.
@@ -32,35 +32,35 @@ MOST_TRIES = 12
 
 @dataclass(frozen=True)
 class ProposedWord:
-    """A proposed word, and the tokens it saves."""
+    """A proposed word, and its savings."""
 
     word: str
-    #: Its count in the corpus.
+    #: Occurrences in the corpus.
     frequency: int
-    #: The number of tokens that it is now.
+    #: Number of tokens of the word in the base.
     tokens_now: int
-    #: New ids that it needs beyond those that earlier words need.
+    #: New ids of the word that no earlier word needs.
     new_ids: int
-    #: Tokens of the corpus that these ids save, in the word and in others that contain it or a
-    #: by-product of it. Each saved token is counted for one word.
+    #: Tokens of the corpus that these ids save, in the word and in others that contain the word or
+    #: its by-products. Each saved token counts for one word.
     saved: int
 
     @property
     def saved_per_id(self) -> float:
-        """Tokens saved for each id that it needs for itself."""
+        """Savings for each new id of the word."""
         return self.saved / max(self.new_ids, 1)
 
 
 @dataclass
 class _Candidates:
-    """The candidates after they have learned together."""
+    """The candidates after learning together."""
 
     words: list[tuple[str, int]]
-    #: The frequency of the pair of each merge: how many tokens it saves.
+    #: Frequency of the pair of each merge: the tokens that the merge saves.
     saved: list[int]
-    #: The merges of each word that became one token, by its place in ``words``.
+    #: Merges of each word that became one token, by its index in ``words``.
     steps: dict[int, frozenset[int]]
-    #: The words that each merge is a step of.
+    #: Words that need each merge.
     users: dict[int, list[int]] = field(default_factory=dict)
 
     def worth(self, word: int, made: set[int]) -> float:
@@ -77,16 +77,16 @@ def select(
     new_ids: int,
     progress: ProgressFunction | None = None,
 ) -> list[tuple[str, int]]:
-    """Selects the words that save most when they are learned with at most ``new_ids`` new tokens,
-    each with its frequency.
+    """Selects the words with the largest savings for at most ``new_ids`` new tokens, each with its
+    frequency.
 
     Args:
         words: the candidates and their frequencies.
         ranks: the base.
         current: an encoding of the base.
-        pattern: its pattern.
-        new_ids: the most new tokens, by-products included.
-        progress: called with merges done and merges in all.
+        pattern: the pattern of the base.
+        new_ids: maximum number of new tokens, by-products included.
+        progress: called with the number of merges done and of all merges.
     """
     if not words:
         return []
@@ -127,7 +127,7 @@ def _learned_together(
 
 
 def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
-    """Orders words by what they save for each new id, as long as there are ids."""
+    """Orders words by their savings for each new id, as long as ids are left."""
     made: set[int] = set()
     worth = {number: found.worth(number, made) for number in found.steps}
     heap = [(-value, number) for number, value in worth.items()]
@@ -136,11 +136,11 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
     while heap and len(made) < new_ids:
         value, number = heapq.heappop(heap)
         if worth.get(number) != -value:
-            continue  # It is chosen already, or has another worth by now.
+            continue  # The word is chosen already, or its savings have changed.
         missing = found.steps[number] - made
         del worth[number]
         if len(made) + len(missing) > new_ids:
-            continue  # A later word may need fewer.
+            continue  # A later word may need fewer ids.
         chosen.append(number)
         made |= missing
         for other in {user for step in missing for user in found.users[step]} & worth.keys():
@@ -150,7 +150,7 @@ def _by_worth(found: _Candidates, new_ids: int) -> list[int]:
 
 
 def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
-    """Orders words as learning completes them, as long as there are ids."""
+    """Orders words as learning completes them, as long as ids are left."""
     made: set[int] = set()
     chosen = []
     for number in sorted(found.steps, key=lambda number: (max(found.steps[number]), number)):
@@ -164,8 +164,8 @@ def _by_completion(found: _Candidates, new_ids: int) -> list[int]:
 def _fitting(
     found: _Candidates, order: Sequence[int], ranks: dict[bytes, int], new_ids: int
 ) -> list[int]:
-    """Returns the first words that need at most ``new_ids`` when they are learned alone, and
-    further words while ids are left."""
+    """Returns the first words that need at most ``new_ids`` when learned alone, and further words
+    while ids are left."""
     chosen = list(order)
     while (left := new_ids - _cost(found, chosen, ranks)) < 0:
         del chosen[left:]
@@ -191,7 +191,7 @@ def _cost(found: _Candidates, chosen: Sequence[int], ranks: dict[bytes, int]) ->
 
 
 def learned_tokens(words: Iterable[tuple[str, int]], ranks: dict[bytes, int]) -> list[bytes]:
-    """Returns the new tokens that words need, which are given with their frequencies."""
+    """Returns the new tokens that the given words need."""
     rows = [(word.encode(), count) for word, count in words]
     merges, _ = vocabulary.learn_merges(ranks, rows)
     return [left + right for left, right, novelty, _, _ in merges if novelty == "new"]
@@ -203,13 +203,13 @@ def priced(
     current: bpe_engine.Encoding,
     saved: Counter[bytes],
 ) -> list[ProposedWord]:
-    """Returns the words with what each of them needs and saves, when only they are learned.
+    """Returns the words with the needs and savings of each, when only these words are learned.
 
     Args:
         words: words and their frequencies.
         ranks: the base.
         current: an encoding of the base.
-        saved: what each new token saves.
+        saved: the savings of each new token.
     """
     merges, paths = vocabulary.learn_merges(ranks, [(word.encode(), n) for word, n in words])
     made: set[int] = set()

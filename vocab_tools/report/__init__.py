@@ -1,4 +1,4 @@
-"""Writes reports on learning, training, embeddings, checks and comparisons, as HTML, Markdown or JSON."""
+"""Writes reports on learning, training, embeddings, checks and comparisons, in three formats."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ..train.train_result import TrainResult
 from . import pages
 from .comparison_page import comparison_page
 
-#: The endings of a report's name.
+#: Endings of report names.
 ENDINGS = (".html", ".htm", ".json", ".md")
 
-#: A result of which there is a report.
+#: A result with a report.
 Result = Brief | EmbeddingPlan
 
-#: The report on each kind of result.
+#: Report on each kind of result.
 _PAGES: dict[type[Any], Callable[..., Page]] = {
     LearnResult: pages.learn_page,
     Extension: lambda found: pages.learn_page(found.learned, found.effect),
@@ -53,19 +53,19 @@ _PAGES: dict[type[Any], Callable[..., Page]] = {
 def write_report(
     path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None
 ) -> None:
-    """Writes a report of what was learned, found or measured.
+    """Writes the report on a result.
 
     Args:
         path: the file; its ending names the format: .html, .json or .md.
-        result: from :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
+        result: a result of :func:`vocab_tools.learn_merges`, :func:`vocab_tools.propose_words`,
             :func:`vocab_tools.extend_vocabulary`, :func:`vocab_tools.check_vocabulary`,
             :func:`vocab_tools.check_folder`, :func:`vocab_tools.compare_tokenizers`,
             :func:`vocab_tools.train_vocabulary`, :func:`vocab_tools.embedding_plan` or
             :func:`vocab_tools.map_vocabularies`.
-        effect: from :func:`vocab_tools.corpus_effect`; a check brings one.
+        effect: a result of :func:`vocab_tools.corpus_effect`; a check has one already.
 
     Raises:
-        ValueError: another ending.
+        ValueError: the ending is unknown.
         TypeError: the object has no report.
         ImportError: HTML needs the package jinja2.
         OSError: the file cannot be written.
@@ -75,8 +75,8 @@ def write_report(
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError unless the ending names a format, and ImportError when it needs a package
-    that is not installed."""
+    """Raises ValueError for an unknown ending, and ImportError for a format whose package is not
+    installed."""
     ending = Path(checked_path(path, "the path of a report")).suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(f"{path}: a report ends in .html, .json or .md, not {ending!r}")
@@ -85,7 +85,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def page_of(result: Result, effect: CorpusEffect | None = None) -> Page:
-    """Returns the report on a result. Raises TypeError for an object that has none."""
+    """Returns the report on a result. Raises TypeError for an object without a report."""
     for kind, make in _PAGES.items():
         if isinstance(result, kind):
             return make(result, effect) if kind is LearnResult else make(result)
@@ -94,7 +94,7 @@ def page_of(result: Result, effect: CorpusEffect | None = None) -> Page:
 
 
 def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | None = None) -> str:
-    """Returns the contents of a report in the format that the ending of ``path`` names."""
+    """Returns the contents of a report in the format of the ending of ``path``."""
     check_ending(path)
     page = page_of(result, effect)
     ending = Path(path).suffix.lower()
@@ -104,7 +104,7 @@ def render(path: str | os.PathLike[str], result: Result, effect: CorpusEffect | 
 
 
 def as_json(result: Result, effect: CorpusEffect | None = None) -> str:
-    """Returns everything that a result has, as JSON."""
+    """Returns the whole result as JSON."""
     if isinstance(result, EmbeddingPlan):
         return result.dump().decode()
     # The lists of a map have a hundred thousand items.
@@ -135,7 +135,7 @@ def _plain(result: Result, effect: CorpusEffect | None) -> dict[str, Any]:
 
 
 def framed(result: object) -> str | None:
-    """Returns the report on a result for a notebook, in a frame; None if it has none, or without
+    """Returns the report on a result for a notebook, in a frame; None without a report or without
     jinja2."""
     with contextlib.suppress(ImportError):
         if isinstance(result, tuple(_PAGES)):

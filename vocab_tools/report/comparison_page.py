@@ -23,10 +23,10 @@ from ..compare.comparison import MOST_UNKNOWN, Comparison, Measured, rates
 from ..compare.segments import Size
 from ..text import few, in_order, plural, shorten, token_text
 
-#: Characters of a token that are shown, and from which length on a run is shown by its length.
+#: Maximum number of shown characters of a token, and minimum length of a run shown by length.
 SHOWN_OF_A_TOKEN, LONG_RUN = 40, 8
 
-#: The columns of tokens, and of how many of them for each unit of text.
+#: Columns of token counts, and of rates by unit of text.
 RATES = [Column(name, "number") for name in ("tokens", "per byte", "per character", "per word")]
 
 #: Explains the figures by script.
@@ -55,7 +55,7 @@ def text_size(size: Size) -> str:
 
 
 def shown(token: bytes) -> str:
-    """Returns a token for a list; a run of one character is shortened to it and its length.
+    """Returns a token for a list; a run of one character becomes the character and the length.
 
     >>> shown(b"token"), shown(b"=" * 64)
     ('token', "'=' × 64")
@@ -67,7 +67,7 @@ def shown(token: bytes) -> str:
 
 
 def readable(token: bytes) -> str:
-    """Returns a token to show among others: spaces stay, and invisible characters are signs.
+    """Returns a token to show among others: spaces stay, invisible characters become signs.
 
     >>> readable(b" end\\n"), readable(b"\\xe4")
     (' end⏎', '\\\\xe4')
@@ -78,7 +78,7 @@ def readable(token: bytes) -> str:
 def readable_cut(tokens: Sequence[bytes]) -> list[str]:
     r"""Returns the tokens of a text to show side by side.
 
-    A character that tokens cut is shown once, where it begins; ``‥`` stands for the rest of it.
+    A character that tokens cut is shown once, at its start; ``‥`` stands for its rest.
 
     >>> readable_cut([b" \xe4", b"\xb8", b"\x80"]), readable_cut([b"a\n", b"\xff"])
     ([' 一', '‥', '‥'], ['a⏎', '\\xff'])
@@ -89,7 +89,7 @@ def readable_cut(tokens: Sequence[bytes]) -> list[str]:
 def _groups(
     comparison: Comparison,
 ) -> list[tuple[str, Mapping[str, Size], Callable[[Measured], Mapping[str, int]]]]:
-    """Returns the text by file and by script, each with a function for a tokenizer's tokens."""
+    """Returns the text sizes by file and by script, each with a counter of tokens."""
     return [
         ("file", comparison.files, lambda row: row.files),
         ("script", comparison.scripts, lambda row: row.scripts),
@@ -97,7 +97,7 @@ def _groups(
 
 
 def labels(paths: list[str]) -> list[str]:
-    """Returns the names of files, without their folders where the names alone tell them apart.
+    """Returns the names of files, without folders if the names alone are unique.
 
     >>> labels(["a/x.txt", "b/y.txt"]), labels(["a/x.txt", "b/x.txt"])
     (['x.txt', 'y.txt'], ['a/x.txt', 'b/x.txt'])
@@ -119,7 +119,7 @@ def comparison_page(comparison: Comparison) -> Page:
 
 
 def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
-    """Returns numbers as cells. The smallest is marked as best, unless it is the only one."""
+    """Returns numbers as cells. The smallest of several is marked as best."""
     cells: list[Cell] = [f"{value:{format}}" for value in values]
     if len(cells) > 1 and len(set(cells)) > 1:
         least = cells[values.index(min(values))]
@@ -128,7 +128,7 @@ def _marked(values: Sequence[float | str], format: str) -> list[Cell]:
 
 
 def _against_best(row: Measured, least: Measured) -> Tile:
-    """Returns the tokens of a tokenizer, next to the tokens of the best one."""
+    """Returns the token counts of a tokenizer, next to the best tokenizer's."""
     if row.unknown_share > MOST_UNKNOWN:
         share = percent(row.unknown_share)
         return Tile(f"{row.tokens:,}", f"tokens, {row.name}: {share} unknown", "bad")
@@ -174,7 +174,7 @@ def _summary(comparison: Comparison) -> Part:
 
 def _by_group(comparison: Comparison) -> Part:
     """Returns the tokens by script and by file: for several tokenizers a matrix of tokens per
-    character, for one the tokens and all rates."""
+    character, for one the counts and all rates."""
     plots = []
     tables = []
     several = len(comparison.rows) > 1
@@ -251,7 +251,7 @@ def _tokens(comparison: Comparison) -> Part:
 
 
 def _overlap(comparison: Comparison) -> list[TableView]:
-    """Returns the share of each vocabulary's tokens, as bytes, that others have."""
+    """Returns the share of each vocabulary's tokens that others have, as bytes."""
     if len(comparison.rows) < 2:
         return []
     known = [row.subject.tokens() for row in comparison.rows]

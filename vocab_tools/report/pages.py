@@ -1,6 +1,6 @@
 """The reports on learning, proposals, training, embeddings, checks and maps.
 
-A report is a :class:`bpe_engine.html_report.page.Page`, which is written as HTML or Markdown and printed.
+A report is a :class:`bpe_engine.html_report.page.Page`, written as HTML or Markdown, or printed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ..notes import NoteGroup, grouped
 from ..text import id_range, in_order, plural, shorten, token_text
 from ..train.train_result import TrainResult
 
-#: Examples of a kind of notes.
+#: Number of examples of a kind of notes.
 MOST_NOTES = 50
 
-#: Characters of a token or word that are shown, and pieces of a word that is cut.
+#: Maximum number of shown characters of a token or word, and of shown pieces of a cut word.
 LONGEST_TOKEN, MOST_PIECES = 48, 12
 
-#: Stages on the way of a word that are shown, and how many of them from the beginning.
+#: Maximum number of shown stages of a word, and how many of them from the start.
 MOST_STAGES, FIRST_STAGES = 6, 1
 
-#: Tokens of a map that are listed: those that become the most tokens.
+#: Maximum number of listed tokens of a map: tokens that become the most tokens.
 MOST_MAPPED = 1000
 
 
@@ -47,7 +47,7 @@ def _base(recognized: Recognized | None, size: int) -> str:
 
 
 def _files(names: Iterable[str]) -> str:
-    """Returns the first file, and how many others there are."""
+    """Returns the first file, and the number of other files."""
     first, *others = [os.path.basename(os.fspath(name)) for name in names] or [""]
     return f", from {first}{f' and {len(others)} more' if others else ''}" if first else ""
 
@@ -58,13 +58,13 @@ def _chip(token: bytes | str) -> str:
 
 
 def _chips(tokens: Sequence[bytes]) -> list[str]:
-    """Returns the tokens of a word, or the first of them, with whole characters."""
+    """Returns the tokens of a word, or the first of the tokens, with whole characters."""
     shown = [shorten(text, LONGEST_TOKEN) for text in in_order(tokens)[:MOST_PIECES]]
     return shown if len(tokens) <= MOST_PIECES else [*shown[:-1], "…"]
 
 
 def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes | None]) -> list[list[Cell]]:
-    """Returns the texts of tokens that follow one another, each with its id."""
+    """Returns the texts of consecutive tokens, each with its id."""
     numbers = list(ids)
     tokens = [token(number) or b"" for number in numbers]
     texts = in_order(tokens) if all(tokens) else map(token_text, tokens)
@@ -72,7 +72,7 @@ def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes | None]) -> l
 
 
 def _lengths(tokens: Iterable[bytes], title: str = "Length of the new tokens") -> Figure | None:
-    """Charts tokens by their number of characters."""
+    """Charts tokens by number of characters."""
     counts = Counter(len(token.decode(errors="replace")) for token in tokens)
     return bar_chart(f"{title}, in characters", "characters", "tokens", {"tokens": counts})
 
@@ -123,7 +123,7 @@ def _learned(result: LearnResult, effect: CorpusEffect | None) -> list[str]:
 
 
 def _saved(result: LearnResult, effect: CorpusEffect | None) -> Figure | None:
-    """Plots the tokens that the new ids save, in the order of learning: of the corpus, or else of
+    """Plots the tokens that the new ids save, in the order of learning: in the corpus, or else in
     the listed words."""
     saves: Counter[bytes] = Counter()
     if effect is not None:
@@ -218,7 +218,7 @@ def _conflicts(result: LearnResult) -> list[Part]:
     return [Part("conflicts", "Conflicts and remarks", text, remarks=remarks, tables=tables)]
 
 
-#: Kinds of notes whose words the table of conflicts has, each with what became of it.
+#: Kinds of notes for the table of conflicts, each with the outcome for its words.
 _IN_TABLE = frozenset(
     ["not one token", "own piece only", "repeated merge", "split", "already a token"]
 )
@@ -257,7 +257,7 @@ def _by_products(result: LearnResult) -> list[Part]:
 
 
 def _corpus(effect: CorpusEffect, ranks: Mapping[bytes, int]) -> Part:
-    """Returns the tokens of a corpus by file and by script, and pieces that changed unexpectedly."""
+    """Returns the token counts by file and by script, and pieces that changed unexpectedly."""
     tokens = {number: token for token, number in ranks.items()}
     tables = []
     counts = dict.fromkeys(("tokens before", "after", "saved", "share"), "number")
@@ -321,7 +321,7 @@ def folder_page(result: FolderResult) -> Page:
     tables = [TableView("sources", columns(heads), rows)]
     parts = [
         Part("summary", "Summary", tiles=_verdict(result.findings, "in the folder")),
-        # Findings whose counts may be of texts or tokens, and whose examples are lines about files.
+        # Findings with counts of texts or tokens, and with lines about files as examples.
         *_findings(result.findings, hides=False),
         Part("tokenizers", "Tokenizers", text, tables=tables),
     ]
@@ -330,7 +330,7 @@ def folder_page(result: FolderResult) -> Page:
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:
-    """Returns the verdict as a sentence, and the errors."""
+    """Returns the verdict as a sentence, then the errors."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if not errors:
         warnings = sum(finding.severity == "warning" for finding in findings)
@@ -368,7 +368,7 @@ def proposal_page(proposal: Proposal) -> Page:
     """Returns the report on proposed words."""
     saved: list[int] = []
     for word in proposal.words:
-        # A word counts when the last of its ids is there; it may need no id.
+        # A word counts once the last of its ids is there; it may need no id.
         saved += [saved[-1] if saved else 0] * word.new_ids
         if saved:
             saved[-1] += word.saved

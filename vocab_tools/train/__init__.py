@@ -1,1 +1,1 @@
-"""Trains vocabularies: byte-level BPE, from text or from counts of several machines, and all models."""
+"""Trains tokenizers of every model; byte-level BPE also from counts of several machines."""

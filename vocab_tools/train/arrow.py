@@ -1,7 +1,7 @@
-"""Counts the pieces of Arrow tables, and stores counts in Parquet, to count on several machines.
+"""Counts the pieces of Arrow tables, and stores counts in Parquet: counting on several machines.
 
 A table of counts has the columns ``piece`` (text) and ``count`` (64-bit integers). A piece may
-occur more than once, in one table or in several: its counts add up.
+occur more than once, in one table or in several: the counts add up.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def count_pieces(
     Args:
         table: a table, or a record batch, with a column of texts.
         pattern: the name of an encoding, or a regular expression; by default o200k_base's.
-        special_tokens: names that are cut out of the texts.
-        nfc: normalizes text to NFC; by default, as the named encoding does.
-        like: the pipeline of another model that cuts texts into words, as of
-            :func:`vocab_tools.train_model`, line by line.
-        field: the column with the texts.
+        special_tokens: names to cut out of the texts.
+        nfc: normalize text to NFC; by default as the named encoding does.
+        like: the pipeline of another model that cuts texts into words line by line, as in
+            :func:`vocab_tools.train_model`.
+        field: the column of texts.
 
     Returns:
         A table with the columns ``piece`` and ``count``, sorted by the bytes of the pieces.
@@ -124,7 +124,7 @@ def _table(arrow: Any, pieces: Sequence[bytes], counts: Sequence[int]) -> Any:
 
 
 def write_counts(counts: CorpusCounts, path: str | os.PathLike[str], least: int = 1) -> int:
-    """Writes counts to a Parquet file, except pieces that occur fewer than ``least`` times. Returns
+    """Writes counts to a Parquet file, except pieces with fewer than ``least`` occurrences. Returns
     the number of distinct pieces written."""
     arrow = _pyarrow(f"writing {os.fspath(path)}")
     metadata = {METADATA: counts.cutting.dump().encode()}
@@ -145,8 +145,8 @@ def read_counts(
 
     Args:
         paths: the files.
-        cut: how the pieces must have been cut; checked for files that record it.
-        max_memory: bytes of memory for counts; beyond that, they go to temporary files.
+        cut: the required way of cutting pieces; checked for files that record theirs.
+        max_memory: bytes of memory for counts; further counts go to temporary files.
 
     Raises:
         ValueError: a file has other columns, or its text was cut differently.

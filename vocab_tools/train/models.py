@@ -1,4 +1,4 @@
-"""Trains tokenizers of every model, with the pipeline of a known one."""
+"""Trains tokenizers of every model, with the pipeline of a known tokenizer."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .training import ProgressFunction
 if TYPE_CHECKING:
     from bpe_engine.hf import Tokenizer as HfTokenizer
 
-#: The models that can be trained, and the pipeline that each has by default.
+#: Models that can be trained, with the default pipeline of each.
 MODELS = {"bpe": "llama", "wordpiece": "bert", "unigram": "t5", "wordlevel": "words"}
 
-#: The types of models in a ``tokenizer.json``.
+#: Types of models in a ``tokenizer.json``.
 _TYPES = {"bpe": "BPE", "wordpiece": "WordPiece", "unigram": "Unigram", "wordlevel": "WordLevel"}
 
-#: Training needs this many times the memory of byte-level BPE.
+#: Memory for training, as a multiple of byte-level BPE's.
 _MEMORY = {"Unigram": 2}
 
-#: The options that a model does not have.
+#: Options that a model lacks.
 _UNFIT = {
     "Unigram": ["limit_alphabet"],
     "WordLevel": ["limit_alphabet", "character_coverage", "max_token_length"],
@@ -48,10 +48,10 @@ _MARK = "▁"
 
 @dataclass(repr=False)
 class TrainedModel(Brief):
-    """A tokenizer that was trained."""
+    """A trained tokenizer."""
 
     tokenizer: HfTokenizer
-    #: Sentences for the user.
+    #: Notes for the user.
     notes: list[str] = field(default_factory=list)
 
     def tokenizer_json(self) -> bytes:
@@ -61,7 +61,7 @@ class TrainedModel(Brief):
     def sentencepiece(self) -> bytes:
         """Returns a ``.model`` of SentencePiece.
 
-        Raises ValueError, which names what such a file cannot express.
+        Raises ValueError, naming the feature, for a feature that such a file cannot express.
         """
         return sentencepiece_model.written(json.loads(self.tokenizer.to_str()))
 
@@ -145,27 +145,27 @@ LIKE = {
 
 
 def is_named(like: str | os.PathLike[str]) -> bool:
-    """True for a name of :data:`LIKE`, which a colon and the name of rules may follow."""
+    """Returns True for a name of :data:`LIKE`, with or without a colon and the name of rules."""
     return isinstance(like, str) and like.partition(":")[0] in LIKE
 
 
 @dataclass(frozen=True)
 class Words(Cutting):
-    """Text is cut into words by the pipeline of a tokenizer. Files of counts record the pipeline."""
+    """Cutting of text into words by a tokenizer's pipeline. Files of counts record the pipeline."""
 
     pipeline: str = ""
 
     def dump(self) -> str:
-        """Returns JSON, the metadata of a file of counts."""
+        """Returns the JSON for the metadata of a file of counts."""
         return self.pipeline
 
 
 def words_of(model: str | None, like: str | os.PathLike[str] | None) -> tuple[Words, WordCounts]:
-    """Returns how a pipeline cuts text, and an empty counter; arguments as of :func:`train_model`."""
+    """Returns a pipeline's cutting and an empty counter; arguments as in :func:`train_model`."""
     tokenizer, _, _ = _pipeline(model, like)
     whole = json.loads(tokenizer.to_str())
     parts = {name: whole[name] for name in ("normalizer", "pre_tokenizer")}
-    # Counts are stored by bytes: the pattern is not used.
+    # Counts are stored by bytes: the pattern is unused.
     return Words(".", pipeline=json.dumps(parts)), WordCounts(tokenizer)
 
 
@@ -179,7 +179,7 @@ def count_words(
     max_memory: int | None = None,
     num_threads: int | None = None,
 ) -> CorpusCounts:
-    """Counts the words of a corpus, for :func:`train_model`; arguments as there."""
+    """Counts the words of a corpus for :func:`train_model`; arguments as there."""
     cut, counts = words_of(model, like)
     found = CorpusCounts(cut)
     texts = _texts(corpus, field, errors)
@@ -205,7 +205,7 @@ def _count(
     num_threads: int | None,
     progress: Callable[[int], object] | None,
 ) -> None:
-    """Counts the words of texts. Counts that ``max_memory`` has no room for go to files of ``found``."""
+    """Counts the words of texts. Counts beyond ``max_memory`` go to files of ``found``."""
     is_over = False
 
     def until_full() -> Iterator[list[str]]:
@@ -247,31 +247,31 @@ def train_model(
     """Trains a tokenizer with the pipeline of a known one. Each line of text is a text, without its
     line end.
 
-    The result depends on the text and the options only, not on the number of threads or the order
+    The result depends only on the text and the options, never on the number of threads or the order
     of files.
 
     Args:
-        corpus: text files, folders and globs; or counts of the words that the pipeline makes.
-        vocab_size: the number of tokens, with special tokens.
+        corpus: text files, folders and globs; or counts of the pipeline's words.
+        vocab_size: the number of tokens, special tokens included.
         model: "bpe", "wordpiece", "unigram" or "wordlevel"; by default the model of ``like``.
         like: the normalizer, pre-tokenizer, decoder and special tokens of "bert", "t5", "llama",
             "gpt2", "sentencepiece" or "words", or of the folder or the file of a tokenizer; by
-            default the usual ones of the model. "sentencepiece:nmt_nfkc" also normalizes by the
+            default the usual pipeline of the model. "sentencepiece:nmt_nfkc" also normalizes by the
             rules of SentencePiece of that name: "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf".
         special_tokens: further names, after the tokens of ``like``.
-        user_defined: tokens that are found in text before anything else, and are not special.
-        min_frequency: pairs and words that occur less often become no token. Unigram has no such
-            limit.
-        limit_alphabet: the most characters that BPE and WordPiece have tokens for.
-        character_coverage: the part of all characters of the text, from the most frequent on, that
-            tokens are made of; the rest is unknown, or becomes bytes.
-        max_token_length: the most characters of a token; 16 for Unigram by default.
-        field: the field of JSON lines and Parquet that has the text.
+        user_defined: ordinary tokens that are recognized in text before anything else.
+        min_frequency: minimum number of occurrences of a pair or word that becomes a token. Unigram
+            has no such limit.
+        limit_alphabet: maximum number of characters that are tokens of BPE and WordPiece.
+        character_coverage: share of the text's characters, most frequent first, that tokens are
+            made of; other characters are unknown, or become bytes.
+        max_token_length: maximum number of characters of a token; 16 for Unigram by default.
+        field: the text field of JSON lines and Parquet.
         errors: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
-        max_memory: bytes of memory for counts; beyond it, counts go to temporary files.
-        drop_rare: leave out words that occur less often.
+        max_memory: bytes of memory for counts; further counts go to temporary files.
+        drop_rare: drop words with fewer occurrences.
         num_threads: the number of threads; by default one for each processor.
-        progress: called with the name of a step, the work done and the whole work.
+        progress: called with the name of a step, the work done and all work.
 
     Raises:
         ValueError: the corpus is empty, training needs more than ``max_memory``, an option is
@@ -414,7 +414,7 @@ def _check_room(vocab_size: int, special: int, characters: int) -> None:
 
 
 def _bytes_of(contents: dict[str, Any], special: list[str]) -> list[str]:
-    """Returns the tokens before all others: special tokens, and bytes if the model has them."""
+    """Returns the first tokens: special tokens, and bytes if the model has byte tokens."""
     more = _BYTES if contents.get("byte_fallback") else []
     return [*special, *(name for name in more if name not in special)]
 

@@ -1,4 +1,4 @@
-"""Builds the rules by which SentencePiece normalizes text, in the format of a ``.model``."""
+"""Builds SentencePiece's normalization rules in the format of a ``.model``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Iterable, Mapping
 
 from bpe_engine.hf import normalizers
 
-#: Names of rules, as of SentencePiece's option ``normalization_rule_name``.
+#: Names of rules: values of SentencePiece's option ``normalization_rule_name``.
 RULES = ("nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf")
 
-#: The planes that have characters with a decomposition or a lower case.
+#: Planes with characters that have a decomposition or a lower case.
 _CHARACTERS = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
 
-#: A character that no rule changes and that joins no other.
+#: A character that no rule changes or joins to another.
 _BETWEEN = "\U000f0000"
 
 _CONTROLS = [*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F]
 _SPACES = [*b"\t\n\f\r", 0x61C, 0x1680, 0x200B, 0x200C, 0x200E, 0x200F, 0x2028, 0x2029, 0x2581]
 _SPACES += [0xFEFF, 0xFFFD]
 
-#: What the rules for machine translation do before NFKC; they keep the fullwidth tilde.
+#: Rules for machine translation before NFKC; they keep the fullwidth tilde.
 _TRANSLATION = {
     **{chr(code): "" for code in _CONTROLS},
     **{chr(code): " " for code in _SPACES},
@@ -34,10 +34,10 @@ _TRANSLATION = {
 
 @functools.cache
 def charsmap(name: str) -> bytes:
-    """Returns the rules of a name, as a ``Precompiled`` normalizer takes them.
+    """Returns the rules of a name for a ``Precompiled`` normalizer.
 
-    SentencePiece replaces the longest text that has a rule. Characters that Unicode added after
-    version 12 have none.
+    SentencePiece replaces the longest text with a rule. Characters that Unicode added after version
+    12 have no rule.
 
     >>> len(charsmap("nfkc")) > 100_000
     True
@@ -72,8 +72,8 @@ def _each(normalizer: normalizers.Normalizer, texts: Iterable[str]) -> list[str]
 
 
 def _spellings() -> Iterable[tuple[str, str]]:
-    """Yields each text of several characters that NFKC composes into one, and that one. A variant,
-    such as a halfwidth one, may be in the place of each character.
+    """Yields each text of several characters that NFKC composes into one, and the result. Any of
+    the characters may be a variant, such as a halfwidth one.
     """
     variants: dict[str, list[str]] = defaultdict(list)
     for one, parts in zip(_CHARACTERS, _each(normalizers.NFKD(), _CHARACTERS)):
@@ -87,7 +87,7 @@ def _spellings() -> Iterable[tuple[str, str]]:
 
 
 def _double_array(rules: Mapping[bytes, int]) -> list[int]:
-    """Returns the trie of Darts: a unit for each byte of a rule, and one for the value of a rule."""
+    """Returns the trie of Darts: a unit for each byte of a rule, and a unit for a rule's value."""
     nodes, root = _nodes(rules)
     units = {0: 0}
     bases: dict[int, int] = {}
@@ -101,7 +101,7 @@ def _double_array(rules: Mapping[bytes, int]) -> list[int]:
         first = node[0][0]
         base = bases.get(number)
         if base is None:
-            # Holes further back fit few nodes.
+            # Earlier holes fit few nodes.
             place = max(1, top - 0x200)
             base = place ^ first
             while base in taken or any(base ^ child in units for child, _ in node):
@@ -122,10 +122,10 @@ _Node = tuple[tuple[int, int], ...]
 
 
 def _nodes(rules: Mapping[bytes, int]) -> tuple[list[_Node], int]:
-    """Returns the distinct nodes of the trie of rules, and the number of the root. A node has the
-    number of a node for each byte, and a value for a zero byte."""
+    """Returns the distinct nodes of the trie of rules, and the number of the root. A node maps each
+    byte to the number of a node, and a zero byte to a value."""
     numbers: dict[_Node, int] = {}
-    # The children of the nodes that lead to the last rule.
+    # Children of the nodes on the way to the last rule.
     path: list[dict[int, int]] = [{}]
     before = b""
     for text, value in [*sorted(rules.items()), (b"", -1)]:

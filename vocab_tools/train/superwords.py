@@ -1,7 +1,7 @@
-"""The second stage of SuperBPE: within a line, merges may cross the borders of words.
+"""The second stage of SuperBPE: within a line, merges may cross word boundaries.
 
 Liu et al., "SuperBPE: Space Travel for Language Models" (arXiv 2503.13423): subwords are learned as
-usual up to a transition point; from there on merges cross whitespace, and a token may have several
+usual up to a transition point; after it merges cross whitespace, and a token may have several
 words, four by default.
 """
 
@@ -18,12 +18,12 @@ from bpe_engine.texts.reading import read_texts
 #: Maximum number of words of a superword: runs without whitespace.
 MAX_WORDS = 4
 
-#: The pattern of the second stage, and of the result: lines, and the line ends between them.
+#: Pattern of the second stage, and of the result: lines, and the line ends between them.
 LINES = r"[^\r\n]+|[\r\n]+"
 
 
 def can_be_read_twice(corpus: Any) -> bool:
-    """True if a corpus is regular files only: not counts, a pipe or standard input."""
+    """Returns True for a corpus of regular files alone: no counts, pipe or standard input."""
     if isinstance(corpus, (str, os.PathLike)):
         path = os.fspath(corpus)
         is_regular = os.path.isfile(path) or os.path.isdir(path)

@@ -31,67 +31,67 @@ class TrainedMerge(NamedTuple):
 
     left: bytes
     right: bytes
-    #: The count of the pair in the corpus that was served.
+    #: Count of the pair in the corpus that the merge serves.
     frequency: int
-    #: The number of the corpus that was served, of several.
+    #: Index of the corpus that the merge serves.
     corpus: int = 0
 
     @property
     def token(self) -> bytes:
-        """The token that the pair becomes."""
+        """Token that the pair becomes."""
         return self.left + self.right
 
 
 @dataclass(repr=False)
 class TrainResult(Brief):
-    """A trained vocabulary, and how it was learned."""
+    """A trained vocabulary, and its training."""
 
-    #: All tokens and their ids: the base's, and the new ones.
+    #: All tokens and their ids: the base's and the new tokens.
     ranks: dict[bytes, int]
     #: Names and ids, after the tokens.
     special_tokens: dict[str, int]
-    #: How text is cut for it.
+    #: How the vocabulary cuts text.
     cutting: Cutting
-    #: The number of tokens of the base; 256 without one.
+    #: Number of tokens of the base; 256 without a base.
     base_size: int
-    #: In the order of learning.
+    #: Merges in the order of learning.
     merges: list[TrainedMerge]
-    #: The requested number of tokens, special tokens included.
+    #: Requested number of tokens, special tokens included.
     wanted: int
-    #: Tokens and bytes of each corpus, encoded with the result.
+    #: Token and byte counts of each corpus, encoded with the result.
     corpus_tokens: list[int] = field(default_factory=list)
     corpus_bytes: list[int] = field(default_factory=list)
     #: Notes for the user.
     notes: list[str] = field(default_factory=list)
-    #: The merges of the base, in the order of its ids.
+    #: Merges of the base, in ascending order of ids.
     base_merges: list[tuple[bytes, bytes]] = field(default_factory=list)
-    #: The files of the corpus, as they were given.
+    #: Files of the corpus, as given.
     files: list[str] = field(default_factory=list)
-    #: The published vocabulary that the base is; None without a base, or for another one.
+    #: Published vocabulary that equals the base; None without a base, or for another base.
     recognized: Recognized | None = None
 
     @property
     def size(self) -> int:
-        """The number of tokens, special tokens included."""
+        """Number of tokens, special tokens included."""
         return len(self.ranks) + len(self.special_tokens)
 
     @property
     def new_tokens(self) -> dict[bytes, int]:
-        """The tokens that were learned, and their ids."""
+        """Learned tokens and their ids."""
         return dict(list(self.ranks.items())[self.base_size :])
 
     @property
     def bytes_per_token(self) -> float:
-        """The compression of the training text."""
+        """Compression of the training text."""
         tokens = sum(self.corpus_tokens)
         return sum(self.corpus_bytes) / tokens if tokens else 0.0
 
     @property
     def merge_list(self) -> list[tuple[bytes, bytes]]:
-        """The merges of a ``tokenizer.json``: first the base's.
+        """Merges for a ``tokenizer.json``, the base's first.
 
-        A pair that was merged a second time, since one of its tokens was made in another way,
-        has its second place, as with the trainer of Hugging Face.
+        A pair that was merged twice, since one of its tokens was made in another way, is listed at
+        its second merge, as by Hugging Face's trainer.
         """
         pairs = [(merge.left, merge.right) for merge in self.merges]
         last = {pair: place for place, pair in enumerate(pairs)}
@@ -107,13 +107,13 @@ class TrainResult(Brief):
         )
 
     def dump(self) -> bytes:
-        """Returns a ``.tiktoken`` file of all tokens but the special ones."""
+        """Returns a ``.tiktoken`` file of all ordinary tokens."""
         return dump_ranks(self.ranks)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding` reads;
-        for a name that ends in ``.json``, a ``tokenizer.json``; in a folder that exists, its
-        ``tokenizer.json``. Files that exist are replaced."""
+        """Writes a ``.tiktoken`` file and its sidecar, which :func:`bpe_engine.load_encoding`
+        reads; for a name that ends in ``.json``, a ``tokenizer.json``; for an existing folder, its
+        ``tokenizer.json``. Replaces existing files."""
         path = checked_path(path)
         if os.path.isdir(path):
             path = Path(path) / "tokenizer.json"
@@ -132,7 +132,7 @@ class TrainResult(Brief):
         """Returns a ``tokenizer.json`` of Hugging Face.
 
         Args:
-            unknown: the special token for bytes that are not tokens; needed if the base lacks single
+            unknown: the special token for bytes without a token; needed if the base lacks single
                 bytes.
         """
         settings = fresh_settings(
@@ -177,7 +177,7 @@ class TrainResult(Brief):
 
 
 def shortage_note(size: int, wanted: int, min_frequency: int, limited: bool) -> str:
-    """Returns why there are fewer tokens than requested."""
+    """Returns the reason for fewer tokens than requested."""
     reason = f"no other pair of tokens occurs {plural(min_frequency, 'time')} or more"
     if limited:
         reason += " and keeps within the limits"

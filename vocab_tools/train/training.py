@@ -1,4 +1,4 @@
-"""Trains a vocabulary: counts pieces, and then merges."""
+"""Trains a vocabulary: counts pieces, then merges pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..text import plural
 from .superwords import LINES, MAX_WORDS, can_be_read_twice, count_lines
 from .train_result import TrainedMerge, TrainResult, shortage_note
 
-#: A text file or several; or pieces and how often each occurs.
+#: A text file or several; or pieces and their counts.
 Corpus = Union[
     str,
     "os.PathLike[str]",
@@ -35,12 +35,12 @@ Corpus = Union[
 
 _CORPUS = "a corpus is the path of a file, a list of paths, or a dict of pieces and their counts"
 
-#: Called with the name of a step, the work done and the whole work.
+#: Called with the name of a step, the work done and all work.
 ProgressFunction = Callable[[str, int, int], None]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: Units that the compression of several corpora is measured by.
+#: Units for the compression of several corpora.
 UNITS = ("bytes", "characters", "lines")
 
 
@@ -50,37 +50,37 @@ class TrainOptions:
 
     Raises:
         ValueError: an option is invalid.
-        TypeError: an option is of another type; the message names it.
+        TypeError: an option has another type; the message names the option.
     """
 
-    #: The name of an encoding, or a regular expression: no token crosses the pieces it cuts. By
-    #: default the pattern of the base, or else of o200k_base.
+    #: Name of an encoding, or a regular expression: no token crosses the pieces it cuts. By default
+    #: the pattern of the base, or else of o200k_base.
     pattern: str | Pattern | None = None
-    #: Names that get the last ids; in the corpus they are cut out.
+    #: Names of special tokens at the last ids, cut out of the corpus.
     special_tokens: Sequence[str] = ()
-    #: Pairs that occur less often are not merged.
+    #: Minimum number of occurrences of a pair to merge.
     min_frequency: int = 2
     #: Maximum number of bytes of a new token.
     max_token_length: int | None = None
     #: Normalize text to Unicode NFC; by default as the named encoding does.
     nfc: bool | None = None
-    #: From this many tokens on, merges may cross the borders of pieces inside a line (SuperBPE).
+    #: Number of tokens after which merges may cross piece boundaries inside a line (SuperBPE).
     superwords_from: int | None = None
     #: Maximum number of words of such a token.
     max_words: int = MAX_WORDS
-    #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge serves
-    #: the one that has the fewest of these for a token (parity-aware BPE). Lines compare what the same
-    #: lines, translated, need.
+    #: "bytes", "characters" or "lines": each item of the corpus is a corpus, and the next merge
+    #: serves the corpus with the fewest of these units for a token (parity-aware BPE). Lines
+    #: compare translations line by line.
     balance: str | None = None
-    #: The field of JSON lines and tables that has the text.
+    #: Text field of JSON lines and tables.
     field: str = "text"
     #: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
     errors: str = "strict"
-    #: Bytes of memory for counting; beyond it, counts go to temporary files.
+    #: Bytes of memory for counting; further counts go to temporary files.
     max_memory: int | None = None
-    #: Leave out pieces that occur less often.
+    #: Drop pieces with fewer occurrences.
     drop_rare: int = 1
-    #: The number of threads; by default one for each processor.
+    #: Number of threads; by default one for each processor.
     num_threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class TrainOptions:
             check_choice("balance", self.balance, UNITS)
 
     def cutting(self, base: Base | None) -> Cutting:
-        """Returns how text is cut into pieces, without the special tokens."""
+        """Returns the cutting of text into pieces, without the special tokens."""
         if base is None or base.name is None:
             return cutting(self.pattern, self.special_tokens, self.nfc)
         names = [*base.special_tokens, *self.special_tokens]
@@ -111,27 +111,27 @@ def train_vocabulary(
     base: RankSource | Base | None = None,
     progress: ProgressFunction | None = None,
 ) -> TrainResult:
-    """Trains a byte-level BPE vocabulary: merges the most frequent pair of neighboring tokens,
-    again and again. Of pairs with the same count, the one with the lowest id of the left token comes
-    first, then the one with the lowest id of the right token, as in Hugging Face's trainer.
+    """Trains a byte-level BPE vocabulary: repeatedly merges the most frequent pair of neighboring
+    tokens. Among pairs with the same count, the lowest id of the left token comes first, then the
+    lowest id of the right token, as in Hugging Face's trainer.
 
-    The result depends on the text and the options only, not on the number of threads or the order
+    The result depends only on the text and the options, never on the number of threads or the order
     of files.
 
     Args:
-        corpus: text files, folders and globs; or pieces and how often each occurs; or counts of
+        corpus: text files, folders and globs; or pieces and their counts; or counts of
             :func:`count_corpus`, which are used up.
         vocab_size: the number of tokens, with single bytes, base and special tokens.
-        options: how text is read and cut, and which pairs are merged.
+        options: how to read and cut text, and which pairs to merge.
         base: ranks to start from; their ids stay.
-        progress: called with the name of a step, the work done and the whole work.
+        progress: called with the name of a step, the work done and all work.
 
     Returns:
-        The vocabulary. If no pair is left, it has fewer tokens than requested, and a note about it.
+        The vocabulary. Without pairs left, the vocabulary is smaller than requested and has a note.
 
     Raises:
         ValueError: the corpus is empty, an option does not fit it, or a file is not UTF-8.
-        TypeError: an argument is of another type; the message names it.
+        TypeError: an argument has another type; the message names the argument.
         OSError: a file cannot be read.
         MemoryError: memory is not sufficient.
 
@@ -205,7 +205,7 @@ def _listed(corpus: object) -> list[Corpus]:
 
 
 def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
-    """Returns the names of the files of a corpus, or of several."""
+    """Returns the file names of a corpus, or of several."""
     if isinstance(corpus, (str, os.PathLike)):
         return [os.fspath(corpus)]
     if isinstance(corpus, (Mapping, CorpusCounts)):
@@ -214,15 +214,15 @@ def _names(corpus: Corpus | Sequence[Corpus]) -> list[str]:
 
 
 def _is_piece(piece: object) -> bool:
-    """True for text: a str without surrogates."""
+    """Returns True for text: a str without surrogates."""
     return isinstance(piece, str) and (piece.isascii() or not _SURROGATE.search(piece))
 
 
 class _Part(NamedTuple):
-    """A corpus of several."""
+    """A corpus, one of several."""
 
     counts: CorpusCounts
-    #: Distinct pieces, and their occurrences, bytes and characters: each is read for them.
+    #: Distinct pieces, and their occurrences, bytes and characters, from one pass each.
     totals: tuple[int, int, int, int]
 
 
@@ -254,7 +254,7 @@ class _Job:
         self.vocab_size, self.options, self.progress = vocab_size, options, progress
 
     def check(self, base: int, special: int) -> None:
-        """Raises ValueError for a size that does not fit the base and the special tokens."""
+        """Raises ValueError for a size too small for the base and the special tokens."""
         least = base + special
         if self.vocab_size < least:
             what = "single bytes" if base == 256 else "tokens of the base"
@@ -276,7 +276,7 @@ class _Job:
     def counted(
         self, corpus: Corpus | Sequence[Corpus], cut: Cutting
     ) -> tuple[list[_Part], list[int]]:
-        """Counts the pieces of each corpus; returns the counts, and the units to measure each by."""
+        """Counts the pieces of each corpus. Returns the counts, and the size of each in units."""
         options = self.options
         several: list[Corpus] = list(corpus) if options.balance else [corpus]  # type: ignore[arg-type, list-item]
         parts = []
@@ -328,8 +328,8 @@ class _Job:
         units: Sequence[int],
         max_words: int | None = None,
     ) -> TrainResult:
-        """Trains one stage: adds tokens to ``ranks``, up to ``tokens``, with the ids
-        from ``first_id`` on."""
+        """Trains one stage: adds tokens to ``ranks``, up to ``tokens`` tokens, with ids from
+        ``first_id``."""
         sizes = [part.totals[2] for part in parts]
 
         corpora = [(part.counts.pieces, unit) for part, unit in zip(parts, units)]
@@ -363,7 +363,7 @@ class _Job:
         tokens: int,
         units: Sequence[int],
     ) -> TrainResult:
-        """Trains the second stage: its base is the vocabulary of the first, and it cuts only lines."""
+        """Trains the second stage: text is cut into lines, and the first stage is the base."""
         first_id = max(first.ranks.values()) + 1 if first.new_tokens else taken
         most = self.options.max_words
         result = self.train(first.ranks, first_id, lines, parts, tokens, units, most)
@@ -373,7 +373,7 @@ class _Job:
         return result
 
     def finish(self, result: TrainResult, old_special: Mapping[str, int]) -> TrainResult:
-        """Gives the special tokens their ids, and adds notes for the user."""
+        """Assigns ids to the special tokens, and adds notes for the user."""
         first = max([*result.ranks.values(), *old_special.values()]) + 1
         new = {name: first + place for place, name in enumerate(self.options.special_tokens)}
         result.special_tokens = {**old_special, **new}
