@@ -1,8 +1,8 @@
 """Checks vocabularies: a linter with one rule for each kind of finding.
 
-Each finding has a code, a severity, a count and examples. Errors are defects that break encoding
-or decoding; warnings are tokens or words that do not do what they are there for; the rest is
-worth knowing. The rule of each finding is a function in :mod:`vocab_tools.check.rules`.
+Each finding has a code, a severity, a count and examples. Errors are defects that break encoding or
+decoding; warnings are tokens or words that miss their purpose; other findings are facts worth
+knowing. The rule of each finding is a function in :mod:`vocab_tools.check.rules`.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ def check_vocabulary(
     errors: str = "strict",
     progress: Callable[[int, int], None] | None = None,
 ) -> CheckResult:
-    """Checks a vocabulary, or what extends it.
+    """Checks a vocabulary, or its extension.
 
     Args:
-        base: a rank file, ranks, or an encoding. Rank files may be defective: that is reported.
-        extra: what extends it: one source, or several in the order of loading.
+        base: a rank file, ranks, or an encoding. Defects of rank files are reported.
+        extra: the extension: one source, or several in the order of loading.
         pattern: the name of an encoding, or a regular expression. By default the pattern of the
-            published vocabulary that ``base`` is or begins with, or else ``qwen``.
-        special_tokens: names and ids, or a file of them; by default of the vocabulary that the
-            base is.
-        words: the words that were to become tokens: a file, lines, or what
-            :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words` gave, whose words
-            are used unchanged; frequencies are not needed.
-        corpus: a text file, or several, to compare base and extended vocabulary on.
-        field: the field of JSON lines and Parquet that has the text of ``corpus``.
+            published vocabulary that ``base`` equals or extends, or else ``qwen``.
+        special_tokens: names and ids, or a file of special tokens; by default the special tokens of
+            the recognized vocabulary.
+        words: the words to become tokens: a file, lines, or a result of
+            :func:`vocab_tools.read_words` or :func:`vocab_tools.propose_words`, whose words are
+            used unchanged; frequencies are ignored.
+        corpus: a text file, or several, to compare base and extended vocabulary.
+        field: the text field of JSON lines and Parquet in ``corpus``.
         errors: "strict", or "replace" to read bytes of ``corpus`` that are not UTF-8 as U+FFFD.
-        progress: called now and then with tokens done and tokens in all.
+        progress: called repeatedly with the number of tokens done and of all tokens.
 
     Raises:
-        ValueError: a pattern, a special token, the corpus or an id of a mapping is not usable;
-            ids are 0 to 2**32 - 2.
+        ValueError: a pattern, a special token, the corpus or an id of a mapping is invalid; ids are
+            0 to 2**32 - 2.
         TypeError: ``base`` or ``extra`` is not a source of ranks.
         OSError: a file cannot be read.
 

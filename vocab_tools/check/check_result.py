@@ -10,11 +10,11 @@ from ..bases import Recognized
 from ..corpus.effect import CorpusEffect
 from .findings import Finding, WithFindings
 
-#: The round-trip classes, as the literature on glitch tokens names them (Land and Bartolo, "Fishing
-#: for Magikarp", 2024). A token is in the first of these that fits: the text of the token is
-#: encoded as the token (OK, OK_SPECIAL); its text looks like a special token, ``<...>`` or
-#: ``[...]`` (UNREACHABLE_SPECIAL); it is not valid UTF-8 (UNDECODEABLE); its text is encoded as one
-#: other token (UNREACHABLE_SINGLE_TOKEN), or as several (UNREACHABLE_MULTI_TOKEN).
+#: Round-trip classes, named as in the literature on glitch tokens (Land and Bartolo, "Fishing for
+#: Magikarp", 2024). A token has the first class that fits: the text of the token is encoded as the
+#: token (OK, OK_SPECIAL); its text looks like a special token, ``<...>`` or ``[...]``
+#: (UNREACHABLE_SPECIAL); it is not valid UTF-8 (UNDECODEABLE); its text is encoded as one other
+#: token (UNREACHABLE_SINGLE_TOKEN), or as several (UNREACHABLE_MULTI_TOKEN).
 ROUND_TRIP_CLASSES = (
     "OK",
     "OK_SPECIAL",
@@ -32,30 +32,30 @@ class CheckResult(WithFindings):
     findings: list[Finding]
     #: ranks, extra_ranks, special_tokens, max_id_plus_one, unused_ids.
     sizes: dict[str, int]
-    #: The name of the pattern, or the pattern.
+    #: Name of the pattern, or the pattern.
     pattern: str
-    #: The round-trip class of every id.
+    #: Round-trip class of every id.
     round_trip: dict[int, str]
-    #: The ids that merging does not reach: why, and the ids at which it stops.
+    #: Ids that merging does not reach: the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
+    #: Ids that are never a piece: "never", or "only inside" a longer piece.
     never_whole: dict[int, str]
     corpus: CorpusEffect | None = None
     #: Unused ids below the largest: ranges of first and last id.
     unused: list[tuple[int, int]] = field(default_factory=list)
-    #: The published vocabulary that the base is, or begins with.
+    #: Published vocabulary that the base equals or extends.
     recognized: Recognized | None = None
-    #: The token of every id.
+    #: Token of every id.
     tokens: dict[int, bytes] = field(default_factory=dict)
 
     @property
     def round_trip_counts(self) -> dict[str, int]:
-        """The number of ids in each class."""
+        """Number of ids in each class."""
         counts = Counter(self.round_trip.values())
         return {name: counts[name] for name in ROUND_TRIP_CLASSES}
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns everything as plain types, for JSON. Ids that no list names are OK."""
+        """Returns the whole result as plain types, for JSON. Ids in no list are OK."""
         listed = [name for name in ROUND_TRIP_CLASSES if name != "OK"]
         ids: dict[str, list[int]] = {name: [] for name in listed}
         for number, name in self.round_trip.items():

@@ -17,10 +17,10 @@ from ..patterns import Pattern
 from ..ranks import RankFile, free_ranges
 from ..text import show, text_of
 
-#: Input that a rule may need.
+#: Inputs that a rule may need.
 Need = Literal["tokens", "extra", "words", "corpus"]
 
-#: Why merging does not reach a token.
+#: Reasons why merging does not reach a token.
 MERGING_REASONS = {
     "no parts": "no two tokens make it",
     "parts unreached": "merging reaches no two tokens that make it",
@@ -31,13 +31,13 @@ MERGING_REASONS = {
 
 @dataclass
 class Loaded:
-    """Tokens as a loader that keeps the first of two definitions has them."""
+    """Tokens as a loader sees them that keeps the first of two definitions."""
 
     ranks: dict[bytes, int] = dataclasses.field(default_factory=dict)
     by_id: dict[int, bytes] = dataclasses.field(default_factory=dict)
     base: dict[bytes, int] = dataclasses.field(default_factory=dict)
     extra: dict[bytes, int] = dataclasses.field(default_factory=dict)
-    #: Lines that define a token or an id again, and the earlier definition.
+    #: Lines that repeat a token or an id, and the earlier definition.
     repeated_tokens: list[str] = dataclasses.field(default_factory=list)
     repeated_ids: list[str] = dataclasses.field(default_factory=list)
     shadows: list[str] = dataclasses.field(default_factory=list)
@@ -70,14 +70,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class ListedWord:
-    """A word that should have become a token."""
+    """A word to become a token."""
 
-    #: As listed, and in normalization form C.
+    #: Word as listed, and in normalization form C.
     listed: str
     word: str
-    #: The pieces that the pre-tokenizer cuts it into.
+    #: Pieces of the word.
     pieces: list[str]
-    #: The ids at which merging stops; None if a byte is not a token.
+    #: Ids at which merging stops; None if a byte has no token.
     ids: list[int] | None
 
 
@@ -85,41 +85,41 @@ class ListedWord:
 class TokenAudit:
     """Facts about every token, by id."""
 
-    #: In the order of ids, without special tokens.
+    #: Ids in ascending order, without special tokens.
     ids: list[int]
     #: "valid", "prefix", "suffix", "middle" or "nonsense"; in the order of `ids`.
     utf8: list[str]
     #: True for a token that touches two characters and cuts one; in the order of `ids`.
     crosses: list[bool]
-    #: For ids that merging does not reach: why, and the ids at which it stops.
+    #: For ids that merging does not reach: the reason, and the ids at which merging stops.
     unreached: dict[int, tuple[str, list[int]]]
-    #: Ids that are never a piece of their own: "never", or "only inside" a longer piece.
+    #: Ids that are never a piece: "never", or "only inside" a longer piece.
     never_whole: dict[int, str]
-    #: The round-trip class of every id, special tokens included.
+    #: Round-trip class of every id, special tokens included.
     round_trip: dict[int, str]
-    #: The encoding of a token's text, where that is not the token.
+    #: Encoding of a token's text, if other than the token.
     encoded: Mapping[int, list[int]]
 
 
 @dataclass
 class Context:
-    """Everything that rules use. Expensive parts are computed on first use."""
+    """All inputs of rules. Expensive parts are computed on first use."""
 
     files: list[RankFile]
     loaded: Loaded
     pattern: Pattern
     special_tokens: dict[str, int]
-    #: The words that should have become tokens, as listed; None without a list.
+    #: Words to become tokens, as listed; None without a list.
     listed: list[str] | None = None
     corpus_paths: list[str | os.PathLike[str]] = dataclasses.field(default_factory=list)
-    #: The field of JSON lines and Parquet that has the text of the corpus.
+    #: Text field of JSON lines and Parquet in the corpus.
     field: str = "text"
     errors: str = "strict"
     progress: Callable[[int, int], None] | None = None
 
     @property
     def has(self) -> frozenset[Need]:
-        """The input that was given."""
+        """Names of the given inputs."""
         given: list[Need] = []
         if self.loaded.ranks:
             given.append("tokens")
@@ -133,7 +133,7 @@ class Context:
         return f"{number} {show(self.loaded.by_id[number])}"
 
     def new_first(self, numbers: Iterable[int]) -> tuple[list[int], int | None]:
-        """Returns ids with new tokens first, and the number of these; None without an
+        """Returns ids with new tokens first, and the number of new tokens; None without an
         extension."""
         listed = list(numbers)
         if "extra" not in self.has:
@@ -143,7 +143,7 @@ class Context:
 
     @functools.cached_property
     def new_ids(self) -> frozenset[int]:
-        """The ids of the extension."""
+        """Ids of the extension."""
         return frozenset(self.loaded.extra.values())
 
     @functools.cached_property
@@ -153,7 +153,7 @@ class Context:
 
     @functools.cached_property
     def used_ids(self) -> set[int]:
-        """The ids of tokens and special tokens."""
+        """Ids of tokens and special tokens."""
         return {*self.loaded.by_id, *self.special_tokens.values()}
 
     @functools.cached_property
@@ -199,7 +199,7 @@ class Context:
 
     @functools.cached_property
     def ids_by_utf8(self) -> dict[str, list[int]]:
-        """The ids of tokens that are not valid UTF-8, by the kind of damage."""
+        """Ids of tokens that are not valid UTF-8, by kind of damage."""
         kinds: dict[str, list[int]] = {}
         for number, kind in zip(self.audit.ids, self.audit.utf8):
             if kind != "valid":
@@ -207,7 +207,7 @@ class Context:
         return kinds
 
     def _usable_specials(self) -> dict[str, int]:
-        """Returns the special tokens with an id of their own."""
+        """Returns the special tokens with their own ids."""
         usable: dict[int, str] = {}
         for name, number in self.special_tokens.items():
             if name and number not in self.loaded.by_id:
@@ -216,7 +216,7 @@ class Context:
 
     @functools.cached_property
     def words(self) -> list[ListedWord]:
-        """The words that should have become tokens."""
+        """Words to become tokens."""
         listed = list(dict.fromkeys(self.listed or []))
         normal = [unicodedata.normalize("NFC", word) for word in listed]
         encoded = [word.encode() for word in normal]
@@ -228,14 +228,14 @@ class Context:
 
     @functools.cached_property
     def new_words(self) -> set[str]:
-        """The words that the base did not have."""
+        """Words that the base lacks."""
         if self.listed is not None:
             base = self.loaded.base
             return {word.word for word in self.words if word.word.encode() not in base}
         return self._guessed_words() if self.loaded.extra else set()
 
     def _guessed_words(self) -> set[str]:
-        """Returns the new tokens that are not part of another new token's merge."""
+        """Returns the new tokens that no other new token's merge contains."""
         parts: set[bytes] = set()
         ranks = self.loaded.ranks
         for token in self.loaded.extra:
@@ -248,7 +248,7 @@ class Context:
 
     @functools.cached_property
     def corpus(self) -> CorpusEffect | None:
-        """The corpus before and after; None without one."""
+        """Effect on the corpus; None without a corpus."""
         if "corpus" not in self.has:
             return None
         base = self.pattern.encoding(self.loaded.base, {})

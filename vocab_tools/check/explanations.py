@@ -1,4 +1,4 @@
-"""Why each finding matters, and what to do about it: for `vocab-tools explain` and the manual."""
+"""Explains findings, with advice, for `vocab-tools explain` and the manual."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .folder.folder_rules import FOLDER_RULES
 
 __all__ = ["explain", "explanations", "sections"]
 
-#: By title, the rules.
+#: Rules by title.
 _RULES: dict[str, list[Rule[Any]]] = {
     "Of a vocabulary": [*RULES],
     "Of a model's folder": [*FOLDER_RULES],
@@ -25,7 +25,7 @@ def explain(code: str) -> Rule[Any]:
     """Returns the rule of a finding, with its explanation.
 
     Args:
-        code: such as ``"SHADOW"``, in any case.
+        code: the finding's code, such as ``"SHADOW"``, in any case.
 
     Raises:
         KeyError: No finding has the code.

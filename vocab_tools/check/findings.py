@@ -1,10 +1,10 @@
-"""Findings of a check, and the rules that make them.
+"""Findings of a check, and their rules.
 
-A rule is a function with one finding's code: it looks at the :class:`~.context.Context` of a
-vocabulary, or at the :class:`~.folder.model_folder.ModelFolder`, and returns what it found. To
-change a finding, look for its code in small letters in ``check/rules/`` and ``check/folder/rules/``;
-to add one, write a function there and decorate it with ``RULES.rule``. Its docstring says why the
-finding matters, and after ``Do:`` what to do: `vocab-tools explain` prints it.
+A rule is a function for one finding's code: it inspects the :class:`~.context.Context` of a
+vocabulary, or the :class:`~.folder.model_folder.ModelFolder`, and returns examples. To change a
+finding, search for its code in small letters in ``check/rules/`` and ``check/folder/rules/``; to
+add a finding, write a function there and decorate it with ``RULES.rule``. The docstring says why
+the finding matters, and after ``Do:`` what to do: `vocab-tools explain` prints it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .context import Context
 
 Severity = Literal["error", "warning", "info"]
 
-#: The severities, the gravest first: the order of the findings.
+#: Severities, gravest first: the order of the findings.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
-#: Maximum number of examples that a finding keeps.
+#: Maximum number of examples of a finding.
 MOST_EXAMPLES = 20
 
 #: Maximum number of characters of a list of pieces or ids in an example.
@@ -37,7 +37,7 @@ class Finding(Brief):
     count: int
     message: str
     examples: list[str]
-    #: The number of those in the extension; None if that is not counted.
+    #: Number of new tokens among them; None if not counted.
     new: int | None = None
 
     @property
@@ -57,7 +57,7 @@ class WithFindings(Reported):
 
     @property
     def ok(self) -> bool:
-        """True if no finding is an error."""
+        """True without errors."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def finding(self, code: str) -> Finding | None:
@@ -67,27 +67,27 @@ class WithFindings(Reported):
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a rule, where a list of examples is not enough."""
+    """Result of a rule with more than a list of examples."""
 
     examples: Sequence[str]
-    #: The count; None for the number of examples.
+    #: Count; None for the number of examples.
     count: int | None = None
     #: Replaces the rule's own message.
     message: str = ""
-    #: The number of those in the extension.
+    #: Number of new tokens among them.
     new: int | None = None
 
 
-#: Result of a rule: examples, one for each problem, or :class:`Found`.
+#: Result of a rule: an example for each problem, or :class:`Found`.
 Outcome = Found | Sequence[str]
 
 
 class Checked(Protocol):
-    """The input of rules."""
+    """Input of rules."""
 
     @property
     def has(self) -> Collection[str]:
-        """The parts that were given."""
+        """Names of the given parts."""
 
 
 CheckedT = TypeVar("CheckedT", bound=Checked)
@@ -97,20 +97,20 @@ _Look = Callable[[CheckedT], Outcome]
 
 @dataclass(frozen=True)
 class Rule(Generic[CheckedT]):
-    """A rule: its finding's code, severity and message, and the function that looks."""
+    """A rule: code, severity and message of a finding, and the function that finds it."""
 
     code: str
     severity: Severity
-    #: Describes the finding, in the plural.
+    #: Description of the finding, in the plural.
     message: str
     look: _Look[CheckedT]
-    #: Why it matters, and what to do.
+    #: Why the finding matters, and what to do.
     why: str
     remedy: str
     needs: frozenset[str]
 
     def apply(self, checked: CheckedT) -> Finding | None:
-        """Returns the finding; None if nothing was found."""
+        """Returns the finding; None without one."""
         if not self.needs <= set(checked.has):
             return None
         outcome = self.look(checked)
@@ -128,18 +128,18 @@ class Rule(Generic[CheckedT]):
 
 
 class Rules(list[Rule[CheckedT]]):
-    """Rules in the order in which they were defined."""
+    """Rules in the order of their definitions."""
 
     def rule(
         self, severity: Severity, message: str, *, needs: Sequence[str] = ()
     ) -> Callable[[_Look[CheckedT]], _Look[CheckedT]]:
-        """Makes a function the rule for the finding of its name, in capitals.
+        """Makes a function the rule for the finding named by it, in capitals.
 
         Args:
-            severity: "error" for what breaks encoding or decoding, "warning" for tokens or words
-                that do not serve their purpose, "info" for facts worth knowing.
-            message: describes what was found, in the plural.
-            needs: input that must be given; without it the rule is skipped.
+            severity: "error" for defects that break encoding or decoding, "warning" for tokens or
+                words that miss their purpose, "info" for facts worth knowing.
+            message: describes the finding, in the plural.
+            needs: required inputs; a rule without them is skipped.
         """
 
         def add(look: _Look[CheckedT]) -> _Look[CheckedT]:
@@ -151,12 +151,12 @@ class Rules(list[Rule[CheckedT]]):
         return add
 
     def findings(self, checked: CheckedT) -> list[Finding]:
-        """Applies every rule. The gravest come first; of one severity, what the base of a
-        vocabulary has by itself comes last."""
+        """Applies every rule. Grave findings come first; among findings of one severity, those
+        about the base of a vocabulary come last."""
         found = [finding for rule in self if (finding := rule.apply(checked)) is not None]
         found.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.new == 0))
         return found
 
 
-#: The rules for vocabularies.
+#: Rules for vocabularies.
 RULES: Rules[Context] = Rules()

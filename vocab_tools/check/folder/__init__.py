@@ -1,7 +1,7 @@
 """Checks a model's folder before it is served.
 
-The tokenizers that its files and AutoTokenizer make are compared on texts, and the files with one
-another. The rule of each finding is a function in :mod:`vocab_tools.check.folder.rules`.
+Compares the tokenizers of its files and of AutoTokenizer on texts, and the files with each other.
+The rule of each finding is a function in :mod:`vocab_tools.check.folder.rules`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def check_folder(
     *,
     against: str | os.PathLike[str] | None = None,
 ) -> FolderResult:
-    """Checks the folder of a model that is about to be served.
+    """Checks a model's folder before it is served.
 
-    Nothing is downloaded, and no code of the folder runs. What AutoTokenizer makes of the folder
-    is compared where transformers is installed.
+    Downloads nothing, and runs no code of the folder. AutoTokenizer's tokenizer is compared, too,
+    if transformers is installed.
 
     Args:
-        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file, which is
-            checked alone.
-        texts: one or more texts to compare the tokenizers on, besides the texts of the check. Each
-            line counts; where none differs, the text as a whole.
-        against: an earlier version of the folder, or of the file. Ids of texts, tokens, merges,
-            settings and decoded text that have changed since are errors.
+        folder: the folder, as ``AutoTokenizer.from_pretrained`` takes it; or a tokenizer file to
+            check alone.
+        texts: one or more texts for the comparison, in addition to the check's texts. Each line
+            counts; if no line differs, the whole text counts.
+        against: an earlier version of the folder, or of the file. Changed ids of texts, tokens,
+            merges, settings and decoded text are errors.
 
     Raises:
         FileNotFoundError: a folder does not exist.

@@ -10,16 +10,16 @@ from ..findings import Finding, WithFindings
 
 @dataclass(frozen=True)
 class CheckedSource:
-    """A further tokenizer of the folder."""
+    """Another tokenizer of the folder."""
 
-    #: The file or files, or "AutoTokenizer".
+    #: File or files, or "AutoTokenizer".
     name: str
-    #: Its kind, such as "BPE", or the class that AutoTokenizer chose.
+    #: Kind, such as "BPE", or the class that AutoTokenizer chose.
     kind: str
-    #: The largest id plus one.
+    #: Largest id plus one.
     size: int
     added_tokens: int
-    #: Texts that were compared with the first source, and those with other ids.
+    #: Number of texts compared with the first source, and of texts with other ids.
     compared: int = 0
     differing: int = 0
     #: Number of texts not compared because they contain names of special tokens.
@@ -28,14 +28,14 @@ class CheckedSource:
 
 @dataclass(repr=False)
 class FolderResult(WithFindings):
-    """All findings, and the tokenizers that were compared."""
+    """All findings, and the compared tokenizers."""
 
-    #: The folder.
+    #: Path of the folder.
     path: str
     findings: list[Finding]
-    #: The tokenizers. The first one is what the others are compared with.
+    #: Tokenizers. The others are compared with the first.
     sources: list[CheckedSource] = field(default_factory=list)
-    #: The fingerprint of the first tokenizer; None if its file does not give one.
+    #: Fingerprint of the first tokenizer; None if its file does not give one.
     fingerprint: str | None = None
 
     def to_plain(self) -> dict[str, Any]:

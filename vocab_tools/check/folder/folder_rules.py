@@ -5,5 +5,5 @@ from __future__ import annotations
 from ..findings import Rules
 from .model_folder import ModelFolder
 
-#: The rules for model folders, in the order in which they were defined.
+#: Rules for model folders, in the order of their definitions.
 FOLDER_RULES: Rules[ModelFolder] = Rules()

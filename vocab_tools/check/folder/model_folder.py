@@ -1,4 +1,4 @@
-"""The input of the rules for a model folder: its files, and the tokenizers that they make."""
+"""The input of the rules for a model folder: its files and their tokenizers."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from . import sources
 from .sources import OLDER, READERS, ROLES, Shell, Skipped, Source
 from .written import Written, written_by
 
-#: Input that a rule may need.
+#: Inputs that a rule may need.
 Need = Literal["tokenizer", "transformers", "config", "template", "earlier"]
 
 #: Configuration files of a tokenizer, in order of precedence.
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 
-#: The configuration files of a model.
+#: Configuration files of a model.
 MODEL_FILES = ("config.json", "generation_config.json")
 
-#: Other names of models of SentencePiece than ``tokenizer.model``. Only the check looks at them:
-#: the ids of some differ from the ids of the folder's tokenizer.
+#: Names of SentencePiece models other than ``tokenizer.model``. Only the check reads them: the ids
+#: of some differ from the ids of the folder's tokenizer.
 MODEL_NAMES = (*RENUMBERED, "target.spm", "tokenizer.model.v*")
 
-#: The beginning of a file that Git LFS leaves where the file itself was not fetched.
+#: Beginning of the pointer file that Git LFS leaves for a file that was not fetched.
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
-#: The number of ordinary tokens whose texts, alone and joined, are compared.
+#: Number of ordinary tokens whose texts are compared, alone and joined.
 MOST_TOKENS = 1000
 
 
@@ -54,12 +54,12 @@ class Declared:
 
 @dataclass(frozen=True)
 class Differing:
-    """The texts that two sources encode differently."""
+    """Texts that two sources encode differently."""
 
     source: Source
     compared: int
     count: int
-    #: The number of texts that could not be compared without the names of special tokens.
+    #: Number of texts that could not be compared without the names of special tokens.
     left_out: int
     #: The first such text, and its ids from both sources.
     text: str
@@ -67,7 +67,7 @@ class Differing:
     other_ids: list[int]
 
 
-#: Keys that match a tokenizer with the earlier one, the surest first.
+#: Keys that match a tokenizer with the earlier one, surest first.
 _ALIKE: tuple[Callable[[Source], object], ...] = (
     lambda source: source.name,
     lambda source: (source.table.format, source.name.endswith(OLDER)),
@@ -76,12 +76,12 @@ _ALIKE: tuple[Callable[[Source], object], ...] = (
 
 
 class ModelFolder:
-    """A folder that is going to be served. Expensive parts are computed on first use.
+    """A folder to serve. Expensive parts are computed on first use.
 
     Args:
-        path: the folder; or a tokenizer file, which is checked alone.
-        texts: more texts that are compared.
-        earlier: the earlier version of the folder, for the rules about what has changed.
+        path: the folder; or a tokenizer file to check alone.
+        texts: more texts for the comparison.
+        earlier: the earlier version of the folder, for the rules about changes.
     """
 
     def __init__(
@@ -90,16 +90,16 @@ class ModelFolder:
         self.path = path
         self._texts = list(texts)
         self._earlier = earlier
-        #: Files that cannot be read, and why.
+        #: Unreadable files, and why.
         self.broken: list[str] = []
-        #: Sources that are not compared, and why.
+        #: Sources without a comparison, and why.
         self.skipped: list[str] = []
-        #: Why AutoTokenizer does not load the folder.
+        #: Why AutoTokenizer fails on the folder.
         self.refused: str | None = None
 
     @property
     def has(self) -> frozenset[Need]:
-        """The input that the folder gives."""
+        """Names of the inputs in the folder."""
         given: list[Need] = []
         given += ["tokenizer"] if self.main else []
         given += ["transformers"] if self.transformers else []
@@ -124,16 +124,16 @@ class ModelFolder:
 
     @functools.cached_property
     def files(self) -> list[Source]:
-        """The tokenizers of the files. The first one is what the others are compared with."""
+        """Tokenizers of the files. The others are compared with the first."""
         added = {token.content: token.id for token in self.declared(CONFIG)}
         shell = self._settings, added
         found = [source for file in self.listed for source in self._read(file, shell)]
         return [source for source in found if not self._is_shifted(found[0], source)]
 
     def _is_shifted(self, main: Source, source: Source) -> bool:
-        """True for a model whose ids all differ from another file's by one distance: the tokenizers
-        of fairseq and transformers put other special tokens before its pieces, and move the
-        rest."""
+        """Returns True for a model whose ids all differ from another file's by one distance: the
+        tokenizers of fairseq and transformers put other special tokens before the model's
+        pieces."""
         if main.table.format == "sentencepiece" or source.table.format != "sentencepiece":
             return False
         types, ids = source.table.types, main.table.tokens
@@ -190,28 +190,28 @@ class ModelFolder:
 
     @functools.cached_property
     def _settings(self) -> dict[str, Any] | None:
-        """The contents of the ``tokenizer.json``; None without a model."""
+        """Contents of the ``tokenizer.json``; None without a model."""
         contents = self.json("tokenizer.json")
         return contents if isinstance(contents.get("model"), dict) else None
 
     @functools.cached_property
     def main(self) -> Source | None:
-        """The source that the others are compared with; None if no source spells text."""
+        """Source for comparison with the others; None if no source spells text."""
         if self.files:
             return self.files[0]
-        # Without a vocabulary, transformers may make a tokenizer of added tokens and, for T5, a space.
+        # transformers may make a tokenizer of added tokens alone and, for T5, a space.
         made = self.transformers
         return made if made is not None and any(map(bytes.strip, made.tokens)) else None
 
     @property
     def tokenizer(self) -> Source:
-        """The first source, for rules that need one."""
+        """The first source, for rules that require it."""
         assert self.main is not None
         return self.main
 
     @functools.cached_property
     def transformers(self) -> Source | None:
-        """The tokenizer that AutoTokenizer loads; None if it fails."""
+        """Tokenizer that AutoTokenizer loads; None if it fails."""
         if not self.path.is_dir():
             return None
         try:
@@ -224,7 +224,7 @@ class ModelFolder:
 
     @functools.cached_property
     def differing(self) -> list[Differing]:
-        """The comparison of every other source with the first."""
+        """Comparison of every other source with the first."""
         main = self.main
         if main is None:
             return []
@@ -232,8 +232,8 @@ class ModelFolder:
         return [self.compared(main, other) for other in others if other is not main]
 
     def compared(self, main: Source, other: Source) -> Differing:
-        """Compares two sources on all texts. Where only one finds special tokens in texts, texts
-        are compared without the names of these tokens."""
+        """Compares two sources on all texts. If only one source finds special tokens in texts,
+        texts are compared without the names of these tokens."""
         names = _names(main, other)
         compared = count = left_out = 0
         first: tuple[str, list[int], list[int]] | None = None
@@ -248,7 +248,7 @@ class ModelFolder:
         for block, whole in zip(blocks, wholes):
             out = sum(_without(text, names) is None for text in block)
             found = differing(block)
-            # Tokens may cross the ends of lines: a text counts where none of its lines does.
+            # Tokens may cross line ends: a text counts if none of its lines does.
             if whole is not None and len(block) > 1 and not found and not out:
                 found = differing([whole])
             first = first or next(iter(found), None)
@@ -261,7 +261,7 @@ class ModelFolder:
 
     @functools.cached_property
     def probes(self) -> list[list[str]]:
-        """The texts of the check, in blocks."""
+        """Texts of the check, in blocks."""
         main = self.main
         tokens = list(main.tokens) if main else []
         some = random.Random(0).sample(tokens, min(MOST_TOKENS, len(tokens)))
@@ -271,13 +271,13 @@ class ModelFolder:
 
     @functools.cached_property
     def sources(self) -> list[Source]:
-        """The tokenizers of the files, and the one that AutoTokenizer loads."""
+        """Tokenizers of the files, and AutoTokenizer's."""
         return [*self.files, *([self.transformers] if self.transformers else [])]
 
     def decoded(self, main: Source, other: Source) -> tuple[int, int, str]:
-        """Decodes the ids of texts to which two sources give the same ones.
+        """Decodes the ids of texts to which two sources give the same ids.
 
-        Returns the number of texts, of those that become different text, and the first in words.
+        Returns the number of texts, the number that differ in one source, and the first in words.
         """
         if main.decode is None or other.decode is None:
             return 0, 0, ""
@@ -304,14 +304,14 @@ class ModelFolder:
 
     @property
     def before(self) -> ModelFolder:
-        """The earlier version, for rules that need one."""
+        """Earlier version, for rules that require it."""
         assert self._earlier is not None
         return self._earlier
 
     @functools.cached_property
     def pairs(self) -> list[tuple[Source, Source]]:
-        """Each tokenizer with the earlier one of the same name; or else of the same format, or of any,
-        if both versions have one. Names begin with the folders."""
+        """Each tokenizer with the earlier one of the same name; or else of the same format, or of
+        any, if both versions have one. Names begin with the folders."""
         rest = [[*self.before.sources], [*self.sources]]
         found = []
         for key in _ALIKE:
@@ -324,7 +324,7 @@ class ModelFolder:
 
     @functools.cached_property
     def changed(self) -> list[Differing]:
-        """The comparison of each pair."""
+        """Comparison of each pair."""
         return [self.compared(old, new) for old, new in self.pairs]
 
     # ---- Declarations ----
@@ -352,7 +352,7 @@ class ModelFolder:
 
     @functools.cached_property
     def roles(self) -> dict[str, dict[str, str]]:
-        """The special tokens by role, and in it by file."""
+        """Special tokens by role, then by file."""
         found: dict[str, dict[str, str]] = {}
         for name in TOKENIZER_FILES:
             for role in ROLES:
@@ -363,11 +363,11 @@ class ModelFolder:
         return found
 
     def role(self, role: str) -> str | None:
-        """Returns the special token of a role, as the first file names it."""
+        """Returns the special token of a role from the first file that names it."""
         return next(iter(self.roles.get(role, {}).values()), None)
 
     def model_ids(self, role: str) -> dict[str, list[int]]:
-        """Returns the ids that the files of the model give for a role, by file."""
+        """Returns the ids of a role from the model's files, by file."""
         found = {}
         for name in MODEL_FILES:
             contents = self.json(name)
@@ -385,7 +385,7 @@ class ModelFolder:
 
     @functools.cached_property
     def templates(self) -> dict[str, str]:
-        """The default chat template, by the file that has it. The first one counts."""
+        """Default chat template, by file. The first template counts."""
         found = {}
         file = self.path / "chat_template.jinja"
         if file.is_file():
@@ -414,7 +414,7 @@ class ModelFolder:
 
     @functools.cached_property
     def written(self) -> Written | None:
-        """The text that the template writes; None without a template."""
+        """Text that the template writes; None without a template."""
         if self.template is None:
             return None
         tokens = {role: self.role(role) for role in ROLES}
@@ -427,7 +427,7 @@ class ModelFolder:
 
     @property
     def text(self) -> Written:
-        """The text that the template writes, for rules that need a template."""
+        """Text that the template writes, for rules that require a template."""
         assert self.written is not None
         return self.written
 
@@ -442,13 +442,13 @@ def lines_of(text: str) -> list[str]:
 
 
 def _placed(source: Source, path: Path) -> Source:
-    """Returns a source whose name has the folder."""
+    """Returns a copy of a source whose name has the folder."""
     folder = path if path.is_dir() else path.parent
     return dataclasses.replace(source, name=str(folder / source.name))
 
 
 def _names(main: Source, other: Source) -> re.Pattern[str] | None:
-    """Returns what matches the names of special tokens that only one of two sources finds in texts."""
+    """Returns a pattern for the names of special tokens that only one of two sources recognizes."""
     if main.finds_special == other.finds_special:
         return None
     finder = main if main.finds_special else other
@@ -457,7 +457,7 @@ def _names(main: Source, other: Source) -> re.Pattern[str] | None:
 
 
 def _without(text: str, names: re.Pattern[str] | None) -> str | None:
-    """Returns a text with spaces in place of names; None if names are left.
+    """Returns a text with spaces in place of names; None if names remain.
 
     >>> _without("a<s>b", re.compile("<s>")), _without("a b", re.compile(" "))
     ('a b', None)
@@ -469,7 +469,7 @@ def _without(text: str, names: re.Pattern[str] | None) -> str | None:
 
 
 def _check_contents(path: Path) -> None:
-    """Raises ValueError for an empty file, and for what Git LFS leaves in place of a file."""
+    """Raises ValueError for an empty file and for a pointer file of Git LFS."""
     if not path.is_file():
         return
     with open(path, "rb") as file:

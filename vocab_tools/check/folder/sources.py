@@ -25,13 +25,13 @@ from ...ranks import load_ranks
 from . import tables
 from .tables import Table
 
-#: The name of the source that transformers loads.
+#: Name of the source that transformers loads.
 AUTO = "AutoTokenizer"
 
-#: The roles of special tokens.
+#: Roles of special tokens.
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
-#: A text whose ids are looked for in those with special tokens around it.
+#: A text whose ids are searched for among its ids with special tokens.
 _PLAIN = "a"
 
 
@@ -39,60 +39,60 @@ _PLAIN = "a"
 class Source:
     """A tokenizer of the folder."""
 
-    #: The file or files, or "AutoTokenizer".
+    #: File or files, or "AutoTokenizer".
     name: str
-    #: Its kind, such as "BPE", or the class that AutoTokenizer chose.
+    #: Kind, such as "BPE", or the class that AutoTokenizer chose.
     kind: str
     #: Names and ids of special and added tokens.
     special: Mapping[str, int]
-    #: The bytes of ordinary tokens.
+    #: Bytes of ordinary tokens.
     tokens: list[bytes]
-    #: The largest id plus one.
+    #: Largest id plus one.
     size: int
-    #: Encodes texts, without the tokens around them.
+    #: Encodes texts, without special tokens around them.
     encode: Encoder
-    #: True if the names of special tokens in texts become these tokens.
+    #: True if names of special tokens in texts become special tokens.
     finds_special: bool = True
-    #: The ids that are added before and after a text; None if the file does not say.
+    #: Ids added before and after a text; None if the file does not say.
     around: tuple[list[int], list[int]] | None = None
-    #: Names the tokenizer by its behavior; None where the reader has no such name.
+    #: Fingerprint of the tokenizer's behavior; None if the reader has none.
     fingerprint: str | None = None
     #: Returns the token with an id, for messages.
     token: Callable[[int], str | None] = lambda _: None
-    #: All tokens, and the other tables that are compared.
+    #: All tokens, and the other compared tables.
     table: Table = field(default_factory=Table)
-    #: Returns the texts of lists of ids, without special tokens if the last argument says so.
+    #: Returns the texts of lists of ids; without special tokens if the last argument says so.
     decode: Callable[[list[list[int]], bool], list[str]] | None = None
-    #: The ids of special tokens by their roles, such as "bos_token", if the file names them.
+    #: Ids of special tokens by role, such as "bos_token", if the file names roles.
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def control(self) -> list[str]:
-        """The names that text of users is not meant to have."""
+        """Names that users' text should not have."""
         return [name for name in self.special if self.table.types.get(name) != "not special"]
 
     def find(self, name: str) -> int | None:
-        """Returns the id of the token that a text becomes alone; None if it becomes several."""
+        """Returns the id of a text that is one token; None for several tokens."""
         if name in self.special or not self.finds_special:
             return self.special.get(name)
         (ids,) = self.encode([name])
         return ids[0] if len(ids) == 1 else None
 
     def has(self, name: str) -> bool:
-        """True if a token is spelled so, whether text becomes it or not."""
+        """Returns True if a token has this spelling, whether or not text becomes the token."""
         return self.find(name) is not None or name.encode() in self.tokens
 
 
 class Skipped(Exception):
-    """A source that is not compared. Its text says why."""
+    """A source without a comparison. The text says why."""
 
 
-#: A ``tokenizer.json`` of the folder, if it has one with a model, and the added tokens of the config.
+#: The folder's ``tokenizer.json`` if it has a model, and the config's added tokens.
 Shell = tuple[Mapping[str, Any] | None, Mapping[str, int]]
 
 
 def of_tokenizer_json(path: Path, shell: Shell) -> Source:
-    """Reads a ``tokenizer.json``. Raises ValueError if it is malformed."""
+    """Reads a ``tokenizer.json``. Raises ValueError for a malformed file."""
     return _of_json(path.name, read_text(path))
 
 
@@ -100,7 +100,7 @@ def of_vocabulary_and_merges(path: Path, shell: Shell) -> Source:
     """Reads ``vocab.json`` and ``merges.txt``. Pattern and added tokens come from the
     ``tokenizer.json``, or else GPT-2's pattern and the tokens of the config.
 
-    Raises ValueError if a file is malformed.
+    Raises ValueError for a malformed file.
     """
     settings, special = shell
     files = pair(path)
@@ -121,7 +121,7 @@ def of_ranks(path: Path, shell: Shell) -> Source:
 
     Raises:
         ValueError: the file is malformed.
-        Skipped: nothing gives the pattern.
+        Skipped: there is no pattern.
     """
     settings, special = shell
     try:
@@ -152,9 +152,9 @@ def of_ranks(path: Path, shell: Shell) -> Source:
 
 
 def of_model(path: Path, shell: Shell) -> list[Source]:
-    """Reads a model of SentencePiece: for each version, if they give different ids.
+    """Reads a model of SentencePiece: once for each version, if the versions give different ids.
 
-    Raises ValueError if it is malformed.
+    Raises ValueError for a malformed file.
     """
     new, old = (Tokenizer.from_sentencepiece(path, version) for version in _VERSIONS)
     if new.fingerprint == old.fingerprint:
@@ -165,7 +165,7 @@ def of_model(path: Path, shell: Shell) -> list[Source]:
     ]
 
 
-#: The end of the name of a model by an old version of sentencepiece.
+#: Suffix of the name of a model by an old version of sentencepiece.
 OLDER = "up to 0.2.1"
 
 _VERSIONS: tuple[Literal["0.2.3"], Literal["0.2.1"]] = ("0.2.3", "0.2.1")
@@ -178,7 +178,7 @@ def _of_sentencepiece(name: str, tokenizer: Tokenizer) -> Source:
 
 
 def of_gguf(path: Path, shell: Shell) -> Source:
-    """Reads a GGUF file of byte-level BPE or of SentencePiece. Raises Skipped for any other."""
+    """Reads a GGUF file of byte-level BPE or of SentencePiece. Raises Skipped for other models."""
     try:
         is_pieces = gguf_file.is_pieces(path)
         read: Any = gguf_file.load_pieces(path) if is_pieces else gguf_file.load(path)
@@ -193,8 +193,8 @@ def of_gguf(path: Path, shell: Shell) -> Source:
 
 
 def of_words(path: Path, shell: Shell) -> Source:
-    """Reads a ``vocab.txt``: with the other parts of the folder's ``tokenizer.json`` of WordPiece,
-    or as BERT's class does. Raises ValueError if it is malformed."""
+    """Reads a ``vocab.txt``: with the pipeline of the folder's ``tokenizer.json`` of WordPiece, or
+    of BERT's class. Raises ValueError for a malformed file."""
     contents = json.loads(bpe_engine.open_tokenizer(path).hf.to_str())
     settings, _ = shell
     if settings is not None and "continuing_subword_prefix" in settings["model"]:
@@ -204,7 +204,7 @@ def of_words(path: Path, shell: Shell) -> Source:
 
 
 def of_tekken(path: Path, shell: Shell) -> Source:
-    """Reads a ``tekken.json``. Raises ValueError if it is malformed."""
+    """Reads a ``tekken.json``. Raises ValueError for a malformed file."""
     encoding = bpe_engine.load_encoding(path)
     special = dict(encoding.special_tokens)
 
@@ -228,9 +228,9 @@ def of_tekken(path: Path, shell: Shell) -> Source:
 
 
 def of_transformers(folder: Path) -> Source:
-    """Loads the folder as servers do, without running code of the folder.
+    """Loads the folder as servers do, without running its code.
 
-    Raises Skipped if transformers is not installed, and ValueError with its message if it fails.
+    Raises Skipped without transformers, and ValueError with transformers' message if it fails.
     """
     with _quiet():
         try:
@@ -241,7 +241,7 @@ def of_transformers(folder: Path) -> Source:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 str(folder), local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # Errors of any type come through.
+        except Exception as error:  # Errors may have any type.
             text = str(error).strip().split("\n")[0]
             raise ValueError(f"transformers {transformers.__version__}: {text}") from error
 
@@ -353,7 +353,7 @@ def _around(plain: list[int], whole: list[int]) -> tuple[list[int], list[int]] |
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps what packages log off the screen: findings say what matters of it."""
+    """Keeps the logs of packages off the screen: findings repeat what matters."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -362,7 +362,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-#: The functions that read a file of the folder, by format. Files of other formats are ignored.
+#: Functions that read a file of the folder, by format. Files of other formats are ignored.
 READERS: dict[Format, Callable[[Path, Shell], Source | list[Source]]] = {
     "tokenizer.json": of_tokenizer_json,
     "tekken": of_tekken,

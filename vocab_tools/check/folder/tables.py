@@ -1,6 +1,6 @@
-"""Tables: all tokens of a tokenizer, its merges or scores, and its settings.
+"""Tables: all tokens of a tokenizer, its merges or scores, its settings.
 
-Texts show a few thousand of the tokens; tables show all of them. Two tables are compared here.
+Texts contain a few thousand of the tokens; tables have all of them. Compares two tables.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from ...text import quoted
 
-#: The types of pieces by their numbers in a model of SentencePiece; ordinary ones have no name.
+#: Types of pieces by their numbers in a model of SentencePiece, except the ordinary type.
 _TYPES = {2: "unknown", 3: "control", 4: "user-defined", 5: "unused", 6: "byte"}
 
-#: Types that each format names differently.
+#: Types with a different name in each format.
 _ADDED = ("unknown", "control", "user-defined", "special", "not special")
 
 _ORDINARY = "ordinary"
@@ -24,20 +24,20 @@ _ORDINARY = "ordinary"
 
 @dataclass(frozen=True)
 class Table:
-    """All of a tokenizer but its steps. Tokens are spelled as in a ``tokenizer.json``."""
+    """A tokenizer's tables, with tokens in the spelling of a ``tokenizer.json``."""
 
-    #: The file and its format; empty for AutoTokenizer.
+    #: File and format; empty for AutoTokenizer.
     file: str = ""
     format: str = ""
     #: Tokens and ids.
     tokens: Mapping[str, int] = field(default_factory=dict)
-    #: The types of tokens that are not ordinary, such as "special" or "unused".
+    #: Types of tokens that are not ordinary, such as "special" or "unused".
     types: Mapping[str, str] = field(default_factory=dict)
-    #: The merges in order, each as two tokens; None if the format does not list them.
+    #: Merges in order, each as two tokens; None if the format lists no merges.
     merges: Sequence[str] | None = None
-    #: For each token that merging makes, its turn: the smallest comes first.
+    #: Turn of each token that merging makes: the smallest merges first.
     turns: Mapping[str, float] = field(default_factory=dict)
-    #: The scores of a Unigram model.
+    #: Scores of a Unigram model.
     scores: Mapping[str, float] = field(default_factory=dict)
     #: True if the format lists special tokens.
     lists_special: bool = True
@@ -50,7 +50,7 @@ def of_settings(contents: Mapping[str, Any], *, lists_merges: bool = True) -> Ta
 
     Args:
         contents: the contents of the file.
-        lists_merges: False if the merges are those that ids give.
+        lists_merges: False if the merges follow from the ids.
     """
     model = contents["model"]
     vocab, scores = model.get("vocab") or {}, {}
@@ -105,19 +105,19 @@ def of_pieces(contents: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two tables: how many entries, and the first in words."""
+    """A difference of two tables: the number of entries, and the first in words."""
 
     count: int
     first: str
 
 
 def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Compares the ids of tokens: of those that both have, and of ordinary ones that one lacks.
+    """Compares the ids of tokens in both tables, and of ordinary tokens that one table lacks.
 
     Args:
         one: a table.
         two: another.
-        names: where each is so, as the end of a clause: "by tokenizer.json", or "before".
+        names: the name of each table as the end of a clause: "by tokenizer.json", or "before".
     """
     by_id, other_by_id = _by_id(one), _by_id(two)
     ids = {id for id, token in by_id.items() if other_by_id.get(id, token) != token}
@@ -139,7 +139,7 @@ def tokens_differ(one: Table, two: Table, names: tuple[str, str]) -> Difference 
 
 
 def tokens_missing(one: Table, two: Table, names: tuple[str, str]) -> Difference | None:
-    """Compares special and added tokens: those that one of two tables lacks."""
+    """Compares special and added tokens that one of two tables lacks."""
     lines = [
         line
         for a, b, sides in ((one, two, names), (two, one, names[::-1]))
@@ -173,8 +173,8 @@ def merges_differ(
     Args:
         one: a table.
         two: another.
-        names: where each is so, as the end of a clause: "by tokenizer.json", or "before".
-        exactly: also types that formats have under different names.
+        names: the name of each table as the end of a clause: "by tokenizer.json", or "before".
+        exactly: also compare types with a different name in each format.
     """
     lines = [*_merges(one, two, names), *_scores(one, two, names)]
     for token, id in one.tokens.items():
@@ -224,7 +224,7 @@ def _scores(one: Table, two: Table, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _single(score: float) -> bytes:
-    """Returns a score in single precision, as models have it."""
+    """Returns a score in single precision, the precision of models."""
     return struct.pack("<f", score)
 
 

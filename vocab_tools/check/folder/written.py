@@ -1,4 +1,4 @@
-"""The text that a chat template writes itself, around the messages."""
+"""The text that a chat template itself writes around the messages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Names that are control tokens wherever they are used.
+#: Names that are control tokens of every model that uses them.
 _CONTROL = re.compile(
     r"<\|[^\s<>|]{1,64}\|?>|<[^\s<>|]{1,64}\|>|<｜[^\s<>]{1,64}｜>|〈\|[^\s〈〉]{1,64}\|〉"
     r"|</?(?:s|bos|eos|pad|unk|mask)>|</?\w+_of_\w+>"
 )
 
-#: Names that are control tokens of some models, and ordinary text to others.
+#: Names that are control tokens of some models, and ordinary text for others.
 _TAG = re.compile(r"</?[A-Za-z][\w:.-]{0,63}>|\[/?[A-Z][A-Z_]{2,63}\]")
 
-#: `{% generation %}`, which jinja2 itself does not know.
+#: `{% generation %}`, unknown to jinja2.
 _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 
 _ANSWER = "The answer is 42"
@@ -41,7 +41,7 @@ _TOOL = {
 _USER = {"role": "user", "content": "What is 6 times 7?"}
 _ASSISTANT = {"role": "assistant", "content": _ANSWER}
 
-#: Conversations that are rendered. A template may refuse all but the first two.
+#: Conversations to render. A template may refuse all but the first two.
 _CONVERSATIONS: tuple[tuple[list[dict[str, Any]], dict[str, Any]], ...] = (
     ([_USER], {"add_generation_prompt": True}),
     ([_USER, _ASSISTANT], {}),
@@ -62,25 +62,25 @@ _CONVERSATIONS: tuple[tuple[list[dict[str, Any]], dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a template, as far as the probe conversations show it."""
+    """The text of a template, as far as the probe conversations render it."""
 
-    #: Renderings. At least one exists unless there is an error.
+    #: Renderings; at least one unless there is an error.
     prompts: list[str]
-    #: Stretches of the template's own text.
+    #: Runs of the template's own text.
     stretches: list[str]
-    #: The template's text after the last assistant message; None if that is not in the prompt.
+    #: Template's text after the last assistant message; None if the prompt lacks that message.
     turn_end: str | None
     #: Why no conversation was rendered.
     error: str | None = None
 
     @property
     def controls(self) -> list[str]:
-        """The control tokens that the template writes, each once."""
+        """Control tokens that the template writes, each once."""
         return list(dict.fromkeys(_found(_CONTROL, self.stretches)))
 
     @property
     def tags(self) -> list[str]:
-        """The tags that the template writes and that may be ordinary text, each once."""
+        """Tags that the template writes and that may be ordinary text, each once."""
         controls = set(self.controls)
         found = dict.fromkeys(_found(_TAG, self.stretches))
         return [tag for tag in found if tag not in controls]
@@ -92,7 +92,7 @@ def _found(pattern: re.Pattern[str], texts: list[str]) -> Iterator[str]:
 
 
 def has_generation_tags(template: str) -> bool:
-    """True if a template marks the text of the assistant."""
+    """Returns True if a template marks the assistant's text."""
     return bool(_GENERATION.search(template))
 
 
@@ -101,7 +101,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
 
     Args:
         template: the template.
-        tokens: the special tokens by the name of the variable, such as ``bos_token``.
+        tokens: the special tokens by variable, such as ``bos_token``.
 
     Raises ImportError if jinja2 is not installed.
     """
@@ -112,7 +112,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
     for messages, options in _CONVERSATIONS:
         try:
             segments = render_template(template, messages, **{**variables, **options})
-        except Exception as failed:  # Exceptions of jinja2, and whatever the template raises.
+        except Exception as failed:  # Exceptions of jinja2, and any that the template raises.
             error = error or f"{type(failed).__name__}: {failed}"
             continue
         prompts.append("".join(segment.text for segment in segments))
@@ -126,7 +126,7 @@ def written_by(template: str, tokens: Mapping[str, str]) -> Written:
 
 
 def _own_text(segment: Any) -> str | None:
-    """Returns the text of a segment that the template wrote; None for the caller's."""
+    """Returns the text of a segment of the template; None for the caller's."""
     is_own = segment.kind == "special" or segment.allowed_special is True
     return segment.text if is_own else None
 
@@ -134,7 +134,7 @@ def _own_text(segment: Any) -> str | None:
 def _literals(template: str) -> list[str]:
     """Returns the text and the strings that a template writes in any branch.
 
-    Strings that are compared, and arguments, are omitted: they are searched for, not written.
+    Omits compared strings and arguments: the template searches for them.
     """
     import jinja2
     from jinja2 import nodes

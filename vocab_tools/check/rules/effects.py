@@ -15,17 +15,17 @@ from ..findings import MOST_LIST, RULES, Found, Outcome
     needs=["extra"],
 )
 def other_text_changes(context: Context) -> Outcome:
-    """Steps on the way to a word are tokens, too. Text that contains them gets ids that the model
-    has never seen, although it holds no new word.
+    """Steps on the way to a word are tokens, too. Text that contains these tokens gets ids that the
+    model has never seen, without any new word.
 
-    Do: Continue training on ordinary text as well; `--prune` leaves out tokens that no word needs.
+    Do: Continue training on ordinary text as well; `--prune` drops tokens that no word needs.
     """
-    # New tokens that are on the way to others: text with them changes, too.
+    # New tokens on the way to other tokens: text with them changes, too.
     loaded = context.loaded
     others = []
     for token, number in loaded.extra.items():
         text = text_of(token)
-        # A part of a character is never a piece: only merging can make it.
+        # A part of a character is never a piece; only merging makes such a token.
         is_reached = number not in context.audit.unreached
         if text not in context.new_words if text is not None else is_reached:
             others.append(token)
@@ -42,9 +42,9 @@ def other_text_changes(context: Context) -> Outcome:
     needs=["corpus"],
 )
 def corpus_changes(context: Context) -> Outcome:
-    """Pieces of your text change without a new word in them. The examples show which.
+    """Pieces of your text change although they contain no new word. The examples show some.
 
-    Do: If they are frequent, drop the words that cause them, or train on such text.
+    Do: If the pieces are frequent, drop the words that cause them, or train on such text.
     """
     assert context.corpus is not None
     return [
@@ -58,7 +58,7 @@ def corpus_changes(context: Context) -> Outcome:
 def corpus(context: Context) -> Outcome:
     """The number of tokens of your text before and after, and of the pieces that change.
 
-    Do: Nothing; compare it with the gain that you hoped for.
+    Do: Nothing; compare the numbers with the expected gain.
     """
     effect = context.corpus
     assert effect is not None

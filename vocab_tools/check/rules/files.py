@@ -8,7 +8,7 @@ from ..findings import RULES, Outcome
 
 @RULES.rule("error", "lines of a rank file that cannot be read")
 def bad_line(context: Context) -> Outcome:
-    """A loader stops at such a line or skips it, and then the token is missing.
+    """A loader stops at such a line, or skips it and lacks the token.
 
     Do: Write the file again with the program that made it. A line is a token in base64, a space,
     and its id.
@@ -22,7 +22,7 @@ def bad_line(context: Context) -> Outcome:
 
 @RULES.rule("error", "single bytes that are not tokens: text with them cannot be encoded")
 def missing_byte(context: Context) -> Outcome:
-    """Text with this byte has no ids at all: encoding it is an error.
+    """Text with this byte cannot be encoded: encoding raises an error.
 
     Do: Add the 256 single bytes to the vocabulary, usually as its first ids.
     """
@@ -32,7 +32,7 @@ def missing_byte(context: Context) -> Outcome:
 
 @RULES.rule("error", "tokens with two ids: loaders differ in which one they take")
 def duplicate_token(context: Context) -> Outcome:
-    """Loaders differ in which id they take, so two programs encode the same text differently.
+    """Loaders take either id, so that two programs encode the same text differently.
 
     Do: Keep the id that the model was trained with, and delete the other line.
     """
@@ -41,7 +41,7 @@ def duplicate_token(context: Context) -> Outcome:
 
 @RULES.rule("error", "ids with two tokens: only one can be decoded")
 def duplicate_id(context: Context) -> Outcome:
-    """Only one of the two tokens can be decoded; text with the other comes back changed.
+    """Only one of the two tokens can be decoded; text with the other decodes to different text.
 
     Do: Give either token another id, as the model was trained.
     """

@@ -10,7 +10,7 @@ from ..findings import RULES, Found, Outcome
 
 @RULES.rule("error", "new tokens that the vocabulary had before")
 def shadow(context: Context) -> Outcome:
-    """The base already has these tokens. Loaders keep one of the two ids, and not all the same one.
+    """The base already has these tokens. Loaders keep either id.
 
     Do: Delete them from the extension; `learn` and `propose` skip known words.
     """
@@ -33,7 +33,7 @@ def below_base(context: Context) -> Outcome:
 def id_gap(context: Context) -> Outcome:
     """The embedding table has rows for unused ids. Nothing breaks, but sizes are easily confused.
 
-    Do: Leave it where a published vocabulary has it; otherwise number the tokens without gaps.
+    Do: Nothing for a published vocabulary; otherwise number the tokens without gaps.
     """
     return _gaps(context, 0, _base_end(context))
 

@@ -9,7 +9,7 @@ from ..findings import RULES, Outcome
 
 @RULES.rule("error", "tokens with the id of a special token")
 def special_id(context: Context) -> Outcome:
-    """The id means a control token to the model and a piece of text to the tokenizer.
+    """The id is a control token to the model and a piece of text to the tokenizer.
 
     Do: Choose a start id after all special tokens; `learn --start-id auto` does.
     """
@@ -29,9 +29,9 @@ def special_id(context: Context) -> Outcome:
 
 @RULES.rule("error", "tokens whose bytes are the text of a special token")
 def special_text(context: Context) -> Outcome:
-    """Ordinary text with the name of a special token becomes one token that looks like it.
+    """Ordinary text with the name of a special token becomes one token with the same text.
 
-    Do: Remove the token from the ranks; special tokens are kept apart.
+    Do: Remove the token from the ranks; special tokens are stored separately.
     """
     ranks = context.loaded.ranks
     return [

@@ -1,4 +1,4 @@
-"""Rules about single tokens: is it text, does merging reach it, does its text encode to it?"""
+"""Rules about single tokens: valid text, reached by merging, equal after a round trip."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..findings import MOST_EXAMPLES, RULES, Found, Outcome
     needs=["tokens"],
 )
 def unreachable_by_merging(context: Context) -> Outcome:
-    """No sequence of merges makes the token, so it is never produced inside a longer piece; its row
-    in the embedding table stays untrained.
+    """No sequence of merges makes the token, so that longer pieces never contain it and its row in
+    the embedding table stays untrained.
 
-    Do: Learn words with `learn`, which adds the merges on the way, and do not add ranks by hand. In
-    a published vocabulary, leave it.
+    Do: Learn words with `learn`, which adds the merges on the way; do not add ranks by hand.
+    Nothing for a published vocabulary.
     """
     by_id = context.loaded.by_id
     numbers, new = context.new_first(context.audit.unreached)
@@ -43,8 +43,7 @@ def unreachable_by_merging(context: Context) -> Outcome:
 def never_whole(context: Context) -> Outcome:
     """The pattern always cuts the text of the token, so encoding never produces it.
 
-    Do: Check that the pattern is the one of the model (`--pattern`); list the pieces instead of the
-    whole.
+    Do: Check that the pattern is the model's (`--pattern`); list the pieces instead of the whole.
     """
     found = context.audit.never_whole
     by_id = context.loaded.by_id
@@ -68,7 +67,7 @@ def never_whole(context: Context) -> Outcome:
 def nonsense_bytes(context: Context) -> Outcome:
     """These bytes occur in no UTF-8 text; a model that samples such a token writes garbage.
 
-    Do: Train on text that was checked for UTF-8 first. In a published vocabulary, leave them.
+    Do: Validate the UTF-8 of training text. Nothing for a published vocabulary.
     """
     by_id = context.loaded.by_id
     nonsense = context.ids_by_utf8.get("nonsense", [])
@@ -81,12 +80,11 @@ def nonsense_bytes(context: Context) -> Outcome:
     needs=["tokens"],
 )
 def not_nfc(context: Context) -> Outcome:
-    """Where text is normalized first, it never contains these characters, so the token is never
-    used.
+    """Normalized text never contains these characters, so that the token is unused.
 
     Do: Normalize the word list or the training text to form C.
     """
-    # Words, and tokens that normalized text never contains; tokens of the base only where text is
+    # Words, and tokens that normalized text never contains; tokens of the base only if text is
     # normalized.
     examples = [
         f"{quoted(shorten(word.listed))}: NFC is {quoted(shorten(word.word))}"
@@ -132,7 +130,7 @@ def not_utf8(context: Context) -> Outcome:
 def incomplete_character(context: Context) -> Outcome:
     """A character of several tokens is complete only with the last of them.
 
-    Do: Nothing in a published vocabulary. `learn --whole-characters` makes no new ones.
+    Do: Nothing for a published vocabulary. `learn --whole-characters` makes no new ones.
     """
     kinds = {kind: ids for kind, ids in context.ids_by_utf8.items() if kind != "nonsense"}
     counts = {kind: len(kinds.get(kind, [])) for kind in ("prefix", "suffix", "middle")}
@@ -152,7 +150,7 @@ def incomplete_character(context: Context) -> Outcome:
 def crosses_character(context: Context) -> Outcome:
     """A token that joins the end of a character to another one hides where characters begin.
 
-    Do: Nothing in a published vocabulary. `learn --whole-characters` makes no new ones.
+    Do: Nothing for a published vocabulary. `learn --whole-characters` makes no new ones.
     """
     audit = context.audit
     return _named(context, (number for number, flag in zip(audit.ids, audit.crosses) if flag))
@@ -160,15 +158,15 @@ def crosses_character(context: Context) -> Outcome:
 
 @RULES.rule("info", "tokens whose text is not encoded as the token", needs=["tokens"])
 def round_trip(context: Context) -> Outcome:
-    """A token whose text is encoded otherwise was hardly seen in training: a candidate for a
-    glitch.
+    """A token whose text is encoded otherwise was hardly seen in training: it may be a glitch
+    token.
 
-    Do: Do not build prompts from such ids; mask them if a model samples them.
+    Do: Build no prompts from such ids; mask them if a model samples them.
     """
     classes, encoded = context.audit.round_trip, context.audit.encoded
     lost = [number for number, name in classes.items() if name not in ("OK", "OK_SPECIAL")]
     examples = []
-    # Tokens that are text come first: the others never round-trip.
+    # Tokens that are text come first: other tokens never round-trip.
     numbers, new = context.new_first(sorted(lost, key=lambda number: number not in encoded))
     for number in numbers[:MOST_EXAMPLES]:
         name = classes[number]
@@ -184,6 +182,6 @@ def round_trip(context: Context) -> Outcome:
 
 
 def _named(context: Context, numbers: Iterable[int], message: str = "") -> Found:
-    """Returns tokens with their ids, the extension's first."""
+    """Returns tokens with their ids, new tokens first."""
     listed, new = context.new_first(numbers)
     return Found([context.named(number) for number in listed], message=message, new=new)

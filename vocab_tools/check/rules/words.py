@@ -9,9 +9,9 @@ from ..findings import MOST_LIST, RULES, Outcome
 
 @RULES.rule("warning", "words that the pre-tokenizer cuts", needs=["words"])
 def word_split(context: Context) -> Outcome:
-    """The pattern cuts the word before any token is looked up, so it cannot be one token.
+    """The pattern cuts the word before any token is looked up, so that it cannot be one token.
 
-    Do: List its pieces, or use a pattern that keeps it whole, if the model is trained with that.
+    Do: List the pieces, or train the model with a pattern that keeps the word whole.
     """
     return [
         f"{quoted(shorten(word.word))} is cut into {shorten(quoted_list(word.pieces), MOST_LIST)}"
@@ -22,7 +22,7 @@ def word_split(context: Context) -> Outcome:
 
 @RULES.rule("warning", "words that are several tokens", needs=["words"])
 def word_not_one_token(context: Context) -> Outcome:
-    """The word was to become a token, and is still several.
+    """The word should be one token, but is several.
 
     Do: Learn it again, with the same base and pattern, and without a limit on merges.
     """

@@ -1,6 +1,6 @@
 """The rules for a model folder, one function for each finding.
 
-Findings are listed by severity, and then in the order in which the modules are imported here.
+Findings are listed by severity, then in the order of these imports.
 """
 
 from . import files, special, sizes, template, against  # isort: skip

@@ -12,13 +12,13 @@ from ..model_folder import ModelFolder
 from ..sources import ROLES, Source
 from .files import by_tables, lines_of_difference
 
-#: The number of special tokens that are decoded.
+#: Number of special tokens to decode.
 _SPECIAL = 100
 
 
 @FOLDER_RULES.rule("error", "tokenizers without an earlier one to compare", needs=("earlier",))
 def nothing_compared(folder: ModelFolder) -> Outcome:
-    """Nothing says whether ids are the same.
+    """The comparison is incomplete: ids may have changed.
 
     Do: Give the earlier version of this folder or file.
     """
@@ -33,7 +33,7 @@ def nothing_compared(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "texts that have other ids than before", needs=("earlier",))
 def ids_changed(folder: ModelFolder) -> Outcome:
-    """Text that is stored as ids, and what a model has learned, no longer fit the tokenizer.
+    """Stored ids, and what the model learned, no longer match the tokenizer.
 
     Do: Keep the earlier files and versions of packages, or encode everything again and train with it.
     """
@@ -44,7 +44,7 @@ def ids_changed(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "tokens that have another id than before, or none", needs=("earlier",))
 def tokens_changed(folder: ModelFolder) -> Outcome:
-    """A model reads another row of its table for the token, also where no text of the check holds it.
+    """A model reads another row of its table for the token, even if the check's texts lack it.
 
     Do: Keep the earlier file, or train with the new one; move rows with `extend_embeddings` if tokens
     were only added.
@@ -56,7 +56,7 @@ def tokens_changed(folder: ModelFolder) -> Outcome:
     "error", "merges, scores or types of tokens other than before", needs=("earlier",)
 )
 def merges_changed(folder: ModelFolder) -> Outcome:
-    """The tokens are the same, and some texts are cut in another way, if not the texts of the check.
+    """The tokens are the same, but some texts are cut differently, perhaps not the check's.
 
     Do: Keep the earlier file, or encode everything again and train with it.
     """
@@ -69,7 +69,7 @@ def merges_changed(folder: ModelFolder) -> Outcome:
     needs=("earlier",),
 )
 def settings_changed(folder: ModelFolder) -> Outcome:
-    """The ids of a text alone are the same; what a model gets around them, or stops at, is not.
+    """The ids of texts are the same, but the ids added around texts, or the stop ids, differ.
 
     Do: Set it as before, or train with the new setting.
     """
@@ -101,9 +101,9 @@ def _settings(folder: ModelFolder, source: Source) -> dict[str, str]:
 
 @FOLDER_RULES.rule("error", "ids that become other text than before", needs=("earlier",))
 def decoding_changed(folder: ModelFolder) -> Outcome:
-    """An answer of the model with the ids of before is shown as other text.
+    """The same ids of the model's answer are shown as other text.
 
-    Do: Keep the earlier decoder and special tokens, or look at every program that reads the text.
+    Do: Keep the earlier decoder and special tokens, or check every program that reads the text.
     """
     lines, count = [], 0
     for old, new in folder.pairs:
@@ -129,7 +129,7 @@ def decoding_changed(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "tokenizers that the folder no longer has", needs=("earlier",))
 def tokenizer_gone(folder: ModelFolder) -> Outcome:
-    """A program that reads this file, or this class, finds nothing, or chooses another tokenizer.
+    """A program that reads this file or class finds nothing, or chooses another tokenizer.
 
     Do: Copy the file again, or install the package that reads it.
     """

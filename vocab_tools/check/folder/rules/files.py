@@ -1,4 +1,4 @@
-"""Rules about the tokenizer files of a folder, side by side."""
+"""Rules about differences between the tokenizer files of a folder."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..tables import Difference, Table
 
 @FOLDER_RULES.rule("error", "files that cannot be read")
 def bad_file(folder: ModelFolder) -> Outcome:
-    """A server reads this file and fails, or goes on without it.
+    """A server reads this file and fails, or goes on without the file.
 
-    Do: Copy the file again from where the model comes from.
+    Do: Copy the file again from its source.
     """
-    # Every file is read before: a broken one is noted where it is.
+    # Every file is read first: reading records broken files.
     _ = folder.differing, folder.template, folder.roles, folder.model_ids("eos_token")
     return folder.broken
 
@@ -29,10 +29,10 @@ def bad_file(folder: ModelFolder) -> Outcome:
 def no_tokenizer(folder: ModelFolder) -> Outcome:
     """Without a tokenizer the model cannot be served.
 
-    Do: Copy `tokenizer.json`, or what the model has in its place, to the folder.
+    Do: Copy `tokenizer.json`, or the model's equivalent, to the folder.
     """
     if folder.main is not None:
-        # A model of Unigram has at least the unknown token.
+        # A Unigram model has at least the unknown token.
         is_empty = len(folder.main.tokens) < 2
         return [f"{folder.main.name} has added tokens, and no vocabulary"] if is_empty else []
     if folder.broken:
@@ -42,10 +42,10 @@ def no_tokenizer(folder: ModelFolder) -> Outcome:
     return [f"the folder has {few(names, 8) or 'no files'}", *made]
 
 
-#: The most tokens that are shown of a difference.
+#: Maximum number of tokens to show of a difference.
 _SHOWN = 4
 
-#: The programs that read each kind of file, by the pattern of its name. The first one counts.
+#: Programs that read each kind of file, by the pattern of the name. The first match counts.
 _PROGRAMS = {
     AUTO: "transformers, and servers where they have no file to read",
     "tokenizer.json*": "transformers, vLLM, SGLang, text-generation-inference",
@@ -61,14 +61,14 @@ _PROGRAMS = {
 
 
 def _named(source: Source) -> str:
-    """Returns a source with its kind, and with the programs that read it if any are known."""
+    """Describes a source: its kind, and known programs that read it."""
     found = (programs for name, programs in _PROGRAMS.items() if fnmatch(source.name, name))
     programs = next(found, None)
     return f"{source.name} ({source.kind}{f'; read by {programs}' if programs else ''})"
 
 
 def lines_of_difference(main: Source, one: Differing) -> list[str]:
-    """Returns how many texts differ, the first of them in ids, and in tokens."""
+    """Returns the number of different texts, and the first of them in ids and in tokens."""
     ours, theirs = parting(one.ids, one.other_ids)
     lines = [
         f"{_named(one.source)}: {one.count:,} of {one.compared:,} texts differ",
@@ -80,7 +80,7 @@ def lines_of_difference(main: Source, one: Differing) -> list[str]:
 
 
 def _tokens(main: Source, one: Differing) -> str | None:
-    """Returns the tokens from where they part; None if a source has no names for them."""
+    """Returns the tokens from the first difference; None if a source has no names for them."""
     alike = next((at for at, (a, b) in enumerate(zip(one.ids, one.other_ids)) if a != b), None)
     start = max((min(len(one.ids), len(one.other_ids)) if alike is None else alike) - 1, 0)
     lists = []
@@ -94,7 +94,7 @@ def _tokens(main: Source, one: Differing) -> str | None:
 
 @FOLDER_RULES.rule("error", "texts to which files of the folder give different ids")
 def files_differ(folder: ModelFolder) -> Outcome:
-    """Servers choose different files of the folder, so one model gets different ids.
+    """Servers choose different files of the folder, so that one model gets different ids.
 
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
@@ -106,7 +106,7 @@ def files_differ(folder: ModelFolder) -> Outcome:
     return Found([*found.examples, f"beside {_named(folder.main)}"], count=found.count)
 
 
-#: Compares the tables of two sources, under these names.
+#: Compares the tables of two sources under these names.
 _Compare = Callable[[Table, Table, tuple[str, str]], Difference | None]
 
 
@@ -123,7 +123,7 @@ def by_tables(pairs: Iterable[tuple[Source, Source]], *compares: _Compare) -> Ou
 
 
 def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
-    """Returns the first source with each other one; both versions of a model have one table."""
+    """Pairs the first source with each other one; both versions of a model have one table."""
     main = folder.main
     others = [source for source in folder.sources if source is not main and not is_older(source)]
     return [] if main is None else [(main, source) for source in others]
@@ -131,8 +131,8 @@ def _beside_main(folder: ModelFolder) -> list[tuple[Source, Source]]:
 
 @FOLDER_RULES.rule("error", "tokens that have another id, or none, in another source")
 def tokens_differ(folder: ModelFolder) -> Outcome:
-    """A program that reads the other source feeds the model another token's row, also for tokens that
-    no text of the check holds.
+    """A program that reads the other source gives the model another token's row, even for tokens
+    that no text of the check contains.
 
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
@@ -142,7 +142,7 @@ def tokens_differ(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "merges, scores or types of tokens that differ between sources")
 def merges_differ(folder: ModelFolder) -> Outcome:
-    """Two sources with the same tokens cut text in different ways, if only in some texts.
+    """Two sources with the same tokens cut some texts differently.
 
     Do: Keep the file that the model was trained with, and make the others from it with `vocab-tools
     convert`.
@@ -152,18 +152,18 @@ def merges_differ(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "special or added tokens that some of the sources lack")
 def tokens_missing(folder: ModelFolder) -> Outcome:
-    """To a program that reads the source without the token, its name is ordinary text, and its id has
-    no text.
+    """For a program that reads the source without the token, the token's name is ordinary text, and
+    the token's id has no text.
 
-    Do: Nothing if only programs that read the other source see the token. Otherwise add it there.
+    Do: Nothing if only programs that read the other source see the token. Otherwise add the token.
     """
     return by_tables(_beside_main(folder), tables.tokens_missing)
 
 
 @FOLDER_RULES.rule("warning", "ids that become different text by different sources")
 def decoding_differs(folder: ModelFolder) -> Outcome:
-    """An answer of the model with these ids is shown with other spaces or marks, so that tests and parsers of
-    its text see a difference.
+    """The same ids of the model's answer are shown with other spaces or marks, which tests and
+    parsers of the text see.
 
     Do: Give the served file the decoder of the model's original file.
     """
@@ -178,8 +178,8 @@ def decoding_differs(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "files that cut or pad every text")
 def cuts_texts(folder: ModelFolder) -> Outcome:
-    """The package tokenizers obeys these settings of the file, and transformers and servers do not: long
-    texts lose their end, or short ones get more ids, in some programs only.
+    """The package tokenizers obeys these settings of the file, but transformers and servers do not:
+    long texts lose their end, or short texts get more ids, in some programs only.
 
     Do: Delete `truncation` and `padding` from `tokenizer.json`, and say where they are wanted.
     """
@@ -192,19 +192,19 @@ def cuts_texts(folder: ModelFolder) -> Outcome:
 
 
 def is_older(source: Source) -> bool:
-    """Whether a source is a model read as an old version of sentencepiece does, with other ids."""
+    """Returns True for a model read as by an old version of sentencepiece, with other ids."""
     return source.name.endswith(OLDER)
 
 
 @FOLDER_RULES.rule("warning", "texts whose ids depend on the version of sentencepiece")
 def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
-    """Up to 0.2.1, sentencepiece rounds the sums of a Unigram model in another place, so texts encoded
-    then have other ids than today.
+    """Up to 0.2.1, sentencepiece rounds the sums of a Unigram model at another step, so that texts
+    encoded then have other ids than today.
 
-    Do: Say which version has made stored ids; `hf.Tokenizer.from_sentencepiece(version=)` gives both.
+    Do: Find the version of stored ids; `hf.Tokenizer.from_sentencepiece(version=)` reads as both.
     """
     lines, count = [], 0
-    # A model by its old version comes after the one by the new version.
+    # A model by its old version follows the model by the new version.
     for new, old in zip(folder.files, folder.files[1:]):
         if is_older(old) and (one := folder.compared(new, old)).count:
             lines += lines_of_difference(new, one)
@@ -214,7 +214,7 @@ def sentencepiece_versions_differ(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("error", "texts to which AutoTokenizer gives other ids than the file")
 def transformers_differs(folder: ModelFolder) -> Outcome:
-    """AutoTokenizer builds some classes anew instead of reading the file, and then gives other ids.
+    """AutoTokenizer rebuilds some classes instead of reading the file, and then gives other ids.
 
     Do: Set `tokenizer_class` to `PreTrainedTokenizerFast`, or use `bpe_engine.hf.as_transformers`.
     """
@@ -232,9 +232,9 @@ def _differing(folder: ModelFolder, found: list[Differing]) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "folders that AutoTokenizer does not load")
 def transformers_fails(folder: ModelFolder) -> Outcome:
-    """Programs that load the folder with AutoTokenizer end with this error.
+    """Programs that load the folder with AutoTokenizer fail with this error.
 
-    Do: Correct `tokenizer_class`, or install the packages that the error names.
+    Do: Correct `tokenizer_class`, or install the packages named in the error.
     """
     _ = folder.transformers
     return [folder.refused] if folder.refused is not None else []
@@ -242,9 +242,9 @@ def transformers_fails(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("info", "sources that were not compared")
 def not_compared(folder: ModelFolder) -> Outcome:
-    """A file could not be compared, so what it does is not known.
+    """A file could not be compared, so its ids are unknown.
 
-    Do: Install the package that is named, or remove the file.
+    Do: Install the named package, or remove the file.
     """
     _ = folder.differing, folder.written
     return folder.skipped

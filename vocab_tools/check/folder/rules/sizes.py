@@ -1,4 +1,4 @@
-"""Rules about the sizes of the embedding table and of the texts that a model takes."""
+"""Rules about the sizes of the embedding table and of a model's texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _ids(folder: ModelFolder) -> dict[int, str]:
     needs=["tokenizer", "config"],
 )
 def vocab_too_large(folder: ModelFolder) -> Outcome:
-    """An id beyond the embedding table is an error when the model runs, or reads something else.
+    """An id beyond the embedding table makes the model fail, or read other memory.
 
     Do: Extend the table (`extend_embeddings`), or correct `vocab_size`.
     """
@@ -67,7 +67,7 @@ def rows_unused(folder: ModelFolder) -> Outcome:
 #: A larger `model_max_length` means no limit.
 _NO_LIMIT = int(1e20)
 
-#: Types of models whose first position is that after the id of padding.
+#: Types of models whose first position follows the id of padding.
 _AFTER_PADDING = frozenset(
     "camembert data2vec-text esm ibert layoutlmv3 lilt longformer luke markuplm mpnet roberta "
     "roberta-prelayernorm xlm-roberta xlm-roberta-xl xmod".split()
@@ -75,7 +75,7 @@ _AFTER_PADDING = frozenset(
 
 
 def _limits(folder: ModelFolder) -> dict[str, int]:
-    """Returns the most tokens of a text by each file that has a limit."""
+    """Returns the maximum number of tokens of a text by each file that has a limit."""
     config = folder.json("config.json")
     inner = config.get("text_config")
     truncation = folder.json("tokenizer.json").get("truncation")
@@ -94,7 +94,7 @@ def _limits(folder: ModelFolder) -> dict[str, int]:
 
 
 def _has_learned_positions(folder: ModelFolder) -> bool:
-    """False for rotary positions, which may be scaled, and for models that generate text."""
+    """Returns False for rotary positions, which may be scaled, and for generating models."""
     config = folder.json("config.json")
     heads = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
     classes = str(config.get("architectures"))
@@ -105,8 +105,8 @@ def _has_learned_positions(folder: ModelFolder) -> bool:
 
 @FOLDER_RULES.rule("warning", "texts that are cut at other lengths than the tokenizer says")
 def limits_differ(folder: ModelFolder) -> Outcome:
-    """`truncation=True` cuts at `model_max_length`. Where another program or the model takes less, the
-    rest of a text is lost without a word, or the model fails.
+    """`truncation=True` cuts at `model_max_length`. If another program or the model has a lower
+    limit, the rest of a text is lost silently, or the model fails.
 
     Do: Set `model_max_length` in `tokenizer_config.json` to the smallest limit.
     """

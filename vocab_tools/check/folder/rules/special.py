@@ -8,7 +8,7 @@ from ..folder_rules import FOLDER_RULES
 from ..model_folder import Declared, ModelFolder
 from ..sources import ROLES
 
-#: The flags of added tokens that change ids or decoded text.
+#: Flags of added tokens that change ids or decoded text.
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 _DECLARING = ("tokenizer_config.json", "added_tokens.json")
@@ -24,7 +24,7 @@ def _declared(folder: ModelFolder) -> list[tuple[str, Declared]]:
     needs=["tokenizer"],
 )
 def added_token_id(folder: ModelFolder) -> Outcome:
-    """Two files give a token different ids; which one counts depends on the program.
+    """Two files give a token different ids; the program decides which counts.
 
     Do: Give the config the id of `tokenizer.json`.
     """
@@ -47,8 +47,8 @@ def added_token_id(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def special_token_unknown(folder: ModelFolder) -> Outcome:
-    """The config names a token that the vocabulary lacks, so it is encoded as several ordinary
-    ones.
+    """The config names a token that the vocabulary lacks, so its name is encoded as several
+    ordinary tokens.
 
     Do: Correct the name, or add the token to the tokenizer and a row to the embedding table.
     """
@@ -63,7 +63,7 @@ def special_token_unknown(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "added tokens with other flags in tokenizer_config.json")
 def added_token_flags(folder: ModelFolder) -> Outcome:
-    """Flags such as `lstrip` or `special` change how text around the token is encoded, or decoded.
+    """Flags such as `lstrip` or `special` change the encoding or decoding of text around the token.
 
     Do: Give the config the flags of `tokenizer.json`.
     """
@@ -88,10 +88,10 @@ def added_token_flags(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def added_token_missing(folder: ModelFolder) -> Outcome:
-    """transformers adds the token at load time, with the next free id; other programs do not know
-    it.
+    """transformers adds the token at load time, with the next free id; other programs lack the
+    token.
 
-    Do: Add it to `tokenizer.json`, or delete it from the config.
+    Do: Add the token to `tokenizer.json`, or delete it from the config.
     """
     taken = set(folder.tokenizer.special.values())
     return [
@@ -103,7 +103,7 @@ def added_token_missing(folder: ModelFolder) -> Outcome:
 
 @FOLDER_RULES.rule("warning", "roles for which config files name different tokens")
 def special_tokens_disagree(folder: ModelFolder) -> Outcome:
-    """Which token ends or begins a text depends on the file that a program reads.
+    """The token that ends or begins a text depends on the file that a program reads.
 
     Do: Name the same token in every file.
     """
@@ -120,7 +120,7 @@ def special_tokens_disagree(folder: ModelFolder) -> Outcome:
     needs=["tokenizer"],
 )
 def model_id_disagrees(folder: ModelFolder) -> Outcome:
-    """Generation stops at, or begins with, an id that is another token.
+    """Generation stops at, or begins with, the id of another token.
 
     Do: Correct the ids in `config.json` and `generation_config.json`.
     """

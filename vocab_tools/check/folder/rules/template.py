@@ -24,7 +24,7 @@ def template_broken(folder: ModelFolder) -> Outcome:
 
 
 def _becomes(source: Source, text: str) -> list[int]:
-    """Returns the ids of a control token: one, if the tokenizer knows it."""
+    """Returns the ids of a control token's name: one if the tokenizer knows the token."""
     number = source.find(text)
     return source.encode([text])[0] if number is None else [number]
 
@@ -35,8 +35,8 @@ def _becomes(source: Source, text: str) -> list[int]:
     needs=["template", "tokenizer"],
 )
 def template_token_unknown(folder: ModelFolder) -> Outcome:
-    """The template writes what should be one control token, and the model sees several ordinary
-    ones: everywhere, or where the tokenizer does not find the name.
+    """The template writes the name of a control token, and the model sees several ordinary tokens:
+    everywhere, or where the tokenizer does not recognize the name.
 
     Do: Add the tokens as special tokens with the ids that the model was trained with, or use the
     template of this model.
@@ -50,8 +50,8 @@ def template_token_unknown(folder: ModelFolder) -> Outcome:
 
 
 def _lost(folder: ModelFolder) -> list[str]:
-    """Returns the control tokens that the tokenizer knows and does not find in a rendered prompt: it
-    may find a name only at the start of a text, or only next to spaces."""
+    """Returns the control tokens that the tokenizer knows but does not recognize in a rendered
+    prompt: it may recognize a name only at the start of a text, or only next to spaces."""
     controls = sorted(folder.text.controls, key=len, reverse=True)
     source, prompts = folder.tokenizer, folder.text.prompts
     if not controls or not source.finds_special:
@@ -74,7 +74,7 @@ def _lost(folder: ModelFolder) -> list[str]:
     needs=["template", "tokenizer"],
 )
 def double_bos(folder: ModelFolder) -> Outcome:
-    """Both the template and the tokenizer write the token, and the model sees it twice.
+    """Both the template and the tokenizer write the token, so that the model sees it twice.
 
     Do: Encode rendered prompts with `add_special_tokens=False`; `apply_chat_template` does.
     """
@@ -98,7 +98,7 @@ def _policies(folder: ModelFolder) -> list[Source]:
 
 @FOLDER_RULES.rule("warning", "different tokens added around a text")
 def bos_policy(folder: ModelFolder) -> Outcome:
-    """Whether a text begins with BOS depends on the program, and scores change with it.
+    """Whether a text begins with BOS depends on the program, and scores depend on it.
 
     Do: Make `add_bos_token` and `add_eos_token` agree with the post-processor of `tokenizer.json`.
     """
@@ -137,7 +137,7 @@ def bos_policy(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def turn_end_not_stop(folder: ModelFolder) -> Outcome:
-    """The model ends its turn, and the server lets it write the user's next one.
+    """The model ends its turn, but the server lets it continue with the user's next turn.
 
     Do: Add the id to `eos_token_id` in `generation_config.json`.
     """
@@ -172,7 +172,7 @@ def templates_differ(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def half_a_tag(folder: ModelFolder) -> Outcome:
-    """One tag is a token and its partner is text: parsers of reasoning or calls miss a tag.
+    """One tag is a token and its partner is text, so that parsers of reasoning or calls miss a tag.
 
     Do: Add the other tag as a token, if the model was trained so.
     """
@@ -194,7 +194,7 @@ def half_a_tag(folder: ModelFolder) -> Outcome:
     needs=["template", "tokenizer"],
 )
 def tags_as_text(folder: ModelFolder) -> Outcome:
-    """These tags are several ordinary tokens, so text of users can spell them.
+    """These tags are several ordinary tokens, so that text of users can contain them.
 
     Do: Nothing if the model was trained so. Pass them as `control` to find them in untrusted text.
     """
@@ -207,7 +207,7 @@ def tags_as_text(folder: ModelFolder) -> Outcome:
     needs=["template"],
 )
 def no_generation_tag(folder: ModelFolder) -> Outcome:
-    """transformers makes assistant masks from these tags; without them its masks are all zero.
+    """transformers makes assistant masks from these tags; without the tags its masks are all zero.
 
     Do: Use the masks of this package, which need no tags: see docs/fine-tuning.md.
     """
