@@ -1,4 +1,4 @@
-"""Accounts of prompts: parts sum to the ids of the prompt, comparisons find the first difference."""
+"""Accounts of prompts: parts sum to the prompt's ids, comparisons find the first difference."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_parts_sum_to_the_ids_of_the_prompt(name: str) -> None:
 
 
 class Given(types.SimpleNamespace):
-    """A message or a tool as an object of a client."""
+    """A message or a tool as an object of a client package."""
 
     def model_dump(self) -> dict[str, Any]:
         return vars(self)
@@ -143,7 +143,7 @@ def test_the_first_difference_and_blocks() -> None:
             ids[kept : kept + 1] or None for ids in (old, new)
         ] or any("\ufffd" in side.text for side in found.first if side)
         for block in (16, 64):
-            # vLLM looks for full blocks of all but the last token among the full blocks it has.
+            # vLLM searches for full blocks of all tokens except the last among its full blocks.
             stored = {tuple(old[:end]) for end in range(block, len(old) + 1, block)}
             ends = [end for end in range(block, len(new), block) if tuple(new[:end]) in stored]
             assert found.cached(block) == max(ends, default=0)

@@ -23,7 +23,7 @@ ALL = [
 
 
 def edited(rng: random.Random, old: str) -> str:
-    """Another text: continued, cut off, rewritten at its end, in it, or without its head."""
+    """Another text: continued, cut off, changed at the end or inside, or without its start."""
     at = rng.randrange(len(old) + 1)
     return rng.choice(
         [
@@ -43,7 +43,7 @@ def check(conversation: Any, change: Change, before: list[int], expected: list[i
     assert conversation.ids == expected
     assert before[: change.kept] + change.ids == expected
     assert 0 <= change.kept <= len(before)
-    # No id that stayed is given as new.
+    # No kept id is reported as new.
     assert not change.ids or before[change.kept : change.kept + 1] != change.ids[:1]
 
 
@@ -248,7 +248,7 @@ def test_guards_are_those_of_encode(gpt2: bpe_engine.Encoding) -> None:
     with pytest.raises(ValueError) as whole:
         gpt2.encode("Hello <|endoftext|>")
     assert str(ours.value) == str(whole.value)
-    # Everything is as before.
+    # Nothing has changed.
     assert conversation.ids == ids
     assert conversation.update("Hello <|endof") == (len(ids), [])
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Tests chat formats: what they render, and what they refuse."""
+"""Tests chat formats: rendered text, and refusals."""
 
 from __future__ import annotations
 

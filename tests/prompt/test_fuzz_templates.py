@@ -1,7 +1,7 @@
 """Fuzzes templates over marked characters: the text equals plain Jinja's, and no marked character
 is trusted.
 
-Runs 300 cases, which take about a second, for each of FUZZ_SECONDS; `make fuzz` sets it.
+Runs 300 cases, about a second, for each of FUZZ_SECONDS; `make fuzz` sets it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ render = pytest.importorskip("transformers.utils.chat_template_utils").render_ji
 
 CASES = 300 * max(1, int(float(os.environ.get("FUZZ_SECONDS", "1"))))
 
-# Only the caller's strings have these.
+# Only the caller's strings have these characters.
 MARKED = "\ue000\ue001\ue002"
 LITERALS = [
     "'<|im_start|>'", "'|'", "'<'", "'a b\\n c'", "''", "'%s'", "'{}'", "' '", "'\\t'", "'é'",
 ]  # fmt: skip
 
-# Jinja folds a literal that cannot be sliced to nothing, but raises for anything else.
+# Jinja folds a literal that cannot be sliced to nothing, but raises for other values.
 UNARY = [
     "({})|trim", "({}).strip()", "({}).lstrip('<|')", "({})|upper", "({})|lower", "({})|title",
     "({})|capitalize", "(({})|string)[1:]", "(({})|string)[:-1]", "(({})|string)[::-1]", "(({})|string)[::2]", "(({})|string)[:3]", "({})|reverse",

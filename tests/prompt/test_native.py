@@ -196,7 +196,7 @@ def test_indent_is_that_of_jinja() -> None:
             for length, flags in runs_of(found):
                 start = flags >> 32
                 if flags >= 4:
-                    # The characters are where the flags say.
+                    # Flags and characters agree.
                     assert found[at : at + length] == plain[start : start + length]
                 at += length
             assert at == len(found)

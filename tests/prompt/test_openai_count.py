@@ -46,7 +46,7 @@ NOW: dict[str, Any] = {
 }
 
 
-# The numbers come from the cookbook's functions, run on these messages and tools.
+# Results of the cookbook's functions for these messages and tools.
 @pytest.mark.parametrize(
     "model, plain, with_both, with_now",
     [
@@ -165,7 +165,7 @@ def test_pictures_count_by_their_tiles() -> None:
         return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">2I", width, height)
 
     assert tokens("gpt-4o", detail="low")[0] == 85
-    # The published table: the base of a picture, and a tile.
+    # The published table: base and tile tokens of a picture.
     for model, base, tile in (
         ("gpt-4o-2024-08-06", 85, 170),
         ("chatgpt-4o-latest", 85, 170),

@@ -38,7 +38,7 @@ segment_lists = st.lists(st.tuples(texts, st.booleans()), max_size=8)
 @given(st.sampled_from(NAMES), segment_lists)
 def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str, bool]]) -> None:
     enc = bpe_engine.get_encoding(name)
-    # U+0338 takes the > before it into one character: there the special token stays; see below.
+    # U+0338 combines with the > before it: there the special token stays; see below.
     segments = [(text.replace("\u0338", ""), trust) for text, trust in segments]
     rendered = "".join(text for text, _ in segments)
     ids = enc.encode_segments(segments)
@@ -50,7 +50,7 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
         assert ids == enc.encode(rendered, disallowed_special=())
     if segments and all(trust for _, trust in segments) and len(segments) == 1:
         assert ids == enc.encode(rendered, allowed_special="all")
-    # Untrusted names are text; trusted ones are special.
+    # Untrusted names are text; trusted names are special tokens.
     expected = sum(
         special_count(enc, enc.encode(text, allowed_special="all"))
         for text, trust in segments
@@ -68,9 +68,9 @@ def test_ids_are_those_of_the_rendered_text(name: str, segments: list[tuple[str,
 
 
 def test_chats_of_random_pieces_equal_the_rendered_text(enc: bpe_engine.Encoding) -> None:
-    """4,000 prompts for each encoding, cut into segments anywhere outside of names."""
+    """Checks 4,000 prompts of each encoding, cut into segments anywhere outside of names."""
     rng = seeded("segments", enc.name)
-    # o200k_harmony has one id under two names; its bytes spell the other one.
+    # o200k_harmony has one id with two names; decoding gives the other name.
     names = [name for name in sorted(enc.special_tokens_set) if "200018" not in name][:20]
     pieces = ["a", " the", "\n", "\n\n", "  ", "'s", "é", "e\u0301", "\u0301", "的", "1", "12", "<|", "|>", "!", "K", "\u212a", "🦀", "ſ"]  # fmt: skip
     for _ in range(4000):
@@ -139,7 +139,7 @@ def test_nothing_that_normalization_makes_is_special() -> None:
             segments = [(text, trust)]
             assert not {300, 301} & set(enc.encode_segments(segments))
             assert enc.audit_segments(segments).special.count(True) == 0
-    # The check sees through it all the same.
+    # The check finds the name nevertheless.
     with pytest.raises(ValueError, match=r"control string '<\|K\|>'.*segments\[0\], character 2"):
         enc.encode_segments([("x <|\u212a|>", False)], on_control="raise")
     assert enc.encode_segments([("x<|\u212a|>y", False)], on_control="strip") == [120, 121]
@@ -149,7 +149,7 @@ def test_untrusted_text_does_not_remove_a_special_token() -> None:
     qwen = bpe_engine.get_encoding("qwen")
     segments = [special("<|im_start|>"), untrusted("\u0338 hi")]
     assert qwen.encode_segments(segments)[0] == qwen.encode_single_token("<|im_start|>")
-    # Inside one trusted text it is as with encode.
+    # Inside one trusted text, names are recognized as by encode.
     text = "<|im_start|>\u0338"
     assert qwen.encode_segments([trusted(text)]) == qwen.encode(text, allowed_special="all")
 
@@ -177,7 +177,7 @@ def test_raise_names_token_segment_and_offset(gpt2: bpe_engine.Encoding) -> None
         gpt2.encode_segments(
             [special("<|endoftext|>"), untrusted("a <|endoftext|>")], on_control="raise"
         )
-    # Untrusted neighbors are one text.
+    # Untrusted neighbors form one text.
     with pytest.raises(ValueError, match=r"segments\[1\], character 1"):
         gpt2.encode_segments(
             [(".", True), (".<|end", False), ("oftext|>", False)], on_control="raise"
@@ -204,7 +204,7 @@ def test_a_function_returns_the_replacement(gpt2: bpe_engine.Encoding) -> None:
     ids = gpt2.encode_segments(segments, on_control=replace, control=["<think>"])
     assert gpt2.decode(ids) == "x[1][2]y[3]z"
     assert seen == [("<|endoftext|>", 0, 1), ("<think>", 0, 14), ("<think>", 0, 22)]
-    # What it returns is ordinary text.
+    # The policy's result is ordinary text.
     ids = gpt2.encode_segments(segments, on_control=lambda found: "<|endoftext|>")
     assert 50256 not in ids
     with pytest.raises(TypeError, match="must return a str, not NoneType"):
@@ -296,7 +296,7 @@ def test_names_of_control_strings_are_normalized_as_texts_are(name: str) -> None
         with pytest.raises(ValueError, match="control string"):
             qwen.audit_segments(segments, control=[name]).assert_safe()
         assert qwen.encode_segments(segments, on_control="strip", control=[name]) == [64]
-    # Where nothing is normalized, a name is what it is.
+    # Without normalization, a name is its exact text.
     gpt2 = bpe_engine.get_encoding("gpt2")
     found = gpt2.audit_segments([untrusted("<e\u0301><\u00e9>")], control=[name]).controls
     assert len(found) == (name != "<\u212b>")
@@ -325,7 +325,7 @@ def test_policies_see_names_across_empty_segments(gpt2: bpe_engine.Encoding, bet
     think = [untrusted("<thi"), between, untrusted("nk>")]
     with pytest.raises(ValueError, match="control string '<think>'"):
         gpt2.audit_segments(think, control=["<think>"]).assert_safe()
-    # What has text or ids is between them.
+    # A segment with text or ids is between them.
     for apart in (trusted(" "), tokens([1]), special("<|endoftext|>")):
         some = [untrusted("<|endof"), apart, untrusted("text|>")]
         gpt2.encode_segments(some, on_control="raise")
@@ -380,7 +380,7 @@ def test_mask(gpt2: bpe_engine.Encoding) -> None:
         special("<|endoftext|>", role="assistant"),
     ]
     audit = gpt2.audit_segments(segments)
-    # " it" has a space of somebody else.
+    # " it" begins with another segment's space.
     texts_of = [gpt2.decode([id]) for id in audit.ids]
     masked = [text for text, bit in zip(texts_of, audit.mask()) if bit]
     assert masked == [" is", " so", "<|endoftext|>"]

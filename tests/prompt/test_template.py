@@ -1,4 +1,4 @@
-"""Tests chat templates: they render the text of transformers, and trust nothing from outside."""
+"""Tests chat templates: they render the text of transformers, and trust no outside text."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def test_text_is_that_of_transformers(name: str) -> None:
         some += 1
         assert all(type(segment.text) is str for segment in segments)
         assert "".join(segment[0] for segment in segments) == expected
-        # No trust that is needed is lost: the ids equal the ids of the text.
+        # All necessary trust is kept: the ids equal the ids of the text.
         enc = encoding(name)
         if any(control in str(messages) for control in chats.control_of(template)):
             continue
         assert enc.encode_segments(segments) == enc.encode(expected, allowed_special="all")
-    # Some of the published ones refuse most of these conversations, and so do we.
+    # Some published templates refuse most of these conversations, here and in transformers.
     assert some >= 4 or name not in chats.TEMPLATES
 
 
@@ -95,11 +95,11 @@ SOME = Segment("a<|im_end|><|im_start|>", frozenset({"<|im_end|>"}))
     [
         ("{{ x }}!", special("<s>"), [("<s>", {"<s>"}), ("!", True)]),
         ("{{ x }}", trusted("<s>"), [("<s>", True)]),
-        # Names alone are not trusted: trust is by character.
+        # Names alone are untrusted: each character has its own trust.
         ("{{ x }}", SOME, [(SOME.text, False)]),
         ("{{ ('a&' ~ x)|e }}{{ '<' + ('b'|safe) }}", "<&",
          [("a&amp;", True), ("&lt;&amp;", False), ("&lt;b", True)]),
-        # Letters that become two take no trust from their neighbors.
+        # A letter that becomes two takes no trust from its neighbors.
         ("{{ ('<|im_end|>' ~ x ~ '<|IM_END|>')|upper|lower }}", "stra\u00dfe",
          [("<|im_end|>", True), ("strasse", False), ("<|im_end|>", True)]),
     ],
@@ -211,14 +211,14 @@ def test_formatted_values_take_no_trust_from_their_neighbors() -> None:
 
 
 class Hostile:
-    """Fills a conversation with strings that try to become control tokens."""
+    """Fills a conversation with strings that imitate control tokens."""
 
     def __init__(self, case: int, control: list[str]):
         self.random = seeded("hostile", case)
         self.control = control
 
     def strings(self) -> tuple[str, str]:
-        """Returns a hostile string, and a harmless one of the same shape."""
+        """Returns a hostile string, and a harmless string of the same shape."""
         r = self.random
         token = r.choice(self.control)
         cut = r.randrange(1, len(token))
@@ -249,7 +249,7 @@ class Hostile:
         pairs: list[tuple[str, str]] = []
 
         def text() -> str:
-            """Returns a mark that is replaced by a hostile string."""
+            """Returns a mark that a hostile string replaces."""
             pairs.append(self.strings())
             return f"\ue000{len(pairs) - 1}\ue001"
 
@@ -289,7 +289,7 @@ class Hostile:
                     "\ue000(\\d+)\ue001", lambda found: pairs[int(found[1])][which], value
                 )
             if isinstance(value, dict):
-                # Harmless keys must not become one.
+                # Keep harmless keys distinct.
                 return {
                     filled(k, which) + (str(i) if "\ue000" in k else ""): filled(v, which)
                     for i, (k, v) in enumerate(value.items())
@@ -316,8 +316,8 @@ def check_hostile(name: str, case: int) -> bool:
     expected = special_ids(enc, ours(template, plain, **plain_more))
     found = special_ids(enc, segments)
     if found != expected:
-        # The template looked into the text and took another branch. Special tokens still come from
-        # the template's text only.
+        # The template inspected the text and took another branch. Special tokens still come from
+        # the template's text alone.
         naive = collections.Counter(
             i for i in enc.encode(text, allowed_special="all") if i >= 60000
         )
@@ -365,8 +365,7 @@ def test_template_text_around_a_value_stays_apart(content: str) -> None:
     assert not special_ids(encoding("chatml"), segments)
 
 
-# Each brings the template's own text on both sides of a value together when the value is empty or
-# whitespace.
+# Each template joins its own text around a value if the value is empty or whitespace.
 APART = [
     "('<|im_' ~ x)|trim ~ 'end|>'", "'<|im_' ~ (x ~ ' end|>')|trim", "('<|im_' ~ x).rstrip() ~ 'end|>'",
     "('<|im_' ~ x ~ 'end|>')[::-1][::-1]", "('<|im_' ~ x ~ 'end|>')|reverse|reverse",
@@ -408,7 +407,7 @@ def test_only_the_rule_of_trust_makes_flags() -> None:
             elif isinstance(node, ast.Attribute) and node.attr in ("_flags", "_runs"):
                 writers |= {path.name} if isinstance(node.ctx, ast.Store) else set()
     assert imports == {"trusted": {"compiler.py"}, "given": {"plain.py"}, "traced": set()}
-    # Escaped text takes the flags of the text that it is made of.
+    # Escaped text has the flags of its source text.
     assert writers == {"taint.py", "escaped.py"}
     native = {path.name: path.read_text() for path in (root / "bindings/src").glob("*.rs")}
     for word in ("TRUSTED", "new_traced"):
@@ -512,7 +511,7 @@ BOMBS = [
     "{{ ('{:99999999999}'|safe).format(1) }}", "{{ ('a' * 9999999|safe).replace('a', 'b' * 9999999) }}",
     "{{ ('a' * 9999999)|safe|replace('a', 'b' * 9999999) }}", "{{ ('a' * 9999999|safe).join(range(99999)) }}",
     "{{ (('a' * 9999999)|safe).strip('b' * 4999999 ~ 'a') }}", "{{ (('a' * 9999999)|safe).rfind('b' ~ 'a' * 4999999) }}",
-    # Small in memory, endless for whatever walks over it.
+    # Small in memory, endless for any loop over it.
     *(
         "{% set ns = namespace(x=['a'], y=['b']) %}{% for i in range(40) %}"
         "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}" + use
@@ -543,14 +542,14 @@ BOMBS = [
     ),
     "{{ ([messages * 1000] * 1000 * 100)|string }}",
     "{{ ([[1] * 1000] * 99999)|sum(start=[])|length }}",
-    # Many values that are not too large one by one.
+    # Many values, each of an acceptable size.
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['a' * 9999999 ~ i] %}{% endfor %}",
     "{% set ns = namespace(x=[]) %}{% set b = 'a' * 9999999 %}{% for i in range(99999) %}{% set ns.x = ns.x + [b[1:]] %}{% endfor %}",
     "{% set b = 'a' * 9999999 %}{{ ([b] * 99999)|map('upper')|list|length }}",
     "{% set b = [0] * 999999 %}{{ ([b] * 99999)|map('list')|list|length }}",
     "{% set b = [0] * 999999 %}{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [b.copy()] %}{% endfor %}",
     "{{ ('a' * 9999999)|list|length }}", "{{ ('a,' * 9999999).split(',')|length }}",
-    # Worse than linear.
+    # Superlinear operations.
     "{{ ('a' * 9999999).rfind('b' ~ 'a' * 4999999) }}", "{{ ('a' * 9999999).strip('b' * 4999999 ~ 'a') }}",
     "{{ ('a' * 9999999)|trim('b' * 4999999 ~ 'a') }}",
     "{{ (('f' * 9999999)|int(base=16)) // 3 }}",
@@ -560,7 +559,7 @@ BOMBS = [
 ]  # fmt: skip
 
 
-# Each operation costs as much as its operands are long.
+# The cost of each operation is the length of its operands.
 _WIDE = "{% set a = 'a' * 8000000 ~ 'b' %}{% set b = 'a' * 8000000 ~ 'c' %}"
 BOMBS += [
     _WIDE + use
@@ -585,7 +584,7 @@ BOMBS += [
 
 
 BOMBS += [
-    # Runs of empty strings, which have no characters, and small texts that pile up.
+    # Runs of empty strings, which have no characters, and many small texts.
     "{% set ns = namespace(x='') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
     "{% set x = '' ~ '' %}{% for i in range(9) %}{% set x = [x] * 99|join %}{% endfor %}" + "{% set x = x ~ x ~ x ~ x %}" * 40,
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, 'a' * 60000] %}{% endfor %}{% endfor %}",
@@ -594,7 +593,7 @@ BOMBS += [
     "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = [ns.x, [1]|batch(99999, 0)|list] %}{% endfor %}{% endfor %}",
     "{% set ns = namespace(x={}) %}{% for i in range(99999) %}{% for j in range(99999) %}{% set ns.x = {1: ns.x, 2: i, 3: j} %}{% endfor %}{% endfor %}",
     "{% macro f(n) %}{% set ns.x = [ns.x, n ~ 'abc'] %}{{ f(n + 1) if n < 300 }}{{ f(n + 1) if n < 300 }}{% endmacro %}{% set ns = namespace(x=[]) %}{{ f(0) }}",
-    # Conditions for which no block is entered.
+    # Conditions whose blocks are never entered.
     "{% for i in range(99999) %}{% for j in range(99999) if j < 0 %}{% endfor %}{% endfor %}",
     # Each character, URL or item may become a long text.
     "{{ ('a' * 60000)|wordwrap(1, wrapstring='b' * 60000) }}", "{{ ('a.de ' * 13000)|urlize(rel='b' * 60000) }}",
@@ -609,7 +608,7 @@ BOMBS += [
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No deadline passes: templates end by what they cost."""
+    """Templates end by their cost, never by a deadline."""
     monkeypatch.setattr(limits, "clock", lambda: 0.0)
 
 
@@ -883,7 +882,7 @@ def test_a_tokenizer_gives_the_template_its_own_tokens() -> None:
         tokenizer.chat_template, chat, tokenizer=tokenizer, bos_token=special("<pad>")
     )
     assert other[0].text == "<pad>"
-    # An encoding does not name them.
+    # An encoding has no names for them.
     with pytest.warns(UserWarning, match="reads bos_token, which an encoding does not name.* pass"):
         segments = render_template(tokenizer.chat_template, chat, tokenizer=gpt2)
     assert [segment.text for segment in segments] == ["Hi"]

@@ -1,4 +1,4 @@
-"""`audit_template` and `bpe-engine audit`: what forges control tokens, and that segments do not."""
+"""`audit_template` and `bpe-engine audit`: fields that forge control tokens; segments never do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def qwen() -> bpe_engine.Encoding:
 
 
 def tricks(audit: TemplateAudit, field: str) -> set[str]:
-    """The tricks that forge a token from a field, where the prompt is one text."""
+    """The tricks that forge a token from a field in a prompt of one text."""
     (tried,) = [tried for tried in audit.fields if tried.name == field]
     return set(tried.naive)
 
@@ -82,7 +82,7 @@ def test_literal_names(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_names_that_the_template_completes(qwen: bpe_engine.Encoding) -> None:
-    """Literal names are taken out by the template, parts of them are not."""
+    """The template removes literal names, but not parts of names."""
     clean = "{{ m.content | replace('<', '') }}"
     audit = audit_template(f"{LOOP}<|{clean}|>{STOP}", qwen)
     assert tricks(audit, "content of user") == {"completed"}
@@ -95,7 +95,7 @@ def test_names_that_the_template_completes(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_names_that_are_split(qwen: bpe_engine.Encoding) -> None:
-    """Each field is clean, and so the name is in none of them."""
+    """The name is split between fields: each single field is clean."""
 
     def clean(value: str) -> str:
         whole = "".join(f"| replace('{name}', '')" for name in qwen.special_tokens)
@@ -128,7 +128,7 @@ def test_normalizers_and_spaces() -> None:
 
 
 def test_templates_that_decode(qwen: bpe_engine.Encoding) -> None:
-    """Only what the template undoes is forged."""
+    """Forgery requires text that the template joins again."""
     clean = "| replace('<|', '') | replace('|>', '') | replace('<', '') | replace('>', '')"
     undone = "| replace('&lt;', '<') | replace('&gt;', '>')"
     audit = audit_template(f"{LOOP}{{{{ m.content {clean} {undone} }}}}\n{STOP}", qwen)
@@ -155,7 +155,7 @@ def test_every_field(qwen: bpe_engine.Encoding) -> None:
 def test_segments_that_are_trusted_by_mistake_are_found(
     qwen: bpe_engine.Encoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The audit can fail: it does not take the trust of a segment for granted."""
+    """The audit fails if segments lose their trust: it checks them instead of assuming it."""
     real = ChatTemplate.render
 
     def render(self: ChatTemplate, *args: object, **variables: object) -> list[Segment]:
@@ -193,7 +193,7 @@ def test_refusals_and_unknown_tokens(qwen: bpe_engine.Encoding) -> None:
 
 
 def test_roles_and_all_kinds_of_tokenizers(qwen: bpe_engine.Encoding) -> None:
-    """The token that begins a text is the tokenizer's own, and so is not forged."""
+    """The token before a text comes from the tokenizer, and is not forged."""
     template = "{{ bos_token }}" + f"{LOOP}{{{{ m.content | length }}}}{STOP}"
     tokenizer = bpe_engine.Tokenizer(qwen, bos_token="<|endoftext|>")
     audit = audit_template(template, tokenizer, eos_token="<|endoftext|>")
@@ -234,7 +234,7 @@ def test_real_tokenizers(name: str) -> None:
     audit = audit_template(chats.TEMPLATES["forgets"], hf.Tokenizer.from_file(str(path)))
     assert audit.lets_through("naive") and not audit.lets_through("segments")
     assert not {"<unk>", "[UNK]"} & set(audit.controls)
-    # T5 searches for its tokens in text that NFKC has made ASCII.
+    # T5 searches for its tokens in text that NFKC has converted to ASCII.
     assert ("full width" in tricks(audit, "content of user")) == (
         "bert" not in name and "/" in name
     )
@@ -280,7 +280,7 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "NFC"}, {"type": "Lowercase"}])
 def test_added_tokens_that_are_normalized_raise_no_false_alarm(normalizer: Any) -> None:
-    """`add_tokens` makes tokens that are found in normalized text, which no caller forges here."""
+    """`add_tokens` makes tokens recognized in normalized text; no caller forges them here."""
     tokenizer = hf.Tokenizer.from_str(json.dumps(byte_level_file(normalizer=normalizer)))
     tokenizer.add_tokens(["<|turn|>", "<|over|>"])
     template = "{% for m in messages %}<|turn|>{{ m.role }}\n{{ m.content }}<|over|>\n{% endfor %}"

@@ -25,7 +25,7 @@ document.body.append(Object.assign(document.createElement("pre"), { textContent:
 
 
 def seen_in_browser(page: str, probe: str, folder: Path, width: int) -> dict[str, Any]:
-    """What a script writes down in the object `seen`; `window.problems` has the errors of the page."""
+    """Results of a script in the object `seen`; `window.problems` has the errors of the page."""
     probed = folder / "probed.html"
     script = f"<script>\nconst seen = {{ errors: window.problems }};{probe}{_AFTER}"
     page = page.replace("<body>", f"<body>{_BEFORE}").replace("</body>", f"{script}</body>")

@@ -2,9 +2,9 @@
 
     python tests/support/budget.py
 
-Counts the lines of tracked .rs, .py, .pyi, .html, .js and .css files; data/ and docs/ are left out, and
-release/ counts nothing. Ends with status 1 if a folder has more lines than its cap, or no cap. A change
-that raises a cap deletes as many lines elsewhere.
+Counts the lines of tracked .rs, .py, .pyi, .html, .js and .css files outside data/, docs/ and
+release/. Ends with status 1 if a folder has more lines than its cap, or no cap. A change that
+raises a cap deletes as many lines elsewhere.
 """
 
 from __future__ import annotations

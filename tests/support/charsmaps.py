@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-#: A place and the bytes that led there.
+#: An index and the bytes that lead to it.
 Node = tuple[int, bytes]
 
-#: The bit of a unit before a value.
+#: Bit of a unit before a value.
 HAS_LEAF = 1 << 8
 
 
@@ -23,8 +23,8 @@ def charsmap(rules: Mapping[str, str]) -> bytes:
 
 
 def _double_array(values: Mapping[bytes, int]) -> list[int]:
-    """Returns the units of a double array: each node finds the lowest place for its children,
-    which no other node has: it would lead to their texts, too."""
+    """Returns the units of a double array: each node has the lowest free index for its children. A
+    shared index would lead to the texts of other nodes, too."""
     units = {0: 0}
     bases = set[int]()
     nodes: list[Node] = [(0, b"")]

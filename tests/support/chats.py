@@ -1,7 +1,7 @@
 """Conversations and chat templates shared by the tests of prompts.
 
-The templates are the project's own, in the shapes that models document; those that models come
-with are read from `../shared`, where it is there.
+The templates are the project's own, in the documented shapes of models; the templates of models are
+read from `../shared`, if it exists.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ANSWER = {"role": "assistant", "content": "Fine, thanks."}
 THOUGHT = {"role": "assistant", "content": "It is.", "reasoning_content": "Let me think"}
 RESULT = {"role": "tool", "name": "get_weather", "tool_call_id": "abcdefghi", "content": "sunny"}
 
-#: Messages and what else the template gets, by name.
+#: Messages and the template's other variables, by name.
 CONVERSATIONS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "user": ([USER], {}),
     "system": ([SYSTEM, USER], {}),
@@ -230,7 +230,7 @@ TEMPLATES: dict[str, str] = {
 """,
 }
 
-#: The control tokens of these templates, and of nothing else.
+#: Control tokens of these templates only.
 CONTROL = [
     *("<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"),
     *("<|fim_pad|>", "<tool_call>", "</tool_call>", "<think>", "</think>", "<s>"),
@@ -243,7 +243,7 @@ def templates() -> dict[str, str]:
     return {**TEMPLATES, **shared}
 
 
-# Text that looks like a control token in a template, or may be one in the model's vocabulary.
+# Names that look like control tokens in a template, or may be control tokens of the model.
 _CONTROL = re.compile(
     r"<[|｜][^\s<>{}'\"]{1,40}[|｜]>|\[/?[A-Z_]{3,20}\]|</?[a-z_]{2,24}>|<s>|</s>"
     r"|<\|[a-z_]+>|<[a-z_]+\|>|\]<\]"
@@ -251,7 +251,7 @@ _CONTROL = re.compile(
 
 
 def control_of(template: str) -> list[str]:
-    """The control tokens of a template, and those that all templates may have."""
+    """The control tokens of a template, and the control tokens of any template."""
     return sorted({*_CONTROL.findall(template), *CONTROL, "</s>", "<pad>"})
 
 
@@ -275,7 +275,7 @@ def rendered(template: str, messages: Any, **variables: Any) -> str:
 
 
 def skip_if_older(name: str) -> None:
-    """Skips the template that counts the keys of messages where transformers adds none (5.20)."""
+    """Skips the template that counts the keys of messages if transformers adds no key (5.20)."""
     module = pytest.importorskip("transformers.utils.chat_template_utils")
     if name == "odd" and not hasattr(module, "_REASONING_FIELDS"):
         pytest.skip("this transformers knows one name of reasoning")

@@ -1,7 +1,7 @@
 """Checks the types of the examples in README.md and docs/ with pyright (`make lint` runs it).
 
-Each page becomes a module of its statements. A statement that shows an error is left out, and so is
-one with ``# type: ignore`` or ``# doctest: +SKIP``.
+Each page becomes a module of its statements, except statements that show an error and statements
+with ``# type: ignore`` or ``# doctest: +SKIP``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Encodings and texts on which what was encoded before is hard to keep."""
+"""Encodings and texts for which earlier ids are hard to keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oracles import ranks
 
 import bpe_engine
 
-# Rich in what changes decisions.
+# Texts with many characters that change earlier pieces.
 PIECES = [
     "a", "B", "word ", " the", "The", "'", "'s", "'LL", "ſ", " ", "  ", "\n", "\r\n", "\t", "\u3000",
     "\u00a0", "1", "123", "²", "e\u0301", "\u0301", "\u0338", "<", ">", "\u1100", "\u1161", "\u11a8",

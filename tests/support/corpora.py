@@ -1,4 +1,4 @@
-"""Small corpora, and the readers of others written from the layouts of their files."""
+"""Small corpora, and readers of corpora written from the documented file layouts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = [
     "the", "cat", "Zürich", "東京", "naïve", "🙂", "x = 1\n", "\t", "don't", "12345", "<|endoftext|>",
 ]  # fmt: skip
 
-#: The end of a document in gpt2.
+#: End of a document in gpt2.
 EOD = 50256
 
 
@@ -27,7 +27,7 @@ def texts(count: int = 120, seed: int = 0) -> list[str]:
 
 
 def write_jsonl(path: Path, documents: Sequence[str], **fields: Sequence[object]) -> Path:
-    """Writes documents as JSON lines, with further fields."""
+    """Writes documents as JSON lines, with more fields."""
     with open(path, "w", encoding="utf-8") as file:
         for number, text in enumerate(documents):
             row = {"text": text, **{name: values[number] for name, values in fields.items()}}

@@ -1,4 +1,4 @@
-"""Folders of tokenizers, and all that a program asks of ours and of transformers'."""
+"""Folders of tokenizers, and the calls that compare our class with transformers'."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def same_outcome(ours: Any, theirs: Any, *args: Any, **options: Any) -> None:
 
 
 def same(ours: Any, theirs: Any) -> None:
-    """All that a program asks of the two."""
+    """All calls that compare the two classes."""
     for name in (
         "model_input_names", "padding_side", "truncation_side", "special_tokens_map", "pad_token_id",
         "all_special_tokens", "all_special_ids", "vocab_size", "model_max_length", "mask_token",

@@ -45,7 +45,7 @@ def model(
     over_characters: bool = False,
     byte_tokens: int = 0,
 ) -> models.BPE:
-    """Merges of any two tokens, several for one token among them, and some that never happen.
+    """Merges of any two tokens, several for one token, and unreachable merges.
 
     The characters `lacking` are not tokens. A vocabulary over characters has tokens for the last
     `byte_tokens` bytes.
@@ -102,7 +102,7 @@ REPLACEMENTS: list[tuple[Any, str]] = [
     *(("l", "LL"), ("日", ""), (" ", "▁")),
     *((Regex(r"\s+"), " "), (Regex("[aeiou]"), "é")),
 ]
-#: Rules that lengthen, shorten, remove, and take a part of a cluster for the whole.
+#: Rules that lengthen, shorten or remove text, or match a part of a cluster.
 CHARSMAP = charsmap(
     {
         "\r": " ",
@@ -121,8 +121,8 @@ CHARSMAP = charsmap(
 SCHEMES = ["first", "never", "always"]
 CLS, SEP = ("[CLS]", 4), ("[SEP]", 5)
 
-#: For each component, the field of a sequence that holds its parts, and functions that make a part
-#: from a generator of random numbers.
+#: For each component, the field of a sequence with its parts, and functions that make a part from a
+#: generator of random numbers.
 PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
     "normalizer": (
         "normalizers",
@@ -187,7 +187,7 @@ PARTS: dict[str, tuple[str, list[Callable[[random.Random], Any]]]] = {
         [
             lambda rng: decoders.ByteLevel(),
             lambda rng: decoders.Replace(*rng.choice([("Ġ", " "), (Regex("[a-f]"), "<>")])),
-            # More than none at the end can panic there.
+            # `tokenizers` can panic if `stop` is above 0.
             lambda rng: decoders.Strip(rng.choice("hĠl"), rng.randrange(3), 0),
             lambda rng: decoders.Fuse(),
             lambda rng: decoders.ByteFallback(),
@@ -206,7 +206,7 @@ def flip(rng: random.Random) -> bool:
 
 
 def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
-    """Makes the JSON of a part, or of a sequence of parts and of sequences, in any order."""
+    """Makes the JSON of a part, or of nested sequences of parts, in any order."""
     field, parts = PARTS[kind]
     if rng.random() < (0.3, 0.8, 1)[depth]:
         part: dict[str, Any] = json.loads(rng.choice(parts)(rng).__getstate__())
@@ -216,8 +216,8 @@ def chain(kind: str, rng: random.Random, depth: int = 0) -> dict[str, Any]:
 
 
 def chains(kind: str) -> Any:
-    """The strategy of a component, which may be missing. Hypothesis chooses a seed only:
-    hypothesis' lists are nearly all short, and alike."""
+    """The strategy of an optional component. Hypothesis chooses only a seed, since its lists are
+    nearly all short and alike."""
 
     def made(seed: int) -> Any:
         rng = seeded(kind, seed)

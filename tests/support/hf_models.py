@@ -1,4 +1,4 @@
-"""Made-up models of every type: few characters, long pieces, prefixes that overlap, equal scores."""
+"""Made-up models of every type: few characters, long pieces, overlapping prefixes, equal scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tokenizers import models
 LETTERS = "aabbch#▁Ġé日本😀e\u0301 "
 PREFIXES = ["##", "##", "#", "", "a", "▁", "日"]
 UNKNOWN = ["[UNK]", "[UNK]", "a", "##a", "<none>"]
-#: Equal ones, sums that round, and huge ones.
+#: Equal scores, sums that round, and huge scores.
 SCORES = [-1.0, -2.0, -3.0, 0.0, -0.1, -0.2, -0.30000000000000004, 1.5, -1e300, 1e300, -1e-9]
 
 
@@ -22,7 +22,7 @@ def word(rng: random.Random, most: int = 5) -> str:
 
 
 def words(rng: random.Random, most: int = 40) -> list[str]:
-    """Returns words, some of them parts of others, and some letters."""
+    """Returns words, some of them parts of other words, and some letters."""
     made = [word(rng) for _ in range(rng.randrange(most))]
     made += [some[: rng.randrange(1, len(some) + 1)] for some in made if rng.random() < 0.5]
     made += [some + other for some, other in zip(made, made[::-1]) if rng.random() < 0.2]
@@ -33,7 +33,7 @@ def words(rng: random.Random, most: int = 40) -> list[str]:
 
 
 def ids(rng: random.Random, tokens: list[str]) -> dict[str, int]:
-    """Returns the ids of tokens, often without gaps and in order."""
+    """Returns the ids of tokens, often consecutive and in order."""
     tokens = list(dict.fromkeys(tokens))
     if rng.random() < 0.5:
         rng.shuffle(tokens)
@@ -60,7 +60,7 @@ def word_piece(rng: random.Random) -> models.WordPiece:
 
 
 def unigram(rng: random.Random) -> models.Unigram:
-    """Pieces may repeat, and stand for bytes; an unknown token may be missing."""
+    """Unigram: pieces may repeat, and stand for bytes; the unknown token may be missing."""
     tokens = words(rng) + ["<unk>", "</s>"]
     tokens += [some for some in tokens if rng.random() < 0.05]
     has_bytes = rng.random() < 0.4
@@ -74,7 +74,7 @@ def unigram(rng: random.Random) -> models.Unigram:
 
 
 def bpe(rng: random.Random) -> models.BPE:
-    """Prefixes, suffixes, a token for unknown characters, tokens for bytes, and merges of any two."""
+    """BPE: prefixes, suffixes, an unknown token, tokens for bytes, and merges of any two tokens."""
     prefix, suffix = rng.choice([None, "", *PREFIXES[:5]]), rng.choice([None, "", "</w>", "▁", "b"])
     letters = sorted(set(LETTERS))
     forms = [

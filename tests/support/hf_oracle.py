@@ -48,19 +48,19 @@ def tokenizer_path(name: str) -> str:
 
 
 def both(source: str) -> tuple[Any, Any]:
-    """Ours and theirs, out of the contents of a file."""
+    """Our tokenizer and theirs with the contents of a file."""
     return hf.Tokenizer.from_str(source), tokenizers.Tokenizer.from_str(source)
 
 
 def fields(encoding: Any) -> dict[str, Any]:
-    """Every field, also of the overflow."""
+    """Compares every field, also of the overflow."""
     values = {name: getattr(encoding, name) for name in FIELDS}
     values["overflowing"] = [fields(part) for part in encoding.overflowing]
     return values
 
 
 def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
-    """Field by field, ids as they are before details are asked for."""
+    """Compares field by field: ids before details."""
     assert ours.ids == theirs.ids, note
     a, b = fields(ours), fields(theirs)
     if a != b:
@@ -69,7 +69,7 @@ def assert_same(ours: Any, theirs: Any, note: object = None) -> None:
 
 
 def outcome(call: Any) -> tuple[str, Any]:
-    """Returns the result of a call, or the kind of error that it raises."""
+    """Returns the result of a call, or the kind of its error."""
     try:
         return "returned", call()
     except (Exception, BaseException) as error:

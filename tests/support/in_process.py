@@ -1,7 +1,7 @@
 """Runs a command line in this process, with separate standard streams.
 
-It saves starting Python and importing everything for each call. Anything about the process itself
-(signals, terminals, pipes that close, how Python starts) is tested with a real one.
+This saves the start of Python and all imports for each call. Behavior of the process itself
+(signals, terminals, closed pipes, the start of Python) is tested with a real process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import BinaryIO
 def call(
     main: Callable[[], int | None], *, input: bytes = b"", stdin: BinaryIO | None = None
 ) -> CompletedProcess[bytes]:
-    """Calls ``main`` and returns what it printed, and its status: what it returns or exits with.
+    """Calls ``main``. Returns its output and its status: the return value or exit status.
 
     Args:
-        main: the command, which finds its arguments elsewhere.
-        input: what a pipe on standard input holds, up to 64 KB.
-        stdin: a file to be standard input instead.
+        main: the command, whose arguments are set elsewhere.
+        input: the contents of a pipe on standard input, up to 64 KB.
+        stdin: a file to use as standard input.
     """
     with contextlib.ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
@@ -44,14 +44,14 @@ def call(
 
 @contextlib.contextmanager
 def _stream(number: int, file: BinaryIO) -> Iterator[None]:
-    """Makes a file a standard stream: Python's object, and the number that the system knows."""
+    """Makes a file a standard stream: Python's object, and the file descriptor."""
     name = ("stdin", "stdout", "stderr")[number]
     python, kept = getattr(sys, name), os.dup(number)
     os.dup2(file.fileno(), number)
     errors = "backslashreplace" if name == "stderr" else "strict"
     mode = "w" if number else "r"
     try:
-        # As Python opens it at its start where the locale is one of UTF-8.
+        # As Python opens it at the start in a UTF-8 locale.
         with open(number, mode, encoding="utf-8", errors=errors, closefd=False) as stream:
             setattr(sys, name, stream)
             yield

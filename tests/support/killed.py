@@ -1,8 +1,8 @@
-"""Runs a step of a corpus again and again, each time killed (-9) somewhere, until it gets through.
+"""Runs a step of a corpus again and again, killed (-9) at a random time, until a run completes.
 
     python killed.py STEP FOLDER KILLS SEED
 
-A child is a fork of this process, in which nothing has run yet. It kills itself at a random
+A child is a fork of this process, in which nothing has run yet. The child kills itself at a random
 operation on files.
 """
 

@@ -1,4 +1,4 @@
-"""The kinds of tokenizers, each with an oracle, and texts for them.
+"""Kinds of tokenizers, each with an oracle, and texts for them.
 
 A new kind of file is one more line of `FILES`. `tests/frontend/test_matrix.py` tries every ability on each.
 """
@@ -126,7 +126,7 @@ LLAMA = {
 }
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
 
-#: The kinds of files.
+#: Kinds of files.
 FILES: dict[str, Callable[[], str]] = {
     "byte-level": byte_level_file,
     "NFC": lambda: byte_level_file(normalizer={"type": "NFC"}),
@@ -147,11 +147,11 @@ FILES: dict[str, Callable[[], str]] = {
 
 
 class Case(NamedTuple):
-    """A tokenizer, and what gives its ids and offsets otherwise."""
+    """A tokenizer, and oracles for its ids and offsets."""
 
     face: Any
     oracle: Callable[[str], tuple[list[int], list[tuple[int, int]] | None]]
-    #: The text of ids, special tokens included.
+    #: Text of ids, special tokens included.
     decode: Callable[[list[int]], str]
 
 

@@ -59,6 +59,6 @@ def repaired(text: str) -> str:
 
 
 def normalized(name: str, text: str) -> str:
-    """Returns the text that an encoding sees."""
+    """Returns the text after an encoding's normalization."""
     text = repaired(text)
     return unicodedata.normalize("NFC", text) if name == "qwen" else text

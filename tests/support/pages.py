@@ -36,12 +36,12 @@ class Page:
 
     @property
     def anchors(self) -> set[str]:
-        """The anchors of the headings, as links name them after `#`."""
+        """Anchors of the headings, in the form of links after `#`."""
         return {slug(title) for title in re.findall(r"^#+ (.*)$", self.prose, re.MULTILINE)}
 
     @property
     def links(self) -> list[str]:
-        """The targets of all links that stay inside the project."""
+        """Targets of all links inside the project."""
         prose = re.sub(r"`[^`\n]*`", "``", self.prose)
         found = re.findall(r"\]\(([^)\s]+)\)", prose)
         found += re.findall(r'\bsrc(?:set)?="([^"]+)"', prose)

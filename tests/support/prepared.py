@@ -1,7 +1,7 @@
 """Starts a process that prepares once, and forks a child for each program.
 
-Each program runs in a new process, in which nothing has happened but the preparation; what it does
-to that process reaches no other.
+Each program runs in a new process after the preparation alone; its effects on that process reach no
+other.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-# Reads lines of JSON: the preparation, then each program. Answers a program with its status and
-# its output.
+# Reads lines of JSON: the preparation, then each program. Replies to a program with its status and
+# output.
 _SERVER = """
 import json, os, signal, sys, tempfile, traceback
 names = {"__name__": "__main__"}
@@ -90,7 +90,7 @@ def prepared(preparation: str) -> Any:
 
 
 def with_room(call: str, kilobytes: int) -> str:
-    """Returns a program that prints how a call ends with so much memory left."""
+    """Returns a program that prints how a call ends with this much memory left."""
     return f"""
 import resource
 with open("/proc/self/statm") as statm:

@@ -1,6 +1,6 @@
 """Seeds all random tests from BPE_ENGINE_TEST_SEED, 0 by default.
 
-A test that fails prints it. Another seed gives other texts:
+A failing test prints the seed. Another seed gives other texts:
 
     BPE_ENGINE_TEST_SEED=7 python -m pytest tests/engine/test_new_text.py
 """
@@ -15,7 +15,7 @@ SEED = int(os.environ.get(VARIABLE, "0"))
 
 
 def seeded(*key: object) -> random.Random:
-    """Returns a generator for a test or a part of it, determined by the seed and ``key``.
+    """Returns a generator for a test or a part of a test, determined by the seed and ``key``.
 
     >>> seeded("a", 1).random() == seeded("a", 1).random() != seeded("a", 2).random()
     True

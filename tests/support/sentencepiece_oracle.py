@@ -1,4 +1,4 @@
-"""Trains small models with the package sentencepiece, and encodes by it."""
+"""Trains small models with the package sentencepiece, and encodes with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seeds import seeded
 
 sentencepiece = pytest.importorskip("sentencepiece")
 
-#: The version of `bpe_engine.hf.Tokenizer.from_sentencepiece` that gives the ids of the package.
+#: Version of `bpe_engine.hf.Tokenizer.from_sentencepiece` that gives the package's ids.
 VERSION: Any = "0.2.3" if sentencepiece.__version__ >= "0.2.2" else "0.2.1"
 
 WORDS = [
@@ -24,14 +24,14 @@ WORDS = [
     "日本", "日本語", "テスト", "ﾃｽﾄ", "ｶﾞ", "cafe\u0301", "café", "ﬁn", "①", "１２", "x",
     "is", "this", "…", "don't", "naïve", "한국어", "привет", "<sep>", "<se", "ud", "udud", "[X Y]",
 ]  # fmt: skip
-#: Text of all kinds: whitespace, what a charsmap changes, halves of user-defined pieces, unknown.
+#: Text of all kinds: whitespace, characters of a charsmap, halves of user-defined pieces, unknown.
 ODD = [
     " ", "  ", "   ", "\t", "\n", "\u3000", "\u00a0", "\u200b", "\u2581", "\u2581\u2581", "",
     "\u0301", "\u3099", "ﾞ", "¨", "㍿", "\U0001f600", "\ufffd", "\0", "ÿ", "𠮷", "<sep", "sep>",
     "<unk>", "<s>", "</s>", "<0x41>", "<ctrl>", "ctrl", "[X", "Y]", "udu", "z" * 40, "a" * 50, "!", ".",
 ]  # fmt: skip
 
-#: The options of the models that tests train.
+#: Options of the models that tests train.
 MODELS: dict[str, dict[str, Any]] = {
     "unigram": {"model_type": "unigram", "vocab_size": 120},
     "unigram bytes": {"model_type": "unigram", "vocab_size": 400, "byte_fallback": True},
@@ -83,7 +83,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 class Piece(NamedTuple):
-    """A token, with its bytes in the text."""
+    """A token, with its bytes of the text."""
 
     text: str
     id: int
@@ -124,7 +124,7 @@ def trained(words: list[str], note: tuple[str, ...], **options: Any) -> bytes:
     return writer.getvalue()
 
 
-#: The ids of T5's special pieces.
+#: Ids of T5's special pieces.
 T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 
 
@@ -148,11 +148,11 @@ def made_model(
     """Writes the file of a model by hand.
 
     Args:
-        rows: The text, the score and the number of the type of each piece.
+        rows: The text, the score and the type number of each piece.
         model_type: 1 for Unigram, 2 for BPE, 3 for words, 4 for characters.
         byte_fallback: The field of the trainer.
         charsmap: The rules of the normalizer.
-        flags: Fields of the normalizer, all false if left out.
+        flags: Fields of the normalizer; an omitted field is false.
     """
     contents = b""
     for text, score, kind in rows:

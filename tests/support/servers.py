@@ -1,5 +1,5 @@
-"""Stand-ins for servers: modules with the registries and classes that the plug-ins use, which record
-the calls. Names and signatures as in vLLM 0.33 and SGLang 0.5.23."""
+"""Stand-ins for servers: modules with the registries and classes that the plug-ins use, which
+record calls. Names and signatures as in vLLM 0.33 and SGLang 0.5.23."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MERGES = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("Ġ", "w"), ("u"
 
 
 def write_folder(folder: Path, *, refused: bool = False, **config: Any) -> str:
-    """Writes the folder of a small tokenizer, one that we serve or one that we do not."""
+    """Writes the folder of a small tokenizer, supported by the plug-ins or not."""
     letters = [byte_level.text_of(bytes([byte])) for byte in range(256)]
     merges = [*MERGES, ("e", "r")]
     vocab = {token: id for id, token in enumerate([*letters, *(a + b for a, b in merges)])}
     bpe = tokenizers.models.BPE(vocab, merges)
     made = tokenizers.Tokenizer(bpe)
     if refused:
-        # It inserts text where its pattern matches the empty string.
+        # The pipeline inserts text where its pattern matches the empty string.
         made.normalizer = tokenizers.normalizers.Replace(tokenizers.Regex("~*"), "-")
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
@@ -63,7 +63,7 @@ def _module(monkeypatch: Any, name: str, **names: Any) -> ModuleType:
 
 
 def _forget(monkeypatch: Any, package: str) -> None:
-    """Forgets the plug-in, so that it is imported with the stand-in and not kept after the test."""
+    """Forgets the plug-in, so that the test imports it anew with the stand-in."""
     for name in [name for name in sys.modules if name.startswith(package)]:
         monkeypatch.delitem(sys.modules, name)
 
@@ -91,7 +91,7 @@ class Registry:
 
 @dataclass(frozen=True)
 class ChatParams:
-    """The settings of a request."""
+    """Settings of a request."""
 
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] = field(default_factory=lambda: {"tokenize": False})
@@ -102,7 +102,7 @@ class ChatParams:
 
 
 class HfRenderer:
-    """vLLM's renderer, as far as prompts of text go."""
+    """vLLM's renderer, for prompts of text only."""
 
     def __init__(self, config: Any, tokenizer: Any) -> None:
         self.config, self.model_config, self.tokenizer = config, config.model_config, tokenizer
@@ -130,11 +130,11 @@ class HfRenderer:
 
 
 class OwnRenderer(HfRenderer):
-    """The renderer of a mode of vLLM's own."""
+    """Renderer of one of vLLM's modes."""
 
 
 def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> SimpleNamespace:
-    """Puts the stand-in for vLLM into place. Returns its registries and its log."""
+    """Installs the stand-in for vLLM. Returns its registries and its log."""
     from transformers import AutoTokenizer
 
     _forget(monkeypatch, "bpe_engine.serving.vllm")
@@ -144,7 +144,7 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
     loaded: list[tuple[str, dict[str, Any]]] = []
 
     def cached(tokenizer: Any) -> Any:
-        """As `vllm.tokenizers.hf.get_cached_tokenizer`: a class that remembers the vocabulary."""
+        """Like `vllm.tokenizers.hf.get_cached_tokenizer`: a class that keeps the vocabulary."""
         import copy
 
         other = copy.copy(tokenizer)
@@ -202,7 +202,7 @@ def install_vllm(monkeypatch: Any, architecture: str = "LlamaForCausalLM") -> Si
 
 
 def vllm_config(name: str) -> Any:
-    """The configuration that a renderer gets."""
+    """Configuration passed to a renderer."""
     model = SimpleNamespace(tokenizer=name, trust_remote_code=False, tokenizer_revision=None)
     return SimpleNamespace(model_config=model)
 
@@ -211,19 +211,19 @@ def vllm_config(name: str) -> Any:
 
 
 class HookType(enum.Enum):
-    """When a hook runs."""
+    """Time at which a hook runs."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 def install_sglang(monkeypatch: Any) -> list[tuple[str, Any, HookType]]:
-    """Puts the stand-in for SGLang into place. Returns the hooks that are registered."""
+    """Installs the stand-in for SGLang. Returns the registered hooks."""
     _forget(monkeypatch, "bpe_engine.serving.sglang")
     hooks: list[tuple[str, Any, HookType]] = []
 
     class HookRegistry:
-        """Hooks by the path of what they belong to."""
+        """Hooks by the path of the hooked function."""
 
         _hooks: dict[str, list[tuple[HookType, Any, None]]] = {}
 

@@ -15,7 +15,7 @@ SPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "
 
 
 def added_token(id: int, content: str, **flags: bool) -> dict[str, Any]:
-    """A special token without flags, or with these."""
+    """A special token without flags, or with these flags."""
     no = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": id, "content": content, **no, "special": True, **flags}
 
@@ -35,7 +35,7 @@ def byte_level_file(added: dict[str, Any] | None = None, **parts: Any) -> dict[s
 
 
 def unigram_file() -> dict[str, Any]:
-    """A file of Unigram, whose model makes the special token </s>, id 1, of these letters."""
+    """A Unigram file whose model makes the special token </s>, id 1, of these letters."""
     pieces = [
         ("<unk>", 0.0),
         ("</s>", 5.0),

@@ -14,7 +14,7 @@ def train(
     min_frequency: int = 1,
     max_length: int | None = None,
 ) -> list[Pair]:
-    """The merges until there are ``size`` tokens, or no pair is left."""
+    """Merges until there are ``size`` tokens, or no pair is left."""
     ids = {token: number for number, token in enumerate(base)}
     words = [([bytes([byte]) for byte in piece], count) for piece, count in counts.items()]
     merges: list[Pair] = []

@@ -12,7 +12,7 @@ QWEN = DATA / "qwen.tiktoken"
 
 BYTES = {bytes([byte]): byte for byte in range(256)}
 
-#: The example of the Qwen documentation, and what add_merges.py makes of it.
+#: Example of the Qwen documentation, and add_merges.py's result.
 EXAMPLE_WORDS = (
     "我是一只猫\t20\n你是一只猫\t10\n他是一只猫\t5\n一只\t200\n一只猫\t100\n夸张的 比喻手法\t20\n"
 )
@@ -34,7 +34,7 @@ word_lists = st.dictionaries(letters, st.integers(1, 5), min_size=1, max_size=10
 
 @st.composite
 def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Single bytes and the first merges of another word list: a base that training made."""
+    """Single bytes and the first merges of another word list: a base made by training."""
     ranks = dict(BYTES)
     merges = vocab_oracle.learn(draw(word_lists), BYTES)
     for left, right in merges[: draw(st.integers(0, 10))]:
@@ -44,7 +44,7 @@ def trained_bases(draw: st.DrawFn) -> dict[bytes, int]:
 
 @st.composite
 def random_bases(draw: st.DrawFn) -> dict[bytes, int]:
-    """Single bytes and any tokens, most of them out of reach of merging."""
+    """Single bytes and any tokens, most of them unreachable by merging."""
     ranks = dict(BYTES)
     for text in draw(st.lists(letters, max_size=6)):
         token = text.encode()[draw(st.integers(0, 2)) :][: draw(st.integers(2, 6))]

@@ -1,4 +1,4 @@
-"""Runs the command ``vocab-tools`` as people do."""
+"""Runs the command ``vocab-tools`` as users do."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def run(
     input: str = "",
     stdin: BinaryIO | None = None,
 ) -> CompletedProcess[str]:
-    """Runs the command with these arguments in this process, and returns what it printed."""
+    """Runs the command with these arguments in this process, and returns its output."""
     words = [*map(str, arguments)]
     with mock.patch.object(sys, "argv", ["vocab-tools", *words]):
-        # Not `main`, which sets what Ctrl-C does to the process.
+        # Not `main`, which changes how the process handles Ctrl-C.
         done = call(app.run, input=input.encode(), stdin=stdin)
     return CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 

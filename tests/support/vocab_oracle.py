@@ -1,7 +1,7 @@
 """Extends a vocabulary in plain Python, counting anew after every merge.
 
-The slow twin of ``vocab_tools``: it answers what Qwen's add_merges.py answers, defects included,
-and is what the tests and the benchmark compare with.
+The slow twin of ``vocab_tools``: gives the answers of Qwen's add_merges.py, defects included. The
+tests and the benchmark compare with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PairOfPieces = tuple[bytes, bytes]
 
 
 def join_everywhere(pieces: Pieces, pair: PairOfPieces) -> Pieces:
-    """Joins each place of the pair, from left to right."""
+    """Joins each occurrence of the pair, from left to right."""
     joined: list[bytes] = []
     rest = list(reversed(pieces))
     while rest:
@@ -34,7 +34,7 @@ def join_everywhere(pieces: Pieces, pair: PairOfPieces) -> Pieces:
 
 
 def apply_ranks(word: bytes, ranks: Mapping[bytes, int]) -> Pieces:
-    """The pieces that the merges of a vocabulary leave of a word."""
+    """The pieces of a word after the merges of a vocabulary."""
     pieces = tuple(word[i : i + 1] for i in range(len(word)))
     while True:
         known = [pair for pair in zip(pieces, pieces[1:]) if pair[0] + pair[1] in ranks]
@@ -68,7 +68,7 @@ def learn(words: Mapping[str, int], ranks: Mapping[bytes, int]) -> list[PairOfPi
 
 
 def read_words(text: str) -> dict[str, int]:
-    """Words and frequencies; words that the pre-tokenizer would split are left out."""
+    """Words and frequencies, without words that the pre-tokenizer would split."""
     words: dict[str, int] = {}
     for line in text.splitlines():
         if not line.strip():
@@ -86,7 +86,7 @@ def read_words(text: str) -> dict[str, int]:
 
 
 def extra_file(words: Mapping[str, int], ranks: Mapping[bytes, int], start_id: int) -> bytes:
-    """Returns the file of add_merges.py: a token learned twice has its last id, and leaves a gap."""
+    """Returns add_merges.py's file: a token learned twice has its last id, and leaves a gap."""
     if start_id in (0, -1) or start_id < len(ranks):
         start_id = len(ranks)
     wanted = {word: count for word, count in words.items() if word.encode() not in ranks}

@@ -11,12 +11,12 @@ from bpe_engine import _core
 
 
 def work(call: Callable[[], object]) -> int:
-    """Counts what ``call`` does on this thread.
+    """Counts the work of ``call`` on this thread.
 
-    That is the work that native code reports (bytes of text, or what takes as long: the budget by
-    which it also looks for Ctrl-C), and the lines of Python that are run. Native work that is not
-    reported, such as a method of ``str``, does not count: against that, make the input so large
-    that only linear code ends within the time limit of pytest.
+    The work is the work that native code reports (bytes of text or equivalents: the budget for its
+    checks for Ctrl-C), and the executed lines of Python. Unreported native work, such as a method
+    of ``str``, does not count: make the input so large that only linear code ends within pytest's
+    time limit.
     """
     lines = 0
 

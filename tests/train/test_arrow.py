@@ -1,4 +1,4 @@
-"""Tests counting on many machines: Arrow tables, and batches as Ray and Spark give them."""
+"""Tests counting on many machines: Arrow tables, and batches as Ray and Spark pass them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_table_is_counted(tmp_path: Path) -> None:
 
 
 def test_batches_as_spark_gives_them(tmp_path: Path) -> None:
-    """`mapInArrow` calls with an iterator of record batches, and takes one."""
+    """`mapInArrow` passes and takes an iterator of record batches."""
     texts = rows(300)
     count = functools.partial(count_pieces, pattern="gpt2", special_tokens=["<|end|>"])
 

@@ -1,4 +1,4 @@
-"""Tests ``vocab-tools train`` and ``count`` as people run them."""
+"""Tests ``vocab-tools train`` and ``count`` as users run them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_counts_from_several_machines(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_folders_of_counts(corpus: Path, tmp_path: Path) -> None:
-    """As Spark writes them; in balance, each is a separate corpus."""
+    """Reads counts as Spark writes them; in balance, each file is a separate corpus."""
     pytest.importorskip("pyarrow")
     text = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
     options = ["--vocab-size", 320, "--pattern", "gpt2", "-q", "-o", "-"]

@@ -64,7 +64,7 @@ def merges_of_tokenizers(
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Split("\n", "removed")
-    # Its limit is one more than the longest token.
+    # The oracle's limit is one more than the longest token.
     limit = {} if max_length is None else {"max_token_length": max_length + 1}
     trainer = trainers.BpeTrainer(
         vocab_size=size,
@@ -91,7 +91,7 @@ def check_tokenizers(name: str, most_pieces: int, longest: int, most_tokens: int
     least, length = chooser.randint(0, 4), chooser.choice([None, None, 2, 3, 5])
     found = learned(counts, size, least, length)
     expected = merges_of_tokenizers(counts, size, least, length)
-    # A pair that is merged twice is listed at its last place there.
+    # Hugging Face lists a repeated pair at its last merge.
     last = {pair: place for place, pair in enumerate(found)}
     assert [pair for place, pair in enumerate(found) if last[pair] == place] == expected
 
@@ -130,6 +130,6 @@ def test_a_missing_byte_is_named() -> None:
 
 
 def test_words_are_encoded_by_the_base_first() -> None:
-    """As the base encodes them: a piece that is a token is whole, and ranks decide elsewhere."""
+    """Encodes pieces as the base does: a token stays whole, and ranks decide otherwise."""
     base = [*BASE, b"bc", b"ab", b"abcd"]
     assert learned({b"abc": 3, b"abcd": 9}, 260, base=base) == [(b"a", b"bc")]

@@ -55,7 +55,7 @@ def test_tokenizers_gives_the_same_ids(model: str, like: str, corpus: Path) -> N
     assert trained.tokenizer.get_vocab_size() == 1200
 
 
-#: Of paths whose scores differ by less than this, sums in single precision may choose another.
+#: Sums in single precision may choose another path if scores differ by less.
 NEARLY = 1e-3
 
 
@@ -112,7 +112,7 @@ def test_sentencepiece_gives_our_ids_of_many_texts(
 
 
 def normalized_by(package: Any, **model: Any) -> Any:
-    """A function that normalizes text by the rules of a model and nothing else."""
+    """A function that only normalizes text by a model's rules."""
     flags = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
     return package.SentencePieceNormalizer(**model, **dict.fromkeys(flags, False)).normalize
 
@@ -127,7 +127,7 @@ def test_rules_are_those_of_sentencepiece(name: str) -> None:
     ours = normalized_by(sentencepiece, model_proto=model)
     characters = [*map(chr, range(1, 0xD800)), *map(chr, range(0xE000, 0x30000))]
     changed = [it for it in characters if theirs(it) != it]
-    # Characters that Unicode added after the version of our tables stay as they are.
+    # Characters that are newer than our Unicode tables stay unchanged.
     newer = {it for it in changed if ours(it) == it}
     assert len(newer) < 350 and all(ord(it) > 0x1C00 for it in newer)
     assert [it for it in characters if it not in newer and ours(it) != theirs(it)] == []
@@ -147,7 +147,7 @@ def test_sentencepiece_normalizes_by_the_rules_of_a_model(corpus: Path, tmp_path
         trained, path, [*texts(300), "ﬁ ①\u200b", "\u2581a", "  \ufb01\ufb01 "]
     )
     theirs = pytest.importorskip("sentencepiece").SentencePieceProcessor(model_file=str(path))
-    # Of several rules that begin at a place, a tokenizer.json takes the shortest.
+    # A tokenizer.json applies the shortest of several rules at one position.
     for text in ("ｶﾞ", "A\u0301", "A\u0301\u0323"):
         assert hf.Tokenizer.from_sentencepiece(path).encode(text).ids == theirs.encode(text)
     options = ["--vocab-size", 1200, "--like", like, "-o", tmp_path / "again.model"]
@@ -225,7 +225,7 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str, corpus: 
 
 @pytest.mark.parametrize("model", ["bpe", "wordpiece", "unigram", "wordlevel"])
 def test_a_user_defined_token_is_no_second_token(model: str, corpus: Path) -> None:
-    """Though the text has it as a word, or as a character."""
+    """User-defined tokens are not learned again, even as words or characters of the text."""
     names = ["the", "\u2581the", "e", "##e"]
     trained = train_model([corpus], 1200, model=model, user_defined=names)
     contents = json.loads(trained.tokenizer_json())["model"]["vocab"]

@@ -34,8 +34,8 @@ def words_of(token: bytes) -> int:
 
 
 def test_superwords(english: Path) -> None:
-    """Until the transition no token crosses a border; from there some do, none a line or the limit
-    of words; and the text has fewer tokens."""
+    """Before the transition no token crosses a word boundary; after it some do, and none crosses a
+    line or has too many words; the text has fewer tokens."""
     plain = train_vocabulary(english, 340)
     result = train_vocabulary(english, 340, TrainOptions(superwords_from=280))
     assert list(result.ranks)[:280] == list(plain.ranks)[:280]
@@ -54,7 +54,7 @@ def test_superwords(english: Path) -> None:
 
 
 def test_superwords_are_like_a_plain_trainer(english: Path) -> None:
-    """The second stage goes on from the first one's tokens, with lines for pieces."""
+    """The second stage continues with the first stage's tokens, with lines as pieces."""
     result = train_vocabulary(english, 345, TrainOptions(superwords_from=256, max_words=99))
     lines: dict[bytes, int] = {}
     for piece in result.encoding().split(english.read_text(encoding="utf-8")):
@@ -99,7 +99,7 @@ def corpora(folder: Path) -> list[list[Path]]:
 
 
 def tokens_of(text: bytes, merges: list[tuple[bytes, bytes]]) -> int:
-    """How many tokens a text has after merges, one by one."""
+    """Number of tokens of a text after merges, one by one."""
     tokens = [text[place : place + 1] for place in range(len(text))]
     for left, right in merges:
         place = 0

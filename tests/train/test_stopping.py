@@ -36,7 +36,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 class Interrupting:
-    """Counts that press Ctrl-C when a method is called for the nth time."""
+    """Counts that press Ctrl-C at the nth call of a method."""
 
     def __init__(self, pieces: Any, method: str, call: int, calls: list[str]) -> None:
         self.pieces, self.method, self.left, self.calls = pieces, method, call, calls
@@ -71,18 +71,18 @@ def test_ctrl_c_while_counting_leaves_no_file(
     )
     with pytest.raises(KeyboardInterrupt):
         count_corpus([corpus], CUT, num_threads=1, max_memory=30_000)
-    # Blocks that were being counted are finished; no others begin.
+    # Blocks in work are finished; no others begin.
     assert calls[-1] == "spill" if method == "spill" else calls.count("count") <= call + 3
     assert list(temporary.iterdir()) == []
 
 
 def long_piece() -> bytes:
-    """A piece whose merges take seconds, on a fast machine too."""
+    """A piece whose merges take seconds even on a fast machine."""
     return bytes(seeded("merging").choices(b"abcdefghij", k=10_000_000))
 
 
 def test_ctrl_c_while_merging() -> None:
-    """Merging looks for signals: it ends long before it is done."""
+    """Merging checks for signals, and so ends early."""
     table = PieceCounts(r"\S+")
     table.add([long_piece()], [1])
     done: list[int] = []
@@ -100,7 +100,7 @@ def test_ctrl_c_while_merging() -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("command", [["train", "--vocab-size", "300"], ["count"]])
 def test_ctrl_c_ends_the_command_cleanly(tmp_path: Path, command: list[str]) -> None:
-    """It ends with 130 and one line, without an output or temporary file."""
+    """The command ends with 130 and one line, without an output or temporary file."""
     pytest.importorskip("pyarrow")
     text, out, temporary = tmp_path / "text.txt", tmp_path / "out", tmp_path / "temporary"
     os.mkfifo(text)
@@ -111,7 +111,7 @@ def test_ctrl_c_ends_the_command_cleanly(tmp_path: Path, command: list[str]) -> 
         text=True,
         env={**os.environ, "TMPDIR": str(temporary)},
     )
-    with open(text, "w", encoding="utf-8") as pipe:  # Waits until the command opens it.
+    with open(text, "w", encoding="utf-8") as pipe:  # Waits until the command opens the pipe.
         pipe.write("low lower\n")
         pipe.flush()
         process.send_signal(signal.SIGINT)
@@ -133,7 +133,7 @@ def test_many_files_of_counts_become_few(corpus: Path) -> None:
 
 
 def test_memory_counts_tables_in_use() -> None:
-    """Otherwise a thread that counts all the time would never be over the limit."""
+    """The limit also holds for a thread that counts without pause."""
     pieces = CUT.counter()
     pieces.count([" ".join(f"w{number}" for number in range(100_000))])
     before = pieces.memory()

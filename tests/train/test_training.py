@@ -1,4 +1,4 @@
-"""Tests training on files: text that is read, cut out or refused, and that nothing else matters."""
+"""Tests training on files: text that is read, cut out or refused, and independence of the rest."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_zstandard(corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [SPANISH, ROMANIAN], ids=["Spanish", "Romanian"])
 def test_normalization_forms(text: str, tmp_path: Path) -> None:
-    """Composed and decomposed text learn other tokens, and with NFC the same."""
+    """Composed and decomposed text give different tokens, and the same with NFC."""
     results = {}
     for form in ("NFC", "NFD"):
         path = tmp_path / form
@@ -127,7 +127,7 @@ def test_a_base_keeps_its_ids(corpus: Path) -> None:
     assert ranks.items() <= result.ranks.items()
     assert list(result.new_tokens.values()) == list(range(100277, 100277 + 6))
     assert result.special_tokens == {**dict(base.special_tokens), "<x>": 100283}
-    # Some words of the corpus are one token now, and no token of the base changed.
+    # Some words of the corpus are one token now; tokens of the base are unchanged.
     text = (corpus / "a.txt").read_text(encoding="utf-8")
     assert len(result.encoding().encode(text)) < len(base.encode(text))
     assert result.encoding().encode("Nothing of it") == base.encode("Nothing of it")
@@ -205,7 +205,7 @@ def test_bad_corpora(tmp_path: Path) -> None:
 
 
 def test_characters_across_blocks(tmp_path: Path) -> None:
-    """A character whose bytes are read in two parts is whole."""
+    """A character at the boundary of two reads stays whole."""
     path = tmp_path / "text.txt"
     text = "x" + "猫" * 800_000
     path.write_text(text, encoding="utf-8")
@@ -277,7 +277,7 @@ def test_files_of_counts_that_are_cut_off(tmp_path: Path) -> None:
 def test_paragraphs_that_are_lines_are_counted_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one text would be; and where a special token has a space, they are one text."""
+    """Counts equal the whole text's; a special token with a space forbids the cut."""
     monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word. <|a b|>.\n\n" * 60

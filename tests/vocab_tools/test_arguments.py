@@ -39,16 +39,16 @@ EXTRA = {b"ab": 300}
 TEXT = "low lower lower slow " * 5
 GPT2 = bpe_engine.get_encoding("gpt2")
 
-#: By a part of the message: calls with the path of a file of text.
+#: Calls with the path of a text file, by a part of the message.
 CALLS: list[tuple[str, Callable[[str], Any]]] = [
-    # A name in place of a list of names.
+    # A name instead of a list of names.
     ("scripts is a list .* not the str 'Latn'; give ..Latn", lambda t: propose_words(BASE, t, ExtendOptions(5, scripts="Latn"))),
     ("exclude is a list .* give .. the", lambda t: propose_words(BASE, t, ExtendOptions(5, exclude=" the"))),
     ("scripts has the int 3; names are text", lambda t: propose_words(BASE, t, ExtendOptions(5, scripts=[3]))),  # type: ignore[list-item]
     ("special_tokens is a list .*'<a>'", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(special_tokens="<a>"))),
     ("special_tokens has the bytes", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(special_tokens=[b"a"]))),  # type: ignore[list-item]
     ("new_words is a list of names", lambda t: corpus_effect(t, GPT2, GPT2, "low")),
-    # Pairs and bytes in place of words.
+    # Pairs and bytes instead of words.
     (r"not the tuple \('low', 5\); give pairs .* dict\(pairs\)", lambda t: learn_merges(BASE, [("low", 5)])),  # type: ignore[list-item]
     ("not the tuple", lambda t: check_vocabulary(BASE, EXTRA, words=[("ab", 3)])),  # type: ignore[list-item]
     ("a line of words is a str, not the bytes", lambda t: learn_merges(BASE, [b"low"])),  # type: ignore[list-item]
@@ -62,7 +62,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("a corpus is the path of a file.* not the dict", lambda t: propose_words(t, BASE, ExtendOptions(5))),  # type: ignore[arg-type]
     ("the path of a report.* not the dict", lambda t: write_report({}, t)),  # type: ignore[arg-type]
     ("the plan is a list; make one", lambda t: extend_embeddings(embedding_plan(BASE, EXTRA), [[1.0]])),  # type: ignore[arg-type]
-    # Text in place of files.
+    # Text instead of files.
     ("a corpus is files: write the text to one", lambda t: extend_vocabulary(BASE, TEXT, ExtendOptions(5))),
     ("a corpus is files", lambda t: extend_vocabulary(BASE, [TEXT * 30], ExtendOptions(5))),
     ("a corpus is files", lambda t: train_vocabulary("to be or not", 260)),
@@ -70,7 +70,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("a corpus is the path of a file.* not None", lambda t: propose_words(BASE, None, ExtendOptions(5))),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: train_vocabulary(5, 260)),  # type: ignore[arg-type]
     ("a corpus is .* not the int 5", lambda t: check_vocabulary(BASE, EXTRA, corpus=5)),  # type: ignore[arg-type]
-    # Nothing in place of a path.
+    # Nothing instead of a path.
     ("expected the path of a file, .* not None", lambda t: embedding_plan(BASE, EXTRA).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: learn_merges(BASE, {"low": 5}).save(None)),  # type: ignore[arg-type]
     ("expected the path of a file, .* not None", lambda t: propose_words(BASE, t, ExtendOptions(5)).save(None)),  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("expected the file to make, .* not None", lambda t: convert_tokenizer("gpt2", None)),  # type: ignore[arg-type]
     ("the file or the folder of a tokenizer, .* not None", lambda t: load_subject(None)),  # type: ignore[arg-type]
     ("the dict .* has no report", lambda t: write_report("x.json", {})),  # type: ignore[arg-type]
-    # Other things in place of ranks and tokenizers.
+    # Other values instead of ranks and tokenizers.
     ("None is not a source of ranks; give the path", lambda t: propose_words(None, t, ExtendOptions(5))),  # type: ignore[arg-type]
     ("not a source of ranks.* give one base", lambda t: load_ranks([BASE])),  # type: ignore[arg-type]
     ("give its .tokens .* or .extended", lambda t: embedding_plan(learn_merges(BASE, {"low": 5}), EXTRA)),  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ CALLS: list[tuple[str, Callable[[str], Any]]] = [
     ("names and their ids.* not the list", lambda t: check_vocabulary(BASE, special_tokens=["<a>"])),  # type: ignore[arg-type]
     ("texts are a str or a list of them, not the int", lambda t: check_folder(t, 3)),  # type: ignore[arg-type]
     ("pattern is the int 3", lambda t: train_vocabulary({"low": 5}, 260, TrainOptions(pattern=3))),  # type: ignore[arg-type]
-    # Other things in place of whole numbers.
+    # Other values instead of whole numbers.
     ("new_ids is the str '5'; it must be an int", lambda t: propose_words(BASE, t, ExtendOptions("5"))),  # type: ignore[arg-type]
     ("new_ids is the float 5.5", lambda t: propose_words(BASE, t, ExtendOptions(5.5))),  # type: ignore[arg-type]
     ("min_frequency is None", lambda t: propose_words(BASE, t, ExtendOptions(5, min_frequency=None))),  # type: ignore[arg-type]

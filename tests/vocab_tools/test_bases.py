@@ -1,4 +1,4 @@
-"""Tests that every kind of vocabulary is taken, with its pattern and special tokens."""
+"""Tests every kind of vocabulary, with its pattern and special tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from vocab_tools import (
 from vocab_tools.cli import app
 from vocab_tools.report import render
 
-#: Nothing but letters, or nothing but the rest: no published pattern cuts so.
+#: Letters alone, or everything else: no published pattern cuts so.
 PATTERN = r"[a-z]+|[^a-z]+"
 SPECIAL = {"<|end|>": 400}
 
@@ -84,7 +84,7 @@ def test_every_command_takes_a_name_a_file_and_a_folder(tmp_path: Path) -> None:
         done = run("learn", base, tmp_path / "words.txt", "-o", out, "-q")
         assert done.returncode == 0, done.stderr
         printed.add(out.read_bytes())
-        # A folder with nothing else is checked as a whole.
+        # A folder without other files is checked as a whole.
         file = folder / "tokenizer.json" if base == folder else base
         assert run("check", file, out).returncode == 0
     assert len(printed) == 1
@@ -104,7 +104,7 @@ def test_bases_with_nfc_and_without_ranks(tmp_path: Path) -> None:
         assert done.returncode == 1 and done.stderr.count("\n") == 1
         assert f"{characters} is not a base, since it has no ranks" in done.stderr
         assert "give an encoding, a rank file, or a byte-level tokenizer.json" in done.stderr
-    # The check and measurements need none.
+    # The check and measurements need no ranks.
     for command in (
         ["check", characters],
         ["stats", characters, "--corpus", tmp_path / "words.txt"],
@@ -151,7 +151,7 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setenv("COMP_CWORD", "o200" if shell == "fish" else str(place))
             printed = call(main_).stdout.decode()
             assert "o200k_base" in printed and "o200k_harmony" in printed
-            # In bash, an item for files takes the place of the names before it.
+            # In bash, an item for files replaces the names before it.
             assert "file" not in printed
             patched.setenv(variable, f"{shell}_source")
             assert variable in call(main_).stdout.decode()
@@ -196,7 +196,7 @@ def test_a_sidecar_without_a_pattern(tmp_path: Path) -> None:
 
 
 def test_a_base_is_opened_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A vocabulary is compared with the published ones in one step of `extend_vocabulary`."""
+    """`extend_vocabulary` compares a vocabulary with the published ones once."""
     from vocab_tools import bases, embedding_plan, extend_vocabulary
 
     compared: list[int] = []

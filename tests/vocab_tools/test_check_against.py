@@ -1,4 +1,4 @@
-"""`vocab-tools check A --against B`: what has changed since an earlier version of a folder."""
+"""`vocab-tools check A --against B`: changes since an earlier version of a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGES |= {"DECODING_CHANGED", "NOTHING_COMPARED", "TOKENIZER_GONE"}
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """GPT-2's tokenizer.json, which is made once."""
+    """GPT-2's tokenizer.json, made once."""
     path = tmp_path_factory.mktemp("gpt2") / "tokenizer.json"
     convert_tokenizer("gpt2", str(path)).save()
     return path
@@ -51,7 +51,7 @@ def changed(folder: Path, **fields: Any) -> Path:
 
 
 def exchanged(folder: Path, a: str, b: str) -> Path:
-    """A copy of a folder in which two tokens have exchanged ids."""
+    """A copy of a folder with the ids of two tokens exchanged."""
     model = json.loads((folder / "tokenizer.json").read_text())["model"]
     vocab = {**model["vocab"], a: model["vocab"][b], b: model["vocab"][a]}
     return changed(folder, model={**model, "vocab": vocab})
@@ -106,7 +106,7 @@ def test_versions_that_cannot_be_compared(folder: Path, tmp_path: Path) -> None:
 def test_models_of_sentencepiece(
     tmp_path: Path, kinds: tuple[str, str], files: tuple[str, str], pairs: int
 ) -> None:
-    """Under other names, in a folder or alone, and with one source or one for each version."""
+    """Versions have other names, in a folder or alone, with one source or one for each version."""
     paths = []
     for number, (kind, file) in enumerate(zip(kinds, files)):
         folder = tmp_path / str(number)

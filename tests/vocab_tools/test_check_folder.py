@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(result: FolderResult) -> dict[str, list[str]]:
-    """The examples of each finding but NOT_COMPARED, which names transformers here."""
+    """The examples of each finding except NOT_COMPARED, which names transformers here."""
     return {
         finding.code: finding.examples
         for finding in result.findings
@@ -161,7 +161,7 @@ def write_beside(folder: Path, name: str, is_wrong: bool) -> None:
             {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
             for rank, token in enumerate(tokens)
         ]
-        # Control tokens come first, so that all others are moved.
+        # Control tokens come first, and move all other ids.
         special = 2 * is_wrong
         head = {
             "pattern": patterns.R50K, "num_vocab_tokens": len(rows), "version": "v3",
@@ -186,7 +186,7 @@ def test_other_formats_beside_the_file(folder: Path, name: str) -> None:
     assert "by tokenizer.json, and" in second
 
 
-#: A Unigram model of three pieces, of which two ways to cut "aa" are equal.
+#: A Unigram model of three pieces with two equal ways to cut "aa".
 MODEL = (
     b"\n\x09\n\x05<unk>\x18\x02\n\x08\n\x01a\x15\x00\x00\x80\xbf"
     b"\n\x09\n\x02aa\x15\x00\x00\x00\xc0\n\x0a\n\x03\xe2\x96\x81\x15\x00\x00\x80\xbf"
@@ -210,7 +210,7 @@ def test_a_sentencepiece_model_is_compared_by_both_versions(folder: Path) -> Non
 
 
 def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dict[str, Any]]:
-    """A folder with a model of SentencePiece and the tokenizer.json that is converted from it."""
+    """A folder with a SentencePiece model and the tokenizer.json converted from it."""
     (folder / "config.json").unlink()
     write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
     path = write_model(folder, "bpe llama")
@@ -220,7 +220,7 @@ def model_folder(folder: Path, name: str = "tokenizer.model") -> tuple[Path, dic
 
 
 def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
-    """No text of the check need hold a token that is moved."""
+    """The tables show a moved token that no text of the check contains."""
     path, contents = model_folder(folder)
     assert found(check_folder(folder)) == {}
     vocab, merges = contents["model"]["vocab"], contents["model"]["merges"]
@@ -243,7 +243,7 @@ def test_tokens_merges_and_types_of_a_model(folder: Path) -> None:
     model = {**contents["model"], "vocab": vocab}
     write(folder, "tokenizer.json", {**contents, "added_tokens": control, "model": model})
     assert found(check_folder(folder))["TOKENS_DIFFER"][1].endswith(" by tokenizer.model")
-    # A token more, and one that text becomes whole.
+    # One more token, and a token that text becomes whole.
     more = [*contents["added_tokens"], added(len(names), "<|im_start|>")]
     write(folder, "tokenizer.json", {**contents, "added_tokens": more})
     result = check_folder(folder)
@@ -294,7 +294,7 @@ def test_models_under_other_names(folder: Path, name: str) -> None:
 
 
 def test_a_model_whose_pieces_are_moved(folder: Path) -> None:
-    """As in the folders of XLM-RoBERTa: it is known to the class of transformers, and not a defect."""
+    """The class of transformers knows the shift, as in the folders of XLM-RoBERTa: no defect."""
     path, contents = model_folder(folder, "sentencepiece.bpe.model")
     vocab = {token: id + 1 for token, id in contents["model"]["vocab"].items()}
     model = {**contents["model"], "vocab": {"<pad>": 0, **vocab}}
@@ -324,7 +324,7 @@ def test_files_that_are_not_there(folder: Path, name: str) -> None:
 
 
 def test_texts_with_names_of_special_tokens(folder: Path) -> None:
-    """They are compared without the names, and line by line."""
+    """Texts are compared without the names, and line by line."""
     model_folder(folder)
     write_model(folder, "bpe").replace(folder / "tokenizer.model")
     none = check_folder(folder).sources[1]
@@ -380,7 +380,7 @@ def test_a_word_list_beside_the_file(folder: Path) -> None:
 
 
 def test_a_word_list_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERT's ``vocab.txt``, which is the tokenizer where a folder has no other."""
+    """BERT's ``vocab.txt`` is the tokenizer of a folder without another."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hello", "w", "##orld"]
     write(tmp_path, "vocab.txt", "\n".join(names))
@@ -419,7 +419,7 @@ TOO_LARGE = {
 
 
 def with_a_token(name: str) -> dict[str, Any]:
-    """The model with an ordinary token more."""
+    """The model with one more ordinary token."""
     contents = tokenizer_json()
     contents["model"]["vocab"][name] = 266
     return contents
@@ -471,7 +471,7 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
     ),
     (OTHER_END, {"TURN_END_NOT_STOP": ["'<|user|>' (264); the ids of eos_token are [263]"]}),
     ({**OTHER_END, GENERATION: {"eos_token_id": [263, 264]}}, {}),
-    # Only the template's own text is looked at: the probe messages hold no control tokens.
+    # Only the template's own text counts: the probe messages contain no control tokens.
     ({CONFIG: {"chat_template": "{{ bos_token }}{% for m in messages %}{{ m.content }}<|end|>{% endfor %}"
                                 "{% generation %}{% endgeneration %}"}}, {}),
     ({"chat_template.jinja": TEMPLATE + "\n"}, {}),
@@ -486,7 +486,7 @@ FINDINGS: list[tuple[dict[str, Any], dict[str, list[str]]]] = [
         {MODEL_CONFIG: {"vocab_size": 320}},
         {"ROWS_UNUSED": ["config.json has 320 rows, and ids end at 265: 54 rows more"]},
     ),
-    # An ordinary token of the file, which AutoTokenizer adds with its id.
+    # An ordinary token of the file that AutoTokenizer adds with its id.
     (
         {"tokenizer.json": with_a_token("<|pad|>"), CONFIG: {"pad_token": "<|pad|>"},
          MODEL_CONFIG: {"vocab_size": 267, "bos_token_id": 263, "eos_token_id": 264}},
@@ -544,7 +544,7 @@ ENCODER = {"max_position_embeddings": 128, "type_vocab_size": 2}
 def test_limits_of_texts(
     folder: Path, own: Any, embedder: Any, truncation: Any, config: dict[str, int], lines: list[str]
 ) -> None:
-    """The smallest limit is what the user's program applies, whichever file has it."""
+    """The smallest limit of any file is the limit of the user's program."""
     if own is not None:
         changed(folder, "tokenizer_config.json", model_max_length=own)
     if embedder is not None:
@@ -665,7 +665,7 @@ def test_auto_tokenizer_gives_the_same_ids(tmp_path: Path) -> None:
 
 
 def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
-    """A class that builds its parts, whatever the file says."""
+    """A class that builds its parts without reading the file."""
     pytest.importorskip("transformers")
     write_real(tmp_path, tokenizer_class="Qwen2Tokenizer")
     result = check_folder(tmp_path)
@@ -675,7 +675,7 @@ def test_auto_tokenizer_gives_other_ids(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "t5"])
 def test_auto_tokenizer_without_a_vocabulary(tmp_path: Path, kind: str) -> None:
-    """Some versions make a tokenizer of special tokens alone, where others fail."""
+    """Some versions make a tokenizer of special tokens alone; others fail."""
     pytest.importorskip("transformers")
     write(tmp_path, "config.json", {"model_type": kind})
     result = check_folder(tmp_path)
@@ -703,7 +703,7 @@ def test_auto_tokenizer_fails(tmp_path: Path) -> None:
 def test_auto_tokenizer_with_a_part_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`to_str` of `tokenizers` raises a bare Exception then, as for a RoFormer."""
+    """`to_str` of `tokenizers` then raises a bare Exception, as for a RoFormer."""
     transformers = pytest.importorskip("transformers")
     load = transformers.AutoTokenizer.from_pretrained
 
@@ -760,7 +760,7 @@ def test_real_files(
 
 
 def test_models_that_a_class_changes(tmp_path: Path) -> None:
-    """A spiece.model alone is not compared: its class gives the pieces other ids."""
+    """A spiece.model alone is not compared: its class shifts the ids of pieces."""
     path = write_class(tmp_path / "model", "T5Tokenizer", "spiece.model", T5, {})
     result = check_folder(path)
     codes = {finding.code for finding in result.findings}

@@ -1,4 +1,4 @@
-"""Tests the command ``vocab-tools`` as people run it."""
+"""Tests the command ``vocab-tools`` as users run it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_reports_escape_what_they_show(tmp_path: Path, base: Path) -> None:
     path = listed(tmp_path, "<script>\t1", "a|b\t1", "plain\t1")
     assert run("learn", base, path, "-o", "-", "--report", report).returncode == 0
     page = report.read_text(encoding="utf-8")
-    # One script is the page's own; the word is in its cell and in its data, escaped.
+    # One script is the page's own; the word is escaped in its cell and in the data.
     assert page.count("<script>") == 1 and "alert(" not in page
     assert "&lt;script&gt;" in page and "\\u003cscript\\u003e" in page
 
@@ -200,7 +200,7 @@ def test_ctrl_c(tmp_path: Path, base: Path) -> None:
         text=True,
     )
     assert process.stdin
-    # More than a pipe holds: once it is written, the command has read almost all of it.
+    # More than a pipe holds: when the write ends, the command has read nearly all of it.
     process.stdin.write(path.read_text(encoding="utf-8"))
     process.stdin.close()
     process.stdin = None
@@ -222,7 +222,7 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path, base: Path) -> None:
 def test_ctrl_c_while_importing(tmp_path: Path, base: Path, delay: float) -> None:
     path = many_words(tmp_path, 100_000)
     arguments = [*COMMAND, "learn", str(base), str(path), "-o", str(tmp_path / "e")]
-    # Waits until Python has come to the command's own code.
+    # Waits until Python runs the command's own code.
     code = (
         "import os, signal, sys;"
         "sys.argv[0] = 'vocab-tools'; from vocab_tools.cli import main; import threading;"
@@ -247,7 +247,7 @@ def test_swapped_arguments_are_recognized(words: Path) -> None:
 
 
 def on_a_terminal(width: int, *arguments: object, TERM: str = "dumb") -> list[str]:
-    """The lines that the command writes on a terminal, without what moves the cursor."""
+    """The lines that the command writes to a terminal, without cursor movements."""
     reader, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     environment = {**os.environ, "TERM": TERM}
@@ -279,7 +279,7 @@ def test_lines_end_where_the_terminal_ends(tmp_path: Path, base: Path, width: in
     lines += on_a_terminal(width, "check", base, extra, "--words", words, "--corpus", corpus)
     lines += on_a_terminal(width, "propose", base, corpus, "-o", tmp_path / "w", "-n", 30)
     assert len(lines) > 50
-    # A path is one line, however long.
+    # A path is one line of any length.
     assert [line for line in lines if len(line) > width and str(tmp_path) not in line] == []
     assert any("1,234,567" in line for line in lines)
 
@@ -300,7 +300,7 @@ def test_tables_in_a_pipe_end_with_their_text(tmp_path: Path, base: Path) -> Non
     assert "1,234" in done.stdout and "1  of 2 words" in done.stdout
     lines = (done.stdout + done.stderr).splitlines()
     assert all(line == line.rstrip() for line in lines)
-    # Numbers end where their heading ends.
+    # Numbers and headings are right-aligned.
     words = next(place for place, line in enumerate(lines) if line.startswith("word  "))
     end = lines[words].index("frequency") + len("frequency")
     assert lines[words + 1][:end].endswith(" 1,234")

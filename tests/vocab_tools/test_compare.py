@@ -65,7 +65,7 @@ def test_tokens_are_those_of_the_whole_text(corpus: Path) -> None:
 def test_paragraphs_that_are_lines_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do not become one block; the tokens equal the whole text's."""
+    """Segments stay separate blocks; the tokens equal the whole text's."""
     monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     text = "It's a long paragraph that ends in a full stop, not in a word.\n\n" * 60
@@ -131,7 +131,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
     lines = [" ".join(draw.choices(words, k=9)) + "." for _ in range(400)]
     lines[9] = "a ☃ of learning tokens on text with many words."
     path = tmp_path / "lines.txt"
-    # A line of its own is a paragraph, too.
+    # A single line is a paragraph, too.
     path.write_text("\n\n".join(lines), encoding="utf-8")
     models = ["bpe", "wordpiece", "unigram"]
     done = run(
@@ -140,7 +140,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     rows = {row["name"]: row for row in found["tokenizers"]}
     assert list(rows) == [*models, "gpt2"] and found["text"]["texts"] == 40
-    # A snowman is bytes to one, and unknown to the others.
+    # A snowman is bytes in one tokenizer, and unknown in the others.
     assert rows["bpe"]["unknown"] == 0 and rows["bpe"]["method"] == "byte-level BPE"
     assert rows["wordpiece"]["unknown"] == 1 and rows["unigram"]["unknown"] >= 1
     assert all(row["vocabulary"] <= 320 for row in rows.values() if row["name"] != "gpt2")
@@ -153,7 +153,7 @@ def test_models_trained_on_nine_lines_of_ten(tmp_path: Path) -> None:
 def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str) -> None:
     english, chinese = "A line of English ends here.\n\n", "还有一行中文。\n\n"
     path = tmp_path / "a.txt"
-    # In a form that qwen does not keep, and with a line without letters.
+    # In a form that qwen normalizes, and with a line without letters.
     path.write_text("e\u0301 " + (english + chinese + "(12 + 30)\n\n") * 5, encoding="utf-8")
     subject = _wordpiece() if name == "wordpiece" else load_subject(name)
     found = compare_tokenizers([subject], [path])
@@ -164,7 +164,7 @@ def test_lines_of_a_paragraph_count_for_their_scripts(tmp_path: Path, name: str)
     (row,) = found.rows
     assert sum(row.scripts.values()) == row.tokens
     of_chinese = sum(subject.count([chinese.rstrip() + "\n\n", "(12 + 30)\n\n"])[0])
-    if name != "gpt2":  # Its pattern cuts between two line ends before a letter.
+    if name != "gpt2":  # The pattern cuts between two line ends before a letter.
         assert row.scripts["cjk"] == 5 * of_chinese
 
 
@@ -296,7 +296,7 @@ def test_plots_of_little() -> None:
     assert cover is not None and '626.0,12.0"' in cover.drawn
 
 
-#: Looks for numbers that wrap, and for errors; sorts a table.
+#: Finds wrapped numbers and errors; sorts a table.
 PROBE = """
 seen.narrow = [];
 document.querySelectorAll("td.number, td.id").forEach((cell) => {

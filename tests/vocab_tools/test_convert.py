@@ -1,4 +1,4 @@
-"""Tests conversions: ids of both sides are compared in `tokenizers` and tiktoken."""
+"""Tests conversions: `tokenizers` and tiktoken compare the ids of both sides."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WORDS = "low lower lowest newer wider new wide slow slower a an the then there 1
 
 
 def random_ranks(draw: random.Random, gaps: bool = False) -> dict[bytes, int]:
-    """Tokens of which merging reaches some, in an order that no training gives."""
+    """Tokens, some of them reachable by merging, in an order that no training gives."""
     ranks = dict(BYTES)
     number = 256
     for _ in range(draw.randint(1, 60)):
@@ -62,7 +62,7 @@ def test_splits_are_what_merging_joins_last() -> None:
         ranks = random_ranks(seeded("splits", turn), gaps=True)
         splits = vocabulary.token_splits(ranks)
         for token in ranks:
-            # Without the token itself, merging stops at the two parts that make it.
+            # Without the token, merging stops at its two parts.
             others = {other: rank for other, rank in ranks.items() if other != token}
             parts = apply_ranks(token, others)
             reached = apply_ranks(token, ranks) == (token,)
@@ -115,7 +115,7 @@ def test_random_ranks_become_a_tokenizer_json_with_tiktokens_ids(tmp_path: Path)
 
 
 def trained(folder: Path, **settings: Any) -> str:
-    """A tokenizer.json that `tokenizers` has trained, with ids in no order of merging."""
+    """A tokenizer.json trained by `tokenizers`, with ids in random order."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -151,7 +151,7 @@ def test_merges_with_ids_in_any_order_pass_through_gpt2_files(tmp_path: Path) ->
         json.loads(one.to_str())["model"]["merges"] == json.loads(other.to_str())["model"]["merges"]
     )
     assert one.encode("the slowest <s> newest").ids == other.encode("the slowest <s> newest").ids
-    # The pair alone, as GPT-2's files are: brackets tell special tokens.
+    # The pair alone, as in GPT-2's files: brackets mark special tokens.
     (tmp_path / "gpt2" / "vocab.encoding.json").unlink()
     conversion = convert_tokenizer(pair, str(tmp_path / "alone.json"))
     assert sorted(conversion.definition.special_tokens) == ["</s>", "<s>"]
@@ -209,8 +209,8 @@ def test_flags_of_added_tokens_are_named_and_kept_in_json(tmp_path: Path) -> Non
 
 
 def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
-    """By ranks a piece that equals such a token is it. A tokenizer.json can say so, GPT-2's files
-    cannot."""
+    """By ranks, a piece equal to such a token is the token. A tokenizer.json can express this,
+    GPT-2's files cannot."""
     ranks = {**BYTES, b"ab": 300, b"bc": 301, b"abcd": 302, b"": 303}
     source = rank_file(tmp_path, ranks)
     options: Any = {"pattern": "gpt2", "special_tokens": {}}
@@ -225,7 +225,7 @@ def test_tokens_that_merging_does_not_reach(tmp_path: Path) -> None:
     assert load_ranks(written(tmp_path, again, "e.tiktoken"))[b""] == 303
     with pytest.raises(NotAlikeError, match="merging does not reach 'abcd'.*list of merges alone"):
         convert_tokenizer(source, "vocab.json", **options)
-    # The other way round: the list does not look pieces up.
+    # Conversely, a list of merges does not look up pieces.
     file["model"]["ignore_merges"] = False
     Path(path).write_text(json.dumps(file))
     with pytest.raises(NotAlikeError, match="merging does not reach 'abcd', and by ranks"):
@@ -243,7 +243,7 @@ def test_tekken_there_and_back(tmp_path: Path) -> None:
     back = written(tmp_path, path, "back.tiktoken")
     assert load_ranks(back) == load_ranks(ranks)
     assert written(tmp_path, path, "new/tokenizer.json")
-    # Other ids than the format numbers are named, not moved in silence.
+    # Ids outside the format's numbering are named, not silently moved.
     with pytest.raises(NotAlikeError, match="'!', id 0, would have the id 34"):
         convert_tokenizer("r50k_base", "tekken.json")
     with pytest.raises(ValueError, match="no place for NFC"):
@@ -284,7 +284,7 @@ def test_the_name_of_a_pattern_gives_the_pattern_alone(tmp_path: Path) -> None:
     ranks = rank_file(tmp_path, {bytes([byte]): byte for byte in range(256)})
     made = convert_tokenizer(ranks, str(tmp_path / "o.json"), pattern="cl100k_base")
     assert made.definition.special_tokens == {} and made.definition.notes == []
-    # Special tokens besides the ranks stay.
+    # Special tokens outside the ranks stay.
     convert_tokenizer("gpt2", str(tmp_path / "back.tiktoken")).save()
     back = str(tmp_path / "back.tiktoken")
     made = convert_tokenizer(back, str(tmp_path / "o.json"), pattern="cl100k_base")
@@ -389,7 +389,7 @@ def test_load_encoding_takes_the_sidecar(tmp_path: Path) -> None:
 
 
 def test_gpt_oss_has_the_special_tokens_of_its_published_file() -> None:
-    """One name for each id, and none for reserved ids at the end."""
+    """Each id has one name, and reserved ids at the end have none."""
     harmony = bpe_engine.get_encoding("o200k_harmony")
     definition = without_second_names(from_encoding(harmony))
     special = definition.special_tokens
@@ -538,7 +538,7 @@ def test_the_command_writes_all_files_or_none(tmp_path: Path) -> None:
 
 
 def _there_and_back(folder: Path, source: str, corpora: list[str]) -> None:
-    """Through every format that can hold it, or a refusal that says why not."""
+    """Each format that can hold the tokenizer keeps its ids; others refuse with a reason."""
     own = json.loads(Path(source).read_bytes()) if source.endswith(".json") else None
     for name in ("pair/vocab.json", "x.tiktoken", "tekken.json", "new/tokenizer.json"):
         try:
@@ -600,7 +600,7 @@ def test_paths_and_one_file_of_new_tokens_are_taken(tmp_path: Path) -> None:
 
 
 def test_ranks_with_the_ids_of_special_tokens(tmp_path: Path) -> None:
-    """Whisper's ranks end with an empty token, whose id GPT-2 has for <|endoftext|>."""
+    """Whisper's ranks end with an empty token at GPT-2's id of <|endoftext|>."""
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"": 50256}
     path = tmp_path / "whisper.tiktoken"
     path.write_bytes(dump_ranks(ranks))

@@ -1,4 +1,4 @@
-"""Models of SentencePiece to tokenizer.json."""
+"""Converts SentencePiece models to tokenizer.json."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
     tokenizer.pre_tokenizer = hf.pre_tokenizers.Metaspace()
     tokenizer.normalizer = hf.normalizers.Sequence([])
     tokenizer.save(str(path))
-    # A Metaspace puts no mark before a text that begins with one.
+    # A Metaspace puts no mark before a text that begins with a mark.
     with pytest.raises(NotAlikeError, match="would not tokenize as"):
         convert_tokenizer(str(path), target)
     with pytest.raises(ValueError, match="is made of a tokenizer.json, .* not of gpt2"):
@@ -88,7 +88,7 @@ def test_what_a_model_cannot_express_is_named(tmp_path: Path) -> None:
 
 
 def test_marks_at_the_ends(tmp_path: Path) -> None:
-    """Where extra whitespace is removed, a mark in the text is removed at the end, not elsewhere."""
+    """With extra whitespace removed, a mark in the text is removed only at the end."""
     letters = [(token, -float(place), 1) for place, token in enumerate("\u2581abc")]
     single = [(f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)]
     rows = [("<unk>", 0.0, 2), *single, *letters]
@@ -101,7 +101,7 @@ def test_marks_at_the_ends(tmp_path: Path) -> None:
         ids = theirs.encode(text).ids
         assert ids == ours.encode(text), text
         assert theirs.decode(ids) == ours.decode(ids), text
-    # Decoding takes one mark from each piece: a piece of two keeps one, which no decoder does.
+    # Decoding removes one mark from each piece, so a piece of two keeps one; no decoder does that.
     path.write_bytes(
         made_model([*rows, ("\u2581\u2581", -9.0, 1)], 2, escape_whitespaces=True, **options)
     )

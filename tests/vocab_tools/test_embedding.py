@@ -1,4 +1,4 @@
-"""Tests the embedding rows made for new tokens."""
+"""Tests the embedding rows of new tokens."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_rows_have_the_mean_norm_of_the_table() -> None:
     assert numpy.allclose(numpy.linalg.norm(grown[257:], axis=1), norm, rtol=1e-5)
     mean = matrix[[256, 99]].mean(0)
     assert numpy.allclose(grown[260] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
-    # Unused ids get the mean of all.
+    # Unused ids get the mean of all rows.
     mean = matrix.mean(0)
     assert numpy.allclose(grown[258] / norm, mean / numpy.linalg.norm(mean), atol=1e-5)
 
@@ -142,7 +142,7 @@ def test_an_id_far_off_costs_no_memory() -> None:
     assert plan.gaps == [(256, far - 1)] and plan.sizes["rows"] == 2**32 - 1
     with pytest.raises(ValueError, match=f"{far}.*256 rows.*number the new tokens from 256 on"):
         extend_embeddings(table(256), plan)
-    # Rows that are there already are not appended.
+    # Existing rows are not appended.
     near = embedding_plan(BYTES, {b"ab": 2**20 + 256})
     assert extend_embeddings(numpy.ones((256, 1), "float16"), near).shape == (2**20 + 257, 1)
     with pytest.raises(ValueError, match="not an id from 0 to 4294967294"):
@@ -181,7 +181,7 @@ def test_means_are_those_of_numpy() -> None:
 
 
 class Tensor:
-    """The parts of a torch tensor that are needed, on numpy."""
+    """The necessary parts of a torch tensor, on numpy."""
 
     def __init__(self, array: Any) -> None:
         self.array = numpy.asarray(array)
@@ -302,7 +302,7 @@ def test_added_tokens_of_files_without_ranks(name: str) -> None:
 
 
 def test_tokens_without_merges() -> None:
-    """Control tokens: made of a description, or else of the name."""
+    """Rows of control tokens come from a description, or else from the name."""
     qwen = bpe_engine.get_encoding("qwen2.5")
     added = {**qwen.special_tokens, "<|dose|>": 151_665, "<|unit|>": 151_667}
     plan = embedding_plan(

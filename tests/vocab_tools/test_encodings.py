@@ -19,7 +19,7 @@ from vocab_tools.cli import app
 #: `explain` prints ASCII only.
 COMMANDS = sorted({*app.cli.list_commands(click.Context(app.cli))} - {"explain"})
 
-#: How each command is called; all of them print text that is not Latin.
+#: Arguments of each command; every command prints text that is not Latin.
 CALLS = {
     "check": ["BASE", "--words", "WORDS", "--pattern", "gpt2"],
     "compare": ["qwen", "gpt2", "--corpus", "TEXT"],
@@ -36,7 +36,7 @@ CALLS = {
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """The files that the commands are called with; their names are not Latin either."""
+    """The input files of the commands, whose names are not Latin either."""
     contents = {
         "BASE": ("ฐาน.tiktoken", dump_ranks(BYTES)),
         "WORDS": ("คำ.txt", "ภาษา\t3\n根本 的\t2\n猫\t5\n".encode()),
@@ -49,7 +49,7 @@ def places(tmp_path: Path) -> dict[str, str]:
 
 
 def called(monkeypatch: pytest.MonkeyPatch, encoding: str, arguments: list[str]) -> tuple[int, str]:
-    """Calls the command with streams of an encoding; returns its status and all that it printed."""
+    """Calls the command with streams of an encoding; returns its status and its whole output."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
     with monkeypatch.context() as patched:
         patched.setattr(sys, "argv", ["vocab-tools", *arguments])
@@ -74,7 +74,7 @@ def test_every_command_prints_to_any_encoding(
     status, printed = called(monkeypatch, encoding, arguments)
     assert status == 0 and "\\u0e" in printed, printed
     assert called(monkeypatch, encoding, [command, "--help"])[0] == 0
-    # A file that is missing, named in the error.
+    # A missing file, named in the error.
     Path(places["TEXT"]).unlink()
     Path(places["WORDS"]).unlink()
     if command not in ("convert", "map"):
@@ -82,12 +82,12 @@ def test_every_command_prints_to_any_encoding(
         assert status and "vocab-tools: " in printed and "Traceback" not in printed
 
 
-#: Options for the second call, where the output is there by then.
+#: Options for the second call, when the output exists.
 FORCE = dict.fromkeys(("count", "extend", "learn", "propose", "train"), ["--force"])
 
 
 def test_a_locale_without_utf_8(places: dict[str, str]) -> None:
-    """A real process, as `LC_ALL=C` starts it without UTF-8 mode."""
+    """Runs a real process, which `LC_ALL=C` starts without UTF-8 mode."""
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment.pop("PYTHONIOENCODING", None)
     arguments = ["learn", places["BASE"], places["WORDS"], "-o", places["OUT"]]

@@ -15,7 +15,7 @@ from vocab_tools.text import quoted, quoted_list, show, token_text
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A rank file whose name does not say what it is."""
+    """A rank file whose name does not show the format."""
     path = tmp_path / "ranks"
     path.write_bytes(dump_ranks(BYTES))
     return path

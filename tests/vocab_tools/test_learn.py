@@ -78,7 +78,7 @@ def test_bytes_equal_those_of_add_merges(words: dict[str, int], base: dict[bytes
     if all(step.novelty == "new" for step in result.steps):
         assert result.dump() == expected
     else:
-        # The defect is left out, the rest moves up, and a note says so.
+        # The defect is dropped, later merges move up, and a note says so.
         again = {step.token for step in result.steps if step.novelty == "in base"}
         theirs = {base64.b64decode(line.split()[0]) for line in expected.splitlines()}
         assert set(result.tokens) == theirs - again
@@ -104,8 +104,8 @@ def test_bytes_equal_on_qwen(seed: int) -> None:
 def test_the_order_of_words_does_not_matter(
     words: dict[str, int], base: dict[bytes, int], chooser: random.Random
 ) -> None:
-    # Two pairs with the same bytes would be taken in the order of words; there are none, since
-    # text between two places is cut in one way only.
+    # Two pairs with the same bytes would be ordered by words; there are none, since text between
+    # two positions is cut in one way only.
     rows = list(words.items())
     chooser.shuffle(rows)
     kinds = {"start_id": 1000, "special_tokens": {}}
@@ -156,8 +156,8 @@ def test_whole_characters(words: dict[str, int], base: dict[bytes, int]) -> None
 
 
 def test_whole_characters_avoids_parts() -> None:
-    # The base has two bytes of each, and all three of 的. The last byte of 猫 and 狫 is the same,
-    # so that byte and 的 are the most frequent pair.
+    # The base has two bytes of each, and all three of 的. The last byte of 猫 and 狫 is the same, so
+    # that this byte and 的 are the most frequent pair.
     base = dict(BYTES)
     for token in ["猫".encode()[:2], "狫".encode()[:2], "的".encode()[:2], "的".encode()]:
         base[token] = len(base)
@@ -208,7 +208,7 @@ def test_default_start_ids() -> None:
     assert list(vocab_tools.learn_merges(BYTES, words).tokens.values()) == [151851]
     gpt2 = vocab_tools.learn_merges(BYTES, words, pattern="gpt2", special_tokens={"<x>": 256})
     assert list(gpt2.tokens.values()) == [257]
-    # Where the default is taken, the first free id is used, and the output says so.
+    # If the default is taken, the first free id is used, and the output says so.
     wide = {**BYTES, b"zz": 200_000}
     result = vocab_tools.learn_merges(wide, words)
     assert list(result.tokens.values()) == [200_001]
@@ -227,7 +227,7 @@ def test_a_published_base_brings_its_pattern_and_special_tokens(name: str) -> No
         assert result.pattern.pat_str == published._pat_str
         assert result.special_tokens == published._special_tokens
         assert specials.isdisjoint(result.tokens.values())
-        # A base that is recognized does not cause a warning.
+        # A recognized base causes no warning.
         assert result.recognized is not None and not result.notes[1:]
     # Another pattern is taken, with a warning; the ids of the base stay.
     result = vocab_tools.learn_merges(ranks, words, pattern="qwen")
@@ -352,7 +352,7 @@ def test_too_many_words_are_refused_before_learning() -> None:
             BYTES, words, pattern=".+", progress=lambda done, _: steps.append(done)
         )
     assert steps == []
-    # With a limit, the merges learned until then are kept.
+    # With a limit, earlier merges are kept.
     few = dict(list(words.items())[:3000])
     result = vocab_tools.learn_merges(BYTES, few, start_id=300, pattern=".+", max_merges=50)
     assert len(result.tokens) == 50
@@ -368,7 +368,7 @@ def test_pruning_leaves_out_what_no_word_needs() -> None:
     base = {**BYTES, b"bc": 256}
     words = {"ab": 0, "abc": 5}
     del words["ab"]
-    # "a" + "bc" gives the word; nothing is left out that it needs.
+    # "a" + "bc" gives the word; no necessary token is dropped.
     assert list(vocab_tools.learn_merges(base, words, start_id=300, prune=True).tokens) == [b"abc"]
     steps = vocab_tools.learn_merges(BYTES, {"low": 5, "lower": 2}, start_id=300, prune=True)
     assert set(steps.tokens) == {b"lo", b"low", b"er", b"lower"} and steps.pruned == []

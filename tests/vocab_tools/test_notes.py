@@ -1,4 +1,4 @@
-"""Tests that notes are grouped, so that a flood of one kind hides no other."""
+"""Tests that notes are grouped, so that many of one kind hide no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vocab_tools.notes import KINDS, Note, grouped
 
 
 def arabic_words(count: int) -> list[str]:
-    """Words that are tokens of qwen already, and some that are not."""
+    """Words that are tokens of qwen, and words that are not."""
     texts = (token.decode(errors="ignore") for token in load_ranks(QWEN))
     known = [
         text for text in texts if len(text) > 2 and all("\u0621" <= c <= "\u064a" for c in text)
@@ -47,7 +47,7 @@ def test_words_that_do_not_become_tokens_are_never_cut(tmp_path: Path) -> None:
     assert set(words) <= set(re.findall(r"\w+", done.stderr[start:]))
     lines = done.stderr[start:].partition("\nwarning: ")[0].splitlines()
     assert max(map(len, lines)) <= 120
-    # A list of thousands, too.
+    # Also for a list of thousands.
     many = [f"q{first}{word}" for first in "abcdefghijklmnop" for word in words]
     path = listed(tmp_path, *(f"{word}\t3" for word in many))
     done = run("learn", QWEN, path, "-o", tmp_path / "e", "-q", "--max-merges", 1, "--force")
@@ -61,7 +61,7 @@ def test_severe_kinds_come_first() -> None:
         "split",
         "already a token",
     ]
-    # As strings they are what they were.
+    # Notes stay strings.
     assert all(isinstance(note, str) for note in result.notes)
     copied = pickle.loads(pickle.dumps(result.notes[0]))
     assert copied == result.notes[0] and copied.kind == result.notes[0].kind

@@ -1,4 +1,4 @@
-"""Tests patterns (names, near misses, regular expressions), and which base is recognized."""
+"""Tests patterns (names, near misses, regular expressions), and recognition of bases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_regular_expressions_have_their_own_option(tmp_path: Path) -> None:
     assert run("learn", QWEN, words, "-o", "-", "--pattern-regex", "(?s).+").returncode == 0
     both = run("learn", QWEN, words, "-o", "-", "--pattern-regex", ".+", "--pattern", "gpt2")
     assert both.returncode == 2 and "exclude each other" in both.stderr
-    # A regex without a regex's characters is one all the same.
+    # A regex may lack the characters of a regex.
     done = run("learn", QWEN, listed(tmp_path, "abcqzx\t1"), "-o", "-", "--pattern-regex", "abcqzx")
     assert done.returncode == 0 and done.stdout
 
@@ -79,6 +79,6 @@ def test_words_with_combining_marks_are_explained() -> None:
     note = next(note for note in result.notes if note.kind == "marks")
     assert "2 words with combining marks" in note and "o200k_base" in note
     assert "'न" in note or "'ภาษาไทยท'" in note
-    # The pattern of o200k_base keeps marks: nothing is refused.
+    # The pattern of o200k_base keeps marks with letters, so no word is refused.
     kept = learn_merges(bpe_engine.get_encoding("o200k_base"), words)
     assert kept.refused == {} and not any(note.kind == "marks" for note in kept.notes)

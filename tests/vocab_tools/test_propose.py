@@ -1,4 +1,4 @@
-"""Tests proposing words from a corpus, and extending in one step."""
+"""Tests proposals of words from a corpus, and extension in one step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from vocab_tools.patterns import named_pattern
 
 TEXT = "the lower tower and the slower flower, then lowering the tower; " * 20
 
-#: Words that are not tokens of qwen.
+#: Words that are no tokens of qwen.
 DOMAIN = "myocarditis and pericarditis, no endocarditis: the pericardium; " * 20
 
 
@@ -76,7 +76,7 @@ def test_shared_merges_are_paid_for_once(corpus: Path) -> None:
 
 
 def test_what_words_save_adds_up(corpus: Path) -> None:
-    """To the number in the headline, and to the end of the curve of a report."""
+    """Savings add up to the number in the headline and to the end of a report's curve."""
     for new_ids in (3, 10, 40, 500):
         proposal = propose_words(open_base(BYTES, "qwen"), [corpus], ExtendOptions(new_ids))
         assert sum(word.saved for word in proposal.words) == proposal.saved > 0
@@ -179,7 +179,7 @@ def test_rare_pieces_are_counted_when_memory_is_full(
 def test_paragraphs_that_are_lines_are_read_in_parts(
     pattern: str, parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By every command, where the pattern is a published one."""
+    """Every command reads in parts if the pattern is a published one."""
     monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     path = tmp_path / "text.txt"
     path.write_text("The pericarditis of a paragraph that ends in a full stop.\n\n" * 60)
@@ -208,7 +208,7 @@ def test_paragraphs_that_are_lines_are_read_in_parts(
 
 
 def test_marks_without_a_script_fit_any(tmp_path: Path) -> None:
-    """An iteration mark and a variation selector occur with letters of a script."""
+    """An iteration mark and a variation selector go with letters of a script."""
     path = tmp_path / "text.txt"
     path.write_text("時々見る堂々 ❤\ufe0f\n" * 9, encoding="utf-8")
     found = propose_words(

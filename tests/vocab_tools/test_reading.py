@@ -1,5 +1,4 @@
-"""Tests reading text from files: in blocks that change no piece, in bounded memory, with clear
-errors."""
+"""Tests reading text from files: blocks that change no piece, bounded memory, clear errors."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def blocks(path: Path, text: str) -> list[str]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_cut_changes_no_piece(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever text is cut, in every published pattern."""
+    """Cuts between blocks change no piece of any published pattern."""
     monkeypatch.setattr(stretches, "BLOCK_CHARACTERS", 64)
     chooser = seeded("cuts", part)
     words = [
@@ -133,7 +132,7 @@ def test_parquet_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     texts = [f"{number}" + "x" * 500_000 for number in range(60)]
-    # With a text a page: a page is read as a whole.
+    # Each page has one text, and is read as a whole.
     arrow.parquet.write_table(
         arrow.table({"text": texts}), path, use_dictionary=False, write_batch_size=1
     )
@@ -145,7 +144,7 @@ def test_parquet_of_long_texts_takes_little_memory(tmp_path: Path) -> None:
         assert block == texts[number : number + 1]
     _, python = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # Of 30 MB.
+    # The text has 30 MB.
     assert python + most < 8 << 20, (python, most)
 
 
@@ -157,7 +156,7 @@ def test_packed_text_is_unpacked_bit_by_bit(tmp_path: Path) -> None:
     assert len(next(read_texts(path))[0]) < 2 * stretches.BLOCK_CHARACTERS
     _, python = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # Of 168 MB, in 15 KB.
+    # The text has 168 MB, the file 15 KB.
     assert python < 60 << 20
 
 
@@ -167,7 +166,7 @@ def test_a_folder_has_no_pipes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     os.symlink("/dev/zero", tmp_path / "zero")
     os.symlink(tmp_path / "nowhere", tmp_path / "broken")
-    # A link that leads nowhere is not passed over in silence.
+    # A dangling link is reported.
     expected = [str(tmp_path / name) for name in ("a.txt", "broken")]
     assert corpus_files([tmp_path]) == corpus_files([tmp_path / "*"]) == expected
     assert corpus_files([tmp_path / "pipe"]) == [str(tmp_path / "pipe")]

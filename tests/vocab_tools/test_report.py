@@ -1,4 +1,4 @@
-"""Tests reports: their contents, and how they look in a real browser."""
+"""Tests reports: their contents, and their rendering in a real browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from vocab_tools import (
 from vocab_tools.report import render
 from vocab_tools.text import in_order, token_text
 
-#: Words of scripts that are written in either direction, and code.
+#: Words of left-to-right and right-to-left scripts, and code.
 WORDS = {
     "我是一只猫": 20_000_000,
     "你是一只猫": 10,
@@ -67,7 +67,7 @@ def test_the_page_is_self_contained(page: Path) -> None:
     sections = ("summary", "words", "corpus", "conflicts", "by-products")
     order = [text.index(f'<section id="{name}"') for name in sections]
     assert order == sorted(order)
-    # The conclusions come first, and last what the report was made of.
+    # The conclusions come first, the inputs last.
     assert text.index('<ul class="conclusions">') < order[0]
     assert f"bpe_engine {bpe_engine.__version__}" in text.rpartition("<footer>")[2]
     assert all(f'href="#{name}"' in text for name in ("summary", "conflicts", "words", "corpus"))
@@ -105,9 +105,9 @@ def test_tokens_are_shown_as_they_are(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     cells = html.unescape(text)
     assert "\\'" not in cells and "\u00b7the" in cells and "\U0001f469\u200d\U0001f4bb" in cells
-    # A mark at the beginning of a piece has something to sit on.
+    # A mark at the start of a piece has a base character.
     assert '<bdi class="chip">\u25cc\u0e35' in text or '<bdi class="chip">\u25cc\u0e34' in text
-    # Words that are cut are in the table, and not also among the remarks.
+    # Words that are cut are in the table, and not repeated in the remarks.
     rows = re.findall(r'<section id="conflicts">(.*?)<script', text, re.DOTALL)[0]
     assert rows.count("<bdi>it&#x27;s</bdi>") == 1
 
@@ -150,7 +150,7 @@ def test_charts_fold_what_is_long() -> None:
     assert bar_chart("t", "a", "b", {"before": {}}) is None
 
 
-#: Looks at every cell, sorts a table, filters it and turns a leaf; writes down what it saw.
+#: Reads every cell, sorts and filters a table, turns a page; records the results.
 PROBE = """
 seen.narrow = [];
 const wordTable = document.querySelector("#words-table");
@@ -198,7 +198,7 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert seen["errors"] == [] and seen["narrow"] == []
     # The page does not scroll sideways.
     assert seen["overflow"] <= 0
-    # The letters and numbers of the charts can be read, and no word fills the screen.
+    # Letters and numbers of charts are legible, and no word fills the screen.
     assert seen["smallest"] >= 11 and seen["numbers"] >= 3
     assert seen["highest"] < 700
     assert seen["rows"] == (100 if width > 640 else 8) and seen["before"][0] == "我是一只猫"
@@ -232,7 +232,7 @@ def test_reports_on_proposals_training_and_embeddings(tmp_path: Path) -> None:
 
 def test_characters_that_tokens_cut_are_shown_once() -> None:
     assert in_order(["只".encode()[:1], "只".encode()[1:], b" \xe0"]) == ["只", "‥", "·\\xe0"]
-    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Not taken for signs.
+    assert token_text("·‥".encode()) == "\\u00b7\\u2025"  # Not mistaken for signs.
     plan = embedding_plan(BYTES, {"只".encode(): 260}, special_tokens={})
     page = render("r.html", plan)
     assert '<bdi class="chip" title="id 143"><bdi>‥</bdi></bdi>' in page and "\\xe5" not in page
