@@ -1,7 +1,7 @@
-"""Benchmarks: measures how fast and how exact each public tokenizer is, case by case.
+"""Benchmarks: measures the speed and exactness of each public tokenizer, case by case.
 
-    cases/    the cases as declarations, and the texts they run on
-    peers/    one adapter per engine, and the ids that every result is compared with
+    cases/    declarations of the cases, and their texts
+    peers/    one adapter per engine, and the reference ids for every result
     harness/  the processes, the clock, medians, tables
 
 Programs: ``run`` (all engines), ``compare`` (two builds of this project), ``ablation`` (the engine

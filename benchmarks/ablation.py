@@ -1,4 +1,4 @@
-"""Measures the gain of each mechanism of the engine, by encoding with it and without it.
+"""Measures the gain of each mechanism of the engine: encodes with and without the mechanism.
 
     python -m benchmarks.ablation
     python -m benchmarks.ablation --only packed-ids,prefetch --rounds 15
@@ -6,10 +6,10 @@
     python -m benchmarks.ablation --only cuts --encodings phi-3.json,mistral.json
     python -m benchmarks.ablation --only chunks,settled,margins --encodings t5.json,t5.model
 
-Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process leave
-out one mechanism. One process for each mechanism and one with all of them take turns on every row. A
-figure is the CPU time without the mechanism divided by the time with it: the median over the rounds
-of two that ran next to each other. Above 1 the mechanism pays.
+Builds the core with the feature ``ablation`` (core/src/ablation.rs), which lets a process disable
+one mechanism. One process for each mechanism and one with all of them take turns on every row. A
+figure is the CPU time without the mechanism divided by the time with it: the median over the
+rounds, of two adjacent runs each. A figure above 1 is a gain.
 
 A text is the odd lines of a corpus, after its even lines. The rows: ``fresh`` is a text that is the
 first of the process; ``first`` a new one; ``again`` the same text once more; ``documents`` new text
@@ -49,7 +49,7 @@ from .harness.sides import seconds
 #: Bytes of a prompt and of a document, as in core/examples/ablation.rs.
 PARTS = {"prompts": 11, "documents": 4096}
 
-#: Handles messages, tool calls and results like published templates.
+#: Renders messages, tool calls and results like published templates.
 AGENT = """\
 {%- for tool in tools %}{{ tool | tojson(indent=4) }}{% endfor %}
 {%- for m in messages %}
@@ -79,7 +79,7 @@ class Mechanism:
     files: tuple[str, ...] = ("",)
 
 
-#: The mechanisms, in the order of docs/design.md.
+#: Mechanisms, in the order of docs/design.md.
 MECHANISMS = (
     Mechanism("cache"),
     Mechanism("long-tables"),
@@ -109,10 +109,10 @@ MECHANISMS = (
 
 
 class Worker:
-    """A process that times rows: all mechanisms in use but one, or all of them.
+    """A process that times rows: all mechanisms but one in use, or all of them.
 
-    With a ``folder`` to run in, each figure comes from a new process: how fast memory comes
-    from Python's allocator depends on what was freed before.
+    With a ``folder`` to run in, each figure comes from a new process: the speed of Python's
+    allocator depends on earlier frees.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ def _prepared(encoding: str, row: str, even: str, odd: str) -> Callable[[], obje
         enc.clear_cache()
         encode = enc.encode_ordinary
     if row in PARTS:
-        # A call each, after others.
+        # One call for each, after other calls.
         before, parts = documents(even, PARTS[row]), documents(odd, PARTS[row])
         deque(map(encode, before), maxlen=0)
         return lambda: deque(map(encode, parts), maxlen=0)
@@ -273,7 +273,7 @@ def _with_added_tokens(encoding: str, text: str, often: bool) -> Callable[[], ob
     return lambda: tokenizer.encode(text)
 
 
-#: (mechanism, encoding, row, corpus) -> time without it / time with it.
+#: Time without the mechanism / time with it, by (mechanism, encoding, row, corpus).
 Figures = dict[tuple[str, str, str, str], float]
 
 

@@ -3,11 +3,11 @@
     python -m benchmarks.compare --before VENV --after VENV
     python -m benchmarks.compare --before old --after . --cases text prompts --rounds 9
 
-A build is a virtual environment, or a folder with a built ``bpe_engine`` in it. Both run under this
-Python, in separate processes that take turns, so that a slow phase of the machine slows both. A
-row's ratio is the median over rounds of before / after (after / before for MB/s): above 1 is
-better. Rows below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a
-row ends below the limit, if the geometric mean is below 1, or if the ids of the two builds differ.
+A build is a virtual environment, or a folder with a built ``bpe_engine``. Both run under this
+Python, in separate processes that take turns, so that slow phases of the machine slow both. A row's
+ratio is the median over rounds of before / after (after / before for MB/s): above 1 is better. Rows
+below the limit are measured again, up to ``--most`` rounds. The exit status is 1 if a row ends
+below the limit, if the geometric mean is below 1, or if the ids of the two builds differ.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WHERE = (
 
 @dataclass(frozen=True)
 class Row:
-    """One measured value of a case: the medians of both builds, and the ratio."""
+    """One measured value of a case: the medians of both builds, and their ratio."""
 
     title: str
     unit: str
@@ -50,7 +50,7 @@ class Row:
 def package_of(build: Path) -> Path:
     """Returns the package folder of a build: a virtual environment, or another folder.
 
-    Raises ValueError if nothing there can be imported, or only by another version of Python.
+    Raises ValueError if no package can be imported there by this version of Python.
     """
     python = next((path for path in (build / "bin" / "python", build / "Scripts" / "python.exe")
                    if path.exists()), None)  # fmt: skip
@@ -110,7 +110,7 @@ def geometric_mean(rows: Iterable[Row]) -> float:
 
 
 def report(rows: list[Row], least: float) -> str:
-    """Renders a table of all rows, the worst last, and a summary."""
+    """Renders a table of all rows, worst last, and a summary."""
     lines = ["| row | unit | before | after | ratio | ids |", "|---|---|---:|---:|---:|---|"]
     for row in sorted(rows, key=lambda row: -row.ratio):
         ids = "same" if row.same_ids else "DIFFER"
@@ -148,7 +148,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def compare(arguments: argparse.Namespace) -> tuple[list[Row], dict[tuple[Task, str], str]]:
-    """Runs the selected cases on both builds; returns the rows, and the tasks that failed."""
+    """Runs the selected cases on both builds. Returns the rows, and the failed tasks."""
     todo_cases = chosen_cases(arguments.cases, quick=True)
     encodings = split_names(arguments.encodings, ["o200k_base", "cl100k_base"])
     for name in encodings:

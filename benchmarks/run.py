@@ -6,7 +6,7 @@
     python -m benchmarks.run --cases load text-list --encodings tokenizer.json --engines bpe_engine,tokenizers
 
 Engines take turns in each round. A row is the median over rounds, with the token count and whether
-the ids are tiktoken's (for a tokenizer.json, tokenizers'; for a .model, sentencepiece's).
+the ids equal tiktoken's (for a tokenizer.json, tokenizers'; for a .model, sentencepiece's).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def split_names(text: str | None, default: list[str]) -> list[str]:
-    """Splits a comma-separated list; returns ``default`` for an empty one or None."""
+    """Splits a comma-separated list; returns ``default`` for an empty list or None."""
     return [part for part in text.split(",") if part] if text else default
 
 
@@ -135,7 +135,7 @@ def _chosen_engines(arguments: argparse.Namespace) -> list[str]:
 
 
 def prepared_corpora(arguments: argparse.Namespace) -> tuple[Path, list[Corpus]]:
-    """Returns the folder for prepared files, and the corpora that the arguments select."""
+    """Returns the folder for prepared files, and the selected corpora."""
     cache: Path = arguments.cache or Path(tempfile.gettempdir()) / "bpe-engine-benchmarks"
     cache.mkdir(parents=True, exist_ok=True)
     folder = arguments.corpora.resolve() if arguments.corpora else None
@@ -148,7 +148,7 @@ def prepared_corpora(arguments: argparse.Namespace) -> tuple[Path, list[Corpus]]
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Runs the selected cases; returns the machine, the rows and the failures."""
+    """Runs the selected cases. Returns the machine, the rows and the failures."""
     cases = chosen_cases(arguments.cases, quick=not arguments.full)
     engines = _chosen_engines(arguments)
     encodings = split_names(

@@ -1,6 +1,6 @@
-"""Builds the package with maturin; a Rust toolchain that is too old is refused with a way out.
+"""Builds the package with maturin; refuses a Rust toolchain that is too old, with a way out.
 
-Old versions of cargo stop at the edition of the sources, and do not say which version they need.
+Old versions of cargo stop at the edition of the sources without naming the version they need.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
 
 
 def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    """As for a wheel."""
+    """Returns the requirements of a wheel."""
     check_toolchain()
     return maturin.get_requires_for_build_editable(config_settings)
 
 
 def get_requires_for_build_sdist(config_settings: Any = None) -> list[str]:
-    """As for a wheel."""
+    """Returns the requirements of a wheel."""
     check_toolchain()
     return maturin.get_requires_for_build_sdist(config_settings)
 
 
 def check_toolchain() -> None:
-    """Raises SystemExit when the toolchain on the path is older than `rust-version`."""
+    """Raises SystemExit if the toolchain on the path is older than `rust-version`."""
     compiler = os.environ.get("RUSTC") or shutil.which("rustc")
     if not compiler or not shutil.which("cargo"):
         return  # maturin fetches a toolchain.

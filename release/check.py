@@ -1,11 +1,11 @@
-"""Checks the files to upload: tags, metadata and sizes, and how it installs in clean Debian roots.
+"""Checks the files to upload: tags, metadata, sizes, and installation in clean Debian roots.
 
     python release/check.py [--roots FOLDER] [--suite] [--release] [FILE ...]
 
-Without `--roots` only the files are read. With it, each wheel is installed with pip into each root
-whose Python it is for, and release/smoke.py runs there; the sdist is built in the newest root.
-`--suite` also runs the test suite there; in a root for another processor, which is emulated, only
-the tests of ids. `release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
+Without `--roots` only reads the files. With it, pip installs each wheel into each root with a
+fitting Python, and release/smoke.py runs there; the newest root builds the sdist. `--suite` also
+runs the test suite there; in an emulated root for another processor, only the tests of ids.
+`release/roots.sh FOLDER` makes the roots; both need root's rights, for chroot.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def check_file(path: Path, release: bool) -> None:
-    """Checks the metadata of a file; of a wheel also its tag, licenses and size."""
+    """Checks the metadata of a file; also the tag, licenses and size of a wheel."""
     metadata = read_metadata(path)
     description = metadata.get_payload()
     assert isinstance(description, str)
@@ -64,7 +64,7 @@ def check_file(path: Path, release: bool) -> None:
     if "manylinux" in tag or "musllinux" in tag:
         shown = run([sys.executable, "-m", "auditwheel", "show", path], quiet=True)
         found = re.search(r'following platform\s+tag:\s+"([^"]+)"', shown)
-        # zig calls musl by the name that musl's loader knows, and auditwheel does not.
+        # zig calls musl by the name that musl's loader knows; auditwheel uses another name.
         is_musl = "musllinux" in tag and re.findall(r'"(\S+)": ', shown) == ["libc.so"]
         assert is_musl or (found and found[1] in tag.split(".")), f"{path.name}: {shown}"
     print(path.name, flush=True)
@@ -84,7 +84,7 @@ def read_metadata(path: Path) -> Message:
 
 
 def print_sizes(path: Path) -> None:
-    """Prints where the bytes of a wheel go."""
+    """Prints the bytes of a wheel by part."""
     sizes: dict[str, list[int]] = {}
     with zipfile.ZipFile(path) as wheel:
         for entry in wheel.infolist():
@@ -97,9 +97,9 @@ def print_sizes(path: Path) -> None:
 
 
 def check_root(root: Path, files: list[Path], options: argparse.Namespace) -> None:
-    """Installs into a clean root what its Python can use, and tries it there.
+    """Installs the file that fits a clean root's Python, and tries it there.
 
-    That is the sdist where Debian's Rust is installed, and else the wheel.
+    The sdist fits a root with Debian's Rust, the wheel any other.
     """
     version = run([*within(root), "python3", "-c", VERSION], quiet=True).strip()
     machine = run([*within(root), "uname", "-m"], quiet=True).strip()
@@ -127,7 +127,7 @@ VERSION = "import sys; print('%d%d' % sys.version_info[:2])"
 
 
 def within(root: Path) -> list[str]:
-    """Returns the words before a command that runs in a root, with separate /proc and terminals."""
+    """Returns the prefix of a command that runs in a root, with separate /proc and terminals."""
     terminals = 'mount -t devpts devpts /dev/pts && exec "$@"'
     own = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", f"--root={root.resolve()}"]
     return [*own, "sh", "-c", terminals, "sh"]
@@ -136,7 +136,7 @@ def within(root: Path) -> list[str]:
 def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -> None:
     """Installs `path` in an environment below `folder`, which is in the root.
 
-    Runs `tests`, all of them if the list is empty: from the last commit, or from the sdist.
+    Runs `tests`, all tests if the list is empty: from the last commit, or from the sdist.
     """
     shutil.copy(path, folder)
     if path.suffix == ".whl":
@@ -164,7 +164,7 @@ def try_in_root(root: Path, folder: Path, path: Path, tests: list[str] | None) -
 
 
 def run(command: list[str | Path], quiet: bool = False) -> str:
-    """Runs a command; returns its output if `quiet`. Ends with its status when it fails."""
+    """Runs a command; returns its output if `quiet`. Exits with the command's status on failure."""
     done = subprocess.run([str(word) for word in command], text=True, capture_output=quiet)
     if done.returncode:
         print(done.stdout or "", done.stderr or "", file=sys.stderr)

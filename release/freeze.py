@@ -4,8 +4,8 @@
     python release/freeze.py compare before.json after.json
 
 A record has a digest for each file and ability over documents drawn from the shared corpora, so
-that a restructuring that loses nothing changes no line. `compare` prints the lines that differ, and
-its exit status is 1 if a digest does.
+that a restructuring without losses changes no line. `compare` prints different lines, and exits
+with status 1 if a digest differs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def plain(encoding: Any) -> Any:
 
 
 def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns what every class can do, with names of the class and without its defaults."""
+    """Returns the results that every class can give, with class names, without its defaults."""
     from bpe_engine.prompt import special, trusted, untrusted
 
     names = sorted(tokenizer.special_tokens_set)[:2]
@@ -119,7 +119,7 @@ def abilities(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
 
 
 def fields(tokenizer: Any) -> dict[str, Callable[[str], Any]]:
-    """Returns what only files of Hugging Face have."""
+    """Returns the results that only files of Hugging Face give."""
 
     def encoding(text: str, pair: str | None = None) -> Any:
         found = tokenizer.encode(text, pair)

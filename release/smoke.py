@@ -1,10 +1,10 @@
-"""Tries an installed package where nothing else is: ids, commands, the promises of the README.
+"""Tries an installed package in an otherwise empty environment: ids, commands, README.
 
     python smoke.py REPOSITORY
 
-`REPOSITORY` has the README, and release/ids.json: hard texts, and for each encoding the SHA-256 of the
-list of [tiktoken's ids with every special token allowed, ids with none]. Only the standard library is
-needed besides the package.
+`REPOSITORY` has the README, and release/ids.json: hard texts, and for each encoding the SHA-256 of
+the list of [tiktoken's ids with every special token allowed, ids with none]. Apart from the
+package, only the standard library is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def compare(path: Path) -> int:
-    """Compares ids with those that tiktoken gave, and returns the number of texts."""
+    """Compares ids with tiktoken's recorded ids, and returns the number of texts."""
     recorded = json.loads(path.read_text(encoding="ascii"))
     texts = [*recorded["texts"], *(unit * times + tail for unit, times, tail in recorded["long"])]
     for name, digest in recorded["digests"].items():

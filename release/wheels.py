@@ -3,8 +3,8 @@
     python release/wheels.py [--platform NAME ...] [--python VERSION ...] [--out dist]
 
 Needs git, a Rust toolchain with the standard library of each platform, and from the package index
-maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc that a tag stands for.
-A Python is needed only to be named; none has to be installed for the platform.
+maturin and cargo-zigbuild with ziglang: zig links against the oldest glibc of a tag. A Python for
+the platform need not be installed; its version is enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Rust's target, and the tag: the oldest glibc that Rust's own standard library runs on is 2.17.
+# Rust's target, and the tag: 2.17 is the oldest glibc for Rust's standard library.
 PLATFORMS = {
     "manylinux-x86_64": ("x86_64-unknown-linux-gnu", "manylinux2014"),
     "manylinux-aarch64": ("aarch64-unknown-linux-gnu", "manylinux2014"),
@@ -32,7 +32,7 @@ PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.14t", "3.15"]
 
 
 def main() -> None:
-    """Builds for the platforms and Pythons that the command line names."""
+    """Builds for the platforms and Pythons of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--platform", nargs="*", choices=PLATFORMS, default=["manylinux-x86_64"])
     parser.add_argument("--python", nargs="*", default=PYTHONS, help="such as 3.12 or 3.14t")
@@ -46,7 +46,7 @@ def main() -> None:
     shutil.rmtree(source, ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(source)
-    # An sdist has fixed times, by which cargo would take what it built of another sdist for new.
+    # An sdist has fixed times, so that cargo would reuse the build of another sdist.
     for path in source.rglob("*"):
         os.utime(path)
     for platform in options.platform:
@@ -97,7 +97,7 @@ def build_wheels(source: Path, out: Path, platform: str, pythons: list[str]) -> 
 
 
 def run(*command: str | Path, environment: dict[str, str] | None = None) -> None:
-    """Runs a command of the environment that this Python belongs to, or ends with its status."""
+    """Runs a command of this Python's environment, or exits with its status."""
     scripts = os.path.dirname(sys.executable)
     environment = {**(environment or os.environ)}
     environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"

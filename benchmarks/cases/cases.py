@@ -15,9 +15,9 @@ EVERY, ONE, NONE = "every corpus", "one corpus", "no corpus"
 class Case:
     """One case. ``measure`` names a function of measures.py, ``inputs`` a builder of inputs.py.
 
-    ``corpora`` says whether the case runs on every corpus, on the first of ``prefer`` that is
-    there, or on none. ``rounds`` bounds the rounds of a long case. ``quick`` cases run with
-    ``--quick``, on one corpus where ``quick_corpora`` says so.
+    ``corpora`` says whether the case runs on every corpus, on the first existing one of ``prefer``,
+    or on none. ``rounds`` bounds the rounds of a long case. ``quick`` cases run with ``--quick``,
+    on one corpus if ``quick_corpora`` says so.
     """
 
     name: str
@@ -87,7 +87,7 @@ def _short() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Bytes of documents, and their names in titles. All are measured as lists, the first also as arrays.
+#: Bytes of documents, and their names in titles. All become lists, the first also arrays.
 DOCUMENTS = {4096: "4 KB", 20_000: "20 KB", 100_000: "100 KB"}
 
 
@@ -148,7 +148,7 @@ def _hostile() -> list[Case]:
     ]  # fmt: skip
 
 
-#: The attacks of collisions.py, by name.
+#: Attacks of collisions.py, by name.
 ATTACKS = ("one place of the piece cache", "a constant second half")
 
 
@@ -290,7 +290,7 @@ CASES = {
 }  # fmt: skip
 
 
-#: Groups that run only when they are named.
+#: Groups that run only when named.
 BY_NAME = (
     "padded", "column", "peaks", "build", "training", "models", "sides"
 )  # fmt: skip
@@ -299,8 +299,8 @@ BY_NAME = (
 def chosen_cases(patterns: list[str] | None, quick: bool) -> list[Case]:
     """Returns the cases whose name or group matches a pattern, in table order.
 
-    Without patterns, the quick ones, or all but :data:`BY_NAME`. ValueError when a pattern fits
-    none.
+    Without patterns, returns the quick cases, or all except :data:`BY_NAME`. Raises ValueError for
+    a pattern without a match.
     """
     if not patterns:
         return [

@@ -1,11 +1,11 @@
-"""Generates words whose hashes collide in a table, to attack tokenizers that cache pieces.
+"""Generates words with colliding hashes, to attack tokenizers that cache pieces.
 
-A tokenizer that caches pieces under an unseeded or a weakly seeded hash can be made slow by
-anybody who may send it text. The words are searched: random ones are tried until enough of them
-agree in the bits that choose the set. This needs the seed, and so tells the cost of a leaked seed.
+Whoever sends text to a tokenizer with an unseeded or weakly seeded cache can make the tokenizer
+slow. Random words are tried until enough of them agree in the bits that choose the set. The search
+needs the seed, so its result shows the cost of a leaked seed.
 
-Keys are pieces: the UTF-8 bytes of a word with the space before it. The words of one attack have
-one length.
+Keys are pieces: the UTF-8 bytes of a word with the space before it. The words of an attack have the
+same length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLANE = [_BASE ^ a ^ b ^ c ^ d for a, b, c, d in itertools.product(*((0, x) for
 
 
 def searched_collisions(letters: int, count: int, attempts: int = 3_000_000) -> list[str]:
-    """Returns up to ``count`` random words that fall into one set of the piece cache.
+    """Returns up to ``count`` random words of one set of the piece cache.
 
     ``attempts`` bounds the work, in words hashed.
     """
@@ -40,9 +40,9 @@ def searched_collisions(letters: int, count: int, attempts: int = 3_000_000) -> 
 def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
     """Returns the set of the piece cache of this project for a piece of up to 15 bytes.
 
-    The algebra of core/src/hash.rs and core/src/cache/: the bytes and their number make two words
-    of 64 bits, each is xored with a seed, the product's halves are xored, and bits 20 to 35 choose
-    the set. The seeds are drawn anew for each cache, so (0, 0) is an attacker's guess.
+    Uses the algebra of core/src/hash.rs and core/src/cache/: the bytes and their number make two
+    words of 64 bits, each word is xored with a seed, the product's halves are xored, and bits 20 to
+    35 choose the set. Each cache draws new seeds, so (0, 0) is an attacker's guess.
     """
     block = piece.ljust(15, b"\0") + bytes([len(piece)])
     low, high = (int.from_bytes(block[at : at + 8], "little") for at in (0, 8))
@@ -51,10 +51,10 @@ def piece_cache_place(piece: bytes, seeds: tuple[int, int] = (0, 0)) -> int:
 
 
 def varied_words(letters: int, places: range, count: int) -> list[str]:
-    """Returns words of ``letters`` letters that differ at ``places`` only.
+    """Returns words of ``letters`` letters that differ only at the indices ``places``.
 
-    Whatever the seeds, a hash that mixes halves or words of a piece separately sees most of its
-    input constant; one that mixes badly then fills few places.
+    For any seeds, a hash that mixes halves or words of a piece separately sees a mostly constant
+    input; a hash that mixes badly then fills few sets.
 
     >>> varied_words(4, range(2, 4), 3)
     ['hhhh', 'hhph', 'hhlh']
@@ -69,11 +69,11 @@ def varied_words(letters: int, places: range, count: int) -> list[str]:
     return words
 
 
-#: The letters of the words of an attack.
+#: Letters of the words of an attack.
 LETTERS = 14
 
-#: The attacks of the collision cases, each from a number of words: 16 words of one set, more than a
-#: set holds, found with guessed seeds; and words whose second half is constant.
+#: Attacks of the collision cases, each a function of the number of words: 16 words of one set, more
+#: than a set holds, found with guessed seeds; and words with a constant second half.
 ATTACKS: dict[str, Callable[[int], list[str]]] = {
     "one place of the piece cache": lambda count: searched_collisions(LETTERS, 16),
     "a constant second half": lambda count: varied_words(LETTERS, range(2, 7), count),

@@ -1,12 +1,12 @@
-"""Corpora: the texts that engines are timed on.
+"""Corpora: texts for timing engines.
 
-The default corpora need nothing that a machine with Python lacks:
+The default corpora need only Python:
 
 * ``code``: sources of the Python standard library;
 * ``en``: the prose of its docstrings and of its built-in help;
 * ``messy``: JSON, HTML, CSS, logs, tables and emoji, generated;
-* ``multi``, ``zh``: the texts shipped in ``texts/``, stretched by a chain of characters, which
-  gives new words of the right shape; a likeness of real text, not a substitute for it.
+* ``multi``, ``zh``: the texts shipped in ``texts/``, continued by a chain of characters, which
+  gives new words of the right shape; similar to real text, but no substitute for it.
 
 ``--corpora DIR`` takes the ``*.txt`` of a folder instead.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TEXTS = Path(__file__).resolve().parent / "texts"
-DEFAULT_SIZE = 2_000_000  # bytes of each default corpus, as far as its sources reach
+DEFAULT_SIZE = 2_000_000  # bytes of each default corpus, if its sources suffice
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Corpus:
 def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> list[Corpus]:
     """Returns the ``*.txt`` of ``folder``, or the default corpora, made once in ``cache``.
 
-    Raises ValueError when the folder holds no ``*.txt``.
+    Raises ValueError for a folder without ``*.txt``.
     """
     if folder is None:
         return [Corpus(name, _made(name, cache, size)) for name in _MAKERS]
@@ -49,8 +49,8 @@ def find_corpora(folder: Path | None, cache: Path, size: int = DEFAULT_SIZE) -> 
 def read(path: Path | str, limit: int | None = None) -> str:
     """Reads the text of ``path`` (at most ``limit`` characters), with its line ends.
 
-    Names of special tokens are broken up: engines differ in what they do with them, and the
-    cases here are about text.
+    Breaks up names of special tokens: engines treat such names differently, and the cases here are
+    about text.
     """
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
         return file.read(-1 if limit is None else limit).replace("<|", "< |")
@@ -70,7 +70,7 @@ def halves(text: str) -> tuple[str, str]:
 def documents(text: str, size: int) -> list[str]:
     """Cuts ``text`` into parts of about ``size`` bytes of UTF-8, between characters.
 
-    A last piece of less than half the size is left out.
+    Drops a last piece of less than half the size.
 
     >>> documents("aä" * 3, 3)
     ['aä', 'aä', 'aä']
@@ -141,7 +141,7 @@ def _english() -> Iterator[str]:
 
     try:
         topics = importlib.import_module("pydoc_data.topics").topics
-    except ImportError:  # some distributions leave it out
+    except ImportError:  # Some distributions omit these sources.
         topics = {}
     yield from (text + "\n" for _, text in sorted(topics.items()))
     for path, source in _sources():
@@ -157,7 +157,7 @@ def _english() -> Iterator[str]:
 
 
 def _chain(paragraphs: list[str], order: int, seed: int) -> Iterator[str]:
-    """Yields paragraphs without end, whose every ``order + 1`` characters occur in the given ones."""
+    """Yields endless paragraphs: any ``order + 1`` neighboring characters occur in the input."""
     import random
 
     pick = random.Random(seed)

@@ -29,9 +29,9 @@ _CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-# In a tokenizer.json: the regex engine of HF tokenizers reads `{1,3}+` as a repetition of the whole,
-# so it gets the spelling without possessive quantifiers. The two differ in where whitespace at the end of a
-# text is cut; the correctness flag of each row tells when that matters.
+# In a tokenizer.json: the regex engine of HF tokenizers reads `{1,3}+` as a repetition of the
+# whole, so the file has the pattern without possessive quantifiers. The two differ in cuts of
+# whitespace at the end of a text; the correctness flag of each row shows any effect.
 _CL100K_PLAIN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -51,8 +51,8 @@ class EncodingSpec:
     """An encoding, for engines without a registry.
 
     ``gigatoken`` and ``splintr`` are those packages' names for the pre-tokenization and for the
-    bundled vocabulary (None: not bundled).
-    ``file`` is a ``tokenizer.json`` that was asked for in place of a built-in encoding.
+    bundled vocabulary (None: not bundled). ``file`` is a requested ``tokenizer.json`` instead of a
+    built-in encoding.
     """
 
     name: str
@@ -99,14 +99,14 @@ ENCODINGS = {
 }  # fmt: skip
 
 
-#: How the names of files end that have a tokenizer.
+#: Suffixes of tokenizer files.
 FILES = (".json", ".model")
 
 
 def spec_of(name: str) -> EncodingSpec:
     """Returns the declaration of encoding ``name``, or of the file at this path.
 
-    ValueError when it is neither.
+    Raises ValueError for other names.
     """
     if name.endswith(FILES):
         path = Path(name).resolve()
@@ -135,7 +135,7 @@ def tokenizer_file(spec: EncodingSpec, folder: Path) -> Path:
     """Returns the path of a tokenizer.json for ``spec``; writes the file of a built-in encoding
     once.
 
-    The files have the settings of published ones, which peers know best.
+    The files have the usual settings of published files.
     """
     if spec.file is not None:
         if spec.file.suffix != ".json":

@@ -1,6 +1,6 @@
 """Generates inputs that make tokenizers slow: long pieces, and words without end.
 
-Every text is made from a fixed seed, so that all engines and all runs get the same one.
+Every text has a fixed seed, so that all engines and all runs get the same text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _han(length: int) -> str:
     return "".join(chr(pick.randint(*_HAN)) for _ in range(length))
 
 
-#: The long pieces, each from a length in characters.
+#: Long pieces, each a function of the length in characters.
 LONG_PIECES: dict[str, Callable[[int], str]] = {
     "a": lambda length: "a" * length,
     "spaces": lambda length: " " * length,
@@ -68,8 +68,8 @@ def _quads() -> list[str]:
 def distinct_words(first: int, count: int) -> str:
     """Returns ``count`` words of eight letters, each after a space, that no other range repeats.
 
-    A multiplier without a common factor with 26**8 spreads neighboring numbers over the
-    alphabet, and is undone by no other number: words of different numbers differ.
+    A multiplier without a common factor with 26**8 spreads neighboring numbers over the alphabet
+    and keeps different numbers different.
 
     >>> len(set(distinct_words(0, 1000).split()) | set(distinct_words(1000, 1000).split()))
     2000

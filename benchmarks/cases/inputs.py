@@ -1,4 +1,4 @@
-"""Prepares the texts of a case: some to warm up on, and labeled ones to time."""
+"""Prepares the texts of a case: texts for warming up, and labeled texts to time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from . import corpora, hostile
 
-#: One thing to encode: a text, a list of documents, or documents made one by one.
+#: An input to encode: a text, a list of documents, or documents made one by one.
 Item = str | list[str] | Iterator[str]
 
 
 class Column(list[str]):
-    """A batch of texts that is an Arrow column, too."""
+    """A batch of texts, also as an Arrow column."""
 
     @functools.cached_property
     def arrow(self) -> Any:
-        """The column, made on the first use; pyarrow is needed."""
+        """Column, made on first use; needs pyarrow."""
         import pyarrow
 
         return pyarrow.array(list(self))
@@ -28,14 +28,14 @@ class Column(list[str]):
 
 @dataclass
 class Inputs:
-    """``warm`` is encoded outside the clock; ``timed`` holds the measured inputs, by label."""
+    """``warm`` is encoded outside the clock; ``timed`` has the measured inputs, by label."""
 
     warm: list[Item]
     timed: dict[str, Item]
 
 
 def _start() -> str:
-    """Returns text of every script, for the parts that an engine sets up on the first call."""
+    """Returns text of every script, for the tables that an engine builds on the first call."""
     return (corpora.TEXTS / "multi.txt").read_text(encoding="utf-8")
 
 
@@ -129,12 +129,12 @@ def hello(corpus: Path | None) -> Inputs:
 
 
 def stream(corpus: Path | None, total: int, chunk: int) -> Inputs:
-    """Distinct words, made while they are asked for."""
+    """Distinct words, generated on request."""
     return Inputs(["hello world"], {"stream": hostile.word_stream(total, chunk)})
 
 
 def nothing(corpus: Path | None) -> Inputs:
-    """For cases that make their own texts."""
+    """An empty text, for cases that make their own texts."""
     return Inputs([], {})
 
 

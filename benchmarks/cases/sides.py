@@ -1,9 +1,9 @@
-"""Rows of two calls with one result: another way to get the result, and this project's.
+"""Rows of two calls with one result: another way to the result, and this project's.
 
 Each function takes the :class:`~benchmarks.harness.measures.Run` of a case, checks that both calls
-return the same, and yields a title, the other call and ours. The measure ``sides`` divides their CPU
-times. Chat templates are the ``*.jinja`` files of the folder that the environment variable
-``BENCHMARK_TEMPLATES`` names; without the variable, ChatML's template.
+return the same, and yields a title, the other call and ours. The measure ``sides`` divides their
+CPU times. Chat templates are the ``*.jinja`` files of the folder in the environment variable
+``BENCHMARK_TEMPLATES``; without the variable, ChatML's template.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def masks(run: Run) -> Rows:
 
         try:
             ids, mask = masked()
-        except Exception:  # the template refuses this conversation
+        except Exception:  # The template refuses this conversation.
             continue
         assert ids == plain() and len(mask) == len(ids)
         yield f"20 messages without a mask / with a mask, {name}", plain, masked
@@ -194,7 +194,7 @@ def _calls(count: int) -> list[dict[str, Any]]:
 
 
 def _shapes(chat: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yields the conversation in the shapes that templates ask for."""
+    """Yields the conversation in the shapes that templates expect."""
     as_json = copy.deepcopy(chat)
     for call in (call for message in as_json for call in message.get("tool_calls", ())):
         call["function"]["arguments"] = json.dumps(call["function"]["arguments"])
@@ -237,7 +237,7 @@ def templates(run: Run) -> Rows:
 
             try:
                 text = plain()
-            except Exception as error:  # templates refuse in many ways
+            except Exception as error:  # Templates refuse with any exception.
                 if missing := re.fullmatch(r"'(\w+)' is undefined", str(error)):
                     more[missing[1]] = "[]"
                 continue
@@ -256,7 +256,7 @@ def templates(run: Run) -> Rows:
 
 def calls(run: Run) -> Rows:
     """Calls of a warm process: transformers against ``Tokenizer``, and against transformers with
-    ours inside."""
+    our engine inside."""
     path = _file(run.spec, run.cache)
     tokens = [token["content"] for token in json.loads(path.read_bytes())["added_tokens"]]
     pad = next((token for token in tokens if "pad" in token.lower()), None) or tokens[0]
@@ -294,7 +294,7 @@ def calls(run: Run) -> Rows:
 
 
 def streams(run: Run) -> Rows:
-    """256 requests, an id for each in a step: a `DecodeStream` of tokenizers for each, and a pool."""
+    """256 requests, an id for each a step: a `DecodeStream` of tokenizers for each, and a pool."""
     import numpy as np
     import tokenizers
 
@@ -317,7 +317,7 @@ def streams(run: Run) -> Rows:
                 for step in steps.tolist()
             ]
 
-        # A DecodeStream never gives the last token if its characters are incomplete.
+        # A DecodeStream never returns the last token if its characters are incomplete.
         for mine, expected in zip(zip(*own()), zip(*other()), strict=True):
             assert "".join(mine).startswith("".join(expected))
         yield f"256 requests: DecodeStream / stream pool, {len(stop)} stop strings", other, own

@@ -1,4 +1,4 @@
-"""Vocabularies for the cases that build encodings, and words for those that learn."""
+"""Vocabularies for cases that build encodings, and words for cases that learn."""
 
 from __future__ import annotations
 

@@ -2,6 +2,6 @@
 
 runner.py    tasks, worker processes, medians, ratios
 worker.py    one process: one engine, one case, one round
-measures.py  the timed operations, and how each is timed
+measures.py  the timed operations, and the clock of each
 render.py    tables of the manual, and CSV
 """

@@ -1,10 +1,10 @@
 """Measures: each times one kind of operation of an engine.
 
-A measure takes a :class:`Run` and yields :class:`Value` objects. Texts are made, results are
-checked and memory is freed outside the clock; the garbage collector is off inside it.
+A measure takes a :class:`Run` and yields :class:`Value` objects. Making texts, checking results and
+freeing memory are outside the clock; the garbage collector is off inside it.
 
-This module and what it imports stay small, and import late what few measures need: a worker's
-own modules would hide what an engine's import costs, in time and in memory.
+This module and its imports stay small, and it imports rare packages late: a worker's own modules
+would hide the cost of an engine's import, in time and in memory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ..cases.inputs import Inputs, Item
 from ..peers.digest import Digest, digest_of
 from ..peers.engines import OURS, Engine, Plan, Unsupported
 
-AGAIN_PASSES = 7  # passes over a text seen before; their median counts
-AGAIN_SECONDS = 0.5  # after which no further pass is started
+AGAIN_PASSES = 7  # number of passes over a known text; their median counts
+AGAIN_SECONDS = 0.5  # seconds after which no further pass starts
 
 
 @dataclass
 class Run:
-    """The arguments of a measure. ``engine`` is None until it is loaded."""
+    """Arguments of a measure. ``engine`` is None until loaded."""
 
     plan: Plan
     spec: EncodingSpec
@@ -51,14 +51,14 @@ class Run:
         return self.engine
 
     def call(self) -> Callable[[Any], Any]:
-        """Returns the operation that the case names, as a function of one argument."""
+        """Returns the operation of the case as a function of one argument."""
         operation = self.load().need(self.field)
         if self.field in ("batch_list", "batch_numpy", "numpy_threads", "column"):
             return lambda item: operation(item, self.threads)
         return operation
 
     def warmed(self) -> Callable[[Any], Any]:
-        """Returns the operation, after calls with the texts to warm on."""
+        """Returns the operation after warming calls."""
         call = self.call()
         for item in self.inputs.warm:
             call(item)
@@ -67,7 +67,7 @@ class Run:
 
 @dataclass
 class Value:
-    """One measured number. ``label`` names the input whose ids ``digest`` is of."""
+    """One measured number. ``label`` names the input; ``digest`` is of its ids."""
 
     key: str
     value: float
@@ -78,19 +78,19 @@ class Value:
     correct: bool | None = None
 
 
-#: Nanoseconds: of the wall, or (on a machine that others use too) of this process's CPU time.
+#: Nanoseconds: wall time, or (on a shared machine) this process's CPU time.
 CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 _now = CLOCKS["wall"]
 
 
 def use_clock(name: str) -> None:
-    """Chooses one of :data:`CLOCKS` for this process."""
+    """Selects one of :data:`CLOCKS` for this process."""
     global _now
     _now = CLOCKS[name]
 
 
 def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Returns the seconds and the result of a call, which the caller frees outside the clock."""
+    """Returns the seconds and the result of a call. The caller frees the result later."""
     now = _now
     gc.collect()
     gc.disable()
@@ -103,7 +103,7 @@ def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 def again(call: Callable[..., Any], *arguments: Any) -> float:
-    """Returns the median seconds of further calls with arguments that were passed before."""
+    """Returns the median seconds of further calls with known arguments."""
     seconds: list[float] = []
     while len(seconds) < AGAIN_PASSES and sum(seconds) < AGAIN_SECONDS:
         seconds.append(timed(call, *arguments)[0])
@@ -133,7 +133,7 @@ def resident() -> dict[str, float]:
 
 
 def _judged(result: Any, item: Item) -> dict[str, Any]:
-    """Returns the token count, and the digest if the result is ids."""
+    """Returns the token count, and the digest of a result of ids."""
     if isinstance(result, int):
         return {"tokens": result}
     digest = digest_of(result, item)
@@ -143,8 +143,8 @@ def _judged(result: Any, item: Item) -> dict[str, Any]:
 def throughput(run: Run) -> Iterator[Value]:
     """Yields MB/s of each timed item, the first time and again.
 
-    ``warm`` False: a fresh process, which has seen two words only. Those load what an engine
-    imports at its first call (numpy, awkward); that cost belongs to the load case.
+    ``warm`` False: a fresh process that has seen two words only, which load the packages that an
+    engine imports at its first call (numpy, awkward); the load case measures that cost.
     """
     call = run.call()
     for item in run.inputs.warm if run.options.get("warm", True) else ["hello world"]:
@@ -184,7 +184,7 @@ def milliseconds(run: Run) -> Iterator[Value]:
 
 
 def decoding(run: Run) -> Iterator[Value]:
-    """Yields MB/s of decoding. The engine's own ids go in, the text must come back."""
+    """Yields MB/s of decoding. The engine decodes its own ids, and the text must be equal."""
     engine = run.load()
     call = run.call()
     for label, item in run.inputs.timed.items():
@@ -216,10 +216,10 @@ def loading(run: Run) -> Iterator[Value]:
 
 
 def memory(run: Run) -> Iterator[Value]:
-    """Yields resident MB once loaded, and after each corpus was encoded as a list and an array.
+    """Yields resident MB after loading, and after encoding each corpus to a list and to an array.
 
-    Texts and results are dropped before the last look, so the rest is memory that the engine keeps,
-    or fragments that building results left in the allocator.
+    Texts and results are dropped before the last reading, so the rest is memory that the engine
+    keeps, or fragments in the allocator after building results.
     """
     before = resident()
     run.call()("hello world")
@@ -283,7 +283,7 @@ def collision(run: Run) -> Iterator[Value]:
 
 
 def held(run: Run) -> Iterator[Value]:
-    """Yields bytes for each byte of text: of the result, and of the peak of memory without the
+    """Yields bytes for each byte of text: of the result, and of the memory peak without the
     result."""
     call = run.warmed()
     for label, item in run.inputs.timed.items():
@@ -296,14 +296,14 @@ def held(run: Run) -> Iterator[Value]:
         del result
         per_byte = 2**20 / size_of(item)
         stays = max(0.0, after["now"] - before["now"])
-        # Memory that was held before the text was made may be the peak of the process.
+        # Memory from before the text was made may be the peak of the process.
         most = after["peak"] - before["now"] if after["peak"] > before["peak"] else 0.0
         yield Value("result", stays * per_byte, "B/B", label)
         yield Value("beside it", max(0.0, most - stays) * per_byte, "B/B", label)
 
 
 def building(run: Run) -> Iterator[Value]:
-    """Yields milliseconds to build an encoding from ranks, and to read them from a rank file."""
+    """Yields milliseconds to build an encoding from ranks, and to read a rank file."""
     from ..cases import vocabularies
 
     name = run.options["vocabulary"]
@@ -319,9 +319,9 @@ def building(run: Run) -> Iterator[Value]:
 
 
 def training(run: Run) -> Iterator[Value]:
-    """Yields seconds from a text file to the merges, without imports, and the peak of memory.
+    """Yields seconds from a text file to the merges, without imports, and the memory peak.
 
-    Trainers whose rules for ties are alike must agree, which are those with one label.
+    Trainers with the same label break ties alike, and must agree.
     """
     from ..cases.training_texts import text_file
     from ..peers.trainers import TRAINERS, merges_digest
@@ -341,13 +341,13 @@ def training(run: Run) -> Iterator[Value]:
     yield Value("peak", peak, "MB")
 
 
-#: One line of this many is held out.
+#: One of this many lines is held out.
 HELD_OUT = 20
 
 
 def models(run: Run) -> Iterator[Value]:
-    """Yields seconds from lines to a tokenizer of a model, the peak of memory, and, of lines that were
-    held out, bytes a token and the likelihood by Unigram. Trainers that give tokens must agree on them.
+    """Yields seconds from lines to a tokenizer of a model, the memory peak, and for held-out lines,
+    bytes a token and the likelihood by Unigram. Trainers that return tokens must agree.
     """
     from ..cases.training_texts import text_file
     from ..peers.model_trainers import TRAINERS
@@ -378,7 +378,7 @@ def _digest(tokens: list[str]) -> dict[str, str]:
 
 
 def growth(run: Run) -> Iterator[Value]:
-    """Yields milliseconds at one size and at eight times that size, and their ratio: 8 is linear."""
+    """Yields milliseconds at one size and at eight times the size, and the ratio: 8 is linear."""
     call = run.warmed()
     seconds: dict[str, float] = {}
     for label, item in run.inputs.timed.items():
@@ -389,7 +389,7 @@ def growth(run: Run) -> Iterator[Value]:
 
 
 def sides(run: Run) -> Iterator[Value]:
-    """Yields how many times the CPU time of ours another way to the same result takes, by row."""
+    """Yields the CPU time of another way to the same result, as a multiple of ours, by row."""
     from ..cases.sides import ROWS
     from .sides import ratio
 

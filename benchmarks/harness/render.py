@@ -22,7 +22,7 @@ from ..peers.reference import TIKTOKEN
 #: A row of a table: case, key and corpus.
 Key = tuple[str, str, str | None]
 
-#: The rows of the README's table, and their titles there.
+#: Rows of the README's table, and their titles there.
 SHORT: dict[Key, str] = {
     ("text-list", "first", "en"): "English text",
     ("text-list", "first", "code"): "code",
@@ -36,7 +36,7 @@ SHORT: dict[Key, str] = {
     ("load", "get_encoding + first encode", None): "load, and encode two words",
 }
 
-#: The rows of the manual's table.
+#: Rows of the manual's table.
 MANUAL: tuple[Key, ...] = (
     *(("text-numpy", "first", corpus) for corpus in ("en", "code", "messy", "multi", "zh")),
     ("text-numpy", "again", "en"),
@@ -54,7 +54,7 @@ MANUAL: tuple[Key, ...] = (
     ("piece-list-random-letters-1e5", "first", None),
 )
 
-#: The rows of one line of a table, by engine.
+#: Rows of one line of a table, by engine.
 Line = dict[str, dict[str, Any]]
 
 
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 def table(results: dict[str, Any], keys: tuple[Key, ...] | None = None) -> str:
-    """Returns a Markdown table per encoding; with ``keys``, those rows of the first."""
+    """Returns a Markdown table per encoding; with ``keys``, those rows of the first encoding."""
     engines, lines = results["engines"], _lines(results)
     encodings = list(dict.fromkeys(encoding for encoding, _ in lines))
     parts = []
@@ -138,7 +138,7 @@ def manual_table(results: dict[str, Any]) -> str:
 
 
 def short_table(results: dict[str, Any]) -> str:
-    """Returns the table for the README, of the first encoding in the run."""
+    """Returns the table for the README: the first encoding of the run."""
     engines, lines, where = results["engines"], _lines(results), results["machine"]
     encoding = results["rows"][0]["encoding"]
     parts = [

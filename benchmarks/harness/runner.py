@@ -50,10 +50,10 @@ def tasks(
 
 
 class Runner:
-    """Starts workers and keeps their answers.
+    """Starts workers and stores their answers.
 
-    ``builds`` gives names to several builds of this project, to be run as engines of their own:
-    each with the folder that its package ``bpe_engine`` is imported from.
+    ``builds`` names several builds of this project, which run as separate engines: each name with
+    the folder of its package ``bpe_engine``.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Runner:
             **os.environ,
             "RAYON_NUM_THREADS": threads,
             "OMP_NUM_THREADS": threads,
-            # Nobody multiplies matrices here; the threads for it would only spin.
+            # Threads for multiplying matrices would only spin.
             "OPENBLAS_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "true" if task.case.threads > 1 else "false",
             "TIKTOKEN_CACHE_DIR": "",
@@ -100,7 +100,7 @@ class Runner:
         }
         if engine in self.builds:
             environment["PYTHONPATH"] = str(self.builds[engine])
-        # The source tree comes last, so that an installed bpe_engine is the one that is measured.
+        # The source tree comes last, so that an installed bpe_engine is measured.
         start = f"import sys; sys.path.append({str(ROOT)!r}); from benchmarks.harness.worker import main; main()"
         try:
             done = subprocess.run(
@@ -118,7 +118,7 @@ class Runner:
             return {"error": f"exit status {done.returncode}: {end[0][:200]}"}
 
     def round(self, task: Task, engines: list[str]) -> None:
-        """Runs the task once with each engine that has not failed it."""
+        """Runs the task once with each engine that has not failed before."""
         for engine in engines:
             plan = PLANS[OURS if engine in self.builds else engine]
             if (task, engine) in self.failures or plan.only not in (None, task.case.group):
@@ -132,7 +132,7 @@ class Runner:
                 )
 
     def reference(self, task: Task) -> dict[str, Any]:
-        """Returns the reference ids of the task's texts, by label; computed once for equal texts."""
+        """Returns the reference ids of the task's texts, by label; once for equal texts."""
         corpus = task.corpus.path if task.corpus else None
         key = repr((task.case.inputs, task.case.input_options, corpus, task.encoding))
         if key not in self._references:
@@ -219,7 +219,7 @@ def ratio(value: float, other: float, lower: bool) -> float | None:
 def run_rounds(
     runner: Runner, todo: list[Task], engines: list[str], rounds: int, start: int = 0
 ) -> None:
-    """Runs each task ``rounds`` times; another engine goes first in each round."""
+    """Runs each task ``rounds`` times; each round begins with another engine."""
     for number in range(start, start + rounds):
         turn = engines[number % len(engines) :] + engines[: number % len(engines)]
         for place, task in enumerate(todo, 1):

@@ -1,4 +1,4 @@
-"""CPU times of two calls side by side in one process."""
+"""CPU times of two alternating calls in one process."""
 
 from __future__ import annotations
 

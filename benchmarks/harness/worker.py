@@ -21,7 +21,7 @@ from . import measures
 
 
 def pin(cpu: int | None) -> bool:
-    """Pins this process to one CPU; returns False where the system cannot."""
+    """Pins this process to one CPU; returns False if the system cannot."""
     if cpu is None or not hasattr(os, "sched_setaffinity"):
         return False
     try:
@@ -34,7 +34,7 @@ def pin(cpu: int | None) -> bool:
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """Runs a job; returns ``{"values": [...]}`` or ``{"reference": {...}}``.
 
-    Returns ``{"unsupported": why}`` if the engine lacks what the case needs.
+    Returns ``{"unsupported": why}`` if the engine lacks an operation of the case.
     """
     case = CASES[job["case"]]
     options = {**case.input_options, **job.get("input_options", {})}
@@ -67,10 +67,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     job = json.load(sys.stdin)
     out = os.dup(1)
-    os.dup2(2, 1)  # output of an engine must not mix with the answer
+    os.dup2(2, 1)  # An engine's output must not mix with the answer.
     try:
         answer = work(job)
-    except BaseException as error:  # a panic of an engine is not an Exception
+    except BaseException as error:  # An engine's panic is no Exception.
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     with os.fdopen(out, "w") as stream:
         json.dump(answer, stream)

@@ -1,4 +1,4 @@
-"""Hashes ids, independently of the container that holds them."""
+"""Hashes ids, whatever their container."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Adapters for the compared tokenizers: each calls the fastest public way to a result.
 
-Every engine loads files of this repository or of its package; nothing is downloaded.
-A field of :class:`Engine` is None where the engine lacks the thing. Where a package offers
-several ways to one result, the adapter takes the one that measured fastest.
+Every engine loads files of this repository or of its package; nothing is downloaded. A field of
+:class:`Engine` is None if the engine lacks the operation. If a package offers several ways to one
+result, the adapter takes the fastest measured one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Unsupported(Exception):
-    """The engine lacks the encoding or the operation that a case asks for."""
+    """The engine lacks the encoding or the operation of a case."""
 
 
 class FlatRows(NamedTuple):
-    """A batch as one array of ids and the n + 1 offsets that cut it into rows."""
+    """A batch as one array of ids and the n + 1 offsets of its rows."""
 
     ids: Any
     offsets: Any
@@ -41,10 +41,10 @@ class Engine:
     """The operations of one loaded engine. Texts are str, ids are ints.
 
     ``encode`` is the library's own call with its defaults (tiktoken's refuses names of special
-    tokens in the text), ``encode_list`` ignores special tokens; some have one call for both. The
-    ``_short`` fields are for texts of prompt size, where another call of the same library wins.
-    The batch functions take ``(texts, threads)``, ``numpy_threads`` takes ``(text, threads)``.
-    ``others`` has the operations that few engines have.
+    tokens in the text), ``encode_list`` ignores special tokens; some libraries have one call for
+    both. The ``_short`` fields are for texts of prompt size, for which another call of the same
+    library is faster. The batch functions take ``(texts, threads)``, ``numpy_threads`` takes
+    ``(text, threads)``. ``others`` has the operations of few engines.
     """
 
     encode_list: Callable[[str], list[int]]
@@ -77,10 +77,10 @@ class Engine:
 class Plan:
     """Loads an engine in the two steps of a user: import, then get_encoding.
 
-    ``load`` takes ``(spec, cache)`` where ``cache`` is the folder that ``prepare`` filled. With
-    ``only``, the engine takes part in the cases of that group and in no others. ``folder`` names
-    the environment variable with the folder of a second version of a package, which
-    ``pip install --target`` filled.
+    ``load`` takes ``(spec, cache)``; ``cache`` is the folder that ``prepare`` filled. With
+    ``only``, the engine takes part in the cases of that group alone. ``folder`` names the
+    environment variable with the folder of a second version of a package, filled by ``pip install
+    --target``.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Plan:
     folder: str | None = None
 
     def installed(self) -> bool:
-        """True if the package can be imported."""
+        """Returns True if the package can be imported."""
         if self.folder is not None:
             return self.folder in os.environ
         return importlib.util.find_spec(self.module.partition(".")[0]) is not None
@@ -131,7 +131,7 @@ def _each(encode: Callable[[str], Any]) -> Callable[[list[str], int], list[Any]]
 
 
 def _flat_rows(ids: bytes, offsets: bytes) -> FlatRows:
-    """Reads what splintr and fastokens call flat: the bytes of both arrays."""
+    """Reads the flat results of splintr and fastokens: the bytes of both arrays."""
     import numpy
 
     return FlatRows(numpy.frombuffer(ids, numpy.uint32), numpy.frombuffer(offsets, numpy.uint64))
@@ -143,7 +143,7 @@ def _ids(encode: Callable[..., Any], **options: Any) -> Callable[[str], list[int
 
 
 def _rows(encode_batch: Callable[..., Any], **options: Any) -> Callable[..., list[list[int]]]:
-    """Makes a batch function from a method that chooses its threads by itself."""
+    """Makes a batch function from a method that itself chooses its threads."""
     return lambda texts, threads: [row.ids for row in encode_batch(texts, **options)]
 
 
@@ -251,7 +251,7 @@ def _tiktoken(spec: EncodingSpec, cache: Path) -> Engine:
         encode=enc.encode,
         encode_numpy=numpy,
         count=lambda text: len(numpy(text)),
-        batch_list=_each(enc.encode_ordinary),  # its own batch function does the same, in a pool
+        batch_list=_each(enc.encode_ordinary),  # its own batch uses a pool, too
         batch_numpy=_each(numpy),
         decode_list=enc.decode,
         decode_numpy=enc.decode,
@@ -272,7 +272,7 @@ def _gigatoken(spec: EncodingSpec, cache: Path) -> Engine:
         native = gigatoken.Tokenizer.from_tiktoken(
             spec.ranks, pretokenizer=spec.gigatoken, special_tokens=spec.special_tokens
         )
-    except (RuntimeError, ValueError) as error:  # it takes no ranks with gaps
+    except (RuntimeError, ValueError) as error:  # The engine takes no ranks with gaps.
         raise Unsupported(str(error)) from error
     adapter = native.as_tiktoken()
 
@@ -324,7 +324,7 @@ def _hf_tokenizers(spec: EncodingSpec, cache: Path) -> Engine:
     import tokenizers
 
     tok = tokenizers.Tokenizer.from_file(str(tokenizer_file(spec, cache)))
-    # Without offsets, where the version has such a call.
+    # Without offsets, if the version has such a call.
     encode_batch = getattr(tok, "encode_batch_fast", tok.encode_batch)
     batch_list = _rows(encode_batch, add_special_tokens=False)
     encode = _ids(tok.encode, add_special_tokens=False)
@@ -355,7 +355,7 @@ def _nanotoken(spec: EncodingSpec, cache: Path) -> Engine:
     try:
         contents = tokenizer_file(spec, cache).read_text(encoding="utf-8")
         tok = nanotoken.Tokenizer.from_json(contents)
-    except ValueError as error:  # it has WordPiece only
+    except ValueError as error:  # The engine has WordPiece only.
         raise Unsupported(str(error)) from error
     options = {"add_special_tokens": False}
 
@@ -388,7 +388,7 @@ def _sentencepiece(spec: EncodingSpec, cache: Path) -> Engine:
 
 
 def _pretrained_folder(spec: EncodingSpec, cache: Path) -> Path:
-    """Returns a folder that transformers loads, made once."""
+    """Returns a folder for transformers, made once."""
     folder = cache / f"{spec.name}.pretrained"
     if not folder.exists():
         partial = folder.with_suffix(f".{os.getpid()}")
@@ -457,7 +457,7 @@ PLANS = {
 
 
 def is_ours(engine: str) -> bool:
-    """True for this project's engine, in any of its settings."""
+    """Returns True for this project's engine, in any of its settings."""
     return engine.startswith(OURS)
 
 

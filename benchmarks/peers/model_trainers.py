@@ -1,8 +1,8 @@
-"""Adapters of trainers of Unigram, WordPiece and BPE over characters, on lines of text.
+"""Adapters for trainers of Unigram, WordPiece and BPE over characters, on lines of text.
 
-Each imports its package, and returns a function of lines, a size and threads, whose result is the
-tokens, if two trainers must agree on them, what encodes a line, and the scores of Unigram by id. All mark
-spaces by U+2581 and cut there, but WordPiece, which cuts as BERT does.
+Each adapter imports its package, and returns a function of lines, a size and threads. The function
+returns the tokens, if two trainers must agree on them, an encoder of lines, and the scores of
+Unigram by id. All mark spaces by U+2581 and cut there, except WordPiece, which cuts as BERT does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _tokenizers(model: str) -> Train:
 
 def _result(model: str, tokenizer: Any) -> Trained:
     vocab = tokenizer.get_vocab()
-    # The order of a hash table decides between pairs of WordPiece, and rounds sums of Unigram.
+    # The order of a hash table breaks ties between pairs of WordPiece, and rounds sums of Unigram.
     tokens = sorted(vocab, key=vocab.__getitem__) if model == "bpe" else None
     scores = None
     if model == "unigram":
@@ -72,7 +72,7 @@ def _result(model: str, tokenizer: Any) -> Trained:
 
 
 def _with_unknown(scores: list[float], unknown: int) -> list[float]:
-    """Gives an unknown character the score that all three packages give it."""
+    """Gives an unknown character the score of all three packages."""
     known = [score for id, score in enumerate(scores) if id != unknown and score < 0]
     return [min(known) - 10 if id == unknown else score for id, score in enumerate(scores)]
 

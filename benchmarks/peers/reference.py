@@ -1,9 +1,9 @@
 """Reference ids: tiktoken's, from the same rank file.
 
-Where tiktoken fails (a million spaces make it panic) the ids come from the meaning of the
-pattern: the ``regex`` package cuts the text, tiktoken merges each piece by itself. Where that
-cannot be had either, the harness takes the ids of most engines. Each row names its reference.
-For a tokenizer.json, the ids are ``tokenizers``'; for a ``.model``, sentencepiece's.
+If tiktoken fails (a million spaces make it panic), the ids come from the meaning of the pattern:
+the ``regex`` package cuts the text, tiktoken merges each piece. If that fails, too, the harness
+takes the ids of most engines. Each row names its reference. For a tokenizer.json, the ids are
+``tokenizers``'; for a ``.model``, sentencepiece's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOKENIZERS, SENTENCEPIECE = "tokenizers", "sentencepiece"
 
 
 class _FileEncoding:
-    """``tokenizers`` or sentencepiece for a file, as far as :func:`reference` needs it."""
+    """``tokenizers`` or sentencepiece for a file, with the methods that :func:`reference` needs."""
 
     def __init__(self, path: Path) -> None:
         self.encode_ordinary: Callable[[str], list[int]]
@@ -64,7 +64,7 @@ def _by_pattern(enc: Any, spec: EncodingSpec, text: str) -> list[int]:
 def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
     """Returns for each timed label the token count, the digest, and the source of the ids.
 
-    A label is left out when neither source can encode its text.
+    Omits a label if neither source can encode its text.
     """
     if not inputs.timed:
         return {}
@@ -78,7 +78,7 @@ def reference(inputs: Inputs, spec: EncodingSpec) -> dict[str, dict[str, Any]]:
                 ids = enc.encode_ordinary(text)
             except (KeyboardInterrupt, MemoryError):
                 raise
-            except BaseException:  # a panic of tiktoken is not an Exception
+            except BaseException:  # A panic of tiktoken is no Exception.
                 try:
                     ids = _by_pattern(enc, spec, text)
                 except (ImportError, ValueError):

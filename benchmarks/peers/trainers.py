@@ -1,4 +1,4 @@
-"""Adapters of BPE trainers: each returns a function that trains on a given text.
+"""Adapters for BPE trainers: each returns a function that trains on a given text.
 
 All cut text as GPT-2 does, and merge any pair that occurs at least once.
 """
@@ -94,9 +94,9 @@ def merges_digest(merges: list[Any]) -> dict[str, Any]:
     return {"tokens": len(rows), "digest": digest}
 
 
-#: By engine: a label for how it breaks ties, and the function that prepares it. Hugging Face and
-#: gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe does so in the order of byte
-#: values, as ours does from a base in that order.
+#: By engine: a label for its way of breaking ties, and the function that prepares it. Hugging Face
+#: and gigatoken prefer the lowest ids in GPT-2's order of bytes; rustbpe prefers the lowest in the
+#: order of byte values, as ours does from a base in that order.
 TRAINERS: dict[str, tuple[str, Callable[[str, int], Callable[[], Merges]]]] = {
     "bpe_engine": ("GPT-2's order", _ours),
     "bpe_engine-bytes": ("order of byte values", _ours_from_bytes),
