@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import click
 from rich.console import Console
 
-from ..common.atomic_write import write_at_once
 from . import streams
 from .group import Command
 from .options import JSON
@@ -29,12 +28,6 @@ from .templates import TEMPLATE, open_model, read_template, show, takes_tokenize
     help="The path that decides the exit status: naive for prompts that are rendered to one text.",
 )
 @click.option(
-    "--report",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write what was tried and found: .html, or .json.",
-)
-@click.option(
     "--max-seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=600,
@@ -47,7 +40,6 @@ def audit(
     path: str,
     tokenizer_name: str,
     judged: str,
-    report: str | None,
     max_seconds: float,
     as_json: bool,
 ) -> None:
@@ -61,11 +53,9 @@ def audit(
 
     \b
     bpe-engine audit chat_template.jinja --tokenizer ./model
-    bpe-engine audit chat_template.jinja --tokenizer ./model --report audit.html
+    bpe-engine audit chat_template.jinja --tokenizer ./model --json > audit.json
     bpe-engine audit chat_template.jinja --tokenizer qwen3 --path segments
     """
-    if report is not None and not report.endswith((".html", ".json")):
-        raise click.UsageError(f"--report {report!r} must end with .html or .json.")
     with _untried():
         source = read_template(path)
         from ..prompt.auditor import audit_template
@@ -75,9 +65,6 @@ def audit(
             found = audit_template(source, tokenizer, max_seconds=max_seconds)
         if not any(field.is_shown for field in found.fields):
             raise ValueError("no field of a caller is in the prompt: there is nothing to try")
-    if report is not None:
-        made = found.to_html() if report.endswith(".html") else found.to_json()
-        write_at_once(report, made.encode("utf-8", "replace"))
     if as_json:
         streams.print_line(found.to_json())
     else:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ..abilities.visible import plural
 from ..html_report.page import Cell, Page, Part, TableView, Tile, columns
-from ..html_report.plots import group_bars
 from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
 from .notes import MANY_UNKNOWN, notes_of, share_of
@@ -17,8 +16,8 @@ from .plan import Plan, read_plan
 
 __all__ = ["CorpusReport", "corpus_report"]
 
-#: Maximum inputs in the chart, maximum characters of their names, and the percentage of a full row.
-_SOURCES, _NAME, _FULL = 10, 18, 90
+#: Percentage from which rows count as full.
+_FULL = 90
 
 
 @dataclass
@@ -114,10 +113,10 @@ class CorpusReport:
             )
         name = os.path.basename(self.folder.rstrip("/"))
         title = f"Corpus {name}: {self.tokenizer}, {self.format}"
-        parts = [self._summary(look, rate, controls), *_of_documents(look), *self._lists()]
+        parts = [self._summary(rate, controls), *_of_documents(look), *self._lists()]
         return Page(title, f"{self.folder}, {self.format}.", parts, conclusions)
 
-    def _summary(self, look: Look | None, rate: str, controls: int) -> Part:
+    def _summary(self, rate: str, controls: int) -> Part:
         unknown = share_of(self.unknown, self.tokens)
         are_many = self.unknown >= MANY_UNKNOWN * max(self.tokens, 1)
         tiles = [
@@ -141,18 +140,8 @@ class CorpusReport:
             ["rows read", f"{self.rows:,}"],
             ["text", f"{self.text_bytes:,} bytes"],
         ]
-        by_source = {
-            _short(uri.removeprefix(self.base)): tokens * 100 / max(self.tokens, 1)
-            for uri, _, _, tokens, _ in self.ranked_sources()[:_SOURCES]
-        }
-        title = "Documents by their number of tokens"
-        lengths = {"documents": {} if look is None else look.lengths}
-        charts = [
-            group_bars(title, "% of the documents", lengths),
-            group_bars("Tokens by input", "% of the tokens", {"tokens": by_source}),
-        ]
         table = TableView("summary-table", columns({"corpus": "text", "value": "text"}), rows)
-        return Part("summary", "Summary", tiles=tiles, tables=[table], charts=charts)
+        return Part("summary", "Summary", tiles=tiles, tables=[table])
 
     def _lists(self) -> Iterator[Part]:
         base = self.base
@@ -207,13 +196,12 @@ def _of_documents(look: Look | None) -> Iterator[Part]:
         f"How many of the first {look.documents:,} documents fit whole, and how full rows are that have "
         "one document each. Packing fills rows with several."
     )
-    yield Part("rows", "Rows for training", text, tables=[TableView("rows-table", heads, rows)])
+    by_length = columns({"ids a document": "text", "% of the documents": "number"})
+    lengths: list[list[Cell]] = [[name, f"{share:.1f}"] for name, share in look.lengths.items()]
+    tables = [TableView("rows-table", heads, rows), TableView("lengths-table", by_length, lengths)]
+    yield Part("rows", "Rows for training", text, tables=tables)
     cut = columns({"the first document, cut": "cut"})
     yield Part("sample", "A sample", tables=[TableView("sample-table", cut, [[look.sample]])])
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
 def corpus_report(out: str | os.PathLike[str] | Plan) -> CorpusReport:

@@ -1,4 +1,1 @@
-"""Reports: `page` has the parts of a report and writes HTML and Markdown, `plots` draws figures.
-
-For `bpe_engine.corpus` and `vocab_tools`.
-"""
+"""The parts of a report, written as HTML and Markdown, for `bpe_engine.corpus` and `vocab_tools`."""

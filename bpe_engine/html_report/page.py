@@ -13,7 +13,6 @@ from html import escape
 from typing import Any
 
 from ..abilities.visible import CONTINUED
-from .plots import Figure
 
 #: Rows in the HTML itself, for browsers without scripts; the script builds further rows from
 #: embedded data.
@@ -25,8 +24,8 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
 #: Escapes of bytes and invisible characters, always left to right.
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})+")
 
-#: A cell: text, a number, a list of tokens (a text; or a text, an id, and "forged" for a frame), a
-#: list of such lists (a path of merges), or :func:`best`.
+#: A cell: text, a number, a list of tokens (a text, or a text and an id), a list of such lists (a
+#: path of merges), or :func:`best`.
 Cell = Any
 
 
@@ -118,13 +117,6 @@ class Part:
     tiles: Sequence[Tile] = ()
     remarks: Sequence[Remark] = ()
     tables: Sequence[TableView] = ()
-    #: Figures; None for an empty figure.
-    charts: Sequence[Figure | None] = ()
-
-    @property
-    def figures(self) -> list[Figure]:
-        """The nonempty figures."""
-        return [chart for chart in self.charts if chart is not None]
 
 
 @dataclass(frozen=True)
@@ -168,7 +160,7 @@ _MARKUP = str.maketrans({**{mark: f"\\{mark}" for mark in "\\`*_|[]~"}, "\n": "â
 
 
 def markdown(page: Page) -> str:
-    """Returns a report as Markdown, without its figures."""
+    """Returns a report as Markdown."""
     lines = [f"# {page.title}", "", page.subtitle, ""]
     lines += [*(f"- {sentence}" for sentence in page.conclusions), ""]
     for part in page.parts:

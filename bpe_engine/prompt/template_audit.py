@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from textwrap import fill
-from typing import Any, Literal
+from typing import Literal
 
 from ..abilities.visible import SIGNS, visible
-from ..html_report.page import Page, Part, TableView, columns, framed, rendered
 
 __all__ = ["PATHS", "Forgery", "Path", "TemplateAudit", "TriedField"]
 
@@ -36,16 +35,6 @@ class Forgery:
     given: Mapping[str, str]
     #: The ids and the texts of the tokens around it, and whether each is the forged one.
     prompt: Sequence[tuple[int, str, bool]]
-
-    def _row(self) -> list[Any]:
-        given = [
-            visible(text, SIGNS) + f" in {name}" * (len(self.given) > 1)
-            for name, text in self.given.items()
-        ]
-        cut = [[visible(text, SIGNS), id, *["forged"] * forged] for id, text, forged in self.prompt]
-        path = ", as segments" if self.path == "segments" else ""
-        token = visible(self.token, SIGNS)
-        return [self.field, f"{self.trick}{path}", token, "; ".join(given), cut]
 
     def __str__(self) -> str:
         """Returns the tokens of the prompt, the forged one between angles."""
@@ -81,13 +70,6 @@ class TriedField:
             f"{', '.join(names)} ({_counted(count, 'token')})"
             for count, names in sorted(tricks.items(), reverse=True)
         )
-
-    def _result(self, path: Path) -> str:
-        if self.forged(path):
-            return f"forged: {self._by_trick(path)}"
-        if self.refused == self.prompts:
-            return "refused" if self.prompts else "the template refuses the conversation"
-        return "stays text" if self.is_shown else "not in the prompt"
 
 
 @dataclass(frozen=True)
@@ -158,82 +140,6 @@ class TemplateAudit:
             f"{_counted(len(self.tricks), 'trick')} ({REQUIREMENT})"
         )
         return "\n".join(lines)
-
-    # ---- The page ----
-
-    def to_html(self) -> str:
-        """Returns the result as a page."""
-        found = [f"{_IN_WORDS[path].capitalize()}, {self._verdict(path)}." for path in PATHS]
-        if self.unknown:
-            names = ", ".join(self.unknown)
-            found.append(
-                f"The template writes control tokens that are text to the tokenizer: {names}."
-            )
-        provenance = [
-            ("tokenizer", f"{self.tokenizer}, fingerprint {self.fingerprint}"),
-            ("template", f"SHA-256 {self.template}"),
-        ]
-        subtitle = (
-            "Whether text of a caller becomes a control token: in prompts rendered to one text, and in "
-            "prompts of segments."
-        )
-        title = f"Audit of a chat template, with {self.tokenizer}"
-        return rendered(Page(title, subtitle, self._parts(), found, provenance, self.is_safe))
-
-    def _repr_html_(self) -> str:
-        """Returns the page for notebooks, in a frame."""
-        return framed(self.to_html())
-
-    def _parts(self) -> list[Part]:
-        requirement = (
-            f"{REQUIREMENT} (level 2): reserved special tokens in input stay characters. With "
-            f"{_counted(self.prompts, 'prompt')}, rendering to one text "
-            f"{'does not meet it' if self.lets_through('naive') else 'was not seen to break it'}, and "
-            f"segments {'do not meet it' if self.lets_through('segments') else 'were not seen to break it'}. "
-            "An audit tries what it lists; it does not prove that nothing else is possible, and says "
-            "nothing about persuasion in ordinary text."
-        )
-        # Fields that forge tokens come first, then those in the prompt.
-        ranked = sorted(
-            self.fields, key=lambda it: (not it.segments, not it.naive, not it.is_shown)
-        )
-        fields = [
-            [tried.name, *map(tried._result, PATHS), tried.prompts, tried.refused]
-            for tried in ranked
-        ]
-        of_fields = (
-            "Each string that a caller gives, with the tricks that forge control tokens from it. Refused "
-            "are prompts for which the template raises an error."
-        )
-        of_prompts = "One prompt for each field and trick. The forged token has a frame."
-        of_tokens = f"Each trick was tried for each control token: {', '.join(self.controls)}."
-        prompts = [forgery._row() for forgery in self.forgeries]
-        tricks = [[*trick] for trick in self.tricks.items()]
-        return [
-            Part("requirement", "The requirement", requirement),
-            *_table("Fields", of_fields, _FIELDS, fields),
-            *_table("Prompts", of_prompts, _PROMPTS, prompts),
-            *_table("Tricks", of_tokens, _TRICKS, tricks),
-        ]
-
-
-_FIELDS = {
-    **dict.fromkeys(("field", *_IN_WORDS.values()), "text"),
-    **dict.fromkeys(("prompts", "refused"), "number"),
-}
-_PROMPTS = {
-    **dict.fromkeys(("field", "trick"), "text"),
-    "control token": "token",
-    "text of the caller": "text",
-    "the prompt in tokens": "cut",
-}
-_TRICKS = {"trick": "text", "how": "text"}
-
-
-def _table(title: str, text: str, titles: Mapping[str, str], rows: list[list[Any]]) -> list[Part]:
-    id = title.lower()
-    table = TableView(f"{id}-table", columns(titles), rows, 25)
-    return [Part(id, title, text, tables=[table])] if rows else []
 
 
 def _listed(names: Sequence[str]) -> str:

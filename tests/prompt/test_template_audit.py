@@ -173,7 +173,6 @@ def test_segments_that_are_trusted_by_mistake_are_found(
     assert {"content of user", "content of tool"} <= found
     assert "role of user" not in found
     assert any(forgery.path == "segments" for forgery in audit.forgeries)
-    assert "as segments" in audit.to_html()
 
 
 def test_refusals_and_unknown_tokens(qwen: bpe_engine.Encoding) -> None:
@@ -249,16 +248,13 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
     template, broken = tmp_path / "chat.jinja", tmp_path / "broken.jinja"
     template.write_text(CHATML)
     broken.write_text("{% if %}")
-    report, plain = tmp_path / "audit.html", tmp_path / "audit.json"
     options = (str(template), "--tokenizer", "qwen3")
-    status, out, _ = run(*options, "--report", str(report))
+    status, out, _ = run(*options)
     assert status == 1 and "as segments: no field forges a control token" in out
     assert "»<|im_end|>«" in out and "OWASP AISVS 1.0, 2.1.7" in out
-    page = report.read_text()
-    assert "OWASP AISVS 1.0, 2.1.7" in page and "chip forged" in page
-    status, out, _ = run(*options, "--path", "segments", "--json", "--report", str(plain))
-    assert status == 0 and json.loads(out) == json.loads(plain.read_text())
+    status, out, _ = run(*options, "--path", "segments", "--json")
     found = json.loads(out)
+    assert status == 0 and found["requirement"] == "OWASP AISVS 1.0, 2.1.7"
     assert found["lets_through_segments"] == [] and "content of user" in found["lets_through_naive"]
     assert run(*options, "--path", "naive")[0] == 1
     status, _, err = run(str(broken), "--tokenizer", "qwen3")
@@ -270,7 +266,6 @@ def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> 
     status, _, err = run(*options, "--max-seconds", "0.001")
     assert status == 2 and "took more than 0.001 seconds" in err
     assert run(str(template))[0] == 2
-    assert run(*options, "--report", "x.pdf")[0] == 2
     folder = tmp_path / "model"
     bpe_engine.Tokenizer(bpe_engine.get_encoding("gpt2")).save_pretrained(folder)
     status, out, _ = run(str(template), "--tokenizer", str(folder))

@@ -94,10 +94,6 @@ class Measured(Brief):
         used = sorted(self.times.items(), key=lambda row: (row[1], -row[0]))[:LISTED]
         return [(self.subject.token(number), times) for number, times in used]
 
-    def most_frequent(self) -> list[int]:
-        """Returns the number of uses of each id, in descending order."""
-        return sorted(self.times.values(), reverse=True)
-
 
 @dataclass(frozen=True)
 class Differing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -61,10 +60,7 @@ class CorpusEffect(Brief):
     #: Token counts by file, in the given order, and by script, most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: Number of pieces by their number of tokens, before and after.
-    lengths_before: dict[int, int] = field(default_factory=dict)
-    lengths_after: dict[int, int] = field(default_factory=dict)
-    #: Tokens that each new token saves. They add up to the savings of the corpus.
+    #: The tokens that each new token saves. They add up to all that the corpus saves.
     saved_by_token: dict[bytes, int] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
@@ -139,7 +135,6 @@ class _Comparison:
         self.pieces = self.changed = 0
         self.unexpected: dict[str, ChangedPiece] = {}
         self.scripts: dict[str, list[int]] = {}
-        self.lengths: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
     def add(self, counts: CorpusCounts) -> tuple[int, int]:
         """Adds a file. Returns its token counts before and after."""
@@ -149,8 +144,6 @@ class _Comparison:
             self.pieces += count
             tokens_before += count * len(before)
             tokens_after += count * len(after)
-            self.lengths[0][len(before)] += count
-            self.lengths[1][len(after)] += count
             script = self.scripts.setdefault(script_of(piece), [0, 0])
             script[0] += count * len(before)
             script[1] += count * len(after)
@@ -172,7 +165,6 @@ class _Comparison:
 
     def effect(self, files: list[TokenCounts]) -> CorpusEffect:
         scripts = [TokenCounts(name, *tokens) for name, tokens in self.scripts.items()]
-        before, after = self.lengths
         return CorpusEffect(
             tokens_before=sum(part.before for part in files),
             tokens_after=sum(part.after for part in files),
@@ -183,7 +175,5 @@ class _Comparison:
             ),
             files=files,
             scripts=sorted(scripts, key=lambda part: -part.before),
-            lengths_before=dict(sorted(before.items())),
-            lengths_after=dict(sorted(after.items())),
             saved_by_token=dict(self.savings.by_token),
         )

@@ -17,7 +17,6 @@ from bpe_engine.html_report.page import (
     columns,
     percent,
 )
-from bpe_engine.html_report.plots import cumulative_cover, group_bars, rank_frequency
 
 from ..compare.comparison import MOST_UNKNOWN, Comparison, Measured, rates
 from ..compare.segments import Size
@@ -174,8 +173,7 @@ def _summary(comparison: Comparison) -> Part:
 
 def _by_group(comparison: Comparison) -> Part:
     """Returns the tokens by script and by file: for several tokenizers a matrix of tokens per
-    character, for one the counts and all rates."""
-    plots = []
+    character, for one the tokens and all rates."""
     tables = []
     several = len(comparison.rows) > 1
     for name, sizes, tokens in reversed(_groups(comparison)):
@@ -184,13 +182,6 @@ def _by_group(comparison: Comparison) -> Part:
             group: [rates(tokens(row).get(group, 0), size) for row in comparison.rows]
             for group, size in sizes.items()
         }
-        series = {
-            row.name: {
-                names[group]: every[place]["per_character"] for group, every in found.items()
-            }
-            for place, row in enumerate(comparison.rows)
-        }
-        plots.append(group_bars(f"Tokens per character, by {name}", "tokens per character", series))
         headings = [Column(name), Column("bytes", "number")]
         headings += [Column(row.name, "number") for row in comparison.rows] if several else RATES
         lines: list[list[Cell]] = []
@@ -204,12 +195,10 @@ def _by_group(comparison: Comparison) -> Part:
             lines.append([names[group], size.bytes, *cells])
         tables.append(TableView(f"by-{name}", headings, lines, leaf=30, is_matrix=True))
     text = f"{'Tokens per character; the fewest are marked.' if several else 'Tokens.'} {BY_LINE}"
-    return Part("groups", "By script and file", text, tables=tables, charts=plots)
+    return Part("groups", "By script and file", text, tables=tables)
 
 
 def _use(comparison: Comparison) -> Part:
-    times = {row.name: row.most_frequent() for row in comparison.rows}
-    plots = [rank_frequency(times), cumulative_cover(times)]
     names = ("tokens used", "share", "Renyi efficiency", "single bytes", "parts of characters")
     heads = columns({"tokenizer": "text", **dict.fromkeys((*names, "unknown"), "number")})
     rows: list[list[Cell]] = [
@@ -232,7 +221,7 @@ def _use(comparison: Comparison) -> Part:
     if len(comparison.rows) > 1:
         text += " The second table has the tokens that two vocabularies share, by their bytes."
     tables = [TableView("use-table", heads, rows), *_overlap(comparison)]
-    return Part("use", "Use of the vocabulary", text, charts=plots, tables=tables)
+    return Part("use", "Use of the vocabulary", text, tables=tables)
 
 
 def _tokens(comparison: Comparison) -> Part:

@@ -5,13 +5,11 @@ A report is a :class:`bpe_engine.html_report.page.Page`, written as HTML or Mark
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bpe_engine.html_report.page import Cell, Page, Part, Remark, TableView, Tile, columns, percent
-from bpe_engine.html_report.plots import Figure, bar_chart, growth, rank_frequency
 
 from ..bases import Recognized
 from ..check.check_result import CheckResult
@@ -71,12 +69,6 @@ def _named_tokens(ids: Iterable[int], token: Callable[[int], bytes | None]) -> l
     return [[text or str(number), number] for text, number in zip(texts, numbers)]
 
 
-def _lengths(tokens: Iterable[bytes], title: str = "Length of the new tokens") -> Figure | None:
-    """Charts tokens by number of characters."""
-    counts = Counter(len(token.decode(errors="replace")) for token in tokens)
-    return bar_chart(f"{title}, in characters", "characters", "tokens", {"tokens": counts})
-
-
 def _tables(*tables: TableView) -> list[TableView]:
     """Returns the tables that have rows."""
     return [table for table in tables if table.rows]
@@ -122,23 +114,6 @@ def _learned(result: LearnResult, effect: CorpusEffect | None) -> list[str]:
     return found
 
 
-def _saved(result: LearnResult, effect: CorpusEffect | None) -> Figure | None:
-    """Plots the tokens that the new ids save, in the order of learning: in the corpus, or else in
-    the listed words."""
-    saves: Counter[bytes] = Counter()
-    if effect is not None:
-        saves.update(effect.saved_by_token)
-    else:
-        for path in result.words:
-            if path.id is not None:
-                saves[path.word.encode()] += (len(path.base_pieces) - 1) * path.frequency
-    ordered = sorted(result.tokens, key=lambda token: result.tokens[token])
-    sums = list(itertools.accumulate(saves[token] for token in ordered))
-    of = "of the listed words" if effect is None else "of the corpus"
-    title = f"Tokens saved {of}, over the number of new ids"
-    return growth(title, "new ids, in the order of learning", "tokens", {"saved": sums})
-
-
 def _learn_summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
     ids = list(result.tokens.values())
     one = sum(path.id is not None for path in result.words)
@@ -159,14 +134,7 @@ def _learn_summary(result: LearnResult, effect: CorpusEffect | None) -> Part:
         tiles.append(Tile(f"{len(result.skipped):,}", "already tokens of the base"))
     if result.refused:
         tiles.append(Tile(f"{len(result.refused):,}", "left out: several pieces", "bad"))
-    paths = result.words
-    counts = {
-        "before": Counter(len(path.base_pieces) for path in paths),
-        "after": Counter(1 if path.id is not None else len(path.pieces) for path in paths),
-    }
-    lengths = bar_chart("Tokens of a word, before and after", "tokens", "words", counts)
-    charts = [_saved(result, effect), lengths, _lengths(result.tokens)]
-    return Part("summary", "Summary", tiles=tiles, charts=charts)
+    return Part("summary", "Summary", tiles=tiles)
 
 
 def _words(result: LearnResult) -> Part:
@@ -277,10 +245,8 @@ def _corpus(effect: CorpusEffect, ranks: Mapping[bytes, int]) -> Part:
         for change in effect.unexpected
     ]
     tables += _tables(TableView("corpus-changed", columns(heads), changed, leaf=20))
-    lengths = {"before": effect.lengths_before, "after": effect.lengths_after}
-    chart = bar_chart("Tokens of a piece of the corpus", "tokens", "pieces", lengths)
     text = f"{effect.changed:,} of {plural(effect.pieces, 'piece')} changed."
-    return Part("corpus", "Corpus", text, tables=tables, charts=[chart])
+    return Part("corpus", "Corpus", text, tables=tables)
 
 
 # ---- Checks ----
@@ -293,8 +259,7 @@ def check_page(result: CheckResult) -> Page:
     tiles += [Tile(f"{size:,}", name.replace("_", " ")) for name, size in result.sizes.items()]
     classes: list[list[Cell]] = [[name, count] for name, count in result.round_trip_counts.items()]
     heads = columns({"round-trip class": "text", "ids": "number"})
-    lengths = _lengths(result.tokens.values(), "Length of the tokens")
-    parts = [Part("summary", "Summary", tiles=tiles, charts=[lengths]), *_findings(result.findings)]
+    parts = [Part("summary", "Summary", tiles=tiles), *_findings(result.findings)]
     if result.corpus is not None:
         ids = {token: number for number, token in result.tokens.items()}
         parts.append(_corpus(result.corpus, ids))
@@ -366,13 +331,6 @@ def _findings(findings: Sequence[Finding], *, hides: bool = True) -> list[Part]:
 
 def proposal_page(proposal: Proposal) -> Page:
     """Returns the report on proposed words."""
-    saved: list[int] = []
-    for word in proposal.words:
-        # A word counts once the last of its ids is there; it may need no id.
-        saved += [saved[-1] if saved else 0] * word.new_ids
-        if saved:
-            saved[-1] += word.saved
-    plot = growth("Tokens saved, over the number of new ids", "new ids", "tokens", {"saved": saved})
     rows: list[list[Cell]] = [
         [
             *(_chip(word.word), word.frequency, word.tokens_now, word.new_ids, word.saved),
@@ -392,7 +350,7 @@ def proposal_page(proposal: Proposal) -> Page:
     )
     tables = _tables(TableView("words-table", heads, rows))
     parts = [
-        Part("summary", "Summary", remarks=remarks, charts=[plot]),
+        Part("summary", "Summary", remarks=remarks),
         Part("words", "Words", text, tables=tables),
     ]
     share = percent(proposal.saved / max(proposal.tokens_before, 1))
@@ -418,16 +376,6 @@ def train_page(result: TrainResult) -> Page:
         Tile(f"{texts:,}", f"bytes of text, {tokens:,} tokens"),
     ]
     frequencies = [merge.frequency for merge in result.merges]
-    saved = {"saved": list(itertools.accumulate(frequencies))}
-    ranked = {"merges": sorted(frequencies, reverse=True)}
-    title = "Tokens saved of the training text, over the number of merges"
-    charts = [
-        growth(title, "merges", "tokens", saved),
-        _lengths(result.new_tokens),
-        rank_frequency(
-            ranked, "Count of the pair of each merge", "merges, the most frequent first"
-        ),
-    ]
     by_corpus = zip(result.corpus_bytes, result.corpus_tokens, result.served())
     corpora: list[list[Cell]] = [
         [number, size, count, f"{size / count:.2f}" if count else "", served]
@@ -447,7 +395,7 @@ def train_page(result: TrainResult) -> Page:
     merges = _tables(TableView("merges-table", heads, merged, leaf=25))
     text = "In the order of learning; the last are the rarest."
     parts = [
-        Part("summary", "Summary", tiles=tiles, remarks=notes, tables=tables, charts=charts),
+        Part("summary", "Summary", tiles=tiles, remarks=notes, tables=tables),
         Part("merges", "Merges", text, tables=merges),
     ]
     conclusions = [
@@ -470,7 +418,6 @@ def train_page(result: TrainResult) -> Page:
 def plan_page(plan: EmbeddingPlan) -> Page:
     """Returns the report on the plan of an embedding table."""
     sizes: list[list[Cell]] = [[name.replace("_", " "), size] for name, size in plan.sizes.items()]
-    counts = {"tokens": Counter(map(len, plan.values()))}
     made: list[list[Cell]] = [
         [number, _chip(plan.tokens.get(number, b"")), len(ids), _named_tokens(ids, plan.tokens.get)]
         for number, ids in plan.items()
@@ -482,7 +429,6 @@ def plan_page(plan: EmbeddingPlan) -> Page:
             "summary",
             "Summary",
             tables=[TableView("sizes", columns({"size": "text", "number": "number"}), sizes)],
-            charts=[bar_chart("Parts of a new token", "parts", "tokens", counts)],
         ),
         Part(
             "made-of",
@@ -513,10 +459,6 @@ def map_page(result: VocabularyMap) -> Page:
         Tile(percent(both / max(size, 1)), f"of {size:,} tokens of {name} are in both")
         for name, size in ((a, len(result.ids)), (b, result.size_b))
     ]
-    title = f"How many tokens of {b} the other tokens of {a} become"
-    chart = bar_chart(
-        title, "tokens", f"tokens of {a}", {"tokens": Counter(map(len, found.values()))}
-    )
     longest = sorted(filter(found.get, found), key=lambda id: -len(found[id]))[:MOST_MAPPED]
     rows: list[list[Cell]] = [
         [
@@ -528,7 +470,7 @@ def map_page(result: VocabularyMap) -> Page:
         for id in longest
     ]
     heads = {"id": "id", f"token of {a}": "token", "tokens": "number", f"tokens of {b}": "tokens"}
-    parts = [Part("summary", "Summary", tiles=tiles, charts=[chart])]
+    parts = [Part("summary", "Summary", tiles=tiles)]
     if rows:
         text = f"The {plural(len(rows), 'token')} of {a} that become the most tokens."
         table = TableView("parts-table", columns(heads), rows, leaf=25)

@@ -38,10 +38,7 @@ function chips(tokens, name) {
   const list = element("span", undefined, "chips");
   for (const token of tokens) {
     const chip = bdi(Array.isArray(token) ? token[0] : token, "chip", name);
-    if (Array.isArray(token)) {
-      chip.title = "id " + token[1];
-      if (token[2]) chip.classList.add(token[2]);
-    }
+    if (Array.isArray(token)) chip.title = "id " + token[1];
     list.append(chip);
   }
   return list;
