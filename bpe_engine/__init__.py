@@ -35,7 +35,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import hf, load, prompt
-    from .abilities.alignment import align, align_batch
+    from .abilities.alignment import align
     from .abilities.healing import TokenTrie
     from .load import load_encoding
     from .read.opening import open_tokenizer
@@ -46,7 +46,6 @@ _MODULES = {
     "TokenTrie": "abilities.healing",
     "Tokenizer": "tokenizer",
     "align": "abilities.alignment",
-    "align_batch": "abilities.alignment",
     "hf": "hf",
     "load": "load",
     "load_encoding": "load",
@@ -63,7 +62,6 @@ __all__ = [
     "TokenTrie",
     "Tokenizer",
     "align",
-    "align_batch",
     "core",
     "encoding_for_model",
     "encoding_name_for_model",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 from .._arguments import numpy_for
 from .._core import Pipeline
-from ..common.values import is_arrow, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..face import Names
 
-__all__ = ["AlignedBatch", "Alignment", "align", "align_batch"]
+__all__ = ["Alignment", "align"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,56 +46,6 @@ class Alignment:
     def __len__(self) -> int:
         """Returns the number of groups."""
         return len(self.spans)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class AlignedBatch:
-    """The alignments of a batch of texts, concatenated. ``batch[i]`` is the alignment of one text.
-
-    Arrays as in `Alignment`, over all texts. Spans count the bytes of each text from 0.
-    """
-
-    a_ids: npt.NDArray[np.uint32]
-    b_ids: npt.NDArray[np.uint32]
-    a_splits: npt.NDArray[np.int64]
-    b_splits: npt.NDArray[np.int64]
-    spans: npt.NDArray[np.int64]
-    #: Row splits of texts: text ``i`` has the groups ``row_splits[i]`` to ``row_splits[i + 1]``.
-    row_splits: npt.NDArray[np.int64]
-    a_unplaced: npt.NDArray[np.int64]
-    b_unplaced: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        """Returns the number of texts."""
-        return len(self.row_splits) - 1
-
-    def __getitem__(self, index: SupportsIndex) -> Alignment:
-        """Returns the alignment of one text.
-
-        Raises:
-            TypeError: `index` is not an integer.
-            IndexError: There are fewer texts.
-        """
-        if not isinstance(index, SupportsIndex):
-            kind = type(index).__name__
-            raise TypeError(f"the index of a text must be an int, not {kind}; or iterate over all")
-        index = operator.index(index)
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"text {index} of {len(self)}")
-        start, end = self.row_splits[index % len(self) :][:2]
-        parts = []
-        for ids, splits, unplaced in (
-            (self.a_ids, self.a_splits, self.a_unplaced),
-            (self.b_ids, self.b_splits, self.b_unplaced),
-        ):
-            first, last = splits[start], splits[end]
-            inside = unplaced[(unplaced >= first) & (unplaced < last)] - first
-            parts.append((ids[first:last], splits[start : end + 1] - first, inside))
-        (a, a_splits, a_unplaced), (b, b_splits, b_unplaced) = parts
-        return Alignment(a, b, a_splits, b_splits, self.spans[start:end], a_unplaced, b_unplaced)
-
-    def __iter__(self) -> Iterator[Alignment]:
-        return (self[index] for index in range(len(self)))
 
 
 def align(
@@ -135,86 +83,24 @@ def align(
     >>> aligned.a_splits.tolist(), aligned.b_splits.tolist(), aligned.spans.tolist()
     ([0, 2, 4, 5, 6], [0, 1, 2, 3, 4], [[0, 3], [3, 6], [6, 9], [9, 14]])
     """
-    given = (None if ids is None else [ids] for ids in (a_ids, b_ids))
-    return align_batch(
-        a,
-        b,
-        [text],
-        a_ids=next(given),
-        b_ids=next(given),
-        allowed_special=allowed_special,
-        disallowed_special=disallowed_special,
-    )[0]
-
-
-def align_batch(
-    a: Pipeline,
-    b: Pipeline,
-    texts: Iterable[str],
-    *,
-    a_ids: Sequence[Sequence[int]] | None = None,
-    b_ids: Sequence[Sequence[int]] | None = None,
-    allowed_special: Names | None = None,
-    disallowed_special: Names = (),
-) -> AlignedBatch:
-    """Returns `align` of each text.
-
-    Args:
-        texts: The texts.
-        a_ids, b_ids: The ids of each text, if known.
-        a, b, allowed_special, disallowed_special: As in `align`.
-
-    Raises:
-        ValueError: As in `align`, or the number of id rows differs from the number of texts.
-        TypeError: `a` or `b` is not a tokenizer, or a text is not a str.
-        KeyError: A given id is not a token's.
-
-    >>> import bpe_engine
-    >>> gpt2, o200k = (bpe_engine.get_encoding(name) for name in ("gpt2", "o200k_base"))
-    >>> batch = bpe_engine.align_batch(gpt2, o200k, ["根本", "", " is root"])
-    >>> batch.a_splits.tolist(), batch.b_splits.tolist(), batch.row_splits.tolist()
-    ([0, 2, 4, 5, 6], [0, 1, 2, 3, 4], [0, 2, 2, 4])
-    """
     np = numpy_for("align", "encode_with_offsets")
-    for name, given in (("a", a), ("b", b)):
+    names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
+    sides = []
+    for name, given, ids in (("a", a, a_ids), ("b", b, b_ids)):
         if not issubclass(type(given), Pipeline):
             kind = type(given).__name__
             raise TypeError(
                 f"{name} must be a tokenizer, not {kind}; bpe_engine.open_tokenizer opens names and files"
             )
-    if isinstance(texts, (str, bytes)):
-        kind = type(texts).__name__
-        raise TypeError(f"texts must be several str, not {kind}; for one text call align")
-    if is_arrow(texts):
-        kind = type(texts).__name__
-        raise TypeError(f"texts must be a list of str, not pyarrow.{kind}; pass column.to_pylist()")
-    texts = listed(texts)
-    names = {"allowed_special": allowed_special, "disallowed_special": disallowed_special}
-    sides = [(one, names, _rows(given, len(texts))) for one, given in ((a, a_ids), (b, b_ids))]
-    found = []
-    for row, text in enumerate(texts):
-        try:
-            placed = [_placed(one, names, text, given[row]) for one, names, given in sides]
-        except TypeError as error:
-            raise TypeError(f"row {row}: {error}") from None
-        found.append(_groups(*placed))
-    of_a, a_ends, a_unplaced = _joined([each[0] for each in found])
-    of_b, b_ends, b_unplaced = _joined([each[1] for each in found])
-    spans = [each[2] for each in found]
-    rows = np.cumsum([0, *map(len, spans)], dtype=np.int64)
-    spans = np.concatenate([np.zeros((0, 2), np.int64), *spans])
-    return AlignedBatch(of_a, of_b, a_ends, b_ends, spans, rows, a_unplaced, b_unplaced)
+        sides.append(_placed(given, names, text, ids))
+    (of_a, a_ends, a_unplaced), (of_b, b_ends, b_unplaced), spans = _groups(*sides)
+    a_splits, b_splits = (np.concatenate([[0], ends]) for ends in (a_ends, b_ends))
+    return Alignment(of_a, of_b, a_splits, b_splits, spans, a_unplaced, b_unplaced)
 
 
 #: Ids of a text with the byte span of each; the same with group ends.
 _Placed = tuple[Any, Any]
 _Side = tuple[Any, Any, Any]
-
-
-def _rows(given: Sequence[Sequence[int]] | None, count: int) -> Sequence[Sequence[int] | None]:
-    if given is not None and len(given) != count:
-        raise ValueError(f"there are ids of {len(given)} texts for {count} texts")
-    return [None] * count if given is None else given
 
 
 def _placed(tokenizer: Pipeline, names: Any, text: str, ids: Sequence[int] | None) -> _Placed:
@@ -286,17 +172,3 @@ def _groups(a: _Placed, b: _Placed) -> tuple[_Side, _Side, Any]:
         np.maximum.at(last, group, spans[is_placed, 1])
         found.append((ids, end, np.nonzero(~is_placed)[0]))
     return found[0], found[1], np.stack([np.minimum(first, last), last], 1)
-
-
-def _joined(sides: list[_Side]) -> _Side:
-    """Joins the ids of all texts. Returns the ids, the row splits of groups, and the indices of ids
-    without a span."""
-    import numpy as np
-
-    before = np.cumsum([0, *(len(ids) for ids, _, _ in sides)])
-    empty = np.zeros(0, np.int64)
-    return (
-        np.concatenate([np.zeros(0, np.uint32), *(ids for ids, _, _ in sides)]),
-        np.concatenate([before[:1], *(ends + at for (_, ends, _), at in zip(sides, before))]),
-        np.concatenate([empty, *(places + at for (_, _, places), at in zip(sides, before))]),
-    )

@@ -9,7 +9,7 @@ from .group import Group
 
 # Commands in the order of the help.
 _SECTIONS = {
-    "Text and tokens": ("count", "show", "encode", "decode", "split", "align", "heal"),
+    "Text and tokens": ("count", "show", "encode", "decode", "split"),
     "Chat templates and training data": ("account", "check-template", "audit", "corpus"),
     "Encodings": ("encodings", "playground"),
 }

@@ -1,4 +1,4 @@
-"""Draws on a terminal: tokens in color, groups of tokens, and the table of encodings."""
+"""Draws on a terminal: tokens in color, and the table of encodings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import get_encoding
-from .._core import TokenTable
-from ..abilities.alignment import Alignment
-from ..abilities.healing import Healed
 from ..abilities.visible import CONTINUED, plural, visible_bytes, whole_characters
 from ..core import Encoding
 from ..model import models_of
@@ -132,110 +129,6 @@ def _chop(shown: str, width: int) -> list[str]:
             parts.append("")
         parts[-1] += character
     return parts
-
-
-def show_healed(
-    tokenizer: Encoding, healed: Healed, most: int, color: str, width: int | None
-) -> None:
-    """Draws the stable ids of a prompt, the bytes after them, and the allowed next tokens.
-
-    Args:
-        tokenizer: The tokenizer.
-        healed: The prompt.
-        most: Maximum allowed next tokens to draw.
-        color, width: As in `show_tokens`.
-    """
-    console, table = _console(color, width), TokenTable(tokenizer)
-
-    def decoded(ids: Iterable[int]) -> Iterator[DecodedToken]:
-        return (DecodedToken(id, table[id], table.kind(id) == "special", 0, 0) for id in ids)
-
-    _print_rows(console, decoded(healed.ids))
-    stay = f"{plural(len(healed.ids), 'id')} of {tokenizer._label} stay"
-    if healed.done:
-        _print_note(console, f"{stay}; any token may come next")
-        return
-    _print_note(console, f"{stay}; the next tokens begin with")
-    first, *others = map(visible_bytes, healed.rests)
-    console.print(Text(first, Style(bold=True)), soft_wrap=True)
-    if others:
-        _print_note(console, "or, as what follows may change the last character, with")
-        console.print(Text("  ".join(others[:most])), soft_wrap=True)
-        if len(others) > most:
-            _print_note(console, f"and {len(others) - most:,} more (--most)")
-    allowed = healed.allowed_ids().tolist()
-    _print_note(console, f"{plural(len(allowed), 'token')} may come next")
-    _print_rows(console, decoded(allowed[:most]))
-    if len(allowed) > most:
-        _print_note(console, f"and {len(allowed) - most:,} more (--most)")
-
-
-def show_alignment(
-    names: Sequence[str],
-    tokenizers: Sequence[Encoding],
-    aligned: Alignment,
-    color: str,
-    width: int | None,
-) -> None:
-    """Draws a line for each group of the tokens of two tokenizers, each in another color.
-
-    Args:
-        names, tokenizers: Both tokenizers, with their names.
-        aligned: The groups.
-        color, width: As in `show_tokens`.
-    """
-    console = _console(color, width)
-    ids = aligned.a_ids.tolist(), aligned.b_ids.tolist()
-    sides = [
-        _grouped(tokenizer, of_side, splits.tolist())
-        for tokenizer, of_side, splits in zip(tokenizers, ids, (aligned.a_splits, aligned.b_splits))
-    ]
-    # Wider groups reach beyond their columns.
-    most = max((console.width - 7) // 4, 8)
-    room = [
-        tuple(min(most, size) for size in _sizes(name, side)) for name, side in zip(names, sides)
-    ]
-    headers = (f"{name:<{sum(size) + 2}}" for name, size in zip(names, room))
-    _print_note(console, "   ".join(headers).rstrip())
-    for place, groups in enumerate(zip(*sides)):
-        line = Text()
-        for group, size in zip(groups, room):
-            _add_group(line, group, _STYLES[place % len(_STYLES)], *size)
-        line.rstrip()
-        console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-    counts = " and ".join(f"{len(it):,} of {name}" for it, name in zip(ids, names))
-    _print_note(console, f"{plural(len(aligned), 'group')} of tokens, {counts}")
-
-
-@dataclass(frozen=True)
-class _Group:
-    tokens: list[str]
-    ids: str
-
-
-def _grouped(tokenizer: Encoding, ids: list[int], splits: list[int]) -> list[_Group]:
-    table = TokenTable(tokenizer)
-    shown = [
-        CONTINUED * continued + visible_bytes(characters)
-        for continued, characters in whole_characters(table[id] for id in ids)
-    ]
-    spans = zip(splits, splits[1:])
-    return [_Group(shown[a:b], " ".join(map(str, ids[a:b]))) for a, b in spans]
-
-
-def _sizes(name: str, groups: list[_Group]) -> tuple[int, int]:
-    ids = max((len(group.ids) for group in groups), default=0)
-    tokens = max((cell_len(" ".join(group.tokens)) for group in groups), default=0)
-    return max(tokens, len(name) - ids - 2), ids
-
-
-def _add_group(line: Text, group: _Group, style: Style, tokens: int, ids: int) -> None:
-    start = line.cell_len
-    for place, token in enumerate(group.tokens):
-        line.append(" " * (place > 0))
-        line.append(token, style)
-    line.append(" " * (max(start + tokens - line.cell_len, 0) + 2))
-    line.append(f"{group.ids:<{ids}}   ", _ID)
 
 
 def describe(name: str) -> dict[str, Any]:

@@ -180,17 +180,12 @@ def _special_token(option: str) -> tuple[str, int]:
 
 def choose_special(tokenizer: Encoding, names: Sequence[str]) -> set[str]:
     """Returns the special tokens that --allow-special names."""
-    return choose_special_of([tokenizer], names)
-
-
-def choose_special_of(tokenizers: Sequence[Encoding], names: Sequence[str]) -> set[str]:
-    """Returns the special tokens of some tokenizers that --allow-special names."""
-    known = {name for tokenizer in tokenizers for name in tokenizer.special_tokens_set}
+    known = set(tokenizer.special_tokens_set)
     for name in names:
         if name not in {*known, "all"}:
             hint = ""
             if any(other in name for other in known):
                 hint = " Before the text, give the name of a token, or all."
-            unknown = unknown_special(tokenizers[0], name)
+            unknown = unknown_special(tokenizer, name)
             raise click.UsageError(f"--allow-special {unknown}.{hint}")
     return known if "all" in names else set(names)

@@ -18,7 +18,6 @@ __all__ = [
     "print_line",
     "print_note",
     "read_bytes",
-    "read_prompt",
     "read_text",
     "write",
 ]
@@ -29,14 +28,6 @@ _CHUNK = 1 << 16
 def read_bytes(path: str | None) -> bytes:
     """Reads a file, or standard input for None and ``-``."""
     return b"".join(_chunks(path))
-
-
-def read_prompt(words: Sequence[str], path: str | None, errors: str) -> str | bytes:
-    """Reads the text of a command with `options.reads_text`; with ``strict`` as bytes, which may
-    end inside a character."""
-    if errors != "strict":
-        return read_text(words, path, errors)
-    return b"".join(_contents(words, path)[0])
 
 
 def read_text(words: Sequence[str], path: str | None, errors: str) -> str:

@@ -159,7 +159,6 @@ def read_column(kind: str, rng: random.Random, folder: Path) -> None:
         lambda column: count_pieces(pa.table({"text": column})),
         gpt2.encode_batch_to_numpy,
         gpt2.encode_batch,
-        lambda column: bpe_engine.align_batch(gpt2, gpt2, column),
     ]
     try:
         rng.choice(calls)(lying_column(rng))

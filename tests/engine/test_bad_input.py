@@ -61,13 +61,9 @@ def test_columns_where_lists_are_read(gpt2):
     lying = pyarrow.Array.from_buffers(
         pyarrow.string(), 2, [None, pyarrow.py_buffer(numbers), whole.buffers()[2]]
     )
-    calls = [gpt2.encode_batch, lambda texts: bpe_engine.align_batch(gpt2, gpt2, texts)]
     for column in (whole, lying, pyarrow.chunked_array([lying])):
-        for call in calls:
-            with pytest.raises(
-                TypeError, match=r"list of str, not pyarrow\.\w+; pass column.to_pyl"
-            ):
-                call(column)
+        with pytest.raises(TypeError, match=r"list of str, not pyarrow\.\w+; pass column.to_pyl"):
+            gpt2.encode_batch(column)
 
 
 @pytest.mark.parametrize("layout", ["column", "list", "series"])

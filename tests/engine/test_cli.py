@@ -25,7 +25,7 @@ from bpe_engine.abilities import visible
 from bpe_engine.cli import display, tokens
 
 COMMANDS = [
-    "count", "show", "encode", "decode", "split", "align", "heal", "account",
+    "count", "show", "encode", "decode", "split", "account",
     "check-template", "audit", "corpus", "encodings", "playground",
 ]  # fmt: skip
 O200K = bpe_engine.get_encoding("o200k_base")
@@ -247,95 +247,6 @@ def test_help_lists_the_commands() -> None:
     status, out, err = run()
     assert (status, out, err) == (2, "", text)
     assert run("--version")[1].strip().endswith(bpe_engine.__version__)
-
-
-# ---- align and heal ----
-
-
-def test_align(tmp_path: Path) -> None:
-    both = ("align", "gpt2", "o200k_base")
-    status, out, err = run(*both, "--color", "never", "根本 is root")
-    assert (status, err) == (0, "")
-    assert out.splitlines() == [
-        "gpt2               o200k_base",
-        "根 ‥   43718 117   根     31888",
-        "本 ‥   17312 105   本     4087",
-        "·is    318         ·is    382",
-        "·root  6808        ·root  6577",
-        "4 groups of tokens, 6 of gpt2 and 4 of o200k_base",
-    ]
-    assert json.loads(run(*both, "--json", "本 a")[1]) == [
-        {"start": 0, "end": 3, "text": "本", "bytes": "e69cac", "a": [17312, 105], "b": [4087]},
-        {"start": 3, "end": 5, "text": " a", "bytes": "2061", "a": [257], "b": [261]},
-    ]
-    assert run(*both, "")[1].splitlines()[1:] == [
-        "0 groups of tokens, 0 of gpt2 and 0 of o200k_base"
-    ]
-    colored = run(*both, "--color", "always", "a b")[1]
-    found = re.findall(r"48;2;([0-9;]+)m([^\x1b]+)", colored)
-    assert [text for _, text in found] == ["a", "a", "·b", "·b"]
-    assert found[0][0] == found[1][0] != found[2][0]
-
-
-def test_align_with_special_tokens_and_files(tmp_path: Path) -> None:
-    text, path = "a<|endoftext|><|im_start|>", str(tmp_path / "tokenizer.json")
-    special = ("--allow-special", "all", "--json", text)
-    groups = json.loads(run("align", "gpt2", "qwen", *special)[1])
-    assert [group["b"] for group in groups] == [[64], [151643], [151644]]
-    assert groups[1]["a"] == [50256]
-    status, _, err = run("align", "gpt2", "qwen", "--allow-special", "<x>", "a")
-    assert status == 2 and "'<x>' is not a special token of gpt2" in err
-    Path(path).write_text(json.dumps(character_file()), encoding="utf-8")
-    out = run("align", path, "gpt2", "--width", "40", "ab ab")[1].splitlines()
-    assert [line.split() for line in out[:3]] == [
-        ["tokenizer.json", "gpt2"],
-        ["ab", "5", "ab", "397"],
-        ["·ab", "6", "·ab", "450"],
-    ]
-
-
-def test_heal() -> None:
-    prompt = 'The link is <a href="http:'
-    status, out, err = run("heal", "-e", "gpt2", "--most", "6", prompt)
-    assert (status, err) == (0, "")
-    assert out.splitlines() == [
-        'The ·link ·is ·<   a  ·href ="   http',
-        "464 2792  318 1279 64 13291 2625 4023",
-        "8 ids of gpt2 stay; the next tokens begin with",
-        ":",
-        "16 tokens may come next",
-        ':  ://  ::   :\\\\  :"    :/',
-        "25 1378 3712 7479 11097 14079",
-        "and 10 more (--most)",
-    ]
-    assert run("heal", "")[1] == "0 ids of o200k_base stay; any token may come next\n"
-    name = "<|endoftext|>"
-    healed = json.loads(run("heal", "--json", "--allow-special", "all", name)[1])
-    assert (healed["ids"], healed["rest"]["bytes"], healed["next"]) == ([199999], "", None)
-    assert healed["rests"] == []
-
-
-def test_heal_where_a_mark_may_follow() -> None:
-    lines = run("heal", "-e", "qwen3", "--most", "2", "cafe")[1].splitlines()
-    note = "or, as what follows may change the last character, with"
-    assert lines[:3] == ["0 ids of qwen3 stay; the next tokens begin with", "cafe", note]
-    others = lines[3].split()
-    assert len(others) == 2 and lines[4].startswith("and ")
-    healed = json.loads(run("heal", "-e", "qwen3", "--json", "cafe")[1])
-    rests = [rest["text"] for rest in healed["rests"]]
-    assert rests[0] == healed["rest"]["text"] == "cafe" and "caf\u00e9" in rests
-    assert rests[1:3] == others
-
-
-def test_heal_a_prompt_that_ends_inside_a_character() -> None:
-    healed = json.loads(Run("heal", "--json", "-e", "gpt2", stdin=b"x \xe6\x97").out)
-    assert (healed["ids"], healed["rest"]) == ([87], {"text": None, "bytes": "20e697"})
-    assert [(token["id"], token["bytes"]) for token in healed["next"]] == [
-        (220, "20"),
-        (10545, "20e6"),
-    ]
-    assert "byte 0 of the prompt is not UTF-8" in Run("heal", stdin=b"\xffa").err
-    assert Run("heal", "--errors", "replace", stdin=b"\xffa").status == 0
 
 
 # ---- show and encodings ----
@@ -584,9 +495,8 @@ def test_closed_output(arguments):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("command", ["encode", "heal"])
-def test_input_that_cannot_be_read(command):
-    done = _in_shell("<&-", command)
+def test_input_that_cannot_be_read():
+    done = _in_shell("<&-", "encode")
     assert done.stderr == "bpe-engine: standard input: it is closed\n"
     assert (done.stdout, done.returncode) == ("", 1)
 
@@ -682,7 +592,6 @@ def test_every_command_takes_a_tokenizer_without_ranks(tmp_path: Path) -> None:
             (6, 1, 4),
         ]
     assert "Invalid token" in run("decode", "-e", path, "99")[2]
-    assert "characters outside the vocabulary are lost" in run("heal", "-e", path, "a")[2]
     template = tmp_path / "chat.jinja"
     template.write_text("{% for m in messages %}{{ m.content }}<end><|x|>{% endfor %}")
     found = run("check-template", str(template), "--tokenizer", path)
@@ -706,10 +615,6 @@ def test_text_becomes_no_special_token(tmp_path: Path) -> None:
     assert run("count", *own, text)[1] == f"{len(ids)}\n"
     items = json.loads(run("show", "--json", *own, text)[1])
     assert [item["id"] for item in items] == ids and not any(item["special"] for item in items)
-    groups = json.loads(run("align", "--json", "gpt2", str(path), text)[1])
-    assert [id for group in groups for id in group["b"]] == ids
-    groups = json.loads(run("align", "--json", str(path), "gpt2", text)[1])
-    assert [id for group in groups for id in group["a"]] == ids
     shown = run("show", *own, "--color", "never", "a b")[1]
     assert shown.endswith("3 characters, 3 bytes, my-model\n")
     assert json.loads(run("count", "--json", *own, "a")[1])["encoding"] == "my-model"

@@ -1,4 +1,4 @@
-"""Tests `align` and `align_batch` on every pair of kinds of tokenizers, against their definition."""
+"""Tests `align` on every pair of kinds of tokenizers, against their definition."""
 
 from __future__ import annotations
 
@@ -46,10 +46,8 @@ def faces() -> dict[str, object]:
 @pytest.mark.parametrize("other", KINDS)
 def test_groups(faces, one, other):
     a, b = faces[one], faces[other]
-    given = texts(12, f"align {one} {other}")
-    batch = bpe_engine.align_batch(a, b, given)
-    assert len(batch) == len(given)
-    for text, found in zip(given, batch):
+    for text in texts(12, f"align {one} {other}"):
+        found = bpe_engine.align(a, b, text)
         (a_ids, a_spans), (b_ids, b_spans) = (
             face._encode_with_origins(text, disallowed_special=()) for face in (a, b)
         )
@@ -63,8 +61,7 @@ def test_groups(faces, one, other):
             placed = [span for span in inside if span[0] < span[1]]
             assert start == min((x for x, _ in placed), default=0)
             assert end == max((y for _, y in placed), default=0)
-    assert batch.row_splits[-1] == len(batch.spans) == len(batch.a_splits) - 1
-    assert batch[-1].a_ids.tolist() == batch[len(given) - 1].a_ids.tolist()
+        assert len(found) == len(found.spans) == len(found.a_splits) - 1
 
 
 def test_a_tokenizer_with_itself_has_groups_of_one_token():
@@ -84,8 +81,6 @@ def test_ids_that_are_there_already():
         bpe_engine.align(gpt2, o200k, text, b_ids=[1, 2])
     with pytest.raises(KeyError):
         bpe_engine.align(gpt2, o200k, text, b_ids=[10**9])
-    with pytest.raises(ValueError, match="ids of 1 texts for 2 texts"):
-        bpe_engine.align_batch(gpt2, o200k, [text, text], a_ids=[apart])
 
 
 def test_white_space_has_its_bytes_where_offsets_leave_it_out():
@@ -105,13 +100,6 @@ def test_wrong_arguments():
     gpt2 = bpe_engine.get_encoding("gpt2")
     with pytest.raises(TypeError, match="b must be a tokenizer, not str; .*open_tokenizer"):
         bpe_engine.align(gpt2, "o200k_base", "x")
-    with pytest.raises(TypeError, match="not str; for one text call align"):
-        bpe_engine.align_batch(gpt2, gpt2, "abc")
-    with pytest.raises(TypeError, match="must be an int, not slice"):
-        bpe_engine.align_batch(gpt2, gpt2, ["a"])[0:1]
-    with pytest.raises(TypeError, match="row 1"):
-        bpe_engine.align_batch(gpt2, gpt2, ["a", 1])
-    with pytest.raises(IndexError):
-        bpe_engine.align_batch(gpt2, gpt2, ["a"])[1]
-    assert len(bpe_engine.align_batch(gpt2, gpt2, [])) == 0
+    with pytest.raises(TypeError, match="must be a str, not int"):
+        bpe_engine.align(gpt2, gpt2, 1)
     assert len(bpe_engine.align(gpt2, gpt2, "")) == 0
