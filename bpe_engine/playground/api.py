@@ -49,8 +49,6 @@ class Api:
             "tokens": self._tokens,
             "steps": self._steps,
             "prompt": self._prompt,
-            "search": self._search,
-            "token": self._token,
         }
         if name not in functions:
             raise LookupError(f"no function {name!r}; there are {', '.join(functions)}")
@@ -122,13 +120,6 @@ class Api:
             generation=_field(request, "generation", bool),
             variables=variables,
         )
-
-    def _search(self, request: dict[str, Any]) -> dict[str, Any]:
-        kind, query = _text(request, "kind"), _text(request, "query")
-        return words.search(self._vocabulary(request), kind, query)
-
-    def _token(self, request: dict[str, Any]) -> dict[str, Any]:
-        return words.token_page(self._vocabulary(request), _field(request, "id", int))
 
     def _vocabulary(self, request: dict[str, Any]) -> Vocabulary:
         return self._vocabularies.get(_text(request, "encoding"))

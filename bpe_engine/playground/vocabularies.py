@@ -1,4 +1,4 @@
-"""`Vocabularies`: the encodings that the playground shows, and facts about their tokens."""
+"""`Vocabularies`: the encodings that the playground shows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from ..core import Encoding
 from ..hf import UnsupportedTokenizer
 from ..read.opening import encoding_of_ranks, open_tokenizer
 from ..read.sources import format_of_name, not_found
-from ..vocabulary import audit_tokens
 from .templates import template_of
 
 __all__ = ["Vocabularies", "Vocabulary"]
 
 
 class Vocabulary:
-    """A tokenizer with the facts about its tokens, each computed on first use."""
+    """A tokenizer with its tokens and ranks."""
 
     def __init__(self, name: str, tokenizer: Encoding, path: str | None = None):
         self.name = name
@@ -41,55 +40,14 @@ class Vocabulary:
         return b"".join(self.tokenizer.decode_tokens_bytes(ids))
 
     @functools.cached_property
-    def tokens(self) -> dict[int, bytes]:
-        """The bytes of each id, special tokens included, in the order of ids."""
-        ids = [*self._table.ids("ordinary"), *self._table.ids("special")]
-        return {id: self._table[id] for id in sorted(ids)}
-
-    @functools.cached_property
-    def _encoding(self) -> Encoding | str:
-        try:
-            return (
-                self.tokenizer
-                if self.tokenizer._unranked is None
-                else encoding_of_ranks(self.tokenizer)
-            )
-        except UnsupportedTokenizer as error:
-            return f"merges are shown for tokenizers with ranks, and {self.name} has none ({error})"
-
-    @functools.cached_property
     def ranks(self) -> dict[bytes, int] | str:
         """The rank of each ordinary token, or the reason for their absence."""
-        found = self._encoding
-        return found if isinstance(found, str) else dict(found.mergeable_ranks)
-
-    def audit(self, id: int) -> tuple[str, str]:
-        """Returns the round-trip class of an id, and "reached" or the reason that merging misses
-        the token, as in `vocab-tools check`. Without ranks, the reason is ""."""
-        if isinstance(self._encoding, Encoding):
-            return self._audits[id]
-        if self.is_special(id):
-            return "OK_SPECIAL", ""
         try:
-            ids = self.tokenizer.encode(self.bytes_of(id).decode(), disallowed_special=())
-        except UnicodeDecodeError:
-            return "UNDECODEABLE", ""
-        number = "SINGLE" if len(ids) == 1 else "MULTI"
-        return "OK" if ids == [id] else f"UNREACHABLE_{number}_TOKEN", ""
-
-    @functools.cached_property
-    def _audits(self) -> dict[int, tuple[str, str]]:
-        encoding = self._encoding
-        assert isinstance(encoding, Encoding) and isinstance(self.ranks, dict)
-        specials = {id: name for name, id in reversed([*encoding.special_tokens.items()])}
-        columns = audit_tokens(
-            self.ranks,
-            encoding.pattern,
-            [(name, id) for id, name in specials.items()],
-            nfc=encoding.normalization == "NFC",
-        )
-        found = zip(columns["ids"], zip(columns["round_trip"], columns["merging"]))
-        return dict.fromkeys(specials, ("OK_SPECIAL", "")) | dict(found)
+            tokenizer = self.tokenizer
+            is_ranked = tokenizer._unranked is None
+            return dict((tokenizer if is_ranked else encoding_of_ranks(tokenizer)).mergeable_ranks)
+        except UnsupportedTokenizer as error:
+            return f"merges are shown for tokenizers with ranks, and {self.name} has none ({error})"
 
 
 class Vocabularies:

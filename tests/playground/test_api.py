@@ -16,10 +16,9 @@ from bpe_engine import vocabulary
 from bpe_engine.load import dump_tiktoken_bpe
 from bpe_engine.playground.api import Api
 from bpe_engine.playground.texts import MAX_TEXT
-from bpe_engine.playground.vocabularies import Vocabularies, Vocabulary
-from bpe_engine.playground.words import merge_steps, token_page
+from bpe_engine.playground.vocabularies import Vocabularies
+from bpe_engine.playground.words import merge_steps
 from bpe_engine.prompt import render_chat
-from vocab_tools.check import check_vocabulary
 
 TEXT = "Hello  wörld!\n\t根本不是 שלום 👩‍🚀 e\u0301 <|endoftext|><|im_end|> x\r\n  return 1234567"
 CHAT = [
@@ -105,79 +104,9 @@ def test_steps_end_with_the_ids_of_encode(name: str) -> None:
         assert answer["ids"] == vocabulary.encode_piece(encoding, piece)
 
 
-def test_a_token_that_merging_misses() -> None:
-    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"bc": 257, b"xyz": 258}
-    encoding = vocabulary.make_encoding("mine", ranks, r"\w+|\W+", {"<|end|>": 300})
-    page = token_page(Vocabulary("mine", encoding), 258)
-    assert (page["merging"], page["path"]["reached"], page["path"]["ids"]) == (
-        "no parts",
-        False,
-        [258],
-    )
-    assert token_page(Vocabulary("mine", encoding), 300)["class"] == "OK_SPECIAL"
-    with pytest.raises(ValueError, match="no token 299; its largest id is 300"):
-        token_page(Vocabulary("mine", encoding), 299)
-
-
 def test_long_pieces_are_refused_by_name() -> None:
     answer = Api().call("steps", {"encoding": "gpt2", "text": "a" * 300})
     assert answer["refused"] == "this piece has 300 bytes; merges are shown for at most 200"
-
-
-@pytest.mark.parametrize("name", ["gpt2", "qwen3"])
-def test_classes_equal_those_of_the_check(name: str) -> None:
-    expected = check_vocabulary(bpe_engine.get_encoding(name)).round_trip
-    audit = Vocabulary(name, bpe_engine.get_encoding(name)).audit
-    assert {id: audit(id)[0] for id in expected} == expected
-
-
-def test_search_equals_a_plain_search() -> None:
-    api, encoding = Api(), bpe_engine.get_encoding("gpt2")
-    tokens = {id: token for token, id in encoding.mergeable_ranks.items()}
-
-    def found(kind: str, query: str) -> tuple[int, list[int]]:
-        answer = api.call("search", {"encoding": "gpt2", "kind": kind, "query": query})
-        assert answer["complete"]
-        assert all(bytes.fromhex(row["bytes"]) for row in answer["tokens"])
-        return answer["total"], [row["id"] for row in answer["tokens"]]
-
-    assert found("text", "token")[1][0] == encoding.encode_single_token("token")
-    assert found("text", "the")[0] == sum(b"the" in token for token in tokens.values())
-    assert found("bytes", "e2 82")[0] == sum(b"\xe2\x82" in token for token in tokens.values())
-    assert found("id", "100-103") == (4, [100, 101, 102, 103])
-    assert found("id", "50256") == (1, [50256])
-    letters = {id for id, token in tokens.items() if set(token) <= set(b"ab") and token}
-    assert set(found("regex", "^[ab]+$")[1]) == letters
-    assert found("text", "") == (0, [])
-
-
-@pytest.mark.parametrize(
-    "kind, query, message",
-    [
-        ("id", "x", "is not an id"),
-        ("bytes", "e", "not bytes in hexadecimal"),
-        ("regex", "(", "does not compile"),
-        ("sound", "x", "not 'sound'"),
-    ],
-)
-def test_searches_that_are_malformed(kind: str, query: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Api().call("search", {"encoding": "gpt2", "kind": kind, "query": query})
-
-
-def test_the_page_of_a_token() -> None:
-    encoding = bpe_engine.get_encoding("o200k_base")
-    id = encoding.encode_single_token("token")
-    page = Api().call("token", {"encoding": "o200k_base", "id": id})
-    assert page["class"] == "OK" and page["path"]["reached"]
-    assert [row["id"] for row in page["neighbors"]] == list(range(id - 4, id + 5))
-    parts = {bytes.fromhex(row["bytes"]): row["used"] for row in page["part_of"]}
-    expected = {token for token in encoding.mergeable_ranks if b"token" in token} - {b"token"}
-    assert parts.keys() == expected and page["part_of_total"] == len(expected)
-    ranks = dict(encoding.mergeable_ranks)
-    for token, used in parts.items():
-        assert used == any(b"token" in step["parts"] for step in merge_steps(token, ranks)), token
-    assert any(parts.values())
 
 
 def prompt(**more: Any) -> dict[str, Any]:
@@ -288,10 +217,6 @@ def test_tokenizers_without_ranks(tmp_path: Path) -> None:
     steps = call("steps", text="ab ab")
     assert steps["pieces"] == [b"ab".hex(), b" ab".hex()]
     assert f"{name} has none (pre_tokenizer: " in steps["refused"]
-    assert call("search", kind="text", query="b")["total"] == 3
-    page = call("token", id=6)
-    assert (page["class"], page["merging"], page["part_of"]) == ("OK", "", [])
-    assert call("token", id=7)["class"] == "OK_SPECIAL"
     asked = {"messages": [], "variables": {}, "generation": False, "template": "ab<end>"}
     assert call("prompt", **asked)["naive"]["ids"] == [5, 7]
 
@@ -317,8 +242,7 @@ def test_pipes_are_not_opened(tmp_path: Path) -> None:
         ("tokens", request("x", "gpt3"), "no encoding 'gpt3' is open. Did you mean 'gpt2'"),
         ("steps", {"encoding": "gpt2"}, "'text' is missing"),
         ("steps", {"encoding": "gpt2", "text": "x" * 300_000}, "300,000 characters, more than"),
-        ("token", {"encoding": "gpt2", "id": True}, "'id' is bool"),
-        ("token", {"encoding": "gpt2", "id": -1}, "no token -1"),
+        ("steps", {"encoding": "gpt2", "text": "x", "index": True}, "'index' is bool"),
         ("open", {"source": "\0"}, "null|not an encoding"),
         ("prompt", {"messages": [1]}, "each message is an object"),
     ],

@@ -28,7 +28,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-VIEWS = ("tokens", "steps", "prompts", "vocabulary")
+VIEWS = ("tokens", "steps", "prompts")
 TOOL_TEMPLATE = (
     "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.reasoning_content }}{{ m.content }}"
     "{{ (m.tool_calls or []) | tojson }}<|im_end|>{% endfor %}"
@@ -156,7 +156,7 @@ def test_typing_encodes_each_change(page: Page) -> None:
     page.check_ids(page.run("return document.getElementById('text').value"))
 
 
-@pytest.mark.parametrize("name", bpe_engine.list_encoding_names())
+@pytest.mark.parametrize("name", ["gpt2", "qwen3"])
 def test_colors_and_ids_equal_encode(page: Page, name: str) -> None:
     """Each token is one element with its id, and no two neighbors have one color."""
     text = "Hello  wörld, 根本不是 שלום 👩‍🚀 e\u0301.\n\n\treturn 1234567 <|endoftext|>"
@@ -252,17 +252,6 @@ def test_differences_are_where_the_cuts_differ(page: Page) -> None:
     page.until(lambda: page.run("return columns[0].differs[columns[0].current]") == 1)
 
 
-def test_a_clicked_token_shows_its_merges(page: Page) -> None:
-    page.put("some unbelievable text")
-    page.ids()
-    page.run("columns[0].list.querySelectorAll('.t')[1].click()")
-    page.until(lambda: page.find("#steps-out").text.count("Join"))
-    word = page.run("return state.word")
-    assert word == " unbelievable"
-    ids = bpe_engine.get_encoding("o200k_base").encode(word)
-    assert ", ".join(map(str, ids)) in page.find("#steps-out .verdict").text
-
-
 def test_prompts_show_forged_control_tokens(page: Page) -> None:
     page.view("prompts")
     page.until(lambda: "forged 2 control tokens" in page.find("#prompt-out").text)
@@ -274,54 +263,6 @@ def test_prompts_show_forged_control_tokens(page: Page) -> None:
         "const e = document.getElementById('example'); e.value = 'Full-width look-alike'; e.dispatchEvent(new Event('change'))"
     )
     page.until(lambda: "Nothing was forged" in page.find("#prompt-out").text)
-
-
-def test_the_vocabulary_finds_tokens(page: Page) -> None:
-    page.view("vocabulary")
-    page.until(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#found tbody tr"))
-    page.find("#found tbody button").click()
-    page.until(lambda: "Part of" in page.find("#token").text)
-    id = bpe_engine.get_encoding("o200k_base").encode_single_token("token")
-    assert f"Token {id}" in page.find("#token h2").text and "OK:" in page.find("#token").text
-
-
-@pytest.mark.parametrize("width", [420, 820, 1300])
-def test_tokens_are_whole_at_the_ends_of_rows(page: Page, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    page.put("The divided tokens of antidisestablishmentarianism, and 根本不是 שאלה קצרה " * 9)
-    page.ids()
-    cut = """return Array.from(document.querySelectorAll(arguments[0])).filter(e => e.offsetParent
-        && new Set(Array.from(e.getClientRects(), r => r.top)).size > 1).map(e => e.textContent)"""
-    assert page.run(cut, ".list .t") == []
-    page.view("prompts")
-    page.until(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#prompt-out .forged"))
-    assert page.run(cut, "#prompt-out .t") == []
-    # The words of a row begin with their space.
-    page.view("tokens")
-    first = page.run(
-        """const tops = new Map();
-        for (const t of columns[0].list.querySelectorAll('.t')) {
-            const top = Math.round(t.getBoundingClientRect().top);
-            if (!tops.has(top)) tops.set(top, t.textContent);
-        }
-        return Array.from(tops.values()).slice(1)"""
-    )
-    assert len(first) > 2 and any(text.startswith("·") for text in first)
-
-
-def test_text_from_right_to_left_with_ids(page: Page) -> None:
-    page.put("שאלה קצרה כאן\nfrom left to right")
-    page.ids()
-    page.run("state.shown = 'both'; show()")
-    lefts = "return Array.from(columns[0].list.querySelectorAll('.line'), line => Array.from(line.querySelectorAll('.t'), t => t.getBoundingClientRect().left))"
-    hebrew, english = page.run(lefts)
-    assert len(hebrew) > 2 and hebrew == sorted(hebrew, reverse=True)
-    assert len(english) > 2 and english == sorted(english)
-    shown = page.run(
-        "return Array.from(columns[0].list.querySelectorAll('.t small'), e => e.textContent)"
-    )
-    assert shown == list(map(str, page.ids()["o200k_base"]))
 
 
 def test_ids_and_text_are_copied(page: Page) -> None:
@@ -340,31 +281,6 @@ def test_ids_and_text_are_copied(page: Page) -> None:
         page.run("getSelection().selectAllChildren(columns[0].list); columns[0].list.focus()")
         page.driver.switch_to.active_element.send_keys(Keys.CONTROL + "c")
         page.until(lambda: page.driver.execute_async_script(copied) == expected)  # noqa: B023
-
-
-def test_hovering_marks_the_same_bytes_in_all_columns(page: Page) -> None:
-    page.put("an unbelievable 根本不是 text")
-    page.ids()
-    for index in range(page.run("return columns[0].ids.length")):
-        page.run("columns[0].point(columns[0].list.querySelectorAll('.t')[arguments[0]])", index)
-        same = page.run(
-            """const o = columns[1], [a, b] = [columns[0].startOf(arguments[0]), columns[0].ends[arguments[0]]];
-            return Array.from(o.list.querySelectorAll('.t'), (t, i) => [t.classList.contains('same'), o.startOf(i) < b && o.ends[i] > a])""",
-            index,
-        )
-        assert all(marked == overlaps for marked, overlaps in same)
-        assert any(marked for marked, _ in same)
-
-
-def test_totals_examples_and_clear(page: Page) -> None:
-    page.put("Two words 👩‍🚀")
-    page.until(lambda: page.find("#totals").text)
-    page.until(lambda: "13 characters · 2 words · 21 bytes" in page.find("#totals").text)
-    page.find("#sample").click()
-    page.until(lambda: "fibonacci" in page.find("#text").get_attribute("value"))
-    page.find("#clear").click()
-    assert page.ids()["o200k_base"] == []
-    page.until(lambda: page.find("#totals").text.startswith("0 characters"))
 
 
 def test_models_and_folders_are_opened(page: Page, tmp_path: Path) -> None:
@@ -423,9 +339,6 @@ def test_hostile_text_never_becomes_html(page: Page) -> None:
         "state.messages = [{role: 'user', content: arguments[0], trusted: false}]; show()", HOSTILE
     )
     page.until(lambda: page.find("#prompt-out").text.count("hacked") >= 4)
-    page.view("vocabulary")
-    for kind in ("text", "bytes", "id", "regex"):
-        page.run("state.kind = arguments[0]; state.query = arguments[1]; show()", kind, HOSTILE)
     page.run("state.encodings = [arguments[0]]; state.view = 'tokens'; show()", HOSTILE)
     page.until(lambda: "<img" in page.find("#problem").text)
     assert page.run(
@@ -435,8 +348,8 @@ def test_hostile_text_never_becomes_html(page: Page) -> None:
 
 def test_links_keep_the_view_and_are_checked(page: Page) -> None:
     page.put("A view for a colleague: 12345")
-    page.view("vocabulary")
-    page.run("state.query = 'hello'; state.price = '2.5'; show()")
+    page.view("prompts")
+    page.run("state.word = 'hello'; state.price = '2.5'; show()")
     page.driver.execute_async_script("const done = arguments[0]; writeAddress().then(done)")
     fragment = page.run("return location.hash")
     assert re.fullmatch(r"#1\.[\w-]+", fragment)
@@ -448,7 +361,6 @@ def test_links_keep_the_view_and_are_checked(page: Page) -> None:
         "text": 7,
         "encodings": [{}],
         "messages": [{"role": HOSTILE}],
-        "token": "1",
         "__proto__": {"a": 1},
     }
     page.driver.execute_async_script(
@@ -456,12 +368,8 @@ def test_links_keep_the_view_and_are_checked(page: Page) -> None:
         ".then(b => { location.hash = '1.' + base64(b); setTimeout(done, 300); })",
         json.dumps(hostile),
     )
-    assert page.run("return [state.view, typeof state.text, state.token, ({}).a]") == [
-        "tokens",
-        "string",
-        None,
-        None,
-    ]
+    kept = page.run("return [state.view, typeof state.text, ({}).a]")
+    assert kept == ["tokens", "string", None]
     for broken in ("#1.%%%", "#2.abc", "#1." + "A" * 100_000):
         page.open(broken)
         page.until(lambda: page.run("return columns.length && columns[0].ids.length"))
@@ -494,7 +402,11 @@ def test_the_keyboard_alone(page: Page) -> None:
     page.until(lambda: page.find("#tip").is_displayed())
     press(Keys.ENTER)
     page.until(lambda: focused() == "tab-steps")
-    assert page.run("return state.word") == " unbelievable"
+    word = page.run("return state.word")
+    assert word == " unbelievable"
+    ids = bpe_engine.get_encoding("o200k_base").encode(word)
+    page.until(lambda: page.find("#steps-out").text.count("Join"))
+    assert ", ".join(map(str, ids)) in page.find("#steps-out .verdict").text
     press(Keys.RIGHT)
     assert focused() == "tab-prompts"
     press(Keys.LEFT)
@@ -512,10 +424,6 @@ def test_nothing_runs_off_a_phone(page: Page, view: str) -> None:
     if view == "tokens":
         page.put("x" * 500 + " " + "根" * 300 + "\n" + HOSTILE)
         page.ids()
-    if view == "vocabulary":
-        page.until(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#found tbody button"))
-        page.find("#found tbody button").click()
-        page.until(lambda: "Part of" in page.find("#token").text)
     wide = "return Array.from(document.querySelectorAll('*')).filter(e => e.getBoundingClientRect().right > 400).map(e => e.outerHTML.slice(0, 99))"
     assert page.run("return document.documentElement.scrollWidth") <= 400, page.run(wide)
     small = page.run(
