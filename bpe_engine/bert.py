@@ -8,8 +8,8 @@ a tokenizer, which reads a ``vocab.txt`` or a ``tokenizer.json``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .abilities.packing import pack_inputs
 from .abilities.ragged import TokenBatch
@@ -19,69 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["BertPreprocessor", "WordBatch"]
-
-
-class WordBatch:
-    """Rows of words, and the ids of each word: two ragged dimensions in numpy arrays.
-
-    Args:
-        words: The ids of all words, a row for each.
-        row_splits: Row boundaries in words: ``int64[rows + 1]``.
-
-    >>> words = WordBatch(TokenBatch.from_lists([[7, 8], [9], [5]]), [0, 2, 2, 3])
-    >>> words.to_lists(), words[0].to_lists()
-    ([[[7, 8], [9]], [], [[5]]], [[7, 8], [9]])
-    >>> words.flatten().to_lists()
-    [[7, 8, 9], [], [5]]
-    """
-
-    __slots__ = ("row_splits", "words")
-
-    def __init__(self, words: TokenBatch, row_splits: Any):
-        #: The ids of each word.
-        self.words: TokenBatch = words
-        #: Row boundaries in words.
-        self.row_splits: npt.NDArray[np.int64] = _splits(row_splits, len(words))
-
-    @property
-    def values(self) -> npt.NDArray[np.uint32]:
-        """The ids of all words: ``uint32[n]``."""
-        return self.words.values
-
-    @property
-    def nested_row_splits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The splits of rows into words and of words into ids, as
-        ``tf.RaggedTensor.from_nested_row_splits`` takes them."""
-        return self.row_splits, self.words.row_splits
-
-    def __len__(self) -> int:
-        return len(self.row_splits) - 1
-
-    def __getitem__(self, row: SupportsIndex) -> TokenBatch:
-        """Returns the words of a row."""
-        number = range(len(self))[row]
-        return self.words[self.row_splits[number] : self.row_splits[number + 1]]
-
-    def __iter__(self) -> Iterator[TokenBatch]:
-        return (self[row] for row in range(len(self)))
-
-    def flatten(self) -> TokenBatch:
-        """Returns the ids of each row, without word boundaries."""
-        return TokenBatch(self.values, self.words.row_splits[self.row_splits])
-
-    def to_lists(self) -> list[list[list[int]]]:
-        """Returns the rows, words and ids as lists."""
-        return [row.to_lists() for row in self]
-
-    def __repr__(self) -> str:
-        return f"<WordBatch of {len(self)} rows, {len(self.words)} words, {len(self.values)} ids>"
-
-
-def _splits(given: Any, count: int) -> npt.NDArray[np.int64]:
-    import numpy as np
-
-    return TokenBatch(np.zeros(count, np.uint32), given).row_splits
+__all__ = ["BertPreprocessor"]
 
 
 class BertPreprocessor:
@@ -105,8 +43,6 @@ class BertPreprocessor:
     >>> bert = BertPreprocessor(tokenizer)
     >>> bert.tokenize(["to be", "best"]).to_lists()
     [[5, 6], [6, 7]]
-    >>> bert.tokenize(["to be", "best"], by_words=True).to_lists()
-    [[[5], [6]], [[6, 7]]]
     >>> inputs = bert.bert_pack_inputs([bert.tokenize(["to be"]), bert.tokenize(["best"])], 8)
     >>> inputs["input_word_ids"].tolist(), inputs["input_type_ids"].tolist()
     ([[2, 5, 6, 3, 6, 7, 3, 0]], [[0, 0, 0, 0, 1, 1, 1, 0]])
@@ -151,42 +87,17 @@ class BertPreprocessor:
             "mask_id": self._mask,
         }
 
-    @overload
-    def tokenize(
-        self,
-        texts: Iterable[str],
-        *,
-        by_words: Literal[False] = False,
-        num_threads: int | None = None,
-    ) -> TokenBatch: ...
-    @overload
-    def tokenize(
-        self, texts: Iterable[str], *, by_words: Literal[True], num_threads: int | None = None
-    ) -> WordBatch: ...
-
-    def tokenize(
-        self, texts: Iterable[str], *, by_words: bool = False, num_threads: int | None = None
-    ) -> TokenBatch | WordBatch:
+    def tokenize(self, texts: Iterable[str], *, num_threads: int | None = None) -> TokenBatch:
         """Returns the ids of texts, without special tokens around them.
 
         Args:
-            texts: The texts; an Arrow column, too, unless `by_words`.
-            by_words: Whether to group the ids of each text by its words, as on TF Hub.
+            texts: The texts; an Arrow column, too.
             num_threads: Maximum threads; None for one per core.
 
         Raises:
             TypeError: A text is not a ``str``.
         """
-        if not by_words:
-            return self._tokenizer.encode_batch_to_numpy(texts, num_threads=num_threads)
-        found = self._tokenizer.encode_batch(
-            list(texts), add_special_tokens=False, num_threads=num_threads
-        )
-        words, counts = [], [0]
-        for encoding in found:
-            words += _words(encoding.ids, encoding.word_ids)
-            counts.append(len(words))
-        return WordBatch(TokenBatch.from_lists(words), counts)
+        return self._tokenizer.encode_batch_to_numpy(texts, num_threads=num_threads)
 
     def bert_pack_inputs(
         self,
@@ -209,9 +120,8 @@ class BertPreprocessor:
         Raises:
             ValueError, TypeError: As `pack_inputs` does.
         """
-        flat = [each.flatten() if isinstance(each, WordBatch) else each for each in segments]
         return pack_inputs(
-            flat,
+            segments,
             seq_length,
             start_id=self._start,
             end_id=self._end,
@@ -224,20 +134,3 @@ class BertPreprocessor:
     ) -> dict[str, npt.NDArray[np.int32]]:
         """Returns the inputs of the encoder for texts: `tokenize`, then `bert_pack_inputs`."""
         return self.bert_pack_inputs([self.tokenize(texts)], seq_length)
-
-
-def _words(ids: list[int], numbers: list[int | None]) -> list[list[int]]:
-    """Groups ids by word index.
-
-    >>> _words([5, 6, 7], [0, 1, 1])
-    [[5], [6, 7]]
-    """
-    words: list[list[int]] = []
-    before: int | None = None
-    for id, number in zip(ids, numbers):
-        if number == before and words and number is not None:
-            words[-1].append(id)
-        else:
-            words.append([id])
-        before = number
-    return words

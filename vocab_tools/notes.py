@@ -18,7 +18,6 @@ KINDS = {
     "marks": "words have combining marks that the pattern cuts off",
     "split": "words would be several pieces, and cannot become tokens",
     "spaced form": "hints about words with a space before them",
-    "pruned": "remarks about by-products",
     "stripped space": "lines begin with a space, which is stripped",
     "repeated word": "words are repeated; their frequencies add up",
     "already a token": "words are tokens already, and are skipped",

@@ -148,21 +148,6 @@ def _hostile() -> list[Case]:
     ]  # fmt: skip
 
 
-#: Attacks of collisions.py, by name.
-ATTACKS = ("one place of the piece cache", "a constant second half")
-
-
-def _collisions() -> list[Case]:
-    return [
-        Case(
-            f"collision-{number}", "collisions", f"256 KB of words of {attack}", "collision",
-            "encode_list", "collision", {"attack": attack, "size": 256_000}, corpora=ONE,
-            quick=number == 1,
-        )
-        for number, attack in enumerate(ATTACKS, 1)
-    ]  # fmt: skip
-
-
 def _growth() -> list[Case]:
     pieces = ("a", "spaces", "newlines", "的", "ab", "random letters", "random Han")
     return [
@@ -276,7 +261,6 @@ CASES = {
         Case("memory", "memory", "resident memory", "memory", "encode_list_short", "nothing", corpora=NONE,
              rounds=3),
         *_hostile(),
-        *_collisions(),
         Case(
             "stream", "stream", "5 million distinct words", "stream", "encode_list", "stream",
             {"total": 5_000_000, "chunk": 50_000}, corpora=NONE, rounds=1, quick=False,

@@ -104,25 +104,6 @@ def growth(corpus: Path | None, name: str | None, unit: int) -> Inputs:
     return Inputs([_start()], {"small": small, "large": large})
 
 
-def collision(corpus: Path, attack: str, size: int) -> Inputs:
-    """Ordinary text, random words, and chosen words of the same shape, ``size`` bytes each."""
-    from . import collisions
-
-    words = collisions.ATTACKS[attack](size // (collisions.LETTERS + 1) + 1)
-    control = collisions.control_words(collisions.LETTERS, len(words))
-    text = corpora.read(corpus)
-    half = len(text) // 2
-    ordinary = corpora.documents(text[half:], size)[0]
-    return Inputs(
-        [text[:half]],
-        {
-            "ordinary": ordinary,
-            "random words": collisions.as_text(control, size),
-            "chosen words": collisions.as_text(words, size),
-        },
-    )
-
-
 def hello(corpus: Path | None) -> Inputs:
     """The first text of a fresh process."""
     return Inputs([], {"text": "hello world"})
@@ -141,7 +122,7 @@ def nothing(corpus: Path | None) -> Inputs:
 BUILDERS: dict[str, Callable[..., Inputs]] = {
     build.__name__: build
     for build in (
-        halves, documents, column, repeated, prompts, piece, growth, collision, hello, stream, nothing
+        halves, documents, column, repeated, prompts, piece, growth, hello, stream, nothing
     )
 }  # fmt: skip
 

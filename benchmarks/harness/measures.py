@@ -263,25 +263,6 @@ def stream(run: Run) -> Iterator[Value]:
     yield Value("memory grown", growth, "MB", "stream", **judged)
 
 
-def collision(run: Run) -> Iterator[Value]:
-    """Yields milliseconds of chosen words, and their ratios to ordinary text and random words."""
-    call = run.warmed()
-    first: dict[str, float] = {}
-    seen: dict[str, float] = {}
-    judged: dict[str, Any] = {}
-    for label, item in run.inputs.timed.items():
-        first[label], result = timed(call, item)
-        judged = _judged(result, item)
-        seen[label] = again(call, item)
-    label = "chosen words"
-    for when, seconds in (("first", first), ("again", seen)):
-        chosen = seconds[label]
-        yield Value(f"chosen words, {when}", chosen * 1e3, "ms", label, **judged)
-        for other in ("ordinary", "random words"):
-            ratio = chosen / seconds[other]
-            yield Value(f"chosen / {other}, {when}", ratio, "x", label, **judged)
-
-
 def held(run: Run) -> Iterator[Value]:
     """Yields bytes for each byte of text: of the result, and of the memory peak without the
     result."""
@@ -402,7 +383,7 @@ def sides(run: Run) -> Iterator[Value]:
 MEASURES: dict[str, Callable[[Run], Iterator[Value]]] = {
     measure.__name__: measure
     for measure in (
-        throughput, calls, milliseconds, decoding, loading, memory, stream, collision, growth,
+        throughput, calls, milliseconds, decoding, loading, memory, stream, growth,
         held, building, training, models, sides,
     )
 }  # fmt: skip

@@ -317,20 +317,6 @@ class TokenBatch:
             raise TypeError(f"ids must be integers, not {values.type}")
         return cls(values.to_numpy(), splits - splits[0])
 
-    def to_torch(self, layout: Literal["nested", "list"] = "nested") -> Any:
-        """Returns the rows as a jagged nested tensor of torch, or as a list of tensors, in int64.
-
-        Raises:
-            ImportError: torch is missing.
-        """
-        torch = _imported("torch", "TokenBatch.to_torch", "install it from https://pytorch.org")
-        values = torch.from_numpy(self._values.astype("int64"))
-        check_choice("layout", layout, ("nested", "list"))
-        if layout == "nested":
-            splits = torch.from_numpy(self._row_splits.copy())
-            return torch.nested.nested_tensor_from_jagged(values, splits)
-        return list(torch.split(values, self.lengths.tolist()))
-
 
 def _imported(module: str, what: str, how: str) -> Any:
     import importlib

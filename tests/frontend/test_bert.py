@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from hf_oracle import SHARED, TEXTS, tokenizers
 
 from bpe_engine import hf
-from bpe_engine.abilities.ragged import TokenBatch
-from bpe_engine.bert import BertPreprocessor, WordBatch
+from bpe_engine.bert import BertPreprocessor
 
 np = pytest.importorskip("numpy")
 
@@ -41,21 +39,6 @@ def test_tokenize(vocab: Path, lowercase: bool) -> None:
     bert = BertPreprocessor(own)
     expected = [theirs.encode(text, add_special_tokens=False) for text in LONG]
     assert bert.tokenize(LONG).to_lists() == [encoding.ids for encoding in expected]
-    words = bert.tokenize(LONG, by_words=True)
-    groups = [
-        [
-            [id for _, id in group]
-            for _, group in itertools.groupby(
-                zip(encoding.word_ids, encoding.ids), lambda pair: pair[0]
-            )
-        ]
-        for encoding in expected
-    ]
-    assert words.to_lists() == groups
-    assert words.flatten() == bert.tokenize(LONG)
-    assert len(words) == len(LONG) and [row.to_lists() for row in words] == groups
-    rows, inner = words.nested_row_splits
-    assert rows[-1] == len(inner) - 1 and inner[-1] == len(words.values)
 
 
 def packed_by_hand(segments: list[list[int]], length: int) -> tuple[list[int], list[int]]:
@@ -79,10 +62,10 @@ def test_packing(length: int, tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
     bert = BertPreprocessor(hf.Tokenizer.from_wordpiece(path))
-    first, second = bert.tokenize(LONG), bert.tokenize(LONG[::-1], by_words=True)
+    first, second = bert.tokenize(LONG), bert.tokenize(LONG[::-1])
     packed = bert.bert_pack_inputs([first, second], length)
     assert all(array.dtype == np.int32 for array in packed.values())
-    for row, (a, b) in enumerate(zip(first.to_lists(), second.flatten().to_lists())):
+    for row, (a, b) in enumerate(zip(first.to_lists(), second.to_lists())):
         ids, types = packed_by_hand([a, b], length)
         assert packed["input_word_ids"][row].tolist() == ids
         assert packed["input_type_ids"][row].tolist() == types
@@ -117,9 +100,3 @@ def test_names_of_special_tokens(tmp_path: Path) -> None:
     wrong: Any = "bert"
     with pytest.raises(TypeError, match=r"made of a bpe_engine.hf.Tokenizer, not str"):
         BertPreprocessor(wrong)
-
-
-@pytest.mark.parametrize("splits", [[0, 2], [1, 3], [0, 3, 2, 3], [], [0.5, 3]])
-def test_splits_that_are_wrong(splits: list[Any]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        WordBatch(TokenBatch.from_lists([[1], [2], [3]]), splits)

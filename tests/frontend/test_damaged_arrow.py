@@ -5,7 +5,6 @@ Each layout is tried in a child process, since a lie that is believed may crash 
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -115,50 +114,6 @@ def run_ends() -> Cases:
         yield f"values: {name}", lambda values=values: of([3], values())  # type: ignore[misc]
 
 
-class Exported:
-    """Exports an array as C structs, and then changes fields in them."""
-
-    FIELDS = {"length": 0, "null_count": 1, "n_buffers": 3}
-
-    def __init__(self, exported: Any, **changes: int) -> None:
-        self._schema, self._array = (ctypes.c_int64 * 9)(), (ctypes.c_int64 * 10)()
-        exported._export_to_c(ctypes.addressof(self._array), ctypes.addressof(self._schema))
-        for name, value in changes.items():
-            if name.startswith("buffer_"):
-                pointers = ctypes.cast(self._array[5], ctypes.POINTER(ctypes.c_int64))
-                pointers[int(name.removeprefix("buffer_"))] = value
-            else:
-                self._array[self.FIELDS[name]] = value
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p] * 2
-        return tuple(
-            make(ctypes.addressof(struct), name, None, None)
-            for struct, name in ((self._schema, b"arrow_schema"), (self._array, b"arrow_array"))
-        )  # type: ignore[return-value]
-
-
-def c_structs() -> Cases:
-    """Changes fields that can be checked; addresses and negative offsets cannot."""
-    import pyarrow as pa
-
-    for kind in (pa.string(), pa.large_string(), pa.string_view()):
-        words = pa.array(["a", "b"], kind)
-        for changes in (
-            {"length": -1}, {"length": -(2**62)}, {"null_count": 7}, {"null_count": -9},
-            {"n_buffers": 0}, {"n_buffers": -1}, {"n_buffers": 1}, {"buffer_1": 0},
-        ):  # fmt: skip
-            yield (
-                f"{kind} {changes}",
-                lambda words=words, changes=changes: Exported(  # type: ignore[misc]
-                    words, **changes
-                ),
-            )
-    for name, lying in views():
-        yield f"exported: {name}", lambda lying=lying: Exported(lying())  # type: ignore[misc]
-
-
 def lists() -> Cases:
     """For `TokenBatch.from_arrow`."""
     import numpy as np
@@ -181,7 +136,6 @@ def lists() -> Cases:
         "list view",
         lambda: array(pa.list_view(pa.uint32()), 1, None, [9], [9], children=[numbers]),
     )
-    yield "exported", lambda: Exported(of([0, 1, 2]), length=-1)
     yield (
         "dictionary",
         lambda: pa.DictionaryArray.from_arrays(pa.array([0, 9]), of([0, 1, 2]), safe=False),
@@ -194,7 +148,6 @@ LAYOUTS: dict[str, Callable[[], Cases]] = {
     "string_view": views,
     "dictionary": dictionaries,
     "run-end encoded": run_ends,
-    "C structs": c_structs,
     "lists": lists,
 }
 

@@ -362,51 +362,15 @@ def test_decoding_damaged_batches() -> None:
         GPT2.decode_batch(TokenBatch([4_000_000], [0, 1]))
 
 
-class FakeTensors:
-    """Replaces torch, with the calls that are needed."""
-
-    class nested:
-        @staticmethod
-        def nested_tensor_from_jagged(values: Any, splits: Any) -> Any:
-            return "nested", values, splits
-
-    @staticmethod
-    def from_numpy(array: Any) -> Any:
-        return array
-
-    @staticmethod
-    def split(values: Any, lengths: list[int]) -> Any:
-        return np.split(values, np.cumsum(lengths)[:-1])
-
-
-def test_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses torch if it is installed, else a fake that records the calls."""
-    batch = TokenBatch.from_lists([[1, 2], [], [2**32 - 1]])
-    try:
-        import torch
-    except ImportError:
-        monkeypatch.setitem(sys.modules, "torch", FakeTensors)
-        _, values, splits = batch.to_torch()
-        assert values.dtype == np.int64
-        assert values.tolist() == [1, 2, 2**32 - 1] and splits.tolist() == [0, 2, 2, 3]
-    else:
-        assert batch.to_torch().layout == torch.jagged
-        assert [row.tolist() for row in batch.to_torch().unbind()] == batch.to_lists()
-    assert [row.tolist() for row in batch.to_torch("list")] == batch.to_lists()
-    with pytest.raises(ValueError, match="layout"):
-        batch.to_torch("dense")  # type: ignore[arg-type]
-
-
 def test_missing_packages_are_named() -> None:
     """Runs in a process without these packages."""
     program = """
 import sys
-for name in ("torch", "pyarrow"):
-    sys.modules[name] = None
+sys.modules["pyarrow"] = None
 import bpe_engine
 from bpe_engine.abilities.ragged import TokenBatch
 batch = TokenBatch.from_lists([[1]])
-for call in (batch.to_torch, batch.to_arrow, lambda: TokenBatch.from_arrow([])):
+for call in (batch.to_arrow, lambda: TokenBatch.from_arrow([])):
     try:
         call()
     except ImportError as error:
@@ -419,6 +383,5 @@ print(bpe_engine.get_encoding("gpt2").encode_batch_to_numpy(Column()).to_lists()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "torch" in lines[0]
-    assert all("pip install 'bpe-engine[arrays]'" in line for line in lines[1:3])
-    assert lines[3] == "[[64], [65]]"
+    assert all("pip install 'bpe-engine[arrays]'" in line for line in lines[:2])
+    assert lines[2] == "[[64], [65]]"

@@ -20,7 +20,7 @@ TEXT = (
     * 40
 )
 MODULES = (
-    "cases.collisions", "cases.corpora", "cases.hostile", "cases.vocabularies", "harness.render",
+    "cases.corpora", "cases.hostile", "cases.vocabularies", "harness.render",
     "peers.digest",
 )  # fmt: skip
 

@@ -364,35 +364,6 @@ def test_the_limit_of_a_vocabulary_is_that_of_the_core() -> None:
     assert vocabulary.MAX_TOKENS == 2**21 - 512
 
 
-def test_pruning_leaves_out_what_no_word_needs() -> None:
-    base = {**BYTES, b"bc": 256}
-    words = {"ab": 0, "abc": 5}
-    del words["ab"]
-    # "a" + "bc" gives the word; no necessary token is dropped.
-    assert list(vocab_tools.learn_merges(base, words, start_id=300, prune=True).tokens) == [b"abc"]
-    steps = vocab_tools.learn_merges(BYTES, {"low": 5, "lower": 2}, start_id=300, prune=True)
-    assert set(steps.tokens) == {b"lo", b"low", b"er", b"lower"} and steps.pruned == []
-
-
-@given(word_lists, bases)
-def test_pruning_changes_no_word(words: dict[str, int], base: dict[bytes, int]) -> None:
-    kinds = {"start_id": 1000, "special_tokens": {}}
-    whole = vocab_tools.learn_merges(base, words, **kinds)
-    pruned = vocab_tools.learn_merges(base, words, **kinds, prune=True)
-    assert set(pruned.tokens) <= set(whole.tokens)
-    assert list(pruned.tokens.values()) == list(range(1000, 1000 + len(pruned.tokens)))
-    assert [token for token in whole.tokens if token in pruned.tokens] == list(pruned.tokens)
-
-    def ends(result: vocab_tools.LearnResult) -> list[list[bytes]]:
-        names = {number: token for token, number in result.extended.items()}
-        listed = [path.word.encode() for path in result.words]
-        merged = vocabulary.merge_bytes(result.extended, listed) if listed else []
-        return [[names[number] for number in ids or ()] for ids in merged]
-
-    assert ends(pruned) == ends(whole)
-    assert [path.reached for path in pruned.words] == [path.reached for path in whole.words]
-
-
 def test_by_products_are_ranked_by_use() -> None:
     from vocab_tools.report import page_of
 

@@ -194,7 +194,6 @@ learn_options: Options = combined(
         "pattern and special tokens of qwen]",
     ),
     click.option("--whole-characters", is_flag=True, help="Learn only tokens of whole characters."),
-    click.option("--prune", is_flag=True, help="Leave out new tokens that no word needs."),
     click.option(
         "--extra",
         type=FILE,

@@ -119,7 +119,6 @@ def extend_vocabulary(
         proposal,
         start_id=chosen.start_id,
         whole_characters=chosen.whole_characters,
-        prune=chosen.prune,
         progress=step("learning"),
     )
     learned.notes = [note for note in learned.notes if note.kind not in OF_LISTS]

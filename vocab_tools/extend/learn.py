@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpe_engine import list_encoding_names, vocabulary
@@ -14,12 +13,11 @@ from ..bases import Base, open_base, pattern_note
 from ..corpus.piece_counts import ProgressFunction
 from ..notes import Note
 from ..ranks import RankSource, check_special_tokens
-from ..text import few, plural, quoted, shorten, show
+from ..text import few, plural, quoted, shorten
 from ..words import WordSource, is_spaced, read_words
 from .candidates import sort_words
 from .learn_result import MOST_WORDS, LearnResult, Step, WordPath
 from .numbering import Taken, number_merges
-from .prune import unneeded
 
 if TYPE_CHECKING:
     from .propose import Proposal
@@ -35,7 +33,6 @@ def learn_merges(
     max_merges: int | None = None,
     min_frequency: int | None = None,
     whole_characters: bool = False,
-    prune: bool = False,
     progress: ProgressFunction | None = None,
 ) -> LearnResult:
     """Learns the merges that make each word one token, ranked after the base.
@@ -60,10 +57,8 @@ def learn_merges(
         min_frequency: pairs with a lower frequency are not merged.
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
             complete a character come first. Words with a character that the base cuts into three
-            pieces or more are dropped.
-        prune: at the end, drop new tokens that no word needs: without them merging takes every word
-            to the same tokens.
-        progress: called repeatedly with the number of words done and of all words.
+            pieces or more are left out.
+        progress: called now and then with words done and words in all.
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the
@@ -116,9 +111,7 @@ def learn_merges(
     steps = [Step(row[0], row[1], None, *row[2:]) for row in rows]
     if max_merges is None and len(steps) >= room:
         raise ValueError(_too_many(len(ranks), len(kept), room))
-    if prune:
-        steps = _pruned(steps, ranks, kept, notes)
-    # Qwen's default goes with Qwen's special tokens: with others there may be a gap before it.
+    # Qwen's default belongs to Qwen's special tokens: with others there may be a gap before it.
     is_qwen = found.is_qwen and specials == found.special_tokens
     taken = Taken(ranks, specials, start_id, is_qwen)
     steps = number_merges(steps, taken, notes)
@@ -165,18 +158,6 @@ def _too_many(base: int, words: int, most: int) -> str:
         f"at most {vocabulary.MAX_TOKENS:,} tokens, of which the base has {base:,}; list fewer "
         f"words, or learn the most frequent merges only, up to {most:,} of them, with --max-merges"
     )
-
-
-def _pruned(
-    steps: Sequence[Step], ranks: dict[bytes, int], words: Mapping[str, int], notes: list[Note]
-) -> list[Step]:
-    """Returns the merges, with unneeded merges marked as pruned."""
-    left_out = unneeded(ranks, steps, [word.encode() for word in words])
-    if left_out:
-        named = few([show(token) for token in left_out])
-        what = plural(len(left_out), "by-product is", "by-products are")
-        notes.append(Note("pruned", f"{what} left out, since no word needs them: {named}"))
-    return [replace(step, novelty="pruned") if step.token in left_out else step for step in steps]
 
 
 def _follow(

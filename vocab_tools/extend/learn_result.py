@@ -30,7 +30,7 @@ class Step:
     right: bytes
     #: Id of the new token. None if the merge produced no new token.
     id: int | None
-    #: "new", "in base", or "pruned" when no word needs the token in the end.
+    #: "new", or "in base".
     novelty: str
     #: Frequency of the pair at the time of the merge.
     frequency: int
@@ -133,11 +133,6 @@ class LearnResult(Brief):
         """Words that are not one token in the extended vocabulary."""
         return [path for path in self.words if path.id is None]
 
-    @property
-    def pruned(self) -> list[Step]:
-        """Merges whose tokens were omitted because no word needs them."""
-        return [step for step in self.steps if step.novelty == "pruned"]
-
     def by_products(self) -> list[ByProduct]:
         """Returns the learned tokens other than words, in the order of learning."""
         wanted = {path.word.encode() for path in self.words}
@@ -238,7 +233,6 @@ def to_plain(result: LearnResult) -> dict[str, Any]:
             }
             for by_product in result.by_products()
         ],
-        "pruned": [literal(step.token) for step in result.pruned],
         "refused": result.refused,
         "skipped": result.skipped,
         "not_one_token": [path.word for path in result.not_one_token],

@@ -18,7 +18,7 @@ def other_text_changes(context: Context) -> Outcome:
     """Steps on the way to a word are tokens, too. Text that contains these tokens gets ids that the
     model has never seen, without any new word.
 
-    Do: Continue training on ordinary text as well; `--prune` drops tokens that no word needs.
+    Do: Continue training on ordinary text as well.
     """
     # New tokens on the way to other tokens: text with them changes, too.
     loaded = context.loaded
