@@ -181,7 +181,7 @@ class CorpusReport:
                 [it.removeprefix(base) if isinstance(it, str) else it for it in row] for row in rows
             ]
             if cells:
-                table = TableView(f"{id}-table", columns(heads), cells, leaf=25)
+                table = TableView(f"{id}-table", columns(heads), cells)
                 yield Part(id, title, text, tables=[table])
 
 

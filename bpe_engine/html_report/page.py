@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 import shlex
 import sys
@@ -13,10 +12,6 @@ from html import escape
 from typing import Any
 
 from ..abilities.visible import CONTINUED
-
-#: Rows in the HTML itself, for browsers without scripts; the script builds further rows from
-#: embedded data.
-ROWS_WITHOUT_SCRIPT = 200
 
 #: A word in a right-to-left script.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+")
@@ -50,34 +45,18 @@ def columns(titles: Mapping[str, str]) -> list[Column]:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table with sorting, filtering and paging."""
+    """A table; HTML and Markdown have its first `MOST_ROWS` rows."""
 
     id: str
     columns: Sequence[Column]
     rows: list[list[Cell]]
-    #: The number of rows on a page of the table.
-    leaf: int = 100
     #: True if narrow enough to stay a table on a phone.
     is_matrix: bool = False
-
-    @property
-    def first_rows(self) -> list[list[Cell]]:
-        """The rows in the page itself."""
-        return self.rows[:ROWS_WITHOUT_SCRIPT]
 
     def plain_rows(self, most: int) -> list[list[str]]:
         """Returns the first rows as text."""
         kinds = [column.kind for column in self.columns]
         return [list(map(plain, row, kinds)) for row in self.rows[:most]]
-
-    @property
-    def data(self) -> str:
-        """All rows as JSON, safe inside HTML."""
-        text = json.dumps(self.rows, ensure_ascii=False, separators=(",", ":"))
-        # Escapes prevent markup and the end of the element.
-        for character in "<>&\u2028\u2029":
-            text = text.replace(character, f"\\u{ord(character):04x}")
-        return text
 
 
 @dataclass(frozen=True)
@@ -152,7 +131,7 @@ def plain(cell: Cell, kind: str = "text") -> str:
     return "" if cell is None else str(cell)
 
 
-#: Maximum rows of a table in Markdown; HTML and JSON have all.
+#: Maximum rows of a table in HTML and Markdown; JSON has all.
 MOST_ROWS = 1000
 
 #: Markup characters in cells of Markdown tables; HTML is escaped earlier.
@@ -249,7 +228,9 @@ def _template() -> Any:
 
 def rendered(page: Page) -> str:
     """Returns the page as HTML. Raises ImportError when jinja2 is not installed."""
-    return str(_template().render(page=page, provenance=[*page.provenance, *_made_by()]))
+    return str(
+        _template().render(page=page, most=MOST_ROWS, provenance=[*page.provenance, *_made_by()])
+    )
 
 
 def framed(html: str) -> str:

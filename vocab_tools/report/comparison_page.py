@@ -193,7 +193,7 @@ def _by_group(comparison: Comparison) -> Part:
                 cells = [tokens(comparison.rows[0]).get(group, 0)]
                 cells += [f"{value:.3f}" for value in found[group][0].values()]
             lines.append([names[group], size.bytes, *cells])
-        tables.append(TableView(f"by-{name}", headings, lines, leaf=30, is_matrix=True))
+        tables.append(TableView(f"by-{name}", headings, lines, is_matrix=True))
     text = f"{'Tokens per character; the fewest are marked.' if several else 'Tokens.'} {BY_LINE}"
     return Part("groups", "By script and file", text, tables=tables)
 
@@ -234,7 +234,7 @@ def _tokens(comparison: Comparison) -> Part:
         ]
         heads = [Column(f"longest of {row.name}", "token"), Column("times", "number")]
         heads += [Column("rarest", "token"), Column("times", "number")]
-        tables.append(TableView(f"tokens-{number}", heads, rows, leaf=5))
+        tables.append(TableView(f"tokens-{number}", heads, rows))
     text = "The longest and the rarest tokens that the text uses."
     return Part("tokens", "Longest and rarest tokens", text, tables=tables)
 
@@ -261,5 +261,5 @@ def _differing(comparison: Comparison) -> Part:
         for row, cut in zip(comparison.rows, one.cuts)
     ]
     text = "Texts with many more tokens in one tokenizer than in another, some of each script."
-    table = TableView("differing-table", heads, rows, leaf=5 * len(comparison.rows))
+    table = TableView("differing-table", heads, rows)
     return Part("differing", "Texts that differ most", text, tables=[table])

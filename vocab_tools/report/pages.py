@@ -179,7 +179,7 @@ def _conflicts(result: LearnResult) -> list[Part]:
     ]
     heads = columns({"word or token": "token", "what": "text", "pieces": "tokens"})
     remarks = [_remark(group) for group in grouped(result.notes, MOST_NOTES)]
-    tables = _tables(TableView("conflicts-table", heads, rows, leaf=10))
+    tables = _tables(TableView("conflicts-table", heads, rows))
     if not remarks and not tables:
         return []
     text = "Words and merges without a new token, and remarks about the others."
@@ -244,7 +244,7 @@ def _corpus(effect: CorpusEffect, ranks: Mapping[bytes, int]) -> Part:
         ]
         for change in effect.unexpected
     ]
-    tables += _tables(TableView("corpus-changed", columns(heads), changed, leaf=20))
+    tables += _tables(TableView("corpus-changed", columns(heads), changed))
     text = f"{effect.changed:,} of {plural(effect.pieces, 'piece')} changed."
     return Part("corpus", "Corpus", text, tables=tables)
 
@@ -392,7 +392,7 @@ def train_page(result: TrainResult) -> Page:
         {"id": "id", "token": "token", "made of": "tokens", "count of the pair": "number"}
     )
     notes = [Remark(note) for note in result.notes]
-    merges = _tables(TableView("merges-table", heads, merged, leaf=25))
+    merges = _tables(TableView("merges-table", heads, merged))
     text = "In the order of learning; the last are the rarest."
     parts = [
         Part("summary", "Summary", tiles=tiles, remarks=notes, tables=tables),
@@ -434,7 +434,7 @@ def plan_page(plan: EmbeddingPlan) -> Page:
             "made-of",
             "Parts of the new tokens",
             text,
-            tables=_tables(TableView("made-of-table", columns(heads), made, leaf=25)),
+            tables=_tables(TableView("made-of-table", columns(heads), made)),
         ),
     ]
     rows, base = plan.sizes["rows"], plan.sizes["base_max_id_plus_one"]
@@ -473,6 +473,6 @@ def map_page(result: VocabularyMap) -> Page:
     parts = [Part("summary", "Summary", tiles=tiles)]
     if rows:
         text = f"The {plural(len(rows), 'token')} of {a} that become the most tokens."
-        table = TableView("parts-table", columns(heads), rows, leaf=25)
+        table = TableView("parts-table", columns(heads), rows)
         parts.append(Part("parts", "Tokens of many parts", text, tables=[table]))
     return Page(f"{a} in {b}", "", parts, result.conclusions())
