@@ -101,8 +101,8 @@ def test_report_in_three_forms(tmp_path: Path) -> None:
     assert "in<i>.jsonl" not in contents and "in&lt;i&gt;.jsonl" in contents
     assert "Control strings" in contents and f"{found['tokens']:,}" in contents
     assert "3 documents became" in contents and "the corpus is complete" in contents
-    # Charts, rows and the cuts of the first document come from the token files.
-    for part in ("Documents by their number of tokens", "Tokens by input", "Rows for training"):
+    # Lengths, rows and the cuts of the first document come from the token files.
+    for part in ("% of the documents", "Rows for training", "A sample"):
         assert part in contents
     assert "A sample" in contents and "<title>Corpus out: gpt2, megatron</title>" in contents
     look = look_at(read_plan(out))

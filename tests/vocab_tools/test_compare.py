@@ -286,7 +286,7 @@ def test_folders_and_bytes_that_are_not_text(tmp_path: Path) -> None:
     assert missing.returncode == 2 and "matches no file" in missing.stderr
 
 
-#: Looks for numbers that wrap, and for errors.
+#: Finds wrapped numbers and errors.
 PROBE = """
 seen.narrow = [];
 document.querySelectorAll("td.number, td.id").forEach((cell) => {

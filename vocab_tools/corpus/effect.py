@@ -60,7 +60,7 @@ class CorpusEffect(Brief):
     #: Token counts by file, in the given order, and by script, most tokens first.
     files: list[TokenCounts] = field(default_factory=list)
     scripts: list[TokenCounts] = field(default_factory=list)
-    #: The tokens that each new token saves. They add up to all that the corpus saves.
+    #: Tokens that each new token saves. They add up to the savings of the corpus.
     saved_by_token: dict[bytes, int] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:

@@ -57,8 +57,8 @@ def learn_merges(
         min_frequency: pairs with a lower frequency are not merged.
         whole_characters: learn no token that cuts a character or crosses into one; pairs that
             complete a character come first. Words with a character that the base cuts into three
-            pieces or more are left out.
-        progress: called now and then with words done and words in all.
+            pieces or more are dropped.
+        progress: called repeatedly with the number of words done and of all words.
 
     Raises:
         ValueError: the base gives a token two ids or an id two tokens; the start id collides (the

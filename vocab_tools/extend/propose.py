@@ -57,7 +57,7 @@ class ExtendOptions:
     start_id: int | None = None
     #: Learn no token that cuts a character or crosses into one.
     whole_characters: bool = False
-    #: The field of JSON lines and tables that has the text.
+    #: Text field of JSON lines and tables.
     field: str = "text"
     #: "strict", or "replace" to read bytes that are not UTF-8 as U+FFFD.
     errors: str = "strict"

@@ -173,7 +173,7 @@ def _summary(comparison: Comparison) -> Part:
 
 def _by_group(comparison: Comparison) -> Part:
     """Returns the tokens by script and by file: for several tokenizers a matrix of tokens per
-    character, for one the tokens and all rates."""
+    character, for one the counts and all rates."""
     tables = []
     several = len(comparison.rows) > 1
     for name, sizes, tokens in reversed(_groups(comparison)):
