@@ -4,5 +4,5 @@ cases.py       the cases as declarations
 inputs.py      the texts that a case passes to an engine
 corpora.py     the texts: default texts made on any machine, or a folder of the user
 hostile.py     inputs that make tokenizers slow
-encodings.py   what a rank file lacks: the pattern and the special tokens
+encodings.py   pattern and special tokens for a rank file
 """
