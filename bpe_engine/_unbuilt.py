@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sysconfig
 
 __all__ = ["explained"]
@@ -20,7 +21,9 @@ def explained(error: ImportError) -> ImportError:
     clone = os.path.dirname(folder)
     if importlib.util.find_spec(name) is not None:
         reason = f"does not load ({error})"
-    elif others := [file for file in os.listdir(folder) if file.startswith("_core.cpython")]:
+    elif others := [
+        file for file in os.listdir(folder) if re.fullmatch(r"_core\..+\.(so|pyd)", file)
+    ]:
         reason = f"was built for another Python ({others[0]})"
     else:
         reason = "is not built"

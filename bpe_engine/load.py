@@ -23,6 +23,7 @@ from ._arguments import check_pattern, copied_special_tokens
 from ._tiktoken import CoreBPE
 from .common.atomic_write import write_at_once
 from .common.suggest import did_you_mean
+from .common.system import is_uri, shown_path
 from .common.values import checked, describe, with_text
 from .core import Encoding
 from .read import byte_level
@@ -68,7 +69,7 @@ def read_file(blobpath: str, *, max_bytes: int = MAX_BYTES) -> bytes:
         ValueError: The file is larger than `max_bytes`.
         ImportError: The package that the address needs is not installed.
     """
-    if _is_local(blobpath):
+    if not is_uri(blobpath):
         with open(blobpath, "rb") as file:
             return _join(_chunks(file), blobpath, max_bytes)
     if blobpath.startswith(("http://", "https://")):
@@ -99,10 +100,6 @@ def _join(chunks: Iterable[bytes], path: str, max_bytes: int) -> bytes:
             )
         contents.append(chunk)
     return b"".join(contents)
-
-
-def _is_local(path: str | os.PathLike[str]) -> bool:
-    return "://" not in os.fspath(path)
 
 
 def _needs(package: str, path: str) -> str:
@@ -157,7 +154,7 @@ def read_file_cached(
         OSError: The file cannot be read, or the directory that a variable names cannot be written.
     """
     directory, asked_for = _cache_directory()
-    if _is_local(blobpath) or not directory:
+    if not is_uri(blobpath) or not directory:
         contents = read_file(blobpath, max_bytes=max_bytes)
         _require_hash(contents, expected_hash, blobpath)
         return contents
@@ -205,7 +202,7 @@ def _read_ranks(
     """Returns the unpacked contents of a rank file. The hash covers the file or, if local and
     packed, the contents."""
     path = os.fspath(path)
-    if not _is_local(path):
+    if is_uri(path):
         packed = read_file_cached(path, expected_hash, max_bytes=max_bytes)
         contents = _unpack(packed, path, max_bytes)
     else:
@@ -255,7 +252,7 @@ def load_tiktoken_bpe(
     {b'a': 0, b'b': 1, b'ab': 2}
     """
     path = _file_name("tiktoken_bpe_file", tiktoken_bpe_file)
-    return _core.parse_ranks(_read_ranks(path, expected_hash, max_bytes), path)
+    return _core.parse_ranks(_read_ranks(path, expected_hash, max_bytes), shown_path(path))
 
 
 def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
@@ -270,7 +267,7 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     """
     lines = sorted(checked(bpe_ranks).items(), key=lambda item: item[1])
     contents = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in lines)
-    if _is_local(tiktoken_bpe_file):
+    if not is_uri(tiktoken_bpe_file):
         write_at_once(tiktoken_bpe_file, contents)
     else:
         with _blobfile(tiktoken_bpe_file).BlobFile(tiktoken_bpe_file, "wb") as file:
@@ -465,8 +462,8 @@ def load_encoding(
                 raise ValueError(f"{path} defines the {option}; leave {option} out")
         return _load_json(path, given or {}, name, expected_hash, max_bytes)
     contents = _read_ranks(path, expected_hash, max_bytes)
-    files = [(path, contents)]
-    files += [(file, _read_ranks(file, None, max_bytes)) for file in names]
+    files = [(shown_path(path), contents)]
+    files += [(shown_path(file), _read_ranks(file, None, max_bytes)) for file in names]
     own = _own(path, contents)
     if pattern is None:
         pattern, normalization = own.pattern, normalization or own.normalization
@@ -494,7 +491,7 @@ class _Own(NamedTuple):
 def _own(path: str, contents: bytes) -> _Own:
     """Returns the pattern and special tokens of a rank file: from its sidecar, or recognized by its
     tokens."""
-    found = read_sidecar(path) if _is_local(path) else None
+    found = read_sidecar(path) if not is_uri(path) else None
     if found is not None:
         if not found.get("pattern"):
             raise ValueError(f"{beside(path)} names no pattern; pass the pattern")
@@ -502,7 +499,7 @@ def _own(path: str, contents: bytes) -> _Own:
         return _Own(found["pattern"], special, found.get("normalization"))
     if not may_be_published(contents):
         return _Own()
-    ranks = _core.parse_ranks(contents, path)
+    ranks = _core.parse_ranks(contents, shown_path(path))
     published = published_name(ranks)
     if published is None:
         return _Own()

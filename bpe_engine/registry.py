@@ -7,11 +7,11 @@ maps names to functions that return the arguments of `Encoding`.
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 from typing import Any, Callable, Sequence
 
 from .common.suggest import did_you_mean
+from .common.system import after_fork
 from .core import Encoding, name_encodings
 from .read.builtin import BUILTIN, BuiltIn
 
@@ -151,8 +151,7 @@ def _new_lock() -> None:
 
 
 # A thread that held the lock does not exist in a forked child.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)
+after_fork(_new_lock)
 
 # Encodings from here are pickled as their names.
 name_encodings(ENCODINGS, get_encoding)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import bpe_engine
+from bpe_engine.common.system import base_name
 
 from .brief import Reported
 from .text import plural, text_of
@@ -179,7 +180,7 @@ def _opened(tokenizer: AnyTokenizer | str | os.PathLike[str]) -> Any:
 def _name(given: AnyTokenizer | str | os.PathLike[str], opened: Any) -> str:
     """Returns the name of a tokenizer in reports: its file, its name or its class."""
     if isinstance(given, (str, os.PathLike)):
-        return os.path.basename(os.fspath(given).rstrip("/"))
+        return base_name(given)
     return str(getattr(opened, "name", type(opened).__name__))
 
 

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bpe_core::memory::prefault;
+use bpe_core::system::prefault;
 use bpe_core::{Pipeline, Request};
 use pyo3::prelude::*;
 

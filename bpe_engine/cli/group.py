@@ -13,6 +13,7 @@ import click
 
 from .. import list_encoding_names
 from ..common.suggest import did_you_mean
+from ..common.system import is_uri
 from ..read.sources import not_found
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class _Vocabulary(ParamType):
     name = "vocabulary"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        is_file = os.path.exists(value) or "://" in value
+        is_file = os.path.exists(value) or is_uri(value)
         if not is_file and value not in list_encoding_names():
             raise not_found(value)
         return value

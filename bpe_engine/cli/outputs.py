@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..common.atomic_write import is_special, published
+from ..common.system import SEPARATORS, made_by_umask
 from ..texts.access import STANDARD, naming
 from .printing import write
 
@@ -95,7 +96,7 @@ def _try(path: str, force: bool) -> None:
     """Raises OSError, naming the path as given, unless it can be written."""
     if not path:
         raise ValueError("the name of an output is empty; give the name of a file, or -")
-    if os.path.isdir(path) or path.endswith(("/", os.sep)):
+    if os.path.isdir(path) or path.endswith(SEPARATORS):
         raise IsADirectoryError(21, "is a directory; give the name of a file", path)
     if is_special(path):
         return
@@ -120,9 +121,7 @@ def _new_file(path: str, undo: contextlib.ExitStack) -> str:
         if target.exists():
             shutil.copymode(target, name)
         else:
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(name, 0o666 & ~umask)
+            made_by_umask(name)
     return name
 
 

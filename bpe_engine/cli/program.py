@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from ..common.system import is_closed_pipe
 from .group import complete
 from .printing import escape_unencodable, for_terminal, printable
 
@@ -49,9 +50,6 @@ def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
         return completed
     try:
         return _invoke(group, program, words)
-    except BrokenPipeError:
-        _drop_output()
-        return PIPE_CLOSED
     except (KeyboardInterrupt, click.Abort):
         _drop_output()
         return _complain(program, "interrupted", INTERRUPTED)
@@ -61,6 +59,9 @@ def run_program(group: click.Group, program: str, words: Sequence[str]) -> int:
     except click.ClickException as error:
         return _complain(program, _worded(program, error), error.exit_code)
     except OSError as error:
+        if is_closed_pipe(error):
+            _drop_output()
+            return PIPE_CLOSED
         name = error.filename
         if name is None and error.errno in _NOT_WRITTEN:
             _drop_output()
@@ -105,6 +106,5 @@ def _complain(program: str, message: str, status: int = FAILED) -> int:
 
 def _drop_output() -> None:
     """Discards the remaining output, to keep closing a stream at exit from failing again."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.close(nothing)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 1)

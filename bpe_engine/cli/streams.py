@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import click
 
+from ..common.system import END_OF_INPUT
 from ..texts.utf8 import decoded
 from .printing import write
 
@@ -66,7 +67,7 @@ def _chunks(path: str | None) -> Iterator[bytes]:
     if sys.stdin is None:
         raise click.ClickException("standard input: it is closed")
     if sys.stdin.isatty():
-        print_note("reading from the terminal; Ctrl-D ends the input")
+        print_note(f"reading from the terminal; {END_OF_INPUT} ends the input")
     try:
         yield from _read(sys.stdin.buffer)
     except OSError as error:

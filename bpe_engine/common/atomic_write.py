@@ -8,7 +8,9 @@ import hashlib
 import os
 import shutil
 
-__all__ = ["is_special", "published", "sha256", "sync", "write_at_once"]
+from .system import replace, sync
+
+__all__ = ["is_special", "published", "sha256", "write_at_once"]
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -24,20 +26,10 @@ def sha256(path: str) -> str:
     return digest.hexdigest()
 
 
-def sync(*paths: str) -> None:
-    """Syncs files or folders to the disk."""
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def published(source: str, target: str) -> None:
     """Publishes a complete file: syncs the file, then renames it."""
     sync(source)
-    os.replace(source, target)
+    replace(source, target)
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:

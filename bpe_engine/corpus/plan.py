@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..common.atomic_write import write_at_once
+from ..common.system import is_uri
 from ..common.values import check_choice
-from ..texts.access import is_uri, size_of
+from ..texts.access import size_of
 from ..texts.documents import AUTO
 from ..texts.errors import CorpusError
 from ..texts.fields import Fields
@@ -227,11 +228,8 @@ def make_plan(
     )
     layout = _checked(chosen, coder)
     sources = tuple(found(uri, input_kind) for uri in _files(inputs, os.fspath(out)))
-    name = (
-        tokenizer
-        if "://" in tokenizer or not os.path.exists(tokenizer)
-        else os.path.abspath(tokenizer)
-    )
+    is_file = not is_uri(tokenizer) and os.path.exists(tokenizer)
+    name = os.path.abspath(tokenizer) if is_file else tokenizer
     plan = Plan(
         name, coder.fingerprint, chosen, layout, sources, _units(sources, chosen), os.fspath(out)
     )

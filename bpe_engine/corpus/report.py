@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..abilities.visible import plural
+from ..common.system import SEPARATORS, base_name
 from ..html_report.page import Cell, Page, Part, TableView, Tile, columns
 from .look import Look, look_at
 from .manifest import MERGED, Manifest, read_manifest
@@ -65,7 +66,7 @@ class CorpusReport:
     def base(self) -> str:
         """The common folder of all inputs, with a trailing slash; omitted in tables."""
         prefix = os.path.commonprefix([*self.sources])
-        return prefix[: prefix.rfind("/") + 1]
+        return prefix[: max(map(prefix.rfind, SEPARATORS)) + 1]
 
     def ranked_sources(self) -> list[tuple[str, int, int, int, float | None]]:
         """Returns input, documents, bytes, ids and ids a byte; inputs with most ids first."""
@@ -111,7 +112,7 @@ class CorpusReport:
                 f"each are {filled:.0f}% full: "
                 + ("pack them." if filled < _FULL else "packing gains little.")
             )
-        name = os.path.basename(self.folder.rstrip("/"))
+        name = base_name(self.folder)
         title = f"Corpus {name}: {self.tokenizer}, {self.format}"
         parts = [self._summary(rate, controls), *_of_documents(look), *self._lists()]
         return Page(title, f"{self.folder}, {self.format}.", parts, conclusions)

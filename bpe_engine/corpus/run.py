@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from ..common.system import cores
 from ..texts.errors import CorpusError
 from .coder import Coder
 from .manifest import Manifest, missing_units
@@ -69,11 +70,8 @@ def run_plan(
     """
     plan = out if isinstance(out, Plan) else read_plan(out)
     units = units_of_rank(plan, rank, world_size)
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    processes = max(1, min(processes or cores, len(units)))
-    num_threads = num_threads or max(1, cores // processes)
+    processes = max(1, min(processes or cores(), len(units)))
+    num_threads = num_threads or max(1, cores() // processes)
     written = 0
     for manifest in _manifests(plan, units, processes, num_threads, tokenizer):
         written += 1

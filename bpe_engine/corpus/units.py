@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..common.atomic_write import sha256, sync
+from ..common.atomic_write import sha256
+from ..common.system import sync
 from ..texts.block import Block
 from ..texts.errors import CorpusError
 from ..texts.inputs import Input, Part, blocks, first_line, row_name

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from .._core import RowEncoder
+from ..common.system import after_fork
 from ..common.tensors import matrix_as_tensor
 from .tokenizers import Tokenizer
 
@@ -25,8 +25,7 @@ def _new_lock() -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)
+after_fork(_new_lock)
 
 #: Maximum encoders kept by a tokenizer.
 _MOST = 16

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Iterable
 
 from .._core import UnsupportedTokenizer
+from ..common.system import after_fork
 from .batches import with_plain_calls, with_rows
 from .component import component_of_tokenizers
 from .masks import with_masks
@@ -395,7 +396,4 @@ def unpatch_transformers() -> None:
 
 
 # A fork waits for a running replacement: the child would inherit a partial one and a held lock.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_lock.acquire, after_in_child=_lock.release, after_in_parent=_lock.release
-    )
+after_fork(_lock.release, before=_lock.acquire, in_parent=_lock.release)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from .. import encoding_for_model, get_encoding, list_encoding_names
 from .._core import TokenTable
 from ..common.suggest import did_you_mean
+from ..common.system import has_folder, is_uri
 from ..core import Encoding
 from ..hf import UnsupportedTokenizer
 from ..read.opening import encoding_of_ranks, open_tokenizer
@@ -93,14 +95,14 @@ class Vocabularies:
         source = source.strip()
         if source in self.names:
             return self.get(source)
-        if "://" in source:
+        if is_uri(source):
             raise ValueError(f"{source!r} is an address; download it, and open the file")
         path = os.path.abspath(os.path.expanduser(source))
         if os.path.isfile(path) or os.path.isdir(path):
             return self._add(path, open_tokenizer(path))
         if os.path.exists(path):
             raise ValueError(f"{source!r} is a pipe or a device; open a file")
-        if os.sep in source or format_of_name(source):
+        if has_folder(source) or format_of_name(source):
             raise not_found(source)
         try:
             return self.get(encoding_for_model(source).name)
@@ -113,7 +115,7 @@ class Vocabularies:
 
     def _add(self, path: str, tokenizer: Encoding) -> Vocabulary:
         """Adds an opened file and its chat template, under the shortest free end of its path."""
-        parts = path.split(os.sep)
+        parts = Path(path).parts
         for count in range(1, len(parts) + 1):
             name = "/".join(parts[-count:])
             if name not in self.names or (name in self._opened and self._opened[name].path == path):

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from ..common.system import is_uri
 from ..common.values import with_text
 from ..core import Encoding
 from ..hf.tokenizers import Tokenizer
@@ -75,7 +76,7 @@ def _open(source: Source) -> Encoding | Tokenizer:
         return get_encoding(path)
     if format == "tokenizer.json":
         return _of_json(path)
-    if format == "sentencepiece" and "://" not in path:
+    if format == "sentencepiece" and not is_uri(path):
         return Tokenizer.from_sentencepiece(path)
     is_folder = folder is not None and os.path.isfile(os.path.join(folder, CONFIG))
     if format != "tekken" and folder is not None and (is_folder or format == "wordpiece"):
@@ -88,7 +89,7 @@ def _open(source: Source) -> Encoding | Tokenizer:
 
 
 def _of_json(path: str) -> Tokenizer:
-    if "://" not in path:
+    if not is_uri(path):
         return Tokenizer.from_file(path)
     try:
         return Tokenizer.from_buffer(read_file_cached(path))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ..common.system import has_folder, is_uri
 from ..model import unknown_encoding
 from ..registry import list_encoding_names
 from . import gpt2_files
@@ -142,7 +143,7 @@ def recognize(path: str | os.PathLike[str], format: Format | None = None) -> Sou
     Source(path='gpt2', format='encoding', folder=None)
     """
     path = os.fspath(path)
-    if "://" in path:
+    if is_uri(path):
         return Source(path, format or format_of_name(path) or "tiktoken")
     if not os.path.exists(path):
         if path in list_encoding_names():
@@ -184,7 +185,7 @@ def existing_folder(folder: str | os.PathLike[str]) -> Path:
 def not_found(path: str) -> FileNotFoundError:
     """Returns the error for a name that neither a file nor an encoding has."""
     reason = os.strerror(errno.ENOENT)
-    if os.sep not in path and format_of_name(path) is None:
+    if not has_folder(path) and format_of_name(path) is None:
         reason += f", and {unknown_encoding(path)}"
     elif re.fullmatch(r"[\w.-]+/[\w.-]+", path) and not os.path.isdir(os.path.dirname(path)):
         reason += "; nothing is downloaded, so give the folder that has the model on this machine"

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..common.system import is_uri
 from .errors import CorpusError
 
 __all__ = [
     "STANDARD",
     "cannot_read",
     "filesystem",
-    "is_uri",
     "label",
     "naming",
     "opened",
@@ -43,11 +43,6 @@ _MAGIC = {
 }
 
 _BUFFER = 1 << 18
-
-
-def is_uri(path: str) -> bool:
-    """True for a URI of fsspec, such as ``s3://bucket/name``."""
-    return "://" in path
 
 
 def filesystem(uri: str) -> tuple[Any, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from ..common.system import is_uri
+
 __all__ = ["KINDS", "PACKED", "kind_of"]
 
 KINDS = {
@@ -29,6 +31,6 @@ def kind_of(path: str) -> tuple[str, str]:
     >>> kind_of("a.JSONL.gz"), kind_of("b.py"), kind_of("s3://c/d.csv?version=1")
     (('.jsonl', 'jsonl'), ('.py', 'text'), ('.csv', 'csv'))
     """
-    whole = path.split("?")[0] if "://" in path else path
+    whole = path.split("?")[0] if is_uri(path) else path
     ending = os.path.splitext(PACKED.sub("", whole))[1].lower()
     return ending, KINDS.get(ending, "text")

@@ -9,8 +9,9 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Union
 
+from ..common.system import has_folder, is_uri
 from ..common.values import describe, is_arrow, listed
-from .access import STANDARD, filesystem, is_uri
+from .access import STANDARD, filesystem
 from .errors import CorpusError
 
 __all__ = ["Paths", "corpus_files", "given_paths", "looks_like_text"]
@@ -48,7 +49,7 @@ def looks_like_text(path: str) -> bool:
     >>> looks_like_text("to be or not"), looks_like_text("to be.txt"), looks_like_text("a\\nb")
     (True, False, True)
     """
-    is_line = any(map(str.isspace, path)) and os.sep not in path and not os.path.splitext(path)[1]
+    is_line = any(map(str.isspace, path)) and not has_folder(path) and not os.path.splitext(path)[1]
     return "\n" in path or len(path) > 255 or is_line
 
 

@@ -69,6 +69,8 @@ pub mod rank_file;
 #[doc(hidden)]
 pub mod rule;
 #[doc(hidden)]
+pub mod system;
+#[doc(hidden)]
 pub mod tier;
 pub mod vocabulary;
 

@@ -1,21 +1,17 @@
-//! Memory for fast access: huge pages, prefaulting, prefetching, and allocations that may fail.
+//! Memory for fast access: huge pages, prefetching, and allocations that may fail.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-use memmap2::{MmapMut, MmapOptions};
-
 use crate::ablation::Mechanism;
 use crate::error::{Error, Result};
-
-/// Size and alignment of huge pages, on machines with huge pages.
-pub const HUGE_PAGE: usize = 2 << 20;
+use crate::system::{self, HUGE_PAGE};
 
 /// Zeroed memory, on huge pages if the system grants them: look-ups at random positions then seldom
 /// miss the TLB. Pages are mapped on first touch.
 #[derive(Debug)]
 pub struct Zeroed {
-    map: MmapMut,
+    map: system::Map,
     start: usize,
     length: usize,
 }
@@ -30,7 +26,7 @@ impl Zeroed {
 
     /// Allocates on small pages, until [`Self::use_huge_pages`].
     pub fn on_small_pages(length: usize) -> Option<Self> {
-        let map = MmapMut::map_anon(length + HUGE_PAGE).ok()?;
+        let map = system::map(length + HUGE_PAGE)?;
         let start = map.as_ptr().align_offset(HUGE_PAGE);
         Some(Self { map, start, length })
     }
@@ -38,9 +34,8 @@ impl Zeroed {
     /// Uses huge pages for untouched memory; the system may move the rest over time. Best effort:
     /// systems without huge pages use small ones.
     pub fn use_huge_pages(&self) {
-        #[cfg(target_os = "linux")]
         if Mechanism::HugePages.is_used() {
-            let _ = self.map.advise(memmap2::Advice::HugePage);
+            system::advise_huge_pages(&raw const self.map[..]);
         }
     }
 
@@ -62,32 +57,9 @@ impl Zeroed {
 /// Asks the system to use huge pages for large memory as it is first touched: 512 times fewer page
 /// faults than with small ones. Best effort.
 pub fn advise_huge_pages<T>(memory: *const [T]) {
-    #[cfg(target_os = "linux")]
     if memory.len().saturating_mul(size_of::<T>()) >= HUGE_PAGE && Mechanism::HugePages.is_used() {
-        advise(memory, libc::MADV_HUGEPAGE);
+        system::advise_huge_pages(memory);
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = memory;
-}
-
-/// Asks the system to map part of a file at once instead of page by page. Best effort.
-pub fn prefault(part: &'static [u8]) {
-    #[cfg(target_os = "linux")]
-    advise(part, libc::MADV_POPULATE_READ);
-    #[cfg(not(target_os = "linux"))]
-    let _ = part;
-}
-
-/// Gives advice about the pages of `memory` that neither changes nor frees them.
-#[cfg(target_os = "linux")]
-fn advise<T>(memory: *const [T], advice: libc::c_int) {
-    const PAGE: usize = 4096;
-    let start = memory.cast::<libc::c_void>().cast_mut();
-    let before = start.addr() % PAGE;
-    let length = before.saturating_add(memory.len().saturating_mul(size_of::<T>()));
-    // SAFETY: the advice changes neither the contents of memory nor access to it, whoever owns the
-    // pages; for unmapped pages it fails.
-    unsafe { libc::madvise(start.wrapping_byte_sub(before), length, advice) };
 }
 
 /// Writes a copy of `values` to `room`, which has the same length.
@@ -102,17 +74,25 @@ pub fn write_copy<T: Copy>(room: &mut [MaybeUninit<T>], values: &[T]) {
 /// Asks the processor to fetch the memory of `value`, which will be read soon.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        if !Mechanism::Prefetch.is_used() {
-            return;
-        }
-        // SAFETY: a prefetch reads nothing and never faults, and every x86-64 has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    if !Mechanism::Prefetch.is_used() {
+        return;
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let address = std::ptr::from_ref(value);
+    // SAFETY: a prefetch reads nothing and never faults, and every x86-64 has it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{}]", in(reg) address, options(readonly, nostack, preserves_flags)
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = address;
 }
 
 /// Reserves room for `additional` more values, or fails with [`Error::OutOfMemory`].
@@ -128,12 +108,6 @@ pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {
     reserve(values, 1)?;
     values.push(value);
     Ok(())
-}
-
-/// Returns whether the process may map `bytes` more at once. Costs two system calls, whatever the
-/// size. If true, small allocations of several threads do not fail.
-pub fn has_room(bytes: usize) -> bool {
-    MmapOptions::new().len(bytes.max(1)).no_reserve_swap().map_anon().is_ok()
 }
 
 /// Fails if the system cannot allocate `bytes`. Call this function before work whose allocations

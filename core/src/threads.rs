@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::memory::has_room;
 use crate::polling;
+use crate::system::can_map;
 
 /// Memory in bytes that a thread may need to start: its stack, and some to allocate from.
 const MEMORY: usize = 4 << 20;
@@ -58,7 +58,7 @@ pub fn in_order<R: Default + Send, E>(
 ) -> std::result::Result<(), E> {
     let threads = threads.min(shares);
     // A thread that starts without memory would abort the process.
-    let has_memory = || has_room(threads.saturating_mul(MEMORY));
+    let has_memory = || can_map(threads.saturating_mul(MEMORY));
     let Some(queue) = (threads > 1 && has_memory()).then(|| Queue::new(shares, threads)) else {
         let mut result = R::default();
         for share in 0..shares {

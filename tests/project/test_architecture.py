@@ -90,7 +90,7 @@ def test_crates() -> None:
 
 # The modules of the core: each may use those before it, so that there are no circles.
 CORE_ROOMS = [
-    "error", "hash", "once", "polling", "ablation", "tier", "memory", "threads",
+    "error", "hash", "once", "polling", "ablation", "tier", "system", "memory", "threads",
     "char_boundary", "code_points", "fixed", "special_tokens", "request", "normalize", "sink", "split", "rule", "vocabulary",
     "sorted_tokens", "rank_file", "merge", "cache", "lookup", "pool", "token_table", "offsets",
     "direct", "fingerprint", "stops", "stream_pool", "train", "audit", "components", "models", "pipeline",

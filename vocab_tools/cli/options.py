@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from bpe_engine.cli.group import Existing, ParamType, complete_encoding
-from bpe_engine.texts.access import STANDARD, is_uri
+from bpe_engine.common.system import is_uri
+from bpe_engine.texts.access import STANDARD
 from bpe_engine.texts.reading import ERRORS
 
 from ..patterns import is_regex, named_pattern, regex_pattern

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import bpe_engine
+from bpe_engine.common.system import SEPARATORS
 from bpe_engine.common.values import with_text
 from bpe_engine.read.gpt2_files import pair
 from bpe_engine.read.sources import NOT_RANKS, Format, Source, format_of_name, recognize
@@ -39,7 +40,7 @@ def locate_target(path: str | os.PathLike[str], format: Format | None = None) ->
     Raises ValueError if the name determines no writable format.
     """
     path = os.fspath(path)
-    if Path(path).is_dir() or path.endswith("/"):
+    if Path(path).is_dir() or path.endswith(SEPARATORS):
         raise ValueError(
             f"{path} is a folder; give a file in it, such as {Path(path, 'tokenizer.json')}"
         )

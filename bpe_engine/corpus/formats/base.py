@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.system import open_to_read, read_at
 from ...texts.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -88,13 +89,13 @@ class Array:
         if not 0 <= first <= last <= self._count:
             raise IndexError(f"{first}:{last} of {self._count} numbers")
         if self._file is None:
-            self._file = os.open(self.path, os.O_RDONLY)
+            self._file = open_to_read(self.path)
         width = self.dtype.itemsize
         wanted = (last - first) * width
         parts: list[bytes] = []
         position = self.offset + first * width
         while wanted:
-            data = os.pread(self._file, wanted, position)
+            data = read_at(self._file, wanted, position)
             if not data:
                 raise damaged(self.path, "it became shorter while it was read")
             parts.append(data)
