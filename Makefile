@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CARGO_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wheels check-wheels check-crates verify-types build test test-rust test-thorough test-tiers test-all-tiers test-transformers nightly budget workflows lint format types fuzz bench pictures docs docs-check
+.PHONY: help wheels check-wheels check-targets check-crates verify-types build test test-rust test-thorough test-tiers test-all-tiers test-transformers nightly budget workflows lint format types fuzz bench pictures docs docs-check
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,7 @@ RANDOM = $(EXACTNESS) tests/engine/test_offsets.py tests/engine/test_truncate.py
 nightly: test-thorough test-all-tiers  ## run what takes too long for each change: an hour
 	BPE_ENGINE_TEST_EXAMPLES=600 $(PYTHON) -m pytest -q -n 2 $(RANDOM)
 	$(MAKE) test-transformers TRANSFORMERS="5.0.0 5.19.0"
+	$(MAKE) check-targets
 	$(MAKE) fuzz
 
 workflows:  ## check the workflows of the public forge
@@ -98,6 +99,9 @@ wheels:  ## build the sdist and the wheels of PLATFORMS and PYTHONS in dist/ (do
 check-wheels:  ## check dist/, and install it in clean Debian roots (needs root; SUITE=1, RELEASE=1)
 	release/roots.sh $(ROOTS)
 	$(PYTHON) release/check.py --roots $(ROOTS) $(if $(SUITE),--suite) $(if $(RELEASE),--release)
+
+check-targets:  ## check the types of the packages as on Windows and macOS
+	for platform in win32 darwin; do $(PYTHON) -m mypy --platform $$platform || exit 1; done
 
 check-crates:  ## pack the crates, run their examples, build their pages (VERIFY=1 builds what is packed)
 	cargo package --workspace --exclude bpe-bindings --allow-dirty $(if $(VERIFY),,--no-verify) $(CARGO_FLAGS)

@@ -88,7 +88,7 @@ def print_sizes(path: Path) -> None:
     sizes: dict[str, list[int]] = {}
     with zipfile.ZipFile(path) as wheel:
         for entry in wheel.infolist():
-            kind = "native module" if entry.filename.endswith(".so") else "Python"
+            kind = "native module" if entry.filename.endswith((".so", ".pyd")) else "Python"
             counts = sizes.setdefault(kind, [0, 0])
             counts[0] += entry.compress_size
             counts[1] += entry.file_size
