@@ -1,4 +1,4 @@
-//! Chooses the vector instructions: AVX-512 with VBMI2, AVX2, or portable code.
+//! Chooses the vector instructions: AVX-512 with VBMI2, AVX2, NEON, or portable code.
 
 use crate::ablation::Mechanism;
 
@@ -13,6 +13,8 @@ pub struct Tier(Instructions);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Instructions {
     Portable,
+    /// Of aarch64, whose processors all have it.
+    Neon,
     /// Requires [`has_avx2`].
     Avx2,
     /// Requires [`has_avx512`].
@@ -21,7 +23,7 @@ pub(crate) enum Instructions {
 
 impl Tier {
     /// Returns the best tier of this processor, or the lower tier named by the environment variable
-    /// `BPE_ENGINE_TIER`: `portable`, `avx2` or `avx512`. Other values are ignored.
+    /// `BPE_ENGINE_TIER`: `portable`, `neon`, `avx2` or `avx512`. Other values are ignored.
     pub fn from_environment() -> Self {
         Self::chosen(std::env::var(TIER_VARIABLE).ok().as_deref())
     }
@@ -41,6 +43,7 @@ impl Tier {
     pub fn named(name: &str) -> Option<Self> {
         let kind = match name {
             "portable" => Instructions::Portable,
+            "neon" if HAS_NEON => Instructions::Neon,
             "avx2" => Instructions::Avx2,
             "avx512" => Instructions::Avx512,
             _ => return None,
@@ -51,7 +54,7 @@ impl Tier {
     /// Returns every tier that this processor has, in ascending order.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
-        let names = ["portable", "avx2", "avx512"];
+        let names = ["portable", "neon", "avx2", "avx512"];
         let mut tiers: Vec<Self> = names.into_iter().filter_map(Self::named).collect();
         tiers.dedup();
         tiers
@@ -61,6 +64,7 @@ impl Tier {
     pub fn name(self) -> &'static str {
         match self.0 {
             Instructions::Portable => "portable",
+            Instructions::Neon => "neon",
             Instructions::Avx2 => "avx2",
             Instructions::Avx512 => "avx512",
         }
@@ -73,8 +77,13 @@ impl Tier {
     }
 }
 
+/// Big-endian systems have other orders of lanes.
+const HAS_NEON: bool = cfg!(all(target_arch = "aarch64", target_endian = "little"));
+
 fn best() -> Instructions {
-    if has_avx512() {
+    if HAS_NEON {
+        Instructions::Neon
+    } else if has_avx512() {
         Instructions::Avx512
     } else if has_avx2() {
         Instructions::Avx2

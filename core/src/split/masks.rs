@@ -6,14 +6,14 @@
 //!
 //! Each tier has a [`Classifier`], a value that exists only where the processor supports the tier.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use super::{Piece, chars};
-#[cfg(target_arch = "x86_64")]
-use crate::tier::Instructions;
-use crate::tier::Tier;
+use crate::tier::{Instructions, Tier};
 
 /// Maximum size of a window in bytes.
 pub(super) const WINDOW: usize = 64;
@@ -81,6 +81,8 @@ impl Tier {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { x86::run_avx2(kernel) },
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Instructions::Neon => kernel.run(neon::Neon),
             _ => kernel.run(portable::Portable),
         }
     }

@@ -196,7 +196,8 @@ fn batches_may_end_anywhere() {
 
 #[test]
 fn a_tier_is_never_above_the_processor() {
-    let names = ["portable", "avx2", "avx512"];
+    let mut names = vec!["portable", "neon", "avx2", "avx512"];
+    names.retain(|name| Tier::named(name).is_some());
     for (index, name) in names.iter().enumerate() {
         let tier = Tier::chosen(Some(name));
         assert!(names[..=index].contains(&tier.name()), "{name}: {tier:?}");
